@@ -20,10 +20,9 @@ from .cluster.brokers import live_nodes, read_cluster
 from .cluster.context import ClusterContext, Order, Reply, Requests, Send
 from .cluster.exchange import attempt
 from .cluster.facts import read_facts
-from .cluster.figures import Figures, WireFigures
 from .connection import clients
 from .connection.cluster_proof import Proof
-from .connection.native import inspect_listeners, open_native
+from .connection.native import inspect_listeners, prove_cluster
 from .connection.settings import KafkaSettings
 from .connection.token_sources import open_token_source
 from .data_sources import AnswerSource, answer_query
@@ -46,13 +45,10 @@ class KafkaSession:
 
     words = WORDS
 
-    def __init__(
-        self, context: ClusterContext, figures: Figures, kinds: Sequence[ResourceKind] = KINDS
-    ) -> None:
+    def __init__(self, context: ClusterContext, kinds: Sequence[ResourceKind] = KINDS) -> None:
         self.context = context
         """What `describe` asks directly."""
         self.facts = context.facts
-        self._figures = figures
         name = context.facts.values.get("profile")
         self._profile = load_profile(str(name)) if name else None
         """The vendor whose refusals are explained, None for Apache Kafka."""
@@ -94,7 +90,11 @@ class KafkaSession:
         return answer_query(source, data, arguments)
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
-        return assess(self.context, self._figures, changes)
+        found = assess(self.context, changes)
+        if found:
+            # A proxy may have led an open connection to another cluster since it was proven.
+            self.prove()
+        return found
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         held = read_held(self.context, steps)
@@ -153,11 +153,10 @@ def join_sends(found: Iterable[Requests]) -> Mapping[str, Send]:
 
 
 def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS) -> KafkaSession:
-    """Connect both clients and read the facts. Raises ConnectError, ConfigurationError,
+    """Connect and read the facts. Raises ConnectError, ConfigurationError,
     OtherSystem."""
     clients.fence_logs()
     config = clients.pure_config(settings)
-    native = None
     if settings.kerberos is not None or settings.token_auth:
         wire = _open_alone(settings, config)
     else:
@@ -169,9 +168,9 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
             config["sasl_oauth_token_provider"] = TokenProvider(tokens)
         # librdkafka first: for a refused login kafka-python says no more than that it timed out.
         # Its answer also says which cluster every later connection must lead to.
-        native = open_native(settings, tokens)
+        proof = prove_cluster(settings, tokens)
         try:
-            wire = Wire(config, clients.PATIENCE, native.proof)
+            wire = Wire(config, clients.PATIENCE, proof)
         except NotSent as error:
             raise clients.connect_error(settings, ("", str(error))) from None
     try:
@@ -181,8 +180,7 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
     except KafkaformError:
         wire.close()
         raise
-    context = ClusterContext(settings, wire, facts)
-    return KafkaSession(context, native or WireFigures(context), kinds)
+    return KafkaSession(ClusterContext(settings, wire, facts), kinds)
 
 
 def _open_alone(settings: KafkaSettings, config: Mapping[str, Any]) -> Wire:

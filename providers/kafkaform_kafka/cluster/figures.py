@@ -1,29 +1,27 @@
 """Figures that a plan shows about deletions: offsets, and the groups that read a topic.
 
-`connection.native.Native` reads them with librdkafka. `WireFigures` does the same with raw
-requests, for logins that librdkafka lacks. Figures illustrate a plan, so what cannot be read is
-unknown.
+Each request goes on a connection whose cluster is proven. Figures illustrate a plan, so what cannot
+be read is unknown.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
-from typing import Protocol
 
 from msgspec import Struct
 
 from kafkaform.core.resource import Fault
 
-from ..connection.native import Spans, count_old
 from ..wire.topics import TopicRow, list_topics
 from ..wire.usage import (
+    CLASSIC,
     CONSUMER,
     EARLIEST,
     LATEST,
+    GroupRow,
     GroupRows,
-    describe_members,
     list_groups,
     list_offsets,
 )
@@ -33,112 +31,152 @@ from .exchange import attempt
 
 PATIENCE = 5.0
 """Seconds to wait for one broker. A dead one would delay the plan by the operation timeout."""
-_LIVE = frozenset({"Stable", "PreparingRebalance", "CompletingRebalance", "Assigning"})
+_LIVE = frozenset(
+    {
+        *("Stable", "PreparingRebalance", "CompletingRebalance"),
+        *("Assigning", "Reconciling", "NotReady"),  # KIP-848, KIP-1071
+    }
+)
 """States of groups with members."""
 _DEAD = "Dead"
-"""What DescribeGroups says about groups of the new protocol (KIP-848), which it does not know."""
+"""What a broker says about a group that it does not know."""
 
 Offsets = Mapping[tuple[str, int], int]
 """Topic and partition -> offset."""
 
 
-class Figures(Protocol):
-    """What reads the figures (see `Native`)."""
+class Spans(Struct, frozen=True):
+    """The offsets of one topic, partition by partition."""
 
-    def read_offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]: ...
-
-    def read_old_spans(
-        self, counts: Mapping[str, int], cuts: Mapping[str, int | None]
-    ) -> Mapping[str, Spans]: ...
-
-    def list_live_groups(
-        self, topics: Set[str], limit: int
-    ) -> Mapping[str, tuple[str, ...]] | None: ...
-
-
-class WireFigures(Struct, frozen=True, eq=False):
-    """Reads the figures with raw requests, each on a connection whose cluster is proven."""
-
-    context: ClusterContext
-
-    def read_offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
-        """See `Native.read_offset_spans`."""
-        spans = self.read_old_spans(topics, dict.fromkeys(topics))
-        return {name: span.all for name, span in spans.items()}
-
-    def read_old_spans(
-        self, counts: Mapping[str, int], cuts: Mapping[str, int | None]
-    ) -> Mapping[str, Spans]:
-        """See `Native.read_old_spans`."""
-        call = partial(list_topics, self.context.wire, sorted(counts), self._timeout)
-        rows = attempt("Metadata", call)
-        if isinstance(rows, Fault):
-            return {}
-        known = {row.name: row for row in rows if not row.code}
-        ends, starts = (self._read_offsets(known, time) for time in (LATEST, EARLIEST))
-        found = {}
-        for name, count in counts.items():
-            cut = cuts[name]
-            keys = [(name, number) for number in range(count)]
-            dated = self._read_offsets({name: known[name]}, cut) if cut and name in known else {}
-            if all(key in ends and key in starts and (not cut or key in dated) for key in keys):
-                found[name] = Spans(
-                    tuple(ends[key] - starts[key] for key in keys),
-                    tuple(count_old(starts[key], ends[key], dated.get(key)) for key in keys),
-                )
-        return found
-
-    def list_live_groups(
-        self, topics: Set[str], limit: int
-    ) -> Mapping[str, tuple[str, ...]] | None:
-        """See `Native.list_live_groups`."""
-        by_node: dict[str, list[str]] = {}
-        for node in live_nodes(self.context):
-            rows = attempt(
-                "ListGroups", partial(list_groups, self.context.wire, node, self._timeout), node
-            )
-            if not isinstance(rows, GroupRows) or rows.code:
-                return None
-            by_node[node] = [
-                row.name for row in rows.groups if row.protocol == CONSUMER and row.state in _LIVE
-            ]
-        if sum(map(len, by_node.values())) > limit:
-            return None
-        return self._find_readers(by_node, topics)
-
-    def _find_readers(
-        self, by_node: Mapping[str, list[str]], topics: Set[str]
-    ) -> Mapping[str, tuple[str, ...]] | None:
-        """Topic -> its groups. by_node: broker -> groups that it coordinates."""
-        readers: dict[str, set[str]] = defaultdict(set)
-        for node, names in by_node.items():
-            call = partial(describe_members, self.context.wire, names, node, self._timeout)
-            found = attempt("DescribeGroups", call, node) if names else {}
-            if isinstance(found, Fault):
-                return None
-            for name in names:
-                group = found.get(name)
-                if group is None or group.code or group.state == _DEAD:
-                    return None
-                for topic in group.topics & topics:
-                    readers[topic].add(name)
-        return {topic: tuple(sorted(groups)) for topic, groups in readers.items()}
+    counts: tuple[int, ...]
+    """Between its first and its last record."""
+    olds: tuple[int, ...]
+    """Of these, how many are older than the time that was asked about."""
 
     @property
-    def _timeout(self) -> float:
-        return min(self.context.timeout, PATIENCE)
+    def partitions(self) -> int:
+        return len(self.counts)
 
-    def _read_offsets(self, rows: Mapping[str, TopicRow], time: int) -> Offsets:
-        """The offsets at a time, from the leaders of these topics."""
-        led: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for name, row in rows.items():
-            for number, leader in enumerate(row.leaders):
-                if leader >= 0:
-                    led[str(leader)][name].append(number)
-        found: dict[tuple[str, int], int] = {}
-        for node, places in led.items():
-            wire, timeout = self.context.wire, self._timeout
-            call = partial(list_offsets, wire, places, time, node, timeout)
-            answer = attempt("ListOffsets", call, node)
-            found |= {} if isinstance(answer, Fault) else answer
-        return found
+    @property
+    def all(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def old(self) -> int:
+        return sum(self.olds)
+
+    def share(self, number: int) -> float:
+        """The old part of a partition's offsets, from 0 to 1."""
+        return self.olds[number] / self.counts[number] if self.counts[number] else 0.0
+
+
+def read_offset_spans(context: ClusterContext, topics: Mapping[str, int]) -> Mapping[str, int]:
+    """Topic -> number of offsets between its first and its last record, over all partitions.
+    topics: name -> number of partitions. A topic with a partition that does not answer is left
+    out."""
+    spans = read_old_spans(context, topics, dict.fromkeys(topics))
+    return {name: span.all for name, span in spans.items()}
+
+
+def read_old_spans(
+    context: ClusterContext, counts: Mapping[str, int], cuts: Mapping[str, int | None]
+) -> Mapping[str, Spans]:
+    """Topic -> how many of its offsets are older than a time. counts: topic -> number of
+    partitions; cuts: topic -> milliseconds since the epoch, None for no time. A topic with a
+    partition that does not answer is left out."""
+    call = partial(list_topics, context.wire, sorted(counts), _limit_time(context))
+    rows = attempt("Metadata", call)
+    if isinstance(rows, Fault):
+        return {}
+    known = {row.name: row for row in rows if not row.code}
+    ends, starts = (_read_offsets(context, known, time) for time in (LATEST, EARLIEST))
+    found = {}
+    for name, count in counts.items():
+        cut = cuts[name]
+        keys = [(name, number) for number in range(count)]
+        dated = _read_offsets(context, {name: known[name]}, cut) if cut and name in known else {}
+        if all(key in ends and key in starts and (not cut or key in dated) for key in keys):
+            found[name] = Spans(
+                tuple(ends[key] - starts[key] for key in keys),
+                tuple(_count_old(starts[key], ends[key], dated.get(key)) for key in keys),
+            )
+    return found
+
+
+def list_live_groups(
+    context: ClusterContext, topics: Set[str], limit: int
+) -> Mapping[str, tuple[str, ...]] | None:
+    """Topic -> groups with a member that reads it now. None if the groups cannot be listed, or if
+    there are more than `limit`."""
+    live: list[tuple[str, GroupRow]] = []
+    for node in live_nodes(context):
+        call = partial(list_groups, context.wire, node, _limit_time(context))
+        rows = attempt("ListGroups", call, node)
+        if not isinstance(rows, GroupRows) or rows.code:
+            return None
+        live += [(node, row) for row in rows.groups if row.state in _LIVE and _reads_topics(row)]
+    return _find_readers(context, live, topics) if len(live) <= limit else None
+
+
+def _reads_topics(row: GroupRow) -> bool:
+    # Groups of the classic protocol also divide other work, such as that of Kafka Connect.
+    return row.protocol == CONSUMER or _find_type(row) != CLASSIC
+
+
+def _find_type(row: GroupRow) -> str:
+    return (row.type or CLASSIC).lower()
+
+
+def _find_readers(
+    context: ClusterContext, live: Sequence[tuple[str, GroupRow]], topics: Set[str]
+) -> Mapping[str, tuple[str, ...]] | None:
+    """Topic -> its groups. live: groups, each with the broker that coordinates it."""
+    if not live:
+        return {}
+    from ..wire.groups import DESCRIBERS, list_read_topics  # noqa: PLC0415  # few plans load the messages about groups
+
+    asked: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for node, row in live:
+        asked[node, _find_type(row)].append(row.name)
+    readers: dict[str, set[str]] = defaultdict(set)
+    for (node, kind), names in asked.items():
+        if kind not in DESCRIBERS:
+            return None
+        api, describe = DESCRIBERS[kind]
+        call = partial(describe, context.wire, names, node, _limit_time(context))
+        found = attempt(api, call, node)
+        if isinstance(found, Fault):
+            return None
+        for name in names:
+            group = found.get(name)
+            if group is None or group.code or group.state == _DEAD:
+                return None
+            for topic in list_read_topics(group, kind) & topics:
+                readers[topic].add(name)
+    return {topic: tuple(sorted(groups)) for topic, groups in readers.items()}
+
+
+def _read_offsets(context: ClusterContext, rows: Mapping[str, TopicRow], time: int) -> Offsets:
+    """The offsets at a time, from the leaders of these topics."""
+    led: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for name, row in rows.items():
+        for number, leader in enumerate(row.leaders):
+            if leader >= 0:
+                led[str(leader)][name].append(number)
+    found: dict[tuple[str, int], int] = {}
+    for node, places in led.items():
+        call = partial(list_offsets, context.wire, places, time, node, _limit_time(context))
+        answer = attempt("ListOffsets", call, node)
+        found |= {} if isinstance(answer, Fault) else answer
+    return found
+
+
+def _limit_time(context: ClusterContext) -> float:
+    return min(context.timeout, PATIENCE)
+
+
+def _count_old(start: int, end: int, first: int | None) -> int:
+    """Offsets before the first record that is not older; -1 says that all are older."""
+    if first is None:
+        return 0
+    return end - start if first < 0 else max(0, first - start)

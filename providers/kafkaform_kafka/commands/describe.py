@@ -49,7 +49,7 @@ def ask_topics(
     ] = False,
     sizes: Annotated[bool, Option("--sizes", "Show the replicas' bytes on disk.")] = False,
 ) -> Question:
-    """List topics with their partitions, replicas and problems."""
+    """List topics with partitions, replicas and faults."""
     # A broker would answer with INVALID_TOPIC_EXCEPTION, and `-- "$TOPIC"` of an unset variable is
     # the usual reason.
     if "" in (names or ()):
@@ -155,7 +155,7 @@ def ask_quotas(
     ] = None,
     ip: Annotated[str | None, Option("--ip", None, "GLOB", offer_names(list_addresses))] = None,
 ) -> Question:
-    """List client quotas and the level that each belongs to.
+    """List client quotas with their levels.
 
     `default`, or an empty name, stands for the default user, client ID or IP address.
     """
@@ -165,7 +165,7 @@ def ask_quotas(
 
 
 def ask_users(name: Name = "*") -> Question:
-    """List users with SCRAM credentials: mechanisms and iterations."""
+    """List users with their SCRAM mechanisms."""
     return ask_document("users", DescribeQuery(name))
 
 

@@ -59,7 +59,7 @@ def ask_transactions(
         Option("--hanging", "Search partitions for open transactions that nobody will end."),
     ] = False,
 ) -> Question:
-    """List transactional ids with the state and age of their transactions.
+    """List transactional IDs with state and age.
 
     With --hanging, search the partitions of all topics, or of those that match --topic, for
     transactions that no coordinator will end (KIP-664); --older-than is 15 then if it is not given.

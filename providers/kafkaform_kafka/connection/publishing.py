@@ -23,7 +23,7 @@ from kafkaform.provider.contract import Secrets
 
 from .clients import NATIVE_LOGGER, fence_logs, native_config
 from .cluster_proof import Proof
-from .native import NATIVE, oauth_config, open_native
+from .native import NATIVE, oauth_config, prove_cluster
 from .settings import read_settings
 from .token_sources import open_token_source
 
@@ -116,7 +116,7 @@ def publish(
         )
     tokens = open_token_source(settings)
     # A producer and a consumer only time out if nobody answers; this client names the cause.
-    proof = open_native(settings, tokens).proof
+    proof = prove_cluster(settings, tokens)
     native = {
         **native_config(settings),
         **(oauth_config(tokens) if tokens else {}),

@@ -20,8 +20,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from ..cluster.brokers import live_nodes
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
-from ..cluster.figures import Figures
-from ..connection.native import Spans
+from ..cluster.figures import Spans, list_live_groups, read_offset_spans, read_old_spans
 from ..kinds.topic import configs, moves
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.config_risks import Retention, find_new_retention
@@ -38,13 +37,11 @@ Sizes = Mapping[tuple[str, int], int]
 followers have not fetched, or leaders have not deleted yet."""
 
 
-def assess(
-    context: ClusterContext, asked: Figures, changes: Sequence[Change]
-) -> Mapping[Identity, Impact]:
+def assess(context: ClusterContext, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
     """What deletions and cuts of retention destroy, and what moves copy, for topics."""
     mine = [change for change in changes if change.identity.kind in (topics.KIND, configs.KIND)]
-    found = _assess_deletions(context, asked, mine)
-    for more in (_assess_cuts(context, asked, mine), _assess_moves(context, mine)):
+    found = _assess_deletions(context, mine)
+    for more in (_assess_cuts(context, mine), _assess_moves(context, mine)):
         found |= {i: _join_impacts(found[i], one) if i in found else one for i, one in more.items()}
     return found
 
@@ -57,9 +54,7 @@ def _join_impacts(one: Impact, other: Impact) -> Impact:
 # ── deletions ───────────────────────────────────────────────────────────────────────────
 
 
-def _assess_deletions(
-    context: ClusterContext, asked: Figures, changes: Iterable[Change]
-) -> dict[Identity, Impact]:
+def _assess_deletions(context: ClusterContext, changes: Iterable[Change]) -> dict[Identity, Impact]:
     doomed = {
         change.identity: (change.before or EMPTY).get("partitions") or 0
         for change in changes
@@ -71,8 +66,8 @@ def _assess_deletions(
     # In parallel, because each of them can wait for a broker that died.
     with ThreadPoolExecutor(3, "impact") as pool:
         sizes = pool.submit(_read_sizes, context, counts)
-        spans = pool.submit(asked.read_offset_spans, counts)
-        groups = pool.submit(asked.list_live_groups, counts.keys(), MAX_GROUPS)
+        spans = pool.submit(read_offset_spans, context, counts)
+        groups = pool.submit(list_live_groups, context, counts.keys(), MAX_GROUPS)
     figures = _add_up(sizes.result(), counts), spans.result(), groups.result()
     return {identity: _make_impact(identity.key, *figures) for identity in doomed}
 
@@ -140,9 +135,7 @@ def _render_impact(size: int | None, span: int | None, readers: str | None) -> s
 # ── less retention ──────────────────────────────────────────────────────────────────────
 
 
-def _assess_cuts(
-    context: ClusterContext, asked: Figures, changes: Iterable[Change]
-) -> Mapping[Identity, Impact]:
+def _assess_cuts(context: ClusterContext, changes: Iterable[Change]) -> Mapping[Identity, Impact]:
     """How much is older or larger than the new limits now."""
     # An upper bound: a broker deletes whole segments, so a part of it stays for a while.
     limits = {
@@ -160,7 +153,7 @@ def _assess_cuts(
     if isinstance(rows, Fault):
         rows = ()
     counts = {row.name: len(row.replicas) for row in rows if row.code == 0}
-    spans = asked.read_old_spans(counts, cuts) if counts else {}
+    spans = read_old_spans(context, counts, cuts) if counts else {}
     sizes = _read_sizes(context, counts) if counts else None
     return {
         identity: _make_cut_impact(identity.key, one, spans.get(identity.key), sizes)

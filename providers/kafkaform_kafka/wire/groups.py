@@ -3,7 +3,7 @@ DescribeShareGroupOffsets, each sent to the broker that coordinates the groups."
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest
@@ -16,8 +16,10 @@ from .messages.groups import (
     ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
 )
-from .usage import CONSUMER, parse_assignment
+from .usage import CLASSIC, CONSUMER, parse_assignment
 
+STREAMS = "streams"
+"""The type of groups of Kafka Streams (KIP-1071)."""
 Assigned = Mapping[str, tuple[int, ...]]
 """Topic -> partitions. Of streams groups: subtopology -> partitions, which together name tasks."""
 
@@ -153,6 +155,22 @@ def describe_streams_groups(
         )
         for row in wire.send(request, timeout, node).groups
     }
+
+
+DESCRIBERS: Mapping[str, tuple[str, Callable[..., Mapping[str, DescribedGroup]]]] = {
+    CLASSIC: ("DescribeGroups", describe_classic_groups),
+    "consumer": ("ConsumerGroupDescribe", describe_consumer_groups),
+    "share": ("ShareGroupDescribe", describe_share_groups),
+    STREAMS: ("StreamsGroupDescribe", describe_streams_groups),
+}
+"""Type of a group, in small letters -> API and function. Each API knows only groups of its type."""
+
+
+def list_read_topics(group: DescribedGroup, kind: str) -> frozenset[str]:
+    """The topics of which the members of a group of this type read partitions now."""
+    if kind == STREAMS:
+        return group.topics if group.members else frozenset()
+    return frozenset(topic for member in group.members for topic in member.assigned)
 
 
 def describe_share_offsets(

@@ -15,6 +15,8 @@ LATEST, EARLIEST = -1, -2
 """Times that stand for the end and the beginning of a log."""
 CONSUMER = "consumer"
 """The protocol type of groups that read topics."""
+CLASSIC = "classic"
+"""The type of groups of the oldest protocol."""
 
 
 class GroupRow(Struct, frozen=True):

@@ -20,7 +20,7 @@ from kafkaform_kafka.wire.messages import tokens
 from kafkaform_kafka.wire.quotas import describe_quotas
 from kafkaform_kafka.wire.topics import create_topics
 
-from ...kit.kafka.sessions import login
+from ...kit.kafka.sessions import gone, login
 from ...kit.proxy.frames import Asked
 from ...kit.proxy.proxy import Proxy, proxying
 from ...reliability.network.test_faults import _elsewhere
@@ -127,15 +127,16 @@ def test_a_new_connection_carries_nothing_before_its_proof(
     assert came <= PROOF
 
 
-def test_the_native_client_is_proven(session: KafkaSession, proxy: Proxy) -> None:
-    """What it tells of records and groups counts only if the session's cluster answers before and
-    after."""
-    native = session._figures
-    assert native.read_offset_spans({"no-such-topic": 1}) == {}
-    assert native.list_live_groups(frozenset(), 1000) is not None
+def test_the_figures_of_a_deletion_are_proven(
+    session: KafkaSession, proxy: Proxy, prefix: str
+) -> None:
+    """What a plan tells of records and groups counts only if the session's cluster answers after
+    it, too."""
+    doomed = gone(f"{prefix}none", None, 1)
+    assert session.assess([doomed])
     proxy.tamper = _elsewhere
     with pytest.raises(OtherSystem):
-        native.read_offset_spans({"no-such-topic": 1})
+        session.assess([doomed])
 
 
 def test_a_foreign_id_is_not_taken_back() -> None:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.secret import Secret
+from kafkaform_kafka.cluster.figures import list_live_groups
 from kafkaform_kafka.connection import native
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.session import KafkaSession, open_session
@@ -64,7 +65,7 @@ def token_file(tmp_path: Path, token: str) -> str:
 
 
 def works(settings: KafkaSettings) -> KafkaSession:
-    """A session on which both clients have been answered as a super user."""
+    """A session that has been answered as a super user."""
     session = open_session(settings)
     assert "Alter" in session.facts.values["rights"]
     assert session.sweep("kafka_topic", Depth.NAMES).coverage.kind is not CoverageKind.FAILED
@@ -117,9 +118,9 @@ def test_with_a_token_from_a_file(house: Doors, tmp_path: Path) -> None:
     works(through(house, "OAUTH", "SASL_PLAINTEXT", "OAUTHBEARER", token_file=file)).close()
 
 
-def test_with_tokens_from_an_endpoint_which_both_clients_renew(house: Doors) -> None:
+def test_with_tokens_from_an_endpoint_that_are_renewed(house: Doors) -> None:
     """The broker wants a new login every 2 seconds and the tokens live for 3: a session that
-    outlives several still reads, and both clients together ask the endpoint a few times only.
+    outlives several still reads, and the endpoint is asked a few times only.
     On a busy computer a new login may come too late; then the connection is made anew."""
     grant = {"access_token": "", "expires_in": 3}
 
@@ -133,7 +134,7 @@ def test_with_tokens_from_an_endpoint_which_both_clients_renew(house: Doors) -> 
         for _ in range(3):
             time.sleep(2.5)
             eventually(lambda: session.sweep("kafka_topic", Depth.NAMES).coverage.fault, _is_none)
-            eventually(lambda: session._figures.list_live_groups({"none"}, 10), _is_some)
+            eventually(lambda: list_live_groups(session.context, {"none"}, 10), _is_some)
         session.close()
         assert first == 1
         # Each client once a second or two; on a busy computer all this takes longer.

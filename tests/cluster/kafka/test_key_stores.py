@@ -14,6 +14,7 @@ from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.workflow.connection import ConnectionInputs, resolve_direct
+from kafkaform_kafka.cluster.figures import list_live_groups
 from kafkaform_kafka.connection.publishing import NumberedRecord, publish
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 from kafkaform_kafka.session import open_session
@@ -82,7 +83,7 @@ def works(settings: KafkaSettings) -> None:
     assert "Alter" in session.facts.values["rights"]
     names = session.sweep("kafka_topic", Depth.NAMES)
     assert names.coverage.kind is not CoverageKind.FAILED
-    assert session._figures.list_live_groups({"none"}, 10) is not None
+    assert list_live_groups(session.context, {"none"}, 10) is not None
     session.close()
 
 

@@ -10,6 +10,7 @@ import pytest
 from kafkaform.core.errors import ConnectError, OtherSystem
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.secret import Secret
+from kafkaform_kafka.cluster.figures import list_live_groups, read_offset_spans, read_old_spans
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.kinds.token.resource_type import KIND
 from kafkaform_kafka.session import KafkaSession, open_session
@@ -92,37 +93,36 @@ def test_a_token_has_the_rights_of_its_owner(
     session.close()
 
 
-def test_the_figures_of_a_deletion_without_librdkafka(
-    broker: Broker, token: TokenRow, prefix: str
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_the_figures_of_a_deletion(
+    broker: Broker, token: TokenRow, prefix: str, protocol: str
 ) -> None:
-    """Offsets, bytes and the groups that read, as the other client counts them."""
-    ours, usual = open_known(settings(broker, token)), connect(broker)
+    """Offsets, bytes and the groups that read, whichever protocol they use."""
+    ours = open_known(settings(broker, token))
     name = f"{prefix}figures"
     assert [outcome.fault for outcome in apply(ours, new(name, partitions=3))] == [None]
     eventually(lambda: read(ours, name), lambda found: hasattr(found, "incarnation"))
     produce(broker, name, 30)
     doomed = gone(name, None, 3)
-    counts, now = {name: 3}, {name: None}
-    with reading(broker, name, f"{prefix}group"):
+    counts = {name: 3}
+    with reading(broker, name, f"{prefix}group", protocol):
         figures = eventually(
             lambda: ours.assess([doomed])[doomed.identity].figures,
             lambda found: found.get("groups") == f"{prefix}group",
         )
     assert figures["offsets"] == 30
-    one, other = ours._figures, usual._figures
-    assert one.read_offset_spans(counts) == other.read_offset_spans(counts) == {name: 30}
-    for cut in (1, 4_000_000_000_000):
-        cuts: dict[str, int | None] = {name: cut}
-        assert one.read_old_spans(counts, cuts) == other.read_old_spans(counts, cuts)
-    assert one.read_old_spans(counts, now) == other.read_old_spans(counts, now)
-    assert one.read_offset_spans({f"{prefix}none": 1}) == {}
+    assert read_offset_spans(ours.context, counts) == {name: 30}
+    for cut, old in ((None, 0), (1, 0), (4_000_000_000_000, 30)):
+        span = read_old_spans(ours.context, counts, {name: cut})[name]
+        assert (span.all, span.old) == (30, old)
+    assert read_offset_spans(ours.context, {f"{prefix}none": 1}) == {}
     eventually(
-        lambda: one.list_live_groups({name}, 1000), lambda found: not (found or {}).get(name)
+        lambda: list_live_groups(ours.context, {name}, 1000),
+        lambda found: found is not None and not found.get(name),
     )
-    assert one.list_live_groups({name}, -1) is None
+    assert list_live_groups(ours.context, {name}, -1) is None
     apply(ours, gone(name, getattr(read(ours, name), "incarnation", None), 3))
     ours.close()
-    usual.close()
 
 
 def test_a_wrong_token_is_refused_once(broker: Broker, token: TokenRow) -> None:

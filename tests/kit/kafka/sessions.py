@@ -144,10 +144,12 @@ def produce(broker: Any, topic_name: str, count: int) -> None:
 
 
 @contextmanager
-def reading(broker: Any, topic_name: str, group: str) -> Iterator[None]:
-    """A group with one member that has begun to read the topic."""
+def reading(broker: Any, topic_name: str, group: str, protocol: str = "classic") -> Iterator[None]:
+    """A group with one member that has begun to read the topic. protocol: `classic`, or `consumer`
+    for that of KIP-848."""
     config = native_config(login(broker, "admin"))
-    consumer = Consumer({**config, "group.id": group, "auto.offset.reset": "earliest"})
+    settings = {"group.id": group, "auto.offset.reset": "earliest", "group.protocol": protocol}
+    consumer = Consumer({**config, **settings})
     consumer.subscribe([topic_name])
     eventually(lambda: consumer.poll(0.2), lambda message: message is not None)
     yield

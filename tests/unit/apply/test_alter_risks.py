@@ -32,9 +32,7 @@ def alter(*configs: str) -> Plan:
         make=lambda scene: plan_alteration(scene, found, wanted),
         again=advise("alter"),
     )
-    finish(
-        lambda stop: run_apply(space(where, SAID), ask, progress=where.screen.report, stop=stop)
-    )
+    finish(lambda stop: run_apply(space(where, SAID), ask, progress=where.screen.report, stop=stop))
     (made,) = where.screen.plans
     return made
 

@@ -11,15 +11,7 @@ from msgspec import Struct
 from kafkaform.core.resource import Fault, FaultClass
 
 from ...protocol.faults import fault_of
-from ...wire.groups import (
-    DescribedGroup,
-    ShareOffset,
-    describe_classic_groups,
-    describe_consumer_groups,
-    describe_share_groups,
-    describe_share_offsets,
-    describe_streams_groups,
-)
+from ...wire.groups import DESCRIBERS, DescribedGroup, ShareOffset, describe_share_offsets
 from ...wire.usage import CommittedOffset, fetch_offsets
 from ..source import DescribeSource
 from .end_offsets import Place
@@ -30,14 +22,7 @@ GROUPS_AT_ONCE = 100
 """Groups in one request: the answer has all of their members or offsets."""
 DEAD, GONE = "Dead", 69
 """The state of a group that is not there, and the code GROUP_ID_NOT_FOUND."""
-_DESCRIBERS: Mapping[str, tuple[str, Callable[..., Mapping[str, DescribedGroup]]]] = {
-    "classic": ("DescribeGroups", describe_classic_groups),
-    "consumer": ("ConsumerGroupDescribe", describe_consumer_groups),
-    "share": ("ShareGroupDescribe", describe_share_groups),
-    "streams": ("StreamsGroupDescribe", describe_streams_groups),
-}
-"""Type -> API and function. Each API knows only groups of its type."""
-TYPES = tuple(_DESCRIBERS)
+TYPES = tuple(DESCRIBERS)
 """The types of groups."""
 SHARE = "share"
 
@@ -61,7 +46,7 @@ def describe_groups(
     """Name -> the group with its members."""
     found: dict[str, DescribedGroup | Fault] = {}
     for api, some, answer in _ask_coordinators(
-        source, groups, lambda group: _DESCRIBERS.get(group.type or TYPES[0])
+        source, groups, lambda group: DESCRIBERS.get(group.type or TYPES[0])
     ):
         for group in some:
             row = answer if isinstance(answer, Fault) else answer.get(group.name)

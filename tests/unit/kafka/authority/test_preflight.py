@@ -152,7 +152,7 @@ def test_an_old_broker_is_refused_by_the_name_of_the_request(broker: Any) -> Non
     session = connect(broker, "admin")
     given = session.context
     wire = Wire({**pure_config(login(broker, "admin")), "api_version": (2, 5)}, 8)
-    old = KafkaSession(ClusterContext(given.settings, wire, given.facts), session._figures)
+    old = KafkaSession(ClusterContext(given.settings, wire, given.facts))
     try:
         coverage = old.sweep(quotas.KIND, Depth.FULL).coverage
         assert coverage.kind is CoverageKind.FAILED and coverage.fault is not None
