@@ -86,7 +86,7 @@ def test_it_only_reads_unless_told_otherwise(bare: Bare) -> None:
     said = script(bare, line)
     assert "this shell only reads; nothing was sent" in said.err
     assert said.code == 1
-    assert '+ "retention.ms" = "6000"' in said.out and "1 to change" in said.out
+    assert '+ "retention.ms" = 6 s (6000)' in said.out and "1 to change" in said.out
     said = script(bare, line.replace("\n", " --validate\n"))
     assert said.code == 0, said.text
     assert "checked by the broker" in said.out and "only reads" not in said.err
@@ -117,7 +117,7 @@ def test_in_a_configuration_folder(folder: Folder) -> None:
 def test_help(bare: Bare) -> None:
     """A list of the commands, and the help of each."""
     said = script(bare, "help\nhelp describe topics\n")
-    assert "describe  Show topics, configs, ACLs, quotas, users, brokers, groups" in said.out
+    assert "describe  Show topics, configs, ACLs, quotas, users, groups, brokers" in said.out
     assert "--partitions" in said.out
 
 
