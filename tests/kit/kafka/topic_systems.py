@@ -244,7 +244,17 @@ class RealSystem(TopicSystem):
         eventually(
             lambda: self._admin.list_topics(timeout=60).topics, lambda topics: name not in topics
         )
-        self.make(attributes)
+        # With ZooKeeper, the brokers no longer list a topic while its deletion still runs.
+        eventually(lambda: self._make_if_gone(attributes), lambda made: made)
+
+    def _make_if_gone(self, attributes: FrozenMap) -> bool:
+        try:
+            self.make(attributes)
+        except CLIENT.KafkaException as error:
+            if error.args[0].code() != CLIENT.KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+            return False
+        return True
 
     def effective_configs(self, attributes: FrozenMap) -> dict[str, str]:
         """Every config of the topic, inherited ones included."""
