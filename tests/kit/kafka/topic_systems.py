@@ -250,8 +250,8 @@ class RealSystem(TopicSystem):
     def _make_if_gone(self, attributes: FrozenMap) -> bool:
         try:
             self.make(attributes)
-        except CLIENT.KafkaException as error:
-            if error.args[0].code() != CLIENT.KafkaError.TOPIC_ALREADY_EXISTS:
+        except confluent_kafka.KafkaException as error:
+            if error.args[0].code() != confluent_kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
             return False
         return True
