@@ -79,7 +79,8 @@ class CrashLane(Lane):
         (self.folder.path / "main.kf.hcl").write_text(written, "utf-8")
 
     def world(self) -> World:
-        return self.town.client.world(self.prefix, f"{self.prefix}g")
+        kept = f"{self.prefix}g" if scenes.has_group_configs() else ""
+        return self.town.client.world(self.prefix, kept)
 
     def faults(self) -> Iterator[str]:
         """Recover, twice, and look at everything that is promised."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ...kit.kafka.versions import get_choice
 from ...kit.promises import Name, Thing, World
 
 PASSWORD = "PROOF_PASSWORD"
@@ -52,7 +53,7 @@ def text(prefix: str, number: int) -> str:
             _quota(f"{prefix}u{number}", f"q{number}", {"producer_byte_rate": number + 1000}),
             _user(f"{prefix}u", "all", number),
             _user(f"{prefix}u{number}", f"s{number}", 1),
-            _group(f"{prefix}g", number),
+            *((_group(f"{prefix}g", number),) if has_group_configs() else ()),
             f'output "round" {{\n  value = {number}\n}}\n',
         )
     )
@@ -88,8 +89,15 @@ def _wanted(prefix: str, number: int) -> Iterator[tuple[Name, Thing]]:
         yield ("kafka_quota", f"user={user}"), Thing(quota)
         scram = {"username": user, "scram_mechanism": "SCRAM-SHA-256", "scram_iterations": 4096}
         yield ("kafka_user_scram_credential", f"{user}|SCRAM-SHA-256"), Thing(scram)
+    if not has_group_configs():
+        return
     config = {"consumer.session.timeout.ms": str(50000 + number)}
     yield ("kafka_group_config", f"{prefix}g"), Thing({"group": f"{prefix}g", "config": config})
+
+
+def has_group_configs() -> bool:
+    """Whether the Kafka of this run has configs of groups."""
+    return not get_choice().lacks("4.0", zookeeper=False)
 
 
 def _topic(
