@@ -105,9 +105,10 @@ def _topic(
 ) -> str:
     return f"""\
 resource "kafka_topic" "{name}" {{
-  name       = "{prefix}{name}"
-  partitions = {partitions}
-  config     = {_map(config)}{more}
+  name               = "{prefix}{name}"
+  partitions         = {partitions}
+  replication_factor = 1
+  config             = {_map(config)}{more}
 }}
 """
 
