@@ -29,6 +29,7 @@ from kafkaform_kafka.cluster.context import Order
 from kafkaform_kafka.kinds.config.read import sweep_configs
 from kafkaform_kafka.kinds.config.resource_type import SCOPES
 from kafkaform_kafka.kinds.config.send import send_alter_configs
+from kafkaform_kafka.protocol.capabilities import GROUP_CONFIG_LISTING, explain_absence
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import Unsupported
 from kafkaform_kafka.wire.configs import alter_configs
@@ -222,6 +223,9 @@ def test_a_group_and_a_topic_of_one_name_are_told_apart(
     assert isinstance(reading, Observed)
     assert reading.fallbacks == {"config.consumer.session.timeout.ms": "45000"}
     swept = admin.sweep(GROUP, Depth.NAMES)
+    if why := explain_absence(GROUP_CONFIG_LISTING, admin.facts):
+        assert swept.coverage.fault is not None and swept.coverage.fault.message == why
+        return
     assert swept.coverage.kind is CoverageKind.COMPLETE
     assert prefix in [item.identity.key for item in swept.items]
 
