@@ -255,9 +255,10 @@ def _take_listed(
     """The objects of one kind."""
     sweep = session.sweep(kind.name, Depth.FULL)
     fault = sweep.coverage.fault
-    # No gap: without this feature the system cannot have such objects.
+    # Nothing failed: without this feature the system cannot have such objects. Only somebody who
+    # asks for them by type is told.
     if fault is not None and fault.code in kind.switched_off:
-        return Stock()
+        return Stock(gaps=(f"{kind.name}: {fault.message}.",) if wanted.types else ())
     scope = session.facts.scope_id
     unknown = [
         item

@@ -22,11 +22,12 @@ from ..cluster.exchange import attempt
 from ..kinds.acl import resource_type as acls
 from ..kinds.config import resource_type as config_kinds
 from ..kinds.topic import resource_type as topics
+from ..protocol.capabilities import FEATURE_MISSING, UNSUPPORTED_VERSION
 from ..wire import describe as wire
 
 SWITCHED_OFF = "SECURITY_DISABLED"
 """The cluster has no authorizer, so it has no ACLs and hides nothing."""
-UNSUPPORTED = "UNSUPPORTED_VERSION"
+TOO_OLD = (UNSUPPORTED_VERSION, FEATURE_MISSING)
 """The brokers are too old to list this kind."""
 _COMPLETE = Coverage(CoverageKind.COMPLETE)
 _ALLOWED = re.compile(r"[A-Za-z0-9._-]*", re.ASCII)
@@ -38,7 +39,7 @@ _TOPIC, _LITERAL, _ANY = "Topic", "Literal", "*"
 def sharpen_sweeps(session: Session, sweeps: Sequence[Sweep]) -> tuple[Sweep, ...]:
     """The sweeps with everything that can be proven: complete ones where nothing is hidden, and no
     ACLs where there is no authorizer. Kinds for which the brokers are too old are left out."""
-    known = {sweep.kind: sweep for sweep in sweeps if _fault_code(sweep) != UNSUPPORTED}
+    known = {sweep.kind: sweep for sweep in sweeps if _fault_code(sweep) not in TOO_OLD}
     listed = known.get(acls.KIND)
     open_to_all = listed is not None and _fault_code(listed) == SWITCHED_OFF
     if listed is not None and open_to_all:

@@ -56,6 +56,12 @@ USER_ACLS = Capability(
 )
 TWO_PHASE_ACLS = Capability("ACLs with the operation TwoPhaseCommit", "4.1", "the ACL is refused")
 
+UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+"""Kafka's own code: the brokers are too old for a request."""
+FEATURE_MISSING = "FEATURE_MISSING"
+"""The code of a listing of objects that this cluster cannot have, which says more than Kafka's
+UNSUPPORTED_VERSION: there are none."""
+
 CAPABILITIES = (GROUP_CONFIGS, CLIENT_METRICS, GROUP_CONFIG_LISTING, USER_ACLS, TWO_PHASE_ACLS)
 
 
@@ -89,10 +95,20 @@ def acl_faults(resource_type: str, operation: str, facts: Facts) -> Iterator[tup
         yield from capability_faults(TWO_PHASE_ACLS, facts)
 
 
-def find_capability_fault(capability: Capability, facts: Facts, api: str) -> Fault | None:
+def find_capability_fault(
+    capability: Capability, facts: Facts, api: str, code: str = UNSUPPORTED_VERSION
+) -> Fault | None:
     """The fault of a read that needs a capability that this cluster does not have. api: the request
     that is not sent."""
     why = explain_absence(capability, facts)
-    if not why:
-        return None
-    return Fault("UNSUPPORTED_VERSION", why, FaultClass.DEFINITE, api, capability.advice)
+    return Fault(code, why, FaultClass.DEFINITE, api, capability.advice) if why else None
+
+
+def find_listing_fault(
+    objects: Capability | None, listing: Capability | None, facts: Facts, api: str
+) -> Fault | None:
+    """The fault of a listing that this cluster does not have. Its code is FEATURE_MISSING if there
+    can be no such objects. objects, listing: what the objects and what their listing need, None if
+    every cluster has it; api: the request that is not sent."""
+    missing = objects and find_capability_fault(objects, facts, api, FEATURE_MISSING)
+    return missing or (listing and find_capability_fault(listing, facts, api)) or None

@@ -12,6 +12,7 @@ from .apis import APIS
 from .faults import fault_of
 
 DESCRIBE, ALTER = "DescribeConfigs", "IncrementalAlterConfigs"
+LISTING = "ListConfigResources"
 _PLACES = {
     "topic": "Topic {name}",
     "group": "Group {name}",

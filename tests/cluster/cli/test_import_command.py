@@ -7,6 +7,7 @@ import pytest
 from ...conftest import Broker
 from ...kit.commands.folder import LOG, STATE, Folder
 from ...kit.kafka.logins import Login
+from ...kit.kafka.versions import get_choice
 from .mongey_cluster import PASSWORDS, made_by_terraform
 
 OUT = "imported.kf.hcl"
@@ -92,7 +93,11 @@ def test_every_kind_of_object(folder: Folder) -> None:
     password, and after its apply, which sends nothing, there is nothing to do."""
     env = folder.prefix.rstrip(".")
     with made_by_terraform(folder.broker, folder.admin, env):
-        said = folder.done("import", "--all", "--match", f"*{env}*", "--out", OUT)
+        said = folder.run("import", "--all", "--match", f"*{env}*", "--out", OUT)
+        # Kafka 4.0 has configs of groups and cannot list them, so that there can be more.
+        unlisted = get_choice().release == "4.0"
+        assert said.code == (5 if unlisted else 0), said.text
+        assert ("Not complete: kafka_group_config" in said.text) is unlisted
         assert "20 objects to import" in said.text
         text = (folder.path / OUT).read_text()
         assert "# The password cannot be read" in text

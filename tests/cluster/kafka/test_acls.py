@@ -35,6 +35,7 @@ from kafkaform_kafka.kinds.acl.resource_type import (
     list_reported_operations,
     parse_acl,
 )
+from kafkaform_kafka.protocol.capabilities import acl_faults
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.acls import AclRow, AclRows, create_acls
 from kafkaform_kafka.wire.topics import list_topics
@@ -88,8 +89,9 @@ EVERY = [
 
 
 def test_every_kind_of_rule_is_made_seen_and_deleted(admin: KafkaSession, prefix: str) -> None:
-    """All resource types to 7 and operations to 15, allowed and denied, and no other is touched."""
-    rules = [
+    """All resource types to 7 and operations to 15, allowed and denied, and no other is touched.
+    A version that does not have one of them refuses it."""
+    every = [
         rule(
             prefix,
             resource_type=kind,
@@ -99,6 +101,9 @@ def test_every_kind_of_rule_is_made_seen_and_deleted(admin: KafkaSession, prefix
         )
         for kind, operation, permission in EVERY
     ]
+    newer = [acl for acl in every if any(acl_faults(acl.resource_type, acl.operation, admin.facts))]
+    assert {o.status for o in make(admin, *newer)} <= {OutcomeStatus.FAILED}
+    rules = [acl for acl in every if acl not in newer]
     rules.append(rule(prefix, pattern_type="Prefixed", host="10.1.2.3"))
     assert {o.status for o in make(admin, *rules)} == {OutcomeStatus.APPLIED}
     wait(admin, Observed, *rules)
@@ -206,21 +211,26 @@ def test_a_cluster_without_an_authorizer_says_so(
 def test_a_rule_that_is_too_new_is_left_alone(
     admin: KafkaSession, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A version that does not know TwoPhaseCommit lists it as a number and deletes around it."""
-    row = AclRow(5, prefix, 3, f"User:{prefix}", "*", 15, 3)
+    """A version that does not know the newest operation of the broker lists it as a number and
+    deletes around it."""
+    kind, operation, name = "TransactionalID", "TwoPhaseCommit", prefix
+    if any(acl_faults(kind, operation, admin.facts)):
+        kind, operation, name = "User", "DescribeTokens", f"User:{prefix}"
+    code = acls.OPERATIONS[operation]
+    row = AclRow(acls.RESOURCE_TYPES[kind], name, 3, f"User:{prefix}", "*", code, 3)
     create_acls(admin.context.wire, [row], 10)
-    known = rule(prefix, resource_type="TransactionalID", operation="TwoPhaseCommit")
+    known = rule(prefix, resource_type=kind, operation=operation, resource_name=name)
     wait(admin, Observed, known)
     monkeypatch.setattr(
         "kafkaform_kafka.kinds.acl.read._OPERATION",
-        {code: word for word, code in acls.OPERATIONS.items() if code < 15},
+        {number: word for word, number in acls.OPERATIONS.items() if number < code},
     )
     mine = [
         item
         for item in admin.sweep(acls.KIND, Depth.FULL).items
-        if item.attributes["resource_name"] == prefix
+        if item.attributes["resource_name"] == name
     ]
-    assert [item.attributes["acl_operation"] for item in mine] == ["15"]
+    assert [item.attributes["acl_operation"] for item in mine] == [str(code)]
     monkeypatch.undo()
     drop(admin, known)
 

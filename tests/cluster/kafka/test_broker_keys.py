@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from kafkaform_kafka.protocol import broker_keys
+from kafkaform_kafka.protocol.broker_key_history import REMOVED_DYNAMIC
 from kafkaform_kafka.protocol.broker_keys import UpdateMode
+from kafkaform_kafka.protocol.capabilities import CLIENT_METRICS, GROUP_CONFIGS, explain_absence
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.answers import ConfigEntry
 from kafkaform_kafka.wire.configs import TYPES, describe_configs
+
+from ...kit.kafka.versions import get_choice
 
 KINDS = {
     1: "boolean",
@@ -32,6 +37,7 @@ THROTTLES = {
     "replica.alter.log.dirs.io.max.bytes.per.second",
 }
 """Known to a broker, and listed only where they are set."""
+CAPABILITY = {"group": GROUP_CONFIGS, "client_metrics": CLIENT_METRICS}
 UNLISTED = 20
 """Configs that are marked as internal, which a broker keeps to itself."""
 
@@ -84,11 +90,24 @@ def test_the_table_knows_kafkas_defaults(admin: KafkaSession) -> None:
             assert (last.value or "") == known.key.default, entry.name
 
 
+def is_there(key: ConfigKey) -> bool:
+    """Whether the Kafka of this run has the config, of a broker: can change it."""
+    lacks = partial(get_choice().lacks, zookeeper=True)
+    return not lacks(key.since or "3.0") and (not key.until or lacks(key.until))
+
+
 def test_modes_are_the_brokers_own(admin: KafkaSession) -> None:
-    """Each dynamic config is taken for one broker, for all or for a listener, as the table says."""
+    """Each dynamic config is taken for one broker, for all or for a listener, as the table says; a
+    config of a newer or an older version does not exist, or cannot be changed."""
     entries = {entry.name: entry for entry in listed(admin, "broker", "1", "1")}
-    for name, known in broker_keys.broker_keys().items():
+    removed = {line.split()[0] for line in REMOVED_DYNAMIC.splitlines() if line}
+    for name in (*broker_keys.broker_keys(), *removed):
+        known = broker_keys.find_broker_key(name)
+        assert known is not None
         if known.mode is UpdateMode.READ_ONLY or known.secret or name in THROTTLES:
+            continue
+        if not is_there(known.key):
+            assert name not in entries or entries[name].read_only, name
             continue
         value = entries[name].value or known.key.default
         if value == "" and known.key.kind not in ("list", "string"):
@@ -146,9 +165,14 @@ def test_a_plugins_config_is_not_known() -> None:
 def test_groups_and_metrics_have_the_brokers_configs(
     admin: KafkaSession, resource: str, table: dict[str, ConfigKey]
 ) -> None:
-    """Names, types and defaults of both tables are those that a broker lists."""
+    """Names, types and defaults of both tables are those that a broker lists. A broker that does
+    not have such objects tells nothing of any."""
+    if explain_absence(CAPABILITY[resource], admin.facts):
+        answer = describe_configs(admin.context.wire, resource, ["no-such"], 10)["no-such"]
+        assert answer.code in (0, 42) and not answer.configs
+        return
     entries: dict[str, Any] = {e.name: e for e in listed(admin, resource, "no-such", None)}
-    assert entries.keys() == table.keys()
+    assert entries.keys() == {name for name, key in table.items() if is_there(key)}
     for name, entry in entries.items():
         assert KINDS[entry.kind] == table[name].kind
         assert (entry.value or "") == table[name].default

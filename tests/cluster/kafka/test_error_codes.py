@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,12 @@ from kafkaform_kafka.protocol.error_causes import CAUSES
 from kafkaform_kafka.protocol.error_codes import CODES
 from kafkaform_kafka.protocol.faults import fault_of
 from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.client import Unsupported
 
 from ...kit.kafka.logins import new_login
 from ...kit.kafka.quota_user import account, limits, opened
 from ...kit.kafka.sessions import apply, connect, eventually, new, read
+from ...kit.kafka.versions import get_choice
 from .classfile import enum_names
 
 _D, _N, _A = FaultClass.DEFINITE, FaultClass.NOT_APPLIED, FaultClass.AMBIGUOUS
@@ -381,6 +383,29 @@ def nobody(broker: sandbox.Sandbox) -> Iterator[KafkaSession]:
         session.close()
 
 
+OLDER: Mapping[tuple[str, int], tuple[str, bool, int]] = {
+    ("DescribeConfigs", GROUP): ("4.0", False, 42),
+    ("IncrementalAlterConfigs", GROUP): ("4.0", False, 42),
+    ("IncrementalAlterConfigs", METRICS): ("3.7", False, 42),
+    ("ListConfigResources", METRICS): ("3.7", False, 35),
+    ("ListConfigResources", 99): ("3.7", False, 35),
+}
+"""Request and resource type -> the version that has it, whether also with ZooKeeper, and the code
+without it. 35: the request does not exist there and is not sent; 42: the whole request is refused,
+which is why `protocol/capabilities.py` has these features."""
+
+
+def code_here(case: Case) -> int:
+    """The code that the broker of this run answers with."""
+    api, code, _, body = case
+    rows = body.get("resources", ())
+    types = [*(row["resource_type"] for row in rows), *body.get("resource_types", ())]
+    for since, zookeeper, other in (OLDER[api, kind] for kind in types if (api, kind) in OLDER):
+        if get_choice().lacks(since, zookeeper=zookeeper):
+            return other
+    return code
+
+
 def filled(value: Any, name: str) -> Any:
     """The request with the name of the topic that exists."""
     if isinstance(value, dict):
@@ -396,11 +421,15 @@ def named(case: Case) -> str:
 
 def check(session: KafkaSession, case: Case, live: str) -> None:
     """The broker answers with that code, and the fault says what the table says."""
-    api, code, kind, body = case
-    found = ask(session, api, filled(body, live))
+    api, newest, kind, body = case
+    code = code_here(case)
+    try:
+        found = ask(session, api, filled(body, live))
+    except Unsupported as error:
+        found = [(35, str(error))]
     assert {number for number, _ in found} == {code}, found
     fault = fault_of(api, code, live, found[0][1])
-    assert (fault.kind, fault.code) == (kind, CODES[code].name)
+    assert (fault.kind, fault.code) == (kind if code == newest else _D, CODES[code].name)
     assert CODES[code].meaning in fault.message or (code == 35 and APIS[api].since in fault.message)
     assert fault.advice or code in (84, 85)
     assert "\n" not in fault.advice
@@ -418,7 +447,8 @@ def test_a_refused_request_gets_the_documented_class(
 def test_a_request_without_the_right_names_it(nobody: KafkaSession, live: str, case: Case) -> None:
     """The advice is the very right that the broker wants."""
     check(nobody, case, live)
-    assert fault_of(case[0], case[1], live).advice.startswith("grant ")
+    if code_here(case) == case[1]:
+        assert fault_of(case[0], case[1], live).advice.startswith("grant ")
 
 
 def test_a_used_up_quota_says_how_long_to_wait(broker: sandbox.Sandbox, prefix: str) -> None:

@@ -27,6 +27,11 @@ class Choice:
         more = "ZooKeeper" if self.zookeeper else "3 brokers" if self.brokers == 3 else ""
         return f"{self.kafka_version}, {more}" if more else self.kafka_version
 
+    @property
+    def release(self) -> str:
+        """As facts and tables have it: `3.6`."""
+        return self.kafka_version.rpartition(".")[0]
+
     def lacks(self, since: str, *, zookeeper: bool) -> bool:
         """Whether this Kafka does not have what came with a version. zookeeper: it was there with
         ZooKeeper, too."""

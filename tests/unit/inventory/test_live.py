@@ -300,9 +300,10 @@ def test_without_an_authorizer_everything_is_seen() -> None:
     assert {s.coverage.kind for s in sweeps} == {CoverageKind.COMPLETE}
 
 
-def test_what_brokers_are_too_old_for_is_left_out() -> None:
+@pytest.mark.parametrize("code", ["UNSUPPORTED_VERSION", "FEATURE_MISSING"])
+def test_what_brokers_are_too_old_for_is_left_out(code: str) -> None:
     """Nobody has read it, and nothing has failed."""
-    old = Fault("UNSUPPORTED_VERSION", "too old", FaultClass.DEFINITE)
+    old = Fault(code, "too old", FaultClass.DEFINITE)
     kind = "kafka_group_config"
     assert listing_trust.sharpen_sweeps(Fake({"": True}), [listing(kind, fault=old)]) == ()  # type: ignore[arg-type]
 

@@ -22,7 +22,7 @@ from kafkaform.syntax.format import format_text
 from kafkaform.syntax.write import NewBlock, write_blocks
 from kafkaform.workflow.generate.arguments import fill_defaults
 from kafkaform.workflow.import_all import ImportFilter, prove_text, read_tree, render_stock
-from kafkaform_kafka.memory import refused_items
+from kafkaform_kafka.memory import SimulatedCluster, refused_items
 from kafkaform_kafka.provider import TYPES
 
 from ...kit.commands.stocks import GENERATED, PROVIDER, Desk, desk
@@ -364,13 +364,39 @@ def test_a_failed_listing_is_no_empty_cluster(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_an_authorizer_has_no_acls(tmp_path: Path) -> None:
-    """Where ACLs are switched off nothing is missing."""
+    """Where ACLs are switched off nothing is missing; who asks for them by type is told."""
     cluster = cluster_of(topics={"a": TOPIC})
     where = desk(tmp_path, cluster)
     cluster.faults.schedule(refused_items(54), "ListAcls", times=100)
     cluster.faults.schedule(refused_items(54), "DescribeAcls", times=100)
-    stock = where.stock(ImportFilter(("kafka_acl",)))
-    assert (stock.found, stock.gaps, stock.failed) == ((), (), False)
+    every, acls = where.stock(), where.stock(ImportFilter(("kafka_acl",)))
+    assert (every.count, every.failed, acls.count, acls.failed) == (1, False, 0, False)
+    assert not any("kafka_acl" in gap for gap in every.gaps)
+    (gap,) = acls.gaps
+    assert gap.startswith("kafka_acl: the cluster has no authorizer")
+
+
+@pytest.mark.parametrize(
+    ("release", "kind", "failed"),
+    [
+        ("3.6", "kafka_client_metrics", False),
+        ("3.6", "kafka_group_config", False),
+        ("4.0", "kafka_group_config", True),
+    ],
+)
+def test_what_a_version_does_not_have_is_no_failed_listing(
+    tmp_path: Path, release: str, kind: str, failed: bool
+) -> None:
+    """Kafka 3.6 has no configs of groups and no subscriptions, so that nothing of them can be
+    missing, and only somebody who asks for them by type is told. Kafka 4.0 has configs of groups
+    and cannot list them: there can be more."""
+    where = desk(tmp_path, SimulatedCluster(kafka_version=release))
+    every = where.stock()
+    assert (every.failed, every.count) == (failed, 0)
+    assert any(kind in gap for gap in every.gaps) is failed
+    (gap,) = where.stock(ImportFilter((kind,))).gaps
+    assert gap.startswith("Not complete: ") is failed
+    assert f"the cluster runs Kafka {release}; " in gap and "exist since Kafka" in gap
 
 
 def test_names_do_not_collide(tmp_path: Path) -> None:

@@ -28,22 +28,27 @@ from kafkaform.core.value import FrozenMap, Value
 from ...cluster.brokers import find_answering_node, live_nodes
 from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
-from ...protocol.capabilities import GROUP_CONFIG_LISTING, find_capability_fault
-from ...protocol.config_faults import DESCRIBE, config_fault, not_live_fault, right_for_configs
+from ...protocol.capabilities import find_capability_fault, find_listing_fault
+from ...protocol.config_faults import (
+    DESCRIBE,
+    LISTING,
+    config_fault,
+    not_live_fault,
+    right_for_configs,
+)
 from ...protocol.config_keys import BROKER_TIMES
 from ...protocol.config_values import config_value, parse_integer
 from ...protocol.faults import fault_of
 from ...wire.answers import ConfigEntry, ItemAnswer, Synonym
 from ...wire.configs import ResourceNames, describe_configs, list_config_resources
 from ..topic.configs import find_foreign_paths
-from .resource_type import BROKER, CLUSTER, DEFAULTS, GROUP, SET, ConfigScope, make_identity
+from .resource_type import BROKER, CLUSTER, DEFAULTS, SET, ConfigScope, make_identity
 
 AT_ONCE = 250
 """Resources in one DescribeConfigs request."""
 IN_FLIGHT = 4
 """DescribeConfigs requests at the same time."""
 _REFUSED = (29, 30, 31)
-_LISTING = "ListConfigResources"
 _SET_FOR_BROKERS = (2, 3)
 """Config sources that override a broker's server.properties (ConfigSource)."""
 
@@ -79,16 +84,14 @@ def _list_names(scope: ConfigScope, context: ClusterContext) -> Sequence[str] | 
         return context.facts.nodes
     if scope is DEFAULTS:
         return (CLUSTER,)
-    needed = (scope.capability, GROUP_CONFIG_LISTING if scope is GROUP else None)
-    for capability in filter(None, needed):
-        if fault := find_capability_fault(capability, context.facts, _LISTING):
-            return fault
+    if fault := find_listing_fault(scope.capability, scope.listing, context.facts, LISTING):
+        return fault
     # A group can have configs before it exists (KIP-848), so a listing of groups would not do.
     listed = attempt(
-        _LISTING, lambda: list_config_resources(context.wire, scope.resource, context.timeout)
+        LISTING, lambda: list_config_resources(context.wire, scope.resource, context.timeout)
     )
     if isinstance(listed, ResourceNames):
-        return fault_of(_LISTING, listed.code, "") if listed.code else listed.names
+        return fault_of(LISTING, listed.code, "") if listed.code else listed.names
     return listed
 
 

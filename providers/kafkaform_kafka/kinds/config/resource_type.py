@@ -20,7 +20,13 @@ from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_keys
-from ...protocol.capabilities import CLIENT_METRICS, GROUP_CONFIGS, Capability
+from ...protocol.capabilities import (
+    CLIENT_METRICS,
+    FEATURE_MISSING,
+    GROUP_CONFIG_LISTING,
+    GROUP_CONFIGS,
+    Capability,
+)
 from ...protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
 from ...protocol.config_values import Lookup, config_map
 from ..request_order import ALTER_CONFIGS, REMOVE_CONFIGS
@@ -63,6 +69,8 @@ class ConfigScope(Struct, frozen=True):
     """Config -> what another value of it can harm."""
     capability: Capability | None = None
     """What a cluster must have for it, None if every one has it."""
+    listing: Capability | None = None
+    """What a cluster must have to list its objects, None if every one has it that has them."""
 
     def resource_name(self, key: str) -> str:
         """The resource's name in a request."""
@@ -122,6 +130,7 @@ GROUP = ConfigScope(
     config_rules.group_faults,
     harms=risks.GROUP_HARMS,
     capability=GROUP_CONFIGS,
+    listing=GROUP_CONFIG_LISTING,
 )
 METRICS = ConfigScope(
     "kafka_client_metrics",
@@ -342,6 +351,7 @@ def _make_type(scope: ConfigScope, doc: str, *attributes: AttributeSchema) -> Re
         ours=_select_ours,
         left=make_remainder("config", "secret_keys"),
         written=_write_arguments,
+        switched_off=frozenset({FEATURE_MISSING}),
         risks=partial(risks.find_risks, scope.harms, scope.find),
         unit=partial(risks.find_unit, scope.find),
     )

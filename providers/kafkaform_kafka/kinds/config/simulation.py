@@ -23,8 +23,8 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_keys, broker_rules
 from ...protocol.broker_keys import UpdateMode
-from ...protocol.capabilities import explain_absence, find_capability_fault
-from ...protocol.config_faults import ALTER, DESCRIBE, not_live_fault, right_for_configs
+from ...protocol.capabilities import explain_absence, find_capability_fault, find_listing_fault
+from ...protocol.config_faults import ALTER, DESCRIBE, LISTING, not_live_fault, right_for_configs
 from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC
 from ...protocol.config_values import config_map, config_value
 from ...protocol.faults import fault_of
@@ -164,7 +164,7 @@ def _may(user: User, operation: str, resource: str, name: str) -> bool:
 
 
 def _sweep(scope: ConfigScope, scene: ReadScene, depth: Depth) -> Sweep:
-    fault = scope.capability and find_capability_fault(scope.capability, scene.facts, DESCRIBE)
+    fault = find_listing_fault(scope.capability, scope.listing, scene.facts, LISTING)
     if not fault and not scene.user.may("DescribeConfigs", ON_CLUSTER):
         fault = fault_of(DESCRIBE, 31, "")
     if fault:
@@ -253,6 +253,6 @@ def simulate(scope: ConfigScope) -> SimulatedKind:
     """The part of the simulated cluster for one kind of configs."""
     sweep, read = partial(_sweep, scope), partial(_read, scope)
     return SimulatedKind(
-        reads=SimulatedReads("ListConfigResources", DESCRIBE, DESCRIBE, sweep, read),
+        reads=SimulatedReads(LISTING, DESCRIBE, DESCRIBE, sweep, read),
         handlers={ALTER: alter_configs},
     )

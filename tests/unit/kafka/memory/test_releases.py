@@ -89,6 +89,7 @@ def test_groups_and_subscriptions_exist_since_their_release(release: str) -> Non
         assert f"the cluster runs Kafka {release}; " in reading.fault.message
         assert reading.fault.message.endswith(f"exist since Kafka {since}")
         assert [item.summary for item in errors] == [reading.fault.message]
+        assert coverage.fault is not None and coverage.fault.code in TYPES[kind].switched_off
 
 
 @pytest.mark.parametrize("release", RELEASES)
