@@ -21,7 +21,7 @@ from ...conftest import Broker
 from ...kit.kafka.logins import Login
 from ...kit.kafka.topic_systems import RealSystem, SimulatedSystem, real_system
 
-PATIENCE, SETTLE = 60.0, 0.2
+PATIENCE, PAUSE = 60.0, 0.2
 """Seconds: for which a broker may be behind, and between two looks."""
 System = RealSystem | SimulatedSystem
 Line = list[tuple[str, str]]
@@ -77,8 +77,11 @@ def every_word(name: str) -> Iterator[tuple[Action, Sequence[Acl]]]:
 SCRIPTS: tuple[Script, ...] = (made_and_deleted, one_of_them_bad, every_word)
 
 
-def transcript(system: System, script: Script, name: str) -> list[Line]:
-    """For each request what the dry run and the apply say, then what a reading shows."""
+def transcript(
+    system: System, script: Script, name: str, expected: Sequence[Line] = ()
+) -> list[Line]:
+    """For each request what the dry run and the apply say, then what a reading shows. expected: the
+    transcript of another system; readings are repeated until they show the same, or time is up."""
     session, lines = system.open(privileged=True), []
     for action, rules in script(name):
         steps = [step(session, action, rule) for rule in rules]
@@ -86,23 +89,23 @@ def transcript(system: System, script: Script, name: str) -> list[Line]:
         dry = [v.fault.code if v.fault else "passed" for v in session.preflight(batch)]
         wet = [f"{o.status} {o.fault.code if o.fault else ''}" for o in session.apply(batch, {})]
         lines.append(list(zip(dry, wet, strict=True)))
-        seen = settled(system.clock, session, rules)
-        lines.append([(rule.operation, one) for rule, one in zip(rules, seen, strict=True)])
+        wanted = expected[len(lines)] if expected else None
+        lines.append(look_until(system.clock, session, rules, wanted))
     session.close()
     return lines
 
 
-def settled(clock: Clock, session: Session, rules: Sequence[Acl]) -> list[str]:
-    """How the rules read once two looks in a row agree."""
+def look_until(clock: Clock, session: Session, rules: Sequence[Acl], wanted: Line | None) -> Line:
+    """How each rule reads. A broker acknowledges a change before it shows it."""
     ids = [Identity(INSTANCE, acls.KIND, rule.key) for rule in rules]
-    looks: list[list[str]] = []
     deadline = clock.monotonic() + PATIENCE
-    while len(looks) < 2 or looks[-1] != looks[-2]:
+    while True:
         found = session.read(ids)
-        looks.append([type(found[identity]).__name__ for identity in ids])
-        assert clock.monotonic() < deadline
-        clock.sleep(SETTLE)
-    return looks[-1]
+        pairs = zip(rules, ids, strict=True)
+        seen = [(rule.operation, type(found[identity]).__name__) for rule, identity in pairs]
+        if wanted in (None, seen) or clock.monotonic() > deadline:
+            return seen
+        clock.sleep(PAUSE)
 
 
 def forbidden(system: System, name: str) -> Line:
@@ -134,7 +137,8 @@ def real(broker: Broker, stranger: Login) -> RealSystem:
 def test_the_simulated_cluster_answers_like_a_real_one(script: Script, real: RealSystem) -> None:
     """Dry runs, applies and readings of one script are the same, request by request."""
     name = f"parity-{uuid.uuid4().hex[:10]}"
-    assert transcript(SimulatedSystem(), script, name) == transcript(real, script, name)
+    simulated = transcript(SimulatedSystem(), script, name)
+    assert transcript(real, script, name, simulated) == simulated
 
 
 def test_missing_rights_are_refused_alike(real: RealSystem) -> None:
@@ -153,7 +157,8 @@ def test_data_sources_filter_alike(real: RealSystem) -> None:
         rules = [acl(name), acl(name, resource_name=name[:9], pattern_type="Prefixed")]
         steps = tuple(step(session, Action.CREATE, rule) for rule in rules)
         session.apply(Batch("1", INSTANCE, steps[0].request, steps), {})
-        assert settled(system.clock, session, rules) == ["Observed"] * 2
+        wanted = [(rule.operation, "Observed") for rule in rules]
+        assert look_until(system.clock, session, rules, wanted) == wanted
         answer = session.query("kafka_acls", arguments)
         mine = [acls.parse_acl(row) for row in answer["list"]]
         answers.append(([a for a in mine if a.principal == f"User:{name}"], answer["complete"]))
