@@ -44,7 +44,8 @@ _HAS_USES = attrgetter("uses")
 def order_by_uses(
     changes: Sequence[Change], types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
 ) -> Sequence[Change]:
-    """The changes; each that uses objects of others depends on them, as if it referred to them.
+    """The changes; each that uses objects of others depends on them, as if it referred to them. A
+    deletion depends on the changes that let go of what it deletes.
 
     References win: a use that would close a circle is left out.
     """
@@ -54,20 +55,27 @@ def order_by_uses(
     known = {change.identity: n for n, change in enumerate(changes)}
     addresses = index_by_address(changes)
     needs = [{m for a in change.depends_on for m in addresses.get(a, ())} for change in changes]
-    result = list(changes)
+    pairs: list[tuple[int, int]] = []
     for n, change in enumerate(changes):
         if types[change.identity.kind].uses is None:
             continue
-        attributes = change.before if change.after is None else change.after
-        used = {
-            known[identity]
-            for identity, _ in _find_used(change.identity, attributes, types, facts, known)
-        }
-        new = [m for m in sorted(used) if m not in needs[n] and not _leads_to(m, n, needs)]
-        needs[n].update(new)
-        if new:
-            added = {*change.depends_on, *(changes[m].address for m in new)}
-            result[n] = replace(change, depends_on=tuple(sorted(added)))
+        before, after = (
+            {known[i] for i, _ in _find_used(change.identity, attributes, types, facts, known)}
+            for attributes in (change.before, change.after)
+        )
+        deletes = change.action is Action.DELETE
+        pairs += ((n, m) for m in sorted(before if deletes else after))
+        let_go = set() if change.after is None else before - after
+        pairs += ((m, n) for m in sorted(let_go) if changes[m].action is Action.DELETE)
+    added: dict[int, set[str]] = defaultdict(set)
+    for n, m in pairs:
+        if m not in needs[n] and not _leads_to(m, n, needs):
+            needs[n].add(m)
+            added[n].add(changes[m].address)
+    result = list(changes)
+    for n, new in added.items():
+        depends_on = tuple(sorted({*changes[n].depends_on, *new}))
+        result[n] = replace(changes[n], depends_on=depends_on)
     return result
 
 

@@ -152,6 +152,20 @@ def test_a_user_that_lets_go_does_so_before_the_deletion() -> None:
     assert waves(gone, moves, change(shelf("new"))) == [["new"], ["j"], ["old"]]
 
 
+def test_a_deletion_waits_for_what_lets_go() -> None:
+    """If the update of the user fails, the deletion is left out, and --target takes it along. The
+    user does not wait for the deletion, nor record it as a dependency."""
+    moves = change(job("j"), Action.UPDATE, before=attributes("old"))
+    gone = change(shelf("old"), Action.DELETE)
+    ordered = order_by_uses([gone, moves], TYPES, FACTS)
+    assert [one.depends_on for one in ordered] == [("work_job.j",), ()]
+    assert find_needs(ordered) == {gone.steps[0].id: {moves.steps[0].id}, moves.steps[0].id: set()}
+    assert [(w.part, w.round) for w in lower_plan(Plan("l", 0, "", {}, tuple(ordered)))] == [
+        (1, 0),
+        (2, 0),
+    ]
+
+
 def test_a_use_is_a_dependency_that_is_approved_and_recorded() -> None:
     """So that a later deletion knows it, too, and --target takes along what is used."""
     found = order_by_uses([change(job("a"), Action.CREATE, "z"), change(shelf("z"))], TYPES, FACTS)
