@@ -24,7 +24,7 @@ from .settings import HttpSettings
 from .tls import tls_context
 
 if TYPE_CHECKING:
-    from .line import Line
+    from .connection import ServerConnection
 
 
 PROOF_SECONDS = 1.0
@@ -50,7 +50,7 @@ class HttpClient:
 
     def __init__(self, settings: HttpSettings, proof: Proof | None = None) -> None:
         """Raises ConnectError for certificates that cannot be loaded. Nothing is sent yet."""
-        from .line import Line  # noqa: PLC0415  # a plan without such a system does not load urllib3
+        from .connection import ServerConnection  # noqa: PLC0415  # a plan without such a system does not load urllib3
 
         secure = any(url.startswith("https:") for url in settings.urls)
         context = _open_context(settings) if secure else None
@@ -58,15 +58,15 @@ class HttpClient:
         self._proof = proof
         self._login = open_login(settings.auth)
         self._slots = BoundedSemaphore(settings.concurrency)
-        self._idle: dict[str, deque[Line]] = {url: deque() for url in settings.urls}
+        self._idle: dict[str, deque[ServerConnection]] = {url: deque() for url in settings.urls}
         self._stranger: OtherSystem | None = None
         self._closed = False
 
-        def make_line(url: str) -> Line:
+        def make_connection(url: str) -> ServerConnection:
             tls = context if url.startswith("https:") else None
-            return Line(url, tls, settings.timeout, settings.max_bytes)
+            return ServerConnection(url, tls, settings.timeout, settings.max_bytes)
 
-        self._make_line = make_line
+        self._make_connection = make_connection
 
     def ask(
         self,
@@ -115,18 +115,18 @@ class HttpClient:
         """Ask for the proof on every idle connection that still stands. Raises OtherSystem."""
         if self._proof is None:
             return
-        for url, lines in self._idle.items():
-            for _ in range(len(lines)):
-                with self._borrow(url, oldest=True) as line:
-                    if line.connected:
-                        self._prove_quietly(line)
+        for url, idle in self._idle.items():
+            for _ in range(len(idle)):
+                with self._borrow(url, oldest=True) as connection:
+                    if connection.connected:
+                        self._prove_quietly(connection)
 
     def close(self) -> None:
         """End all connections. Later calls raise NotSent."""
         self._closed = True
-        for lines in self._idle.values():
-            while lines:
-                lines.pop().close()
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
 
     # ── one call ────────────────────────────────────────────────────────────────────────
 
@@ -142,44 +142,44 @@ class HttpClient:
         return urls * 2 if call.reads and len(urls) == 1 else urls
 
     def _call_at(self, url: str, call: Call) -> Answer:
-        with self._borrow(url) as line:
-            self._connect(line)
+        with self._borrow(url) as connection:
+            self._connect(connection)
             if call.reads or self._proof is None:
-                return line.send(call, self._make_headers())
-            if monotonic() - line.proven > PROOF_SECONDS:
-                self._prove_before(line)
-            answer = line.send(call, self._make_headers())
-            self._prove_after(line, call)
+                return connection.send(call, self._make_headers())
+            if monotonic() - connection.proven > PROOF_SECONDS:
+                self._prove_before(connection)
+            answer = connection.send(call, self._make_headers())
+            self._prove_after(connection, call)
             return answer
 
     @contextmanager
-    def _borrow(self, url: str, *, oldest: bool = False) -> Iterator[Line]:
-        """A line that nobody else uses meanwhile; the one that rested longest, or the last one."""
+    def _borrow(self, url: str, *, oldest: bool = False) -> Iterator[ServerConnection]:
+        """A connection that nobody else uses meanwhile: the one that was used last, or first."""
         if self._stranger is not None:
             raise self._stranger
         with self._slots:
             if self._closed:
                 raise NotSent("the session is closed")
-            lines = self._idle[url]
+            idle = self._idle[url]
             try:
-                line = lines.popleft() if oldest else lines.pop()
+                connection = idle.popleft() if oldest else idle.pop()
             except IndexError:
-                line = self._make_line(url)
+                connection = self._make_connection(url)
             try:
-                yield line
+                yield connection
             finally:
                 if self._closed or self._stranger:
-                    line.close()
+                    connection.close()
                 else:
-                    lines.append(line)
+                    idle.append(connection)
 
-    def _connect(self, line: Line) -> None:
+    def _connect(self, connection: ServerConnection) -> None:
         """A connection that stands, and has proven itself. Raises NotSent."""
-        if line.connected:
+        if connection.connected:
             return
-        line.connect()
+        connection.connect()
         if self._proof is not None:
-            self._prove_before(line)
+            self._prove_before(connection)
 
     def _make_headers(self) -> Mapping[str, str]:
         login = self._login()
@@ -187,10 +187,10 @@ class HttpClient:
 
     # ── who answers ─────────────────────────────────────────────────────────────────────
 
-    def _prove(self, line: Line) -> None:
+    def _prove(self, connection: ServerConnection) -> None:
         """Raises OtherSystem, NotSent, AnswerLost."""
         assert self._proof is not None
-        answer = line.send(self._proof.call, self._make_headers())
+        answer = connection.send(self._proof.call, self._make_headers())
         if not answer.succeeded:
             cause = f"the server does not say which system it is: HTTP {answer.status}"
             advice = "check url and whether the server runs"
@@ -199,34 +199,34 @@ class HttpClient:
             raise refused
         try:
             self._proof.check(answer)
-            line.proven = monotonic()
+            connection.proven = monotonic()
         except OtherSystem as stranger:
             self._stranger = stranger
-            line.close()
+            connection.close()
             raise
 
-    def _prove_before(self, line: Line) -> None:
+    def _prove_before(self, connection: ServerConnection) -> None:
         try:
-            self._prove(line)
+            self._prove(connection)
         except AnswerLost as lost:
             cause = f"the server does not say which system it is: {lost.cause}"
             raise NotSent(cause, lost.advice, lost.where) from None
 
-    def _prove_after(self, line: Line, call: Call) -> None:
+    def _prove_after(self, connection: ServerConnection, call: Call) -> None:
         try:
-            if not line.connected:
-                line.connect()
-            self._prove(line)
+            if not connection.connected:
+                connection.connect()
+            self._prove(connection)
         except CallFailed as failure:
             # Who gave the answer is not known, so neither is what it is worth.
             cause = f"who answered is not known: {failure.cause}"
             raise AnswerLost(cause, failure.advice, f"{call}") from None
 
-    def _prove_quietly(self, line: Line) -> None:
+    def _prove_quietly(self, connection: ServerConnection) -> None:
         try:
-            self._prove(line)
+            self._prove(connection)
         except CallFailed:
-            line.close()
+            connection.close()
 
 
 def _open_context(settings: HttpSettings) -> Any:

@@ -31,7 +31,7 @@ from .clients import (
     native_config,
     ssl_context,
 )
-from .cluster_proof import Proof
+from .cluster_proof import ClusterProof
 from .listener import Listener, look_at
 from .settings import KafkaSettings
 
@@ -133,7 +133,7 @@ class Native(Struct, frozen=True, eq=False):
     client: AdminClient
     timeout: float
     """Seconds for one answer."""
-    proof: Proof
+    proof: ClusterProof
 
     def read_offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
         """Topic -> number of offsets between its first and its last record, over all partitions.
@@ -272,7 +272,7 @@ def open_native(settings: KafkaSettings, tokens: TokenSource | None = None) -> N
     if answer.done() and answer.exception() is None:
         cluster_id = answer.result().cluster_id or ""
         timeout = min(settings.timeout, _FIGURES)
-        return Native(client, timeout, Proof(settings.instance, cluster_id))
+        return Native(client, timeout, ClusterProof(settings.instance, cluster_id))
     waited = time.monotonic() - started
     found = (
         inspect_listeners(settings)

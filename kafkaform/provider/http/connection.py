@@ -37,7 +37,7 @@ MAX_ERROR_BYTES = 1024 * 1024
 _LOOK = "check url and the network, and whether the server runs"
 
 
-class Line:
+class ServerConnection:
     """Sends calls to one address over one connection. url: of HttpSettings; context: for https;
     timeout: seconds for connecting, and again for each call from its first byte to the last one of
     its answer."""
