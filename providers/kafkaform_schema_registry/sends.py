@@ -11,11 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from kafkaform.core.change import Step
-from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.core.resource import Fault, FaultClass, Observed
 from kafkaform.provider.http.exchange import Answer, Call
 
 from .api import calls
-from .api.answers import BadAnswer, read_extras, read_schema_version, read_verdict
+from .api.answers import (
+    BadAnswer,
+    SchemaVersion,
+    read_extras,
+    read_schema_version,
+    read_verdict,
+)
 from .api.errors import (
     is_missing,
     is_not_set,
@@ -25,21 +31,23 @@ from .api.errors import (
     parse_answer,
 )
 from .context import RegistryContext
-from .reads import FIELDS, SETTING_OF
+from .reads import FIELDS, SETTING_OF, observe_schema
 
-Faults = dict[str, Fault | None]
-"""Step id -> why it is refused, None if it is not."""
+Finding = Fault | None
+"""Why a step is refused, None if it is not."""
+DONE = Fault("DONE", "it is already so", FaultClass.CONVERGED)
+"""What a check finds if nothing is left to send."""
 
 
 def send_steps(
     context: RegistryContext, request: str, steps: Sequence[Step], *, dry: bool
-) -> Faults:
-    """What becomes of each step of one request. dry: nothing is written."""
+) -> Mapping[str, Finding]:
+    """What becomes of each step of one request, by its id. dry: nothing is written."""
     find, make_call = _SENDS[request]
-    known = {step.id: fault for step, fault in zip(steps, find(context, steps), strict=True)}
+    known = {step.id: found for step, found in zip(steps, find(context, steps), strict=True)}
     if dry:
-        return known
-    found: Faults = {step: fault and _make_unsent(fault) for step, fault in known.items()}
+        return {step: None if found is DONE else found for step, found in known.items()}
+    found = {step: _make_unsent(fault) for step, fault in known.items()}
     left = [step for step in steps if known[step.id] is None]
     writes = [make_call(step) for step in left]
     answers = context.client.ask_all(writes)
@@ -48,14 +56,16 @@ def send_steps(
     return found
 
 
-def _judge_write(call: Call, answer: Answer | Fault) -> Fault | None:
+def _judge_write(call: Call, answer: Answer | Fault) -> Finding:
     if isinstance(answer, Fault):
         return answer
     return None if answer.succeeded else judge_refusal(answer, call)
 
 
-def _make_unsent(fault: Fault) -> Fault:
+def _make_unsent(fault: Finding) -> Finding:
     """What was asked before a write failed, so the write was not sent."""
+    if fault is None or fault is DONE:
+        return None
     if fault.kind is not FaultClass.AMBIGUOUS:
         return fault
     return replace(fault, kind=FaultClass.NOT_APPLIED, message=f"not sent: {fault.message}")
@@ -64,10 +74,10 @@ def _make_unsent(fault: Fault) -> Fault:
 # ── schemas ─────────────────────────────────────────────────────────────────────────────
 
 
-def check_schemas(context: RegistryContext, steps: Sequence[Step]) -> list[Fault | None]:
+def check_schemas(context: RegistryContext, steps: Sequence[Step]) -> list[Finding]:
     """Refused by the registry's own check of compatibility, or because the subject had this very
     schema before: no registry makes an older version the latest one again."""
-    found = _find_older(context, steps)
+    found = _compare_versions(context, steps)
     left = [step for step in steps if step.id not in found]
     checks = [calls.check_all(step.payload) for step in left]
     answers = context.client.ask_all(checks)
@@ -79,7 +89,7 @@ def check_schemas(context: RegistryContext, steps: Sequence[Step]) -> list[Fault
     return [found[step.id] for step in steps]
 
 
-def _judge_check(subject: str, call: Call, answer: Answer | Fault) -> Fault | None:
+def _judge_check(subject: str, call: Call, answer: Answer | Fault) -> Finding:
     if isinstance(answer, Answer) and is_missing(answer):
         # There is nothing yet with which it would have to be compatible.
         return None
@@ -99,54 +109,68 @@ def _judge_check(subject: str, call: Call, answer: Answer | Fault) -> Fault | No
     )
 
 
-def _find_older(context: RegistryContext, steps: Sequence[Step]) -> Faults:
-    """The steps whose schema the subject has already, or that cannot be asked about."""
+def _compare_versions(context: RegistryContext, steps: Sequence[Step]) -> dict[str, Finding]:
+    """What follows from the versions that there are: the steps that are done, that cannot be done,
+    and that cannot be asked about."""
+    reads = [calls.read_version(str(step.payload["subject"]), None) for step in steps]
     lookups = [calls.look_up(step.payload) for step in steps]
-    answers = context.client.ask_all(lookups)
-    found: Faults = {}
-    for step, call, answer in zip(steps, lookups, answers, strict=True):
-        subject = str(step.payload["subject"])
-        if isinstance(answer, Answer) and is_missing(answer):
-            continue
-        version = parse_answer(answer, call, lambda body, s=subject: _read_number(body, s))
-        if isinstance(version, Fault):
-            found[step.id] = version
-        else:
-            found[step.id] = _judge_older(context, subject, version)
+    answers = context.client.ask_all([*reads, *lookups])
+    found: dict[str, Finding] = {}
+    for step, call, latest, lookup, same in zip(
+        steps, reads, answers[: len(steps)], lookups, answers[len(steps) :], strict=True
+    ):
+        newest = _read_version(step, call, latest)
+        equal = _read_version(step, lookup, same)
+        fault = next((one for one in (newest, equal) if isinstance(one, Fault)), None)
+        if fault is not None:
+            found[step.id] = fault
+        elif isinstance(newest, SchemaVersion):
+            judged = _judge_versions(context, step, newest, equal)
+            if judged is not None:
+                found[step.id] = judged
     return found
 
 
-def _judge_older(context: RegistryContext, subject: str, version: int) -> Fault | None:
-    call = calls.read_version(subject, None)
-    latest = parse_answer(context.ask(call), call, lambda body: _read_number(body, subject))
-    if isinstance(latest, Fault) or latest <= version:
-        return latest if isinstance(latest, Fault) else None
+def _read_version(step: Step, call: Call, answer: Answer | Fault) -> SchemaVersion | Fault | None:
+    """None if there is no such version."""
+    if isinstance(answer, Answer) and is_missing(answer):
+        return None
+    subject = str(step.payload["subject"])
+    return parse_answer(answer, call, lambda body: read_schema_version(body, subject))
+
+
+def _judge_versions(
+    context: RegistryContext, step: Step, newest: SchemaVersion, equal: object
+) -> Finding:
+    live = observe_schema(context, step.identity, newest)
+    # Apicurio would take another spelling of the same schema for a new version.
+    if isinstance(live, Observed) and live.attributes == step.payload:
+        return DONE
+    if not isinstance(equal, SchemaVersion) or equal.version >= newest.version:
+        return None
+    subject, old, new = step.payload["subject"], equal.version, newest.version
     return Fault(
         "OLDER_VERSION",
-        f"this schema is version {version} of {subject}, and version {latest} is the latest: a "
-        "registry does not register a schema twice",
+        f"this schema is version {old} of {subject}, and version {new} is the latest: a registry "
+        "does not register a schema twice",
         FaultClass.DEFINITE,
-        str(call),
-        f"delete version {latest} and those before it down to {version + 1} by hand, or change the "
-        "schema in something that harms nobody, such as its doc",
+        str(calls.look_up(step.payload)),
+        f"delete the versions after {old} by hand, or change the schema in something that harms "
+        "nobody, such as its doc",
     )
-
-
-def _read_number(body: object, subject: str) -> int:
-    return read_schema_version(body, subject).version
 
 
 # ── deletions ───────────────────────────────────────────────────────────────────────────
 
 
-def check_deletions(context: RegistryContext, steps: Sequence[Step]) -> list[Fault | None]:
+def check_deletions(context: RegistryContext, steps: Sequence[Step]) -> list[Finding]:
     """Refused if there is no such subject any more."""
     reads = [calls.list_versions(str(step.payload["subject"])) for step in steps]
     answers = context.client.ask_all(reads)
     return [_judge_write(call, answer) for call, answer in zip(reads, answers, strict=True)]
 
 
-def check_nothing(_: RegistryContext, steps: Sequence[Step]) -> list[Fault | None]:
+def check_nothing(_: RegistryContext, steps: Sequence[Step]) -> list[Finding]:
     """The subject was deleted a moment ago; nothing but the request itself can tell more."""
     return [None for _ in steps]
 
@@ -154,7 +178,7 @@ def check_nothing(_: RegistryContext, steps: Sequence[Step]) -> list[Fault | Non
 # ── levels and modes ────────────────────────────────────────────────────────────────────
 
 
-def check_settings(context: RegistryContext, steps: Sequence[Step]) -> list[Fault | None]:
+def check_settings(context: RegistryContext, steps: Sequence[Step]) -> list[Finding]:
     """Refused if the setting cannot be read, or if its removal takes others with it."""
     reads = [calls.read_setting(_get_api_name(step), _get_subject(step)) for step in steps]
     answers = context.client.ask_all(reads)
@@ -163,13 +187,13 @@ def check_settings(context: RegistryContext, steps: Sequence[Step]) -> list[Faul
 
 def _judge_setting(
     context: RegistryContext, step: Step, call: Call, answer: Answer | Fault
-) -> Fault | None:
+) -> Finding:
     if isinstance(answer, Fault):
         return answer
     name, subject = _get_api_name(step), _get_subject(step)
     if is_not_set(answer):
         # Apicurio answers 200 to the write, and keeps nothing.
-        if context.facts.values.get("level_needs_subject"):
+        if context.facts.values.get("level_needs_subject") and _get_value(step) is not None:
             return Fault(
                 "NO_SUBJECT",
                 f"the registry keeps a level only for a subject that exists, and {subject} does "
@@ -230,7 +254,7 @@ def _delete(step: Step, *, permanent: bool) -> Call:
     return calls.delete_subject(str(step.payload["subject"]), permanent=permanent)
 
 
-Check = Callable[[RegistryContext, Sequence[Step]], list[Fault | None]]
+Check = Callable[[RegistryContext, Sequence[Step]], list[Finding]]
 _SENDS: Mapping[str, tuple[Check, Callable[[Step], Call]]] = {
     "RegisterSchema": (check_schemas, lambda step: calls.register(step.payload)),
     "DeleteSubject": (check_deletions, lambda step: _delete(step, permanent=False)),

@@ -29,9 +29,9 @@ MAX_BYTES = 1024 * 1024
 
 def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
     """The schema in its normal form, references by name."""
-    kind, text = attributes.get("format"), attributes.get("schema")
+    kind, text = str(attributes.get("format")), attributes.get("schema")
     made: dict[str, Value] = {}
-    if kind in FORMATS and isinstance(text, str):
+    if isinstance(text, str):
         made["schema"] = normalize_schema(kind, text)
     if "references" in attributes:
         made["references"] = sort_references(attributes.get("references") or ())
