@@ -37,6 +37,8 @@ from .kinds.subject_names import check_subject
 LEVEL = "schema_registry_level"
 """A kind that only reviews list: the levels that take effect for the subjects of the plan."""
 
+UNKNOWN_FORMAT = "UNKNOWN_FORMAT"
+"""The fault of a schema that only other tools know."""
 FIELDS = {"config": ("compatibilityLevel", "compatibility"), "mode": ("mode",)}
 """Setting -> the names of its value in answers."""
 SETTING_OF = {"compatibility": "config", "mode": "mode"}
@@ -93,7 +95,7 @@ def _make_sweep(kind: str, depth: Depth, readings: Iterable[Reading], *, complet
     """The listing that these readings make."""
     items: list[Observed] = []
     for reading in readings:
-        if isinstance(reading, Failed) and reading.fault.kind is not FaultClass.DEFINITE:
+        if isinstance(reading, Failed) and reading.fault.code != UNKNOWN_FORMAT:
             return Sweep(kind, depth, (), Coverage(CoverageKind.FAILED, reading.fault))
         if isinstance(reading, Observed):
             items.append(reading)
@@ -133,7 +135,7 @@ def observe_schema(context: RegistryContext, identity: Identity, found: SchemaVe
     if found.kind not in BY_REGISTRY_NAME:
         known = ", ".join(BY_REGISTRY_NAME)
         fault = Fault(
-            "UNKNOWN_FORMAT",
+            UNKNOWN_FORMAT,
             f"its format is {found.kind}; known are {known}",
             FaultClass.DEFINITE,
             advice="manage it with another tool",

@@ -55,8 +55,8 @@ def read_schema_version(body: Any, subject: str) -> SchemaVersion:
     found = _read_object(body)
     if found.get("subject", subject) != subject:
         raise BadAnswer("it is about another subject")
-    kind = found.get("schemaType") or "AVRO"
-    references = found.get("references") or []
+    kind = "AVRO" if found.get("schemaType") is None else found["schemaType"]
+    references = [] if found.get("references") is None else found["references"]
     if not isinstance(kind, str) or not _WORD.fullmatch(kind):
         raise BadAnswer("schemaType is no name of a format")
     if not isinstance(references, list) or len(references) > MAX_REFERENCES:
