@@ -147,6 +147,7 @@ LONGEST = (
     "cluster/kafka/test_placement.py",
     "spark/test_cluster_job.py",
     "cluster/sandbox/test_sandbox.py",
+    "cluster/sandbox/test_servers.py",
     "reliability/crash/",
     "reliability/network/",
     "cluster/pipelines/",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ...core.errors import KafkaformError
 from ...core.progress import Progress, Reporter
 from .. import places
 from ..jars import PARTIAL, Jar, Source, parse_jar, remove_abandoned, split_list, verify_file
@@ -91,6 +92,12 @@ def _unpack_members(archive: Archive, wanted: Mapping[str, Member], file: Path) 
             content = tar.extractfile(entry) if entry.name in wanted else None
             if content is not None:
                 _keep_member(archive, wanted[entry.name], content.read(), file.parent)
+    lacking = [name for name in wanted if not (archive.folder / name).is_file()]
+    if lacking:
+        raise KafkaformError(
+            f"{archive.jar.coordinate} lacks {', '.join(lacking)}",
+            "the list of its files is wrong: report it as a bug",
+        )
 
 
 def _keep_member(archive: Archive, member: Member, content: bytes, partial: Path) -> None:

@@ -164,7 +164,7 @@ PROGRAM = Program(
     find_class_path=_find_class_path,
     write_files=_write_files,
     make_options=_make_options,
-    arguments=(_PROPERTIES,),
+    make_arguments=lambda _, __: (_PROPERTIES,),
     ready_path="/connectors",
     make_headers=_make_headers,
 )

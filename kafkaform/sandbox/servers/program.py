@@ -26,7 +26,8 @@ class Program(Struct, frozen=True):
     """Write what the server reads when it starts."""
     make_options: Callable[[Sandbox, Server], Sequence[str]]
     """Options of Java."""
-    arguments: tuple[str, ...]
+    make_arguments: Callable[[Sandbox, Server], Sequence[str]]
+    """Arguments of the program."""
     ready_path: str
     """A page that is answered with 200 as soon as the server can work."""
     make_headers: Callable[[Sandbox], Mapping[str, str]]

@@ -67,7 +67,7 @@ PROGRAM = Program(
     find_class_path=_find_class_path,
     write_files=_write_files,
     make_options=_make_options,
-    arguments=(),
+    make_arguments=lambda _, __: (),
     ready_path="/apis/ccompat/v7/subjects",
     make_headers=_make_headers,
 )

@@ -136,7 +136,7 @@ def _launch(sandbox: Sandbox, kind: ServerKind, runtime: Runtime) -> tuple[Sandb
         sandbox,
         runtime.java,
         program.main,
-        *program.arguments,
+        *program.make_arguments(sandbox, server),
         options=program.make_options(sandbox, server),
     )
     log = sandbox.get_log_file(server)
