@@ -61,12 +61,12 @@ class HttpClient:
         self._idle: dict[str, deque[Line]] = {url: deque() for url in settings.urls}
         self._stranger: OtherSystem | None = None
         self._closed = False
-        self._make_line = lambda url: Line(
-            url,
-            context if url.startswith("https:") else None,
-            settings.timeout,
-            settings.max_bytes,
-        )
+
+        def make_line(url: str) -> Line:
+            tls = context if url.startswith("https:") else None
+            return Line(url, tls, settings.timeout, settings.max_bytes)
+
+        self._make_line = make_line
 
     def ask(
         self,

@@ -53,23 +53,26 @@ class Line:
         self._deadline = 0.0
         self.proven = 0.0
         """When the system proved itself with the last call (of `monotonic`), 0 after any other."""
-        self._connection = _make_connection(place.hostname or "", place.port, context, timeout)
-        # The class of an answer is an attribute of a connection, so that it can be changed.
-        self._connection.response_class = self._open_answer  # type: ignore[assignment]
+        self._place = place.hostname or "", place.port, context, timeout
+        self._connection: HTTPConnection | None = None
 
     @property
     def connected(self) -> bool:
         """True if the connection of the last call still stands, and nothing came on it unasked."""
-        return self._connection.is_connected
+        return self._connection is not None and self._connection.is_connected
 
     def connect(self) -> None:
         """Open a new connection. Raises NotSent."""
-        self._connection.close()
+        self.close()
         self._deadline = monotonic() + self._timeout
         try:
+            # A new one each time: a closed one forgets the proxy that it led through.
+            self._connection = _make_connection(*self._place)
+            # The class of an answer is an attribute of a connection, so that it can be changed.
+            self._connection.response_class = self._open_answer  # type: ignore[assignment]
             self._connection.connect()
         except FAILURES as error:
-            self._connection.close()
+            self.close()
             cause = f"no connection: {_describe_cause(error)}"
             raise NotSent(cause, _LOOK, self._url) from None
 
@@ -98,9 +101,11 @@ class Line:
 
     def close(self) -> None:
         """End the connection."""
-        self._connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def _exchange(self, call: Call, headers: Mapping[str, str]) -> Answer:
+        assert self._connection is not None
         body = None if call.body is None else dumps(call.body).encode("ascii")
         self._deadline = monotonic() + self._timeout
         self._connection.request(
