@@ -30,7 +30,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 _UNSTATED = {"license": {"name": sbom.UNSTATED}}
-PACKAGES = (ROOT / "kafkaform", ROOT / "providers" / "kafkaform_kafka")
+PROVIDERS = ("kafkaform_connect", "kafkaform_kafka")
+PACKAGES = (ROOT / "kafkaform", *(ROOT / "providers" / name for name in PROVIDERS))
 
 
 def test_every_folder_of_modules_is_a_package() -> None:

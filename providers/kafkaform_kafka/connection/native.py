@@ -21,6 +21,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # stub
 )
 from msgspec import Struct, field
 
+from kafkaform.provider.http.tokens import TokenSource
+
 from .clients import (
     NATIVE_LOGGER,
     PATIENCE,
@@ -32,7 +34,6 @@ from .clients import (
 from .cluster_proof import Proof
 from .listener import Listener, look_at
 from .settings import KafkaSettings
-from .tokens import TokenSource
 
 T = TypeVar("T")
 NATIVE = "one of bootstrap_servers"

@@ -16,7 +16,7 @@ def test_a_connection_that_fails_ends_its_thread() -> None:
     """Otherwise a refused login would be tried again and again in the background."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
-        address = "127.0.0.1:{}".format(taken.getsockname()[1])
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(NotSent):
             Wire({"bootstrap_servers": [address], "client_id": _OURS}, 0.2)
     assert not [each.name for each in threading.enumerate() if _OURS in each.name]
