@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +20,39 @@ from kafkaform.sandbox.servers import list_connect_versions, start_servers
 
 from .kafka.versions import get_choice
 
-READY_SECONDS = 240.0
+READY_SECONDS, PATIENCE = 240.0, 120.0
 """A busy computer is no failure."""
 _POLL = 0.2
+
+
+class Client:
+    """Asks an HTTP server for JSON."""
+
+    def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
+        self._url = url
+        self._headers = {"Content-Type": "application/json"}
+        if login is not None:
+            text = base64.b64encode(":".join(login).encode()).decode()
+            self._headers["Authorization"] = f"Basic {text}"
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """The status, and the body if there is one."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self._url}{path}", data, self._headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                text, status = answer.read(), answer.status
+        except urllib.error.HTTPError as error:
+            text, status = error.read(), error.code
+        return status, json.loads(text) if text else None
+
+
+def wait_until(is_true: Callable[[], object]) -> None:
+    """Ask until it is true."""
+    deadline = time.monotonic() + PATIENCE
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(_POLL)
 
 
 @dataclass(frozen=True)
@@ -39,6 +75,10 @@ class Worker:
     """Whose rights on the broker of the run its connectors have: none but those of ACLs."""
     secrets: Path
     """The folder from which connectors can read values: `${file:PATH:KEY}`."""
+
+    def open_client(self) -> Client:
+        """Another client than kafkaform's."""
+        return Client(self.url, (self.username, self.password))
 
 
 def start(name: str, kind: ServerKind) -> Sandbox:

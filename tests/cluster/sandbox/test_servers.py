@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import time
-import urllib.error
-import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -29,43 +24,21 @@ from kafkaform.sandbox.record import Sandbox
 
 from ...conftest import Broker
 from ...kit.kafka.versions import get_choice
-from ...kit.servers import READY_SECONDS, Registry, Worker, require_connect
+from ...kit.servers import (
+    PATIENCE,
+    READY_SECONDS,
+    Client,
+    Registry,
+    Worker,
+    require_connect,
+    wait_until,
+)
 from .test_sandbox import admin, create_topic, invoke
 
 pytestmark = pytest.mark.timeout(600)
-PATIENCE = 120.0
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SCHEMA = {"schema": json.dumps({"type": "record", "name": "R", "fields": []})}
-
-
-class Client:
-    """Asks an HTTP server for JSON."""
-
-    def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
-        self._url = url
-        self._headers = {"Content-Type": "application/json"}
-        if login is not None:
-            text = base64.b64encode(":".join(login).encode()).decode()
-            self._headers["Authorization"] = f"Basic {text}"
-
-    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """The status, and the body if there is one."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self._url}{path}", data, self._headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                text, status = answer.read(), answer.status
-        except urllib.error.HTTPError as error:
-            text, status = error.read(), error.code
-        return status, json.loads(text) if text else None
-
-
-def wait_until(is_true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def client_of(box: Sandbox, kind: ServerKind) -> Client:
@@ -116,7 +89,7 @@ def test_connect_asks_for_a_login(connect: Worker) -> None:
 
 def test_connectors_read_values_from_their_folder_only(connect: Worker, tmp_path: Path) -> None:
     """A password there is taken; one in the run folder is not."""
-    client = Client(connect.url, (connect.username, connect.password))
+    client = connect.open_client()
     outside = connect.secrets.parent / "connect-users"
     assert connect.password in outside.read_text()
     for file, is_read in ((connect.secrets / "users.properties", True), (outside, False)):
@@ -136,7 +109,7 @@ def test_a_connector_can_do_what_acls_allow(
     broker: Broker, connect: Worker, tmp_path: Path
 ) -> None:
     """A sink fails without rights; with them, records arrive in its file."""
-    client, name = Client(connect.url, (connect.username, connect.password)), f"s{uuid.uuid4()}"
+    client, name = connect.open_client(), f"s{uuid.uuid4()}"
     config = {"connector.class": SINK, "topics": name, "file": str(tmp_path / "out")}
     rights = of_broker(broker)
     create_topic(rights, name)
