@@ -16,7 +16,6 @@ from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
 from ...core.text.quantity import render_amount
 from ...sandbox import ServerKind
-from ...sandbox.servers import check_servers, start_servers
 from ..terminal import console as terminal
 from ..terminal.outlet import outlive_output
 
@@ -124,9 +123,16 @@ def up(
 
 
 def _start(wanted: sandbox.SandboxOptions, kinds: Sequence[ServerKind]) -> sandbox.Sandbox:
-    check_servers(kinds, wanted.kafka_version)
+    if kinds:
+        from ...sandbox.servers import check_servers  # noqa: PLC0415  # loads an HTTP client
+
+        check_servers(kinds, wanted.kafka_version)
     with _Screen() as screen:
         box = sandbox.up(wanted, count_brokers, screen.report)
+        if not kinds and not box.servers:
+            return box
+        from ...sandbox.servers import start_servers  # noqa: PLC0415  # see above
+
         return start_servers(box.name, kinds, wanted.ready_within * _SLOWER, screen.report)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,11 @@ def test_a_cluster_is_copied_to_another(
     wait_until(has_arrived)
     reader.close()
     assert found == [b"an order"]
+    with closing(Consumer(here | {"group.id": "billing"})) as group:
+        group.commit(offsets=[TopicPartition("shop.orders", 0, 1)], asynchronous=False)
+    with closing(Consumer(there | {"group.id": "billing"})) as group:
+        copied = TopicPartition("primary.shop.orders", 0)
+        wait_until(lambda: group.committed([copied], PATIENCE)[0].offset == 1)
     files = [file.read_text() for file in example.folder.rglob("*") if file.is_file()]
     files += [json.dumps(connect.open_client().ask("GET", "/connectors?expand=info"))]
     passwords = (primary.admin_password, broker.admin_password)
