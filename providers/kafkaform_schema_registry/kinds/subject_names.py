@@ -69,13 +69,17 @@ def name_subject(attributes: FrozenMap) -> str:
 
 
 def find_topic(attributes: Mapping[str, object]) -> str | None:
-    """The topic of a subject, as far as its block or its name tells: `orders` for `orders-value`.
-    None if the subject is named by its record."""
-    topic = attributes.get("topic")
-    if isinstance(topic, str) and topic:
-        return topic
-    stem, dash, part = str(attributes.get("subject") or "").rpartition("-")
-    return stem if dash and stem and part in PARTS else None
+    """The topic of a subject, as far as its name tells: `orders` for `orders-value` and for
+    `orders-shop.Order`. None if the subject is named by its record alone."""
+    subject = str(attributes.get("subject") or "")
+    stem, dash, part = subject.rpartition("-")
+    if dash and stem and part in PARTS:
+        return stem
+    try:
+        record = FORMATS[str(attributes["format"])].find_name(str(attributes["schema"]))
+    except (KeyError, ValueError):
+        return None
+    return subject.removesuffix(f"-{record}") if subject.endswith(f"-{record}") else None
 
 
 def _find_record(attributes: FrozenMap) -> str:
