@@ -6,6 +6,7 @@ serializers, whose names other clients use, too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from kafkaform.core.schema import STRING, AttributeSchema
@@ -19,6 +20,8 @@ PARTS = ("key", "value")
 VALUE = "value"
 MAX_LENGTH = 1000
 """Characters. Registries set no limit, but a name is a part of a URL."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 SUBJECT = AttributeSchema(
     "subject", STRING, "Name of the subject. Without it, topic and strategy name the subject."
@@ -49,7 +52,7 @@ def check_subject(name: str) -> str:
         raise ValueError(f"{name!r} is no name of a subject")
     if len(name) > MAX_LENGTH:
         raise ValueError(f"a subject's name has at most {MAX_LENGTH:,} characters")
-    if any(ord(char) < 32 or ord(char) == 127 for char in name):
+    if _CONTROL.search(name):
         raise ValueError("a subject's name contains a control character")
     return name
 
