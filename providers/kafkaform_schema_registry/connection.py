@@ -28,7 +28,7 @@ def open_session(instance: str, config: FrozenMap, secrets: Secrets) -> Registry
         product = identify_product(first, url)
     finally:
         first.close()
-    _refuse_other_id(url, product, config.get("registry_id"))
+    _check_id(url, product, config.get("registry_id"))
     proof = None if product.id is None else Proof(PROOF_CALL, _make_check(url, product.id))
     facts = make_facts(config, product, url, settings)
     return RegistrySession(instance, HttpClient(settings, proof), facts)
@@ -58,13 +58,19 @@ def make_facts(config: FrozenMap, product: Product, url: str, settings: HttpSett
     )
 
 
-def _refuse_other_id(url: str, product: Product, expected: str | None) -> None:
-    if expected is None or product.id in (None, expected):
-        return
-    raise ConnectError(
-        f"{url}: the registry calls itself {product.id}, and registry_id is {expected}",
-        "Check url, or remove registry_id: this registry has an id of its own.",
-    )
+def _check_id(url: str, product: Product, expected: str | None) -> None:
+    """Raises ConnectError if this registry is, or could be, another one than expected."""
+    if product.hides_id and expected is None:
+        # Somebody else sees the id, and the state is bound to it.
+        raise ConnectError(
+            f"{url}: this user must not see which registry answers (GET {PROOF_CALL.path})",
+            "Grant that right, or write the id that other users see into registry_id.",
+        )
+    if expected is not None and product.id not in (None, expected):
+        raise ConnectError(
+            f"{url}: the registry calls itself {product.id}, and registry_id is {expected}",
+            "Check url, or remove registry_id: this registry has an id of its own.",
+        )
 
 
 def _make_check(url: str, expected: str) -> Callable[[Answer], None]:

@@ -27,6 +27,8 @@ class Product(Struct, frozen=True):
 
     id: str | None
     """None if it does not say."""
+    hides_id: bool
+    """It may have an id that this user must not see."""
     modes: bool
     """It has modes."""
     apicurio: bool
@@ -65,10 +67,12 @@ def identify_product(client: RegistryClient, url: str) -> Product:
             raise _make_error(url, judge_refusal(answer, call))
     assert isinstance(mode, Answer)
     assert isinstance(named, Answer)
+    apicurio = APICURIO_PATH in f"{urlsplit(url).path}/" or _is_apicurio(mode)
     return Product(
         id=read_registry_id(named.body) if named.succeeded else None,
-        modes=not lacks_endpoint(mode),
-        apicurio=APICURIO_PATH in f"{urlsplit(url).path}/" or _is_apicurio(mode),
+        hides_id=named.status in (401, 403) and not apicurio,
+        modes=not (apicurio or lacks_endpoint(mode)),
+        apicurio=apicurio,
     )
 
 
