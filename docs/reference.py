@@ -721,7 +721,7 @@ REGISTRY_RULES: Mapping[str, tuple[str, ...]] = {
     ),
     "schema_registry_subject_config": (
         "To lower a level and register a schema that needs it in one apply, name this block in the "
-        "schema's `depends_on`. With Apicurio a new block depends on the schema instead.",
+        "schema's `depends_on`.",
         "Apicurio has no modes, and no level NONE for one subject; both are refused.",
     ),
     "schema_registry_config": (

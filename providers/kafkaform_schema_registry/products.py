@@ -47,8 +47,6 @@ class Product(Struct, frozen=True):
             modes=self.modes,
             # PUT NONE removes the level of the subject, so that the registry's own takes effect.
             subject_none=not self.apicurio,
-            # For another one, PUT succeeds and does nothing.
-            level_needs_subject=self.apicurio,
             listing_limit=APICURIO_LIMIT if self.apicurio else None,
         )
 

@@ -69,7 +69,9 @@ def list_objects(context: RegistryContext, kind: str, depth: Depth) -> Sweep:
     if kind == schema.KIND and depth is Depth.NAMES:
         items = tuple(Observed(one, FrozenMap(subject=one.key)) for one in ids)
         return Sweep(kind, depth, items, _make_coverage(complete))
-    # No call lists the subjects that have settings of their own, so each of them is asked.
+    # No call lists the subjects that have settings of their own, so each of them is asked. Those of
+    # subjects without a schema are found by nobody.
+    complete = complete and kind == schema.KIND
     return _make_sweep(kind, depth, read_objects(context, kind, ids).values(), complete=complete)
 
 

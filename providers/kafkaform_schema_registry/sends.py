@@ -182,26 +182,14 @@ def check_settings(context: RegistryContext, steps: Sequence[Step]) -> list[Find
     """Refused if the setting cannot be read, or if its removal takes others with it."""
     reads = [calls.read_setting(_get_api_name(step), _get_subject(step)) for step in steps]
     answers = context.client.ask_all(reads)
-    return [_judge_setting(context, *one) for one in zip(steps, reads, answers, strict=True)]
+    return [_judge_setting(*one) for one in zip(steps, reads, answers, strict=True)]
 
 
-def _judge_setting(
-    context: RegistryContext, step: Step, call: Call, answer: Answer | Fault
-) -> Finding:
+def _judge_setting(step: Step, call: Call, answer: Answer | Fault) -> Finding:
     if isinstance(answer, Fault):
         return answer
     name, subject = _get_api_name(step), _get_subject(step)
     if is_not_set(answer):
-        # Apicurio answers 200 to the write, and keeps nothing.
-        if context.facts.values.get("level_needs_subject") and _get_value(step) is not None:
-            return Fault(
-                "NO_SUBJECT",
-                f"the registry keeps a level only for a subject that exists, and {subject} does "
-                "not",
-                FaultClass.DEFINITE,
-                str(call),
-                "declare a schema of the subject, and name it in depends_on",
-            )
         return None
     if not answer.succeeded:
         return judge_refusal(answer, call)

@@ -15,8 +15,6 @@ MAX_KILOBYTES = 4096
 SET_LEVEL = Request("SetCompatibility", 1, 10, MAX_ITEMS, MAX_ITEMS)
 OPEN_MODE = Request("SetMode", 1, 11, MAX_ITEMS, MAX_ITEMS)
 REGISTER = Request("RegisterSchema", 1, 20, MAX_ITEMS, MAX_KILOBYTES)
-SET_LEVEL_LATER = Request("SetCompatibility", 1, 30, MAX_ITEMS, MAX_ITEMS)
-"""For registries that keep a level only for a subject that exists."""
 CLOSE_MODE = Request("SetMode", 1, 40, MAX_ITEMS, MAX_ITEMS)
 REMOVE_MODE = Request("DeleteMode", 2, 10, MAX_ITEMS, MAX_ITEMS)
 REMOVE_LEVEL = Request("DeleteCompatibility", 2, 30, MAX_ITEMS, MAX_ITEMS)

@@ -23,7 +23,6 @@ from .steps import (
     REMOVE_LEVEL,
     REMOVE_MODE,
     SET_LEVEL,
-    SET_LEVEL_LATER,
     SILENT,
     list_paths,
     make_step,
@@ -72,12 +71,12 @@ def find_missing_features(after: FrozenMap, facts: Facts) -> Iterator[tuple[str,
         yield "This registry has no modes", "Remove mode from the block."
 
 
-def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
+def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
     wanted = change.after or EMPTY
     return tuple(
-        _make_step(change, number, name, wanted.get(name) or INHERITED, facts)
+        _make_step(change, number, name, wanted.get(name) or INHERITED)
         for number, name in enumerate(_list_changed(change), 1)
     )
 
@@ -93,7 +92,7 @@ def _list_changed(change: Change) -> list[str]:
     ]
 
 
-def _make_step(change: Change, number: int, name: str, value: str, facts: Facts) -> Step:
+def _make_step(change: Change, number: int, name: str, value: str) -> Step:
     """The first step of a creation or a deletion makes all paths true that no other one does."""
     whole = change.action in (Action.CREATE, Action.DELETE) and number == 1
     others = {one for one in _list_changed(change) if one != name}
@@ -103,8 +102,7 @@ def _make_step(change: Change, number: int, name: str, value: str, facts: Facts)
     removed = value == INHERITED
     payload = {"subject": change.identity.key, name: None if removed else value}
     if name == "compatibility":
-        later = change.action is Action.CREATE and facts.values.get("level_needs_subject")
-        request = REMOVE_LEVEL if removed else SET_LEVEL_LATER if later else SET_LEVEL
+        request = REMOVE_LEVEL if removed else SET_LEVEL
     else:
         request = REMOVE_MODE if removed else CLOSE_MODE if value == "READONLY" else OPEN_MODE
     return make_step(change, number, request, payload, paths)

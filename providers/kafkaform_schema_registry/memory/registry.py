@@ -163,7 +163,8 @@ class SimulatedRegistry:
         live = [one for one in every if not one.deleted]
         if not every:
             _refuse_subject(subject)
-        if self.subjects.list_referring(subject):
+        # With Apicurio, versions that are deleted softly refer to others still.
+        if self.subjects.list_referring(subject, deleted=self.apicurio):
             raise _Refused(422, 42206, f"One or more references exist to {subject}")
         if call.query.get("permanent") == "true":
             if live:
@@ -183,7 +184,7 @@ class SimulatedRegistry:
 
     def _delete_version(self, subject: str, version: str, call: Call) -> Any:
         number = self._read_version(subject, version, call)["version"]
-        if self.subjects.list_referring(subject, number):
+        if self.subjects.list_referring(subject, number, deleted=self.apicurio):
             raise _Refused(422, 42206, f"One or more references exist to {subject}")
         self.subjects.delete(subject, [number])
         return number
@@ -209,7 +210,7 @@ class SimulatedRegistry:
 
     def _read_level(self, subject: str, _: str, call: Call) -> Any:
         if self.apicurio:
-            self._require_subject(subject)
+            self._require_level(subject)
             return {"compatibilityLevel": self.levels.get(subject, "NONE")}
         level = self.levels.get(subject)
         if level is None and call.query.get("defaultToGlobal") == "true":
@@ -225,14 +226,15 @@ class SimulatedRegistry:
         if not subject:
             self.level = level
         elif self.apicurio and level == "NONE":
+            self._require_level(subject)
             self.levels.pop(subject, None)
-        elif not self.apicurio or self.subjects.list_versions(subject, deleted=True):
+        else:
             self.levels[subject] = level
         return {"compatibility": level}
 
     def _delete_level(self, subject: str, _: str, __: Call) -> Any:
         if self.apicurio:
-            self._require_subject(subject)
+            self._require_level(subject)
             return {"compatibilityLevel": self.levels.pop(subject, "NONE")}
         if subject not in self.levels:
             _refuse_subject(subject)
@@ -261,8 +263,10 @@ class SimulatedRegistry:
             _refuse_subject(subject)
         return {"mode": self.modes.pop(subject)}
 
-    def _require_subject(self, subject: str) -> None:
-        if not self.subjects.list_versions(subject, deleted=True):
+    def _require_level(self, subject: str) -> None:
+        """Apicurio has a level for each subject that exists, and for others that got one."""
+        there = self.subjects.list_versions(subject, deleted=True)
+        if subject not in self.levels and not there:
             _refuse_subject(subject)
 
 

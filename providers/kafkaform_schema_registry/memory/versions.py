@@ -104,12 +104,14 @@ class Subjects:
         """Forget all versions."""
         del self._versions[subject]
 
-    def list_referring(self, subject: str, number: int | None = None) -> list[int]:
+    def list_referring(
+        self, subject: str, number: int | None = None, *, deleted: bool = False
+    ) -> list[int]:
         """Ids of the schemas that refer to a version, or to any."""
         return [
             one.id
-            for name in self.list_names()
-            for one in self.list_versions(name)
+            for name in self.list_names(deleted=deleted)
+            for one in self.list_versions(name, deleted=deleted)
             for ref in one.references
             if ref["subject"] == subject and number in (None, ref["version"])
         ]

@@ -65,9 +65,12 @@ def levels(name: str) -> Iterator[Call]:
     yield calls.put_setting("config", name, {"compatibility": "FULL"})
     yield calls.read_setting("config", name)
     yield calls.delete_setting("config", name)
-    yield calls.register(send(name, ORDER))
     yield calls.read_setting("config", name)
+    yield calls.put_setting("config", name, {"compatibility": "NONE"})
     yield calls.put_setting("config", name, {"compatibility": "FULL"})
+    yield calls.register(send(name, ORDER))
+    yield calls.check_all(send(name, ORDER_WITH_AMOUNT))
+    yield calls.read_setting("config", name)
     yield calls.read_setting("config", name)
     yield calls.put_setting("config", name, {"compatibility": "NONE"})
     yield calls.read_setting("config", name)
@@ -98,6 +101,8 @@ def deletions(name: str) -> Iterator[Call]:
     yield calls.delete_subject(name, permanent=False)
     yield calls.delete_subject(other, permanent=False)
     yield calls.delete_subject(name, permanent=False)
+    yield calls.delete_subject(other, permanent=True)
+    yield calls.delete_subject(name, permanent=False)
     yield calls.delete_subject(name, permanent=False)
     yield calls.read_version(name, None)
     yield calls.list_versions(name)
@@ -115,7 +120,7 @@ def deletions(name: str) -> Iterator[Call]:
 def formats(name: str) -> Iterator[Call]:
     """Other formats, and names that need quoting."""
     for kind, text in (
-        ("json", '{"type": "object"}'),
+        ("json", '{"type": "object", "properties": {"a": {"type": "string"}}}'),
         ("protobuf", 'syntax = "proto3"; message M { string a = 1; }'),
     ):
         subject = f"{name}/{kind}?#é%"

@@ -181,7 +181,7 @@ class SubjectConfigSystem(System):
 
     def fresh(self, given: FrozenMap) -> FrozenMap:
         name = f"conformance {uuid.uuid4().hex[:12]}"
-        # Apicurio has levels only of subjects that exist.
+        # No listing has the levels of subjects without a schema.
         self._door.register(name, ORDER)
         return FrozenMap(
             subject=name, topic=None, part=None, compatibility="FULL", mode="INHERITED"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.change import Action, OutcomeStatus
-from kafkaform.core.resource import Absent, FaultClass, Observed
+from kafkaform.core.resource import Absent, CoverageKind, Depth, FaultClass, Observed
 from kafkaform.core.value import EMPTY
 from kafkaform_schema_registry.api import calls
 from kafkaform_schema_registry.kinds import global_config, schema, subject_config
@@ -191,16 +191,14 @@ def test_what_apicurio_lacks_is_refused_by_name(
     assert [why in one.summary for one in found] == [True]
 
 
-def test_apicurio_keeps_no_level_for_a_subject_that_does_not_exist(
-    apicurio: SimulatedRegistry,
-) -> None:
-    """It answers 200 and does nothing, so nothing is sent."""
-    desk = open_desk(apicurio)
-    _, steps = desk.plan(subject_config.KIND, Action.CREATE, subject=NAME, compatibility="FULL")
-    for fault in (desk.check(steps)[0].fault, desk.send(steps)[0].fault):
-        assert fault is not None and fault.code == "NO_SUBJECT"
-        assert "depends_on" in fault.advice
-    assert all(call.reads for call in apicurio.calls)
+def test_a_subject_can_have_a_level_before_its_first_schema(desk: Desk) -> None:
+    """It is found by name, and by no listing, which says so."""
+    kind = subject_config.KIND
+    _, steps = desk.plan(kind, Action.CREATE, subject=NAME, compatibility="FULL")
+    desk.send(steps)
+    assert isinstance(desk.read(kind, NAME), Observed)
+    sweep = desk.session.sweep(kind, Depth.FULL)
+    assert (sweep.items, sweep.coverage.kind) == ((), CoverageKind.VISIBLE_ONLY)
 
 
 def test_further_settings_are_not_removed_with_a_level(
