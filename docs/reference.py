@@ -714,14 +714,13 @@ REGISTRY_RULES: Mapping[str, tuple[str, ...]] = {
         "The dry run asks the registry whether a new version is compatible. The plan says what "
         "differs, and [what it means for readers and writers]"
         "(../schema-registry.md#a-new-version).",
-        "A schema that an older version of the subject has is refused: a registry does not register "
-        "it again.",
+        "A schema that an older version of the subject has is refused: a registry does not "
+        "register it again.",
         "Schemas are protected like topics. Deletions are soft unless the provider block says "
         "`hard_delete = true`: [deleting](../schema-registry.md#deleting).",
     ),
     "schema_registry_subject_config": (
-        "To lower a level and register a schema that needs it in one apply, name this block in the "
-        "schema's `depends_on`.",
+        "A level is set before the schemas of its subject are registered and checked.",
         "Apicurio has no modes, and no level NONE for one subject; both are refused.",
     ),
     "schema_registry_config": (

@@ -18,6 +18,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ..formats.normal_form import FORMATS, find_schema_fault, normalize_schema
+from . import subject_config
 from . import subject_names as names
 from .steps import DELETE, PURGE, REGISTER, SILENT, list_paths, make_step
 
@@ -133,14 +134,16 @@ def _find_risks(change: Change, facts: Facts) -> tuple[Risk, ...]:
 
 
 def _find_uses(attributes: FrozenMap) -> tuple[Use, ...]:
-    """The topic of the records, and the subjects that the schema refers to."""
-    topic = names.find_topic(attributes)
+    """The topic of the records, the level that a new version is checked at, and the subjects that
+    the schema refers to."""
+    topic, subject = names.find_topic(attributes), str(attributes["subject"])
     described = () if topic is None else (Use("kafka_topic", topic, "describes", needed=False),)
     references = attributes.get("references") or ()
     others = dict.fromkeys(str(one["subject"]) for one in references)
     return (
         *described,
-        *(Use(KIND, name, "refers to") for name in others if name != attributes.get("subject")),
+        Use(subject_config.KIND, subject, "is checked at the level of", needed=False),
+        *(Use(KIND, name, "refers to") for name in others if name != subject),
     )
 
 
