@@ -125,7 +125,7 @@ class SimulatedRegistry:
         return self.subjects.list_referring(subject, body["version"])
 
     def _look_up(self, subject: str, _: str, call: Call) -> Any:
-        if not self.subjects.list_versions(subject):
+        if not self.subjects.list_versions(subject, deleted=self.apicurio):
             _refuse_subject(subject)
         found = self.subjects.find_equal(subject, self._read_draft(call, strict=not self.apicurio))
         if found is None:

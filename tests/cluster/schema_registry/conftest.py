@@ -39,8 +39,3 @@ def door(client: HttpClient) -> Iterator[Door]:
             SystemClock(),
             apicurio=True,
         )
-
-
-@pytest.fixture(scope="session")
-def registry():
-    return Registry("http://127.0.0.1:18082/apis/ccompat/v7")
