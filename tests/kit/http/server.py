@@ -82,7 +82,7 @@ def serving(answers: Callable[[Request], tuple[int, Any]] = echo) -> Iterator[Se
             self.end_headers()
             self.wfile.write(data)
 
-        do_POST = do_PUT = do_DELETE = do_GET
+        do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
 
         def log_message(self, *_: Any) -> None:
             pass
