@@ -30,8 +30,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 _UNSTATED = {"license": {"name": sbom.UNSTATED}}
-PROVIDERS = ("kafkaform_connect", "kafkaform_kafka")
-PACKAGES = (ROOT / "kafkaform", *(ROOT / "providers" / name for name in PROVIDERS))
+PACKAGES = (ROOT / "kafkaform", *sorted((ROOT / "providers").glob("kafkaform_*")))
 
 
 def test_every_folder_of_modules_is_a_package() -> None:
