@@ -20,6 +20,7 @@ from kafkaform.provider.contract import ResourceType
 from .plugin_names import finds_plugin
 from .secret_keys import is_secret
 from .steps import make_steps
+from .topics import list_uses
 
 KIND = "kafka_connect_connector"
 SET = "set"
@@ -315,4 +316,5 @@ TYPE = ResourceType(
     ours=_select_ours,
     written=_write_arguments,
     risks=_find_risks,
+    uses=list_uses,
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.change import Action, Change, Evidence, Ownership, PathChange, Repeat
-from kafkaform.core.resource import Facts, Identity, Observed
+from kafkaform.core.resource import Facts, Identity, Observed, Use
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.plan.diff import compare
 from kafkaform_connect.answers import parse_release
 from kafkaform_connect.connector import KIND, TYPE, make_attributes
-from kafkaform_connect.topics import list_topics
+from kafkaform_connect.topics import list_uses
 
 FACTS = Facts("cluster")
 SECRET = SecretRef("env", "A")
@@ -159,13 +159,19 @@ def test_a_state_that_old_workers_lack_is_refused(
 
 
 def test_topics_are_found_in_the_configuration() -> None:
-    """Of sinks and sources, and the dead letter queue; patterns and MirrorMaker's lists are
-    none."""
-    config = FrozenMap({"topics": "a, b,a*", "errors.deadletterqueue.topic.name": "dlq"})
-    assert list(list_topics(declared(config=config))) == ["a", "b", "dlq"]
-    assert list(list_topics(declared(config=FrozenMap(topic="t")))) == ["t"]
+    """Of sinks and sources, and the dead letter queue; patterns, MirrorMaker's lists and topics of
+    other clusters are none."""
+    config = FrozenMap({"topics": "b, a,a*", "errors.deadletterqueue.topic.name": "dlq"})
+    assert [(use.key, use.verb) for use in list_uses(declared(config=config))] == [
+        ("a", "reads"),
+        ("b", "reads"),
+        ("dlq", "sends what fails to"),
+    ]
+    assert list_uses(declared(config=TOPIC)) == (Use("kafka_topic", "t", "writes to"),)
     mirror = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
-    assert not list(list_topics(declared(class_=mirror, config=FrozenMap(topics="a"))))
+    assert not list_uses(declared(class_=mirror, config=FrozenMap(topics="a")))
+    other = FrozenMap({"topic": "t", "producer.override.bootstrap.servers": "b:9092"})
+    assert not list_uses(declared(config=other))
 
 
 @pytest.mark.parametrize(
