@@ -29,8 +29,8 @@ MAX_MESSAGE = 300
 
 # Some connectors log in where they are going to read, to validate their configuration.
 _LOGIN = re.compile(
-    r"connect|authenticat|authoriz|log ?in|login|credential|access denied|refused|timed? ?out"
-    r"|password|secret|token|reach|kafkaform-dry-run",
+    r"\bconnection\b|\bconnect to\b|authenticat|authoriz|\blog ?(?:in|on)\b|credential"
+    rf"|access denied|timed? ?out|unreachable|unknown host|password|{PLACEHOLDER}",
     re.IGNORECASE,
 )
 """What an error may say if the placeholder of a secret caused it."""

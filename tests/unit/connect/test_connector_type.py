@@ -112,8 +112,17 @@ def test_an_update_sends_only_what_differs() -> None:
 def test_a_secret_that_becomes_text_is_not_removed() -> None:
     """A value that moves from secret_config to config, as a reference, is set and not deleted."""
     wish = declared(config=FrozenMap(topic="t", password="${file:a:b}"))
-    (step,) = TYPE.steps(make_update(observed(secrets=("password",)), wish), FACTS)
+    change = make_update(observed(secrets=("password",)), wish)
+    (step,) = TYPE.steps(change, FACTS)
     assert step.payload["put"] == FrozenMap(password="${file:a:b}") and not step.payload["gone"]
+    assert not TYPE.check(change, FACTS)
+
+
+def test_a_secret_of_the_plugin_in_plain_text_blocks_the_plan() -> None:
+    """The worker has it as a secret, whatever its name is."""
+    wish = declared(config=FrozenMap(topic="t", pin="1"))
+    (fault,) = TYPE.check(make_update(observed(secrets=("pin",)), wish), FACTS)
+    assert 'config["pin"] would be a secret' in fault.summary and "secret_config" in fault.advice
 
 
 def test_steps_have_an_order() -> None:
