@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.address import parse_address
 from kafkaform.core.change import Change
+from kafkaform.core.errors import DryRunRefused
 from kafkaform.core.resource import Declared, Desired, Identity, ProviderConfig
 from kafkaform.core.risk import RiskKind
 from kafkaform.core.value import EMPTY, FrozenMap
@@ -86,3 +88,15 @@ def test_a_topic_of_another_cluster_is_not_meant() -> None:
     house, _ = make_house("another-cluster")
     plan = engine.plan(house, both(connector("lines", "orders"), topic("orders")))
     assert not find(plan.changes, f"{KIND}.lines").depends_on
+
+
+def test_a_wrong_configuration_is_refused_before_its_topic_is_created() -> None:
+    """Although a connector waits for its topic, its configuration is checked first."""
+    house, workers = make_house()
+    bad = connector("lines", "orders")
+    bad = replace(bad, attributes=bad.attributes.with_items({"config": FrozenMap(file="x")}))
+    wanted = replace(bad, depends_on=(parse_address("kafka_topic.orders"),))
+    with pytest.raises(DryRunRefused) as refused:
+        engine.apply(house, both(wanted, topic("orders")))
+    assert "Missing required configuration" in str(refused.value.diagnostics)
+    assert not workers.connectors and "orders" not in house.cluster.topics
