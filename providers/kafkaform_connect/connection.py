@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kafkaform.core.clock import Clock, SystemClock
 from kafkaform.core.errors import ConnectError, OtherSystem
 from kafkaform.core.resource import Facts, Fault
-from kafkaform.core.value import FrozenMap, freeze
+from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.provider.contract import Secrets
 from kafkaform.provider.http import block
 from kafkaform.provider.http.settings import BasicLogin, HttpSettings
@@ -76,9 +76,11 @@ def connect(
     user: str | None,
     timeout: float,
     clock: Clock,
+    scope: str = "",
 ) -> ConnectSession:
     """A session with the workers at this address. group_id: what the block says; user: who logs
-    in; timeout: seconds of one request. Raises ConnectError."""
+    in; timeout: seconds of one request; scope: the id of simulated workers, which belong to no
+    Kafka cluster. Raises ConnectError."""
     url = next(iter(address.nodes))
     _greet(address, url)
     release = parse_release(address.proof.version)
@@ -99,18 +101,20 @@ def connect(
     if stranger is not None:
         raise ConnectError(stranger.message, stranger.advice)
     facts = Facts(
-        make_scope(address.proof.cluster_id, group_id),
+        scope or make_scope(address.proof.cluster_id, group_id),
         nodes=tuple(address.nodes),
         principal=user,
         values=_make_values(address.proof, release, plugins),
         operation_timeout=timeout,
+        # What a connector reads and writes is in the cluster that its workers use.
+        partners=EMPTY if scope else FrozenMap(kafka=address.proof.cluster_id),
     )
     return ConnectSession(instance, facts, address.main, address.nodes, clock, prove_group)
 
 
 def make_scope(cluster_id: str, group_id: str | None) -> str:
-    """The id of a Connect cluster."""
-    return f"{cluster_id}/{group_id}" if group_id else cluster_id
+    """The id of a Connect cluster; the Kafka cluster itself has the plain one."""
+    return f"connect:{cluster_id}/{group_id}" if group_id else f"connect:{cluster_id}"
 
 
 def _greet(address: Address, url: str) -> None:
