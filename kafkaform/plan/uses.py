@@ -5,13 +5,14 @@ without what is deleted (`ResourceType.uses`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.change import Action, Change
+from ..core.errors import KafkaformError
 from ..core.redaction import mask_secrets
 from ..core.resource import (
     Absent,
@@ -19,7 +20,6 @@ from ..core.resource import (
     Depth,
     Facts,
     Identity,
-    InstanceWorld,
     Observed,
     Sweep,
     Use,
@@ -159,7 +159,8 @@ def name_users(
     These can be declared, recorded, or live without belonging to any state. To find the latter,
     kinds of other providers are listed, so this is called only if something is deleted.
     """
-    types = {name: kind for item in providers.values() for name, kind in item.types.items()}
+    every = {**(look.configured.providers if look.configured else {}), **providers}
+    types = {name: kind for item in every.values() for name, kind in item.types.items()}
     if not any(map(_HAS_USES, types.values())):
         return changes
     # Also the blocked deletions: whoever lifts the block has to know what it means.
@@ -167,11 +168,14 @@ def name_users(
     facts = {instance: seen.facts for instance, seen in look.world.items()}
     candidates = [*_list_managed(changes, types, look, state)]
     unseen: dict[str, set[str]] = defaultdict(set)
-    for instance, kind in _list_foreign_kinds(gone, providers, look):
-        sweep = look.collect_sweeps(instance, {kind: Depth.FULL})[kind]
-        candidates += _list_unmanaged(sweep, look.world[instance], types[kind], facts[instance])
-        if sweep.coverage.kind is CoverageKind.FAILED:
-            unseen[instance.partition(".")[0]].add(_describe_hurdle(sweep))
+    losers = {identity.provider for identity in gone}
+    for instance, provider in sorted(every.items()):
+        if not losers - {provider.name}:
+            continue
+        for sweep, seen in _list_users(instance, provider, look, unseen[provider.name]):
+            facts[instance] = seen
+            known = look.world[instance].readings if instance in look.world else {}
+            candidates += _list_unmanaged(sweep, types[sweep.kind], seen, known)
     users: dict[Identity, set[_User]] = defaultdict(set)
     for one in candidates:
         for identity, use in _find_used(one.identity, one.attributes, types, facts, gone):
@@ -207,25 +211,41 @@ def _list_managed(
                 yield _Candidate(identity, name, kind.canonical(attributes, seen.facts))
 
 
-def _list_foreign_kinds(
-    gone: Mapping[Identity, int], providers: Mapping[str, Provider], look: Look
-) -> Iterator[tuple[str, str]]:
-    """Instance and kind of the objects that can use something of another provider that is
-    deleted."""
-    losers = {identity.provider for identity in gone}
-    for instance, provider in sorted(providers.items()):
-        if instance in look.sessions and losers - {provider.name}:
-            for name, kind in provider.types.items():
-                if kind.uses is not None and kind.expand is None:
-                    yield instance, name
+def _list_users(
+    instance: str, provider: Provider, look: Look, unseen: set[str]
+) -> Iterator[tuple[Sweep, Facts]]:
+    """Full listings of the kinds that can use objects of others. unseen: gets a sentence for each
+    kind that could not be listed."""
+    kinds = [k.name for k in provider.types.values() if k.uses is not None and k.expand is None]
+    session, ours = look.sessions.get(instance), False
+    if not kinds:
+        return
+    if session is None:
+        if look.configured is None or instance in look.world:
+            return
+        try:
+            session, ours = look.configured.open(instance), True
+        except KafkaformError as error:
+            unseen.update(_describe_hurdle(kind, error.message) for kind in kinds)
+            return
+    try:
+        for kind in kinds:
+            sweep = session.sweep(kind, Depth.FULL)
+            if sweep.coverage.kind is CoverageKind.FAILED:
+                fault = sweep.coverage.fault
+                unseen.add(_describe_hurdle(kind, fault.message if fault else ""))
+            yield sweep, session.facts
+    finally:
+        if ours:
+            session.close()
 
 
 def _list_unmanaged(
-    sweep: Sweep, seen: InstanceWorld, kind: ResourceType, facts: Facts
+    sweep: Sweep, kind: ResourceType, facts: Facts, known: Container[Identity]
 ) -> Iterator[_Candidate]:
     """The live objects of a listing that nobody declares or records."""
     for item in sweep.items:
-        if item.identity not in seen.readings:
+        if item.identity not in known:
             attributes = kind.canonical(item.attributes, facts)
             yield _Candidate(item.identity, _name_unmanaged(item.identity), attributes)
 
@@ -234,11 +254,10 @@ def _name_unmanaged(identity: Identity) -> str:
     return f"{identity.kind} {identity.key} (not managed)"
 
 
-def _describe_hurdle(sweep: Sweep) -> str:
+def _describe_hurdle(kind: str, cause: str) -> str:
     """Why nobody knows whether objects of this kind use what is deleted."""
-    fault = sweep.coverage.fault
-    why = f": {mask_secrets(fault.message)}" if fault else ""
-    return f"whether a {sweep.kind} uses it is not known, because they could not be listed{why}"
+    why = f": {mask_secrets(cause)}" if cause else ""
+    return f"whether a {kind} uses it is not known, because they could not be listed{why}"
 
 
 def _add_users(change: Change, users: Sequence[_User], hurdles: Sequence[str]) -> Change:

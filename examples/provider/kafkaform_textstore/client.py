@@ -58,6 +58,11 @@ def item_fault(reply: Reply) -> Fault | None:
     return Fault(code.upper(), str(reply.get("message") or code), kind, advice=advice)
 
 
+def _is_reply(part: Any) -> bool:
+    """Whether this answers for one object."""
+    return isinstance(part, dict) and isinstance(part.get("code"), str)
+
+
 class Client:
     """Asks one store. timeout: seconds for one request; store_id: whom every connection must lead
     to, once it is known."""
@@ -121,7 +126,7 @@ class Client:
 
     def _ask_each(self, call: Call, count: int) -> list[Reply]:
         replies = self._ask(call).get("answers")
-        if not isinstance(replies, list) or len(replies) != count:
+        if not isinstance(replies, list) or list(map(_is_reply, replies)) != [True] * count:
             message = f"the answer to {call} does not have {count} parts"
             advice = "update kafkaform-textstore: the store answers in another way"
             raise RequestFailed(Fault("NO_ANSWER", message, FaultClass.AMBIGUOUS, "", advice))

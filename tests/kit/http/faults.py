@@ -40,9 +40,10 @@ NEVER_ARRIVES = frozenset({"swallow", "reset before", "refuse", "redirect", "hal
 
 @dataclass(frozen=True)
 class Fault:
-    """what: glob over `METHOD /path?query`; kind: one of KINDS; nth: the first one that is struck,
-    from 1; times: how many in a row; status and body: of an answer that the server does not give;
-    location: of a redirection; seconds: how long something takes, a byte where it is slow."""
+    """what: glob over `METHOD /path?query`; holds: what the body of the request has in it; kind:
+    one of KINDS; nth: the first one that is struck, from 1; times: how many in a row; status, body
+    and headers: of an answer that the server does not give; location: of a redirection; seconds:
+    how long something takes, a byte where it is slow."""
 
     what: str
     kind: str
@@ -53,6 +54,7 @@ class Fault:
     location: str = ""
     headers: tuple[str, ...] = ()
     seconds: float = 0.0
+    holds: bytes = b""
 
     def __post_init__(self) -> None:
         assert self.kind in KINDS, self.kind
@@ -62,5 +64,5 @@ class Fault:
         status = f" {self.status}" if self.kind in ("refuse", "say") else ""
         return f"{self.what} ({which}): {self.kind}{status}"
 
-    def concerns(self, line: str) -> bool:
-        return fnmatchcase(line, self.what)
+    def concerns(self, line: str, body: bytes) -> bool:
+        return fnmatchcase(line, self.what) and self.holds in body

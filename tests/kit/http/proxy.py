@@ -47,7 +47,7 @@ class Armed:
     seen: int = 0
 
     def strikes(self, request: Asked) -> bool:
-        if not self.fault.concerns(str(request)):
+        if not self.fault.concerns(str(request), request.body):
             return False
         self.seen += 1
         return self.fault.nth <= self.seen < self.fault.nth + self.fault.times

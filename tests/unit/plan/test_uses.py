@@ -285,6 +285,7 @@ class Listing:
 
     items: Sequence[Observed] = ()
     coverage: Coverage = Coverage(CoverageKind.COMPLETE)
+    facts: Facts = Facts("work-1")
     asked: list[tuple[str, Depth]] = field(default_factory=list)
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
