@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 from typing import Any
 
 from kafkaform.core.canonical import render_number
@@ -12,16 +11,30 @@ from kafkaform.provider.http.strict_json import parse_json
 __all__ = ["parse_json", "sort_keys", "write_json"]
 
 
+class _HasDecimal(TypeError):
+    """The standard encoder met a number that it cannot write exactly."""
+
+
 def write_json(value: Any) -> str:
     """The document on one line. Objects keep the order of their keys."""
+    try:
+        # Clients look a schema up by its text, and their libraries do not escape what is printable.
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_refuse)
+    except _HasDecimal:
+        return _write_exactly(value)
+
+
+def _refuse(_: object) -> Any:
+    raise _HasDecimal
+
+
+def _write_exactly(value: Any) -> str:
     if isinstance(value, dict):
-        items = (f"{_quote(key)}:{write_json(item)}" for key, item in value.items())
+        items = (f"{write_json(key)}:{write_json(item)}" for key, item in value.items())
         return "{" + ",".join(items) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(write_json, value)) + "]"
-    if isinstance(value, Decimal):
-        return render_number(value)
-    return _quote(value)
+    return render_number(value)
 
 
 def sort_keys(value: Any) -> Any:
@@ -29,8 +42,3 @@ def sort_keys(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: sort_keys(value[key]) for key in sorted(value)}
     return [sort_keys(item) for item in value] if isinstance(value, list) else value
-
-
-def _quote(value: Any) -> str:
-    # Clients look a schema up by its text, and their libraries do not escape what is printable.
-    return json.dumps(value, ensure_ascii=False)

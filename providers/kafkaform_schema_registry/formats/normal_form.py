@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -47,6 +48,8 @@ FORMATS: Mapping[str, Format] = {
 BY_REGISTRY_NAME: Mapping[str, Format] = {one.registry_name: one for one in FORMATS.values()}
 
 
+# A plan asks for the form of each schema several times: of what is live, declared and recorded.
+@lru_cache(maxsize=4096)
 def normalize_schema(kind: str, text: str) -> str:
     """The normal form; the text itself, without blanks around it, if it is no schema of this
     format: then the check of the change says so."""

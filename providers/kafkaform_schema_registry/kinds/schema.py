@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from kafkaform.core.change import Action, Change, Evidence, Step
 from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
-from kafkaform.core.resource import Facts, Observed
+from kafkaform.core.resource import Facts, Observed, Use
 from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, list_of, make_schema, object_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
@@ -132,6 +132,18 @@ def _find_risks(change: Change, facts: Facts) -> tuple[Risk, ...]:
     return lost, stops
 
 
+def _find_uses(attributes: FrozenMap) -> tuple[Use, ...]:
+    """The topic of the records, and the subjects that the schema refers to."""
+    topic = names.find_topic(attributes)
+    described = () if topic is None else (Use("kafka_topic", topic, "describes", needed=False),)
+    references = attributes.get("references") or ()
+    others = dict.fromkeys(str(one["subject"]) for one in references)
+    return (
+        *described,
+        *(Use(KIND, name, "refers to") for name in others if name != attributes.get("subject")),
+    )
+
+
 TYPE = ResourceType(
     name=KIND,
     schema=make_schema(
@@ -172,4 +184,5 @@ TYPE = ResourceType(
     import_key=names.check_subject,
     protect=True,
     risks=_find_risks,
+    uses=_find_uses,
 )

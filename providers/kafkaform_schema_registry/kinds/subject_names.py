@@ -6,6 +6,7 @@ serializers, whose names other clients use, too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from kafkaform.core.schema import STRING, AttributeSchema
@@ -19,6 +20,8 @@ PARTS = ("key", "value")
 VALUE = "value"
 MAX_LENGTH = 1000
 """Characters. Registries set no limit, but a name is a part of a URL."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 SUBJECT = AttributeSchema(
     "subject", STRING, "Name of the subject. Without it, topic and strategy name the subject."
@@ -49,7 +52,7 @@ def check_subject(name: str) -> str:
         raise ValueError(f"{name!r} is no name of a subject")
     if len(name) > MAX_LENGTH:
         raise ValueError(f"a subject's name has at most {MAX_LENGTH:,} characters")
-    if any(ord(char) < 32 or ord(char) == 127 for char in name):
+    if _CONTROL.search(name):
         raise ValueError("a subject's name contains a control character")
     return name
 
@@ -69,13 +72,17 @@ def name_subject(attributes: FrozenMap) -> str:
 
 
 def find_topic(attributes: Mapping[str, object]) -> str | None:
-    """The topic of a subject, as far as its block or its name tells: `orders` for `orders-value`.
-    None if the subject is named by its record."""
-    topic = attributes.get("topic")
-    if isinstance(topic, str) and topic:
-        return topic
-    stem, dash, part = str(attributes.get("subject") or "").rpartition("-")
-    return stem if dash and stem and part in PARTS else None
+    """The topic of a subject, as far as its name tells: `orders` for `orders-value` and for
+    `orders-shop.Order`. None if the subject is named by its record alone."""
+    subject = str(attributes.get("subject") or "")
+    stem, dash, part = subject.rpartition("-")
+    if dash and stem and part in PARTS:
+        return stem
+    try:
+        record = FORMATS[str(attributes["format"])].find_name(str(attributes["schema"]))
+    except (KeyError, ValueError):
+        return None
+    return subject.removesuffix(f"-{record}") if subject.endswith(f"-{record}") else None
 
 
 def _find_record(attributes: FrozenMap) -> str:

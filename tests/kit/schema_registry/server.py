@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from kafkaform.core.secret import Secret
-from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
+from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.provider.contract import Session
 from kafkaform.provider.fixture import INSTANCE
 from kafkaform.provider.http.client import HttpClient
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
 from kafkaform_schema_registry.provider import PROVIDER
 
@@ -22,6 +22,7 @@ from ..http.server import Request, Served, serving
 PASSWORD = "p4ss of the registry"
 PASSWORD_REF = SecretRef("env", "REGISTRY_PASSWORD")
 APICURIO = "/apis/ccompat/v7"
+"""The path of Apicurio's API."""
 
 
 def make_login(user: str) -> str:
@@ -75,20 +76,3 @@ def open_as(user: str, url: str, **config: Any) -> Session:
     """A session of a user."""
     block = FrozenMap(url=url, username=user, password=PASSWORD_REF, **config)
     return PROVIDER.open(INSTANCE, block, {str(PASSWORD_REF): Secret(PASSWORD)})
-
-
-def ask_simulated(registry: SimulatedRegistry) -> Callable[[Call], Answer]:
-    """An answer to the administrator."""
-    return lambda call: registry.answer(call, "admin")
-
-
-__all__ = [
-    "APICURIO",
-    "EMPTY",
-    "PASSWORD",
-    "ask_simulated",
-    "guard_registry",
-    "make_login",
-    "open_as",
-    "serve_registry",
-]

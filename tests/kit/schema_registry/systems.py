@@ -100,7 +100,7 @@ class System:
 
 
 class SchemaSystem(System):
-    """Schemas of a registry whose level is BACKWARD."""
+    """Schemas of subjects whose level is BACKWARD."""
 
     type = schema.TYPE
     bad = FrozenMap(schema='{"type": "no such type"')
@@ -151,6 +151,9 @@ class SchemaSystem(System):
 
     def make(self, attributes: FrozenMap) -> None:
         self._door.register(attributes["subject"], attributes["schema"])
+        # Others use the registry's own level.
+        body = {"compatibility": "BACKWARD"}
+        self._door.write(calls.put_setting("config", attributes["subject"], body))
 
     def alter(self, attributes: FrozenMap, given: FrozenMap) -> None:
         self.make(attributes.with_items(given))

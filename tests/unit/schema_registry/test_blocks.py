@@ -57,19 +57,21 @@ def test_a_subject_is_an_import_id_of_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "topic"),
+    ("subject", "topic"),
     [
-        ({"subject": "orders-value"}, "orders"),
-        ({"subject": "my-orders-key"}, "my-orders"),
-        ({"subject": "orders-shop.Order", "topic": "orders"}, "orders"),
-        ({"subject": "shop.Order"}, None),
-        ({"subject": "-value"}, None),
-        ({"subject": "value"}, None),
+        ("orders-value", "orders"),
+        ("my-orders-key", "my-orders"),
+        ("orders-shop.Order", "orders"),
+        ("shop.Order", None),
+        ("-value", None),
+        ("value", None),
+        ("orders", None),
     ],
 )
-def test_the_topic_of_a_subject(given: dict[str, str], topic: str | None) -> None:
-    """As far as its block or its name tells."""
-    assert find_topic(given) == topic
+def test_the_topic_of_a_subject(subject: str, topic: str | None) -> None:
+    """As far as its name tells, whatever block it came from."""
+    assert find_topic({"subject": subject, "format": "avro", "schema": FULL_NAME}) == topic
+    assert find_topic({"subject": "orders", "format": "avro", "schema": "{"}) is None
 
 
 @pytest.mark.parametrize(
