@@ -88,14 +88,12 @@ def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
 
 def _canonicalize_config(config: Mapping[str, Value]) -> FrozenMap:
     """One spelling for equal lists."""
-    return FrozenMap(
-        {
-            key: ",".join(part.strip() for part in value.split(","))
-            if key in _LISTS and isinstance(value, str)
-            else value
-            for key, value in config.items()
-        }
-    )
+    lists = {
+        key: ",".join(part.strip() for part in value.split(","))
+        for key in _LISTS
+        if isinstance(value := config.get(key), str)
+    }
+    return FrozenMap({**config, **lists})
 
 
 def _target(declared: FrozenMap, observed: Observed | None, _: Facts, keep: bool) -> FrozenMap:

@@ -24,15 +24,16 @@ _SINGLE: Mapping[str, str] = {
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MIRROR = "org.apache.kafka.connect.mirror."
 """MirrorMaker's `topics` are patterns, and for another Kafka cluster."""
-_ELSEWHERE = re.compile(r"(?:producer|consumer|admin)\.override\.bootstrap\.servers")
+_ELSEWHERE = {
+    f"{client}.override.bootstrap.servers" for client in ("producer", "consumer", "admin")
+}
 
 
 def list_uses(attributes: FrozenMap) -> Sequence[Use]:
     """The topics that these attributes of a connector name, each once. Patterns (`topics.regex`)
     and topics that only the connector's code knows are none of them."""
     config = attributes.get("config") or EMPTY
-    elsewhere = any(_ELSEWHERE.fullmatch(key) for key in config)
-    if elsewhere or str(attributes.get("class") or "").startswith(_MIRROR):
+    if not _ELSEWHERE.isdisjoint(config) or str(attributes.get("class") or "").startswith(_MIRROR):
         return ()
     named = [(name.strip(), READS) for name in str(config.get("topics") or "").split(",")]
     named += [(str(config.get(key) or "").strip(), verb) for key, verb in _SINGLE.items()]
