@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import http
 import json
 import time
 import urllib.error
@@ -43,6 +44,9 @@ class Client:
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 text, status = answer.read(), answer.status
         except urllib.error.HTTPError as error:
+            # Connect says that its plain text about a refused login is JSON.
+            if error.code == http.HTTPStatus.UNAUTHORIZED:
+                return error.code, None
             text, status = error.read(), error.code
         return status, json.loads(text) if text else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,7 @@ from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
 from ...core.text.quantity import render_amount
 from ...sandbox import ServerKind
+from ...sandbox.record import HOST
 from ..terminal import console as terminal
 from ..terminal.outlet import outlive_output
 
@@ -39,7 +41,7 @@ KafkaVersion = Annotated[
         show_default=f"{sandbox.DEFAULT_VERSION}, or that of KAFKA_HOME",
     ),
 ]
-_PROBE_SECONDS = 2.0
+_PROBE_SECONDS, _CONNECT_SECONDS = 15.0, 1.0
 _SLOWER = 3.0
 """How much longer than brokers the servers beside them may take."""
 _TITLES = {ServerKind.SCHEMA_REGISTRY: "schema registry", ServerKind.CONNECT: "Kafka Connect"}
@@ -47,6 +49,10 @@ _TITLES = {ServerKind.SCHEMA_REGISTRY: "schema registry", ServerKind.CONNECT: "K
 
 def count_brokers(box: sandbox.Sandbox) -> int:
     """The number of brokers that DescribeCluster lists for `admin`; 0 while none answers."""
+    # A request that times out can abort the process (librdkafka #4605). So only brokers that listen
+    # are asked, and they get time to answer.
+    if not all(_is_listening(broker.ports.client) for broker in box.brokers):
+        return 0
     from confluent_kafka import KafkaException  # noqa: PLC0415  # the client is slow to load
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415  # the client is slow to load
 
@@ -68,6 +74,14 @@ def count_brokers(box: sandbox.Sandbox) -> int:
     except KafkaException:
         return 0
     return len(described.nodes)
+
+
+def _is_listening(port: int) -> bool:
+    try:
+        socket.create_connection((HOST, port), _CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 @app.command()
