@@ -110,5 +110,7 @@ def find_listing_fault(
     """The fault of a listing that this cluster does not have. Its code is FEATURE_MISSING if there
     can be no such objects. objects, listing: what the objects and what their listing need, None if
     every cluster has it; api: the request that is not sent."""
-    missing = objects and find_capability_fault(objects, facts, api, FEATURE_MISSING)
-    return missing or (listing and find_capability_fault(listing, facts, api)) or None
+    missing = find_capability_fault(objects, facts, api, FEATURE_MISSING) if objects else None
+    if missing is None and listing is not None:
+        return find_capability_fault(listing, facts, api)
+    return missing

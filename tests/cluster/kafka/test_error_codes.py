@@ -42,7 +42,7 @@ def made(kind: Any, value: Any) -> Any:
     """A protocol structure from plain data."""
     fields = {}
     for name, item in value.items():
-        inner = getattr(kind.fields[name], "data_class", None)
+        inner = getattr(kind.fields.get(name), "data_class", None)
         nested = inner is not None and isinstance(item, list)
         fields[name] = [made(inner, each) for each in item] if nested else item
     return kind(**fields)
@@ -285,7 +285,7 @@ AS_ADMIN: list[Case] = [
     ("Metadata", 100, _D, seeing(topic_id=NOWHERE, name=None)),
     ("DescribeCluster", 114, _D, {"endpoint_type": 2}),
     ("DescribeCluster", 115, _D, {"endpoint_type": 9}),
-    ("ListConfigResources", 35, _D, {"resource_types": [99]}),
+    ("ListConfigResources", 35, _D, {"resource_types": [99], "min_version": 1}),
 ]  # fmt: skip
 
 AS_NOBODY: list[Case] = [
@@ -386,9 +386,9 @@ def nobody(broker: sandbox.Sandbox) -> Iterator[KafkaSession]:
 OLDER: Mapping[tuple[str, int], tuple[str, bool, int]] = {
     ("DescribeConfigs", GROUP): ("4.0", False, 42),
     ("IncrementalAlterConfigs", GROUP): ("4.0", False, 42),
-    ("IncrementalAlterConfigs", METRICS): ("3.7", False, 42),
+    ("IncrementalAlterConfigs", METRICS): ("3.7", True, 42),
     ("ListConfigResources", METRICS): ("3.7", False, 35),
-    ("ListConfigResources", 99): ("3.7", False, 35),
+    ("ListConfigResources", 99): ("4.1", False, 35),
 }
 """Request and resource type -> the version that has it, whether also with ZooKeeper, and the code
 without it. 35: the request does not exist there and is not sent; 42: the whole request is refused,
