@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafkaform.core.schema import AttributeSchema, ObjectSchema
+from kafkaform_connect.data_sources import DATA as CONNECT_DATA
+from kafkaform_connect.memory.simulation import SETTINGS as CONNECT_SETTINGS
+from kafkaform_connect.provider import PROVIDER as CONNECT
 from kafkaform_kafka.data_sources import DATA
 from kafkaform_kafka.memory.simulation import SETTINGS
 from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
@@ -800,6 +803,130 @@ COMMON: Mapping[str, str] = {
     "lifecycle.adopt": "true: take over a live object of this name.",
     "lifecycle.ignore_changes": 'Attributes whose live value stays: `config["retention.ms"]`, '
     "`config`, or `all`.",
+}
+
+
+CONNECT_BLOCK = """\
+provider "kafka_connect" {
+  url      = "https://connect:8083"
+  username = "ci"
+  password = secret_env("CONNECT_PASSWORD")
+}
+
+"""
+CONNECTOR_EXAMPLE = """\
+resource "kafka_connect_connector" "lines" {
+  name  = "lines"
+  class = "FileStreamSource"
+
+  config = {
+    file        = "/var/log/app.log"
+    topic       = "app.log"
+    "tasks.max" = 1
+  }
+}
+"""
+CONNECT_DATA_EXAMPLES = {
+    "kafka_connect_connector": """\
+data "kafka_connect_connector" "lines" {
+  name = "lines"
+}
+
+resource "kafka_connect_connector" "audit" {
+  name   = "audit"
+  class  = "FileStreamSink"
+  config = { topics = "audit.log" }
+}
+
+check "lines" {
+  assert {
+    condition     = length(data.kafka_connect_connector.lines.failures) == 0
+    error_message = "The connector that fills app.log has failed."
+  }
+}
+""",
+    "kafka_connect_plugins": """\
+data "kafka_connect_plugins" "sinks" {
+  type = "sink"
+}
+
+resource "kafka_connect_connector" "lines" {
+  name   = "lines"
+  class  = "FileStreamSource"
+  config = { topic = "app.log" }
+}
+
+check "sinks" {
+  assert {
+    condition     = length(data.kafka_connect_plugins.sinks.plugins) > 0
+    error_message = "The workers have no sinks."
+  }
+}
+""",
+}
+CONNECT_DATA_RULES: Mapping[str, tuple[str, ...]] = {
+    "kafka_connect_connector": (
+        "A hidden connector is an error that names the missing right. It never counts as missing.",
+        "`config` has no secrets; `secret_keys` says which are set.",
+    ),
+    "kafka_connect_plugins": ("The plugins are those of the worker that answers.",),
+}
+PAGES = {
+    **PAGES,
+    "provider.kafka_connect": Page(
+        title="provider kafka_connect",
+        schema=CONNECT.config,
+        intro="See [Kafka Connect](../connect.md).",
+        example=CONNECT_BLOCK + CONNECTOR_EXAMPLE,
+        rules=(
+            "What a block leaves out comes from the environment, such as "
+            "`KAFKAFORM_KAFKA_CONNECT_URL`: [connections from the environment]"
+            "(../commands.md#connections-from-the-environment).",
+            "The first apply binds the state to the Connect cluster: "
+            "[which cluster answers](../connect.md#which-cluster-answers).",
+            "Redirections are not followed, so that the login goes to no other host.",
+        ),
+        resource=False,
+    ),
+    "kafka_connect_connector": Page(
+        title="kafka_connect_connector",
+        schema=CONNECT.types["kafka_connect_connector"].schema,
+        intro="See [Kafka Connect](../connect.md).",
+        example=CONNECT_BLOCK + CONNECTOR_EXAMPLE,
+        rules=(
+            "The workers validate the whole configuration in the dry run: "
+            "[the dry run](../connect.md#the-dry-run).",
+            "What counts as a secret, and when it is sent: [secrets](../connect.md#secrets).",
+            "The apply waits up to 15 seconds for a start, and a plan restarts what has failed: "
+            "[running, paused, stopped](../connect.md#running-paused-stopped).",
+            "Deleting a connector leaves its offsets: [deleting](../connect.md#deleting).",
+        ),
+    ),
+    "simulate.kafka_connect": Page(
+        title="simulate kafka_connect",
+        schema=CONNECT_SETTINGS,
+        intro="A block of a [test file](../testing.md); without one, the defaults count.",
+        example=SIMULATE_EXAMPLE.replace("kafka", "kafka_connect").replace(
+            "brokers = 5", 'plugins = ["io.aiven.connect.jdbc.JdbcSinkConnector"]'
+        ),
+        rules=(
+            "Simulated workers check the configs that every connector has, those of Kafka's file "
+            "connectors, and nothing of other plugins.",
+        ),
+        resource=False,
+    ),
+    **{
+        f"data.{name}": Page(
+            title=f"data {name}",
+            schema=kind,
+            intro="",
+            example=CONNECT_BLOCK + CONNECT_DATA_EXAMPLES[name],
+            rules=CONNECT_DATA_RULES[name],
+            resource=False,
+            computed=ANSWERED,
+        )
+        for name, kind in CONNECT_DATA.items()
+    },
 }
 
 

@@ -15,6 +15,9 @@ from msgspec import Struct
 
 MAX_TEXT = 1024 * 1024
 """Characters of one text."""
+MAX_TRACE = 64 * 1024
+"""Characters of a stack trace that are kept. One endless trace must not make all connectors of a
+listing unreadable."""
 MAX_CONFIGS = 10_000
 """Configs of one connector or plugin."""
 MAX_TASKS = 100_000
@@ -143,7 +146,7 @@ def _read_status(body: Any, what: str) -> TaskStatus:
     return TaskStatus(
         _text(found.get("state"), "state"),
         "" if worker is None else _text(worker, "worker_id"),
-        "" if trace is None else _text(trace, "trace"),
+        trace[:MAX_TRACE] if isinstance(trace, str) else "",
         number,
     )
 

@@ -11,17 +11,18 @@ from msgspec.structs import replace
 from kafkaform.core.clock import Clock, SystemClock
 from kafkaform.core.errors import ConnectError, OtherSystem
 from kafkaform.core.resource import Facts, Fault
-from kafkaform.core.value import FrozenMap, freeze
+from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.provider.contract import Secrets
 from kafkaform.provider.http import block
 from kafkaform.provider.http.settings import BasicLogin, HttpSettings
 
 from . import rest
-from .answers import Plugin, parse_release
+from .answers import Plugin, parse_release, read_plugins
 from .cluster_proof import ClusterProof, has_group, make_group_error
 from .provider_block import OPERATION_TIMEOUT
+from .reading import parse
 from .rest import Client, RequestFailed
-from .session import ConnectSession, list_plugins
+from .session import ConnectSession
 
 if TYPE_CHECKING:
     from kafkaform.provider.http.client import HttpClient
@@ -76,13 +77,14 @@ def connect(
     user: str | None,
     timeout: float,
     clock: Clock,
+    scope: str = "",
 ) -> ConnectSession:
     """A session with the workers at this address. group_id: what the block says; user: who logs
-    in; timeout: seconds of one request. Raises ConnectError."""
+    in; timeout: seconds of one request; scope: the id of simulated workers, which belong to no
+    Kafka cluster. Raises ConnectError."""
     url = next(iter(address.nodes))
-    _greet(address, url)
+    plugins = _greet(address, url)
     release = parse_release(address.proof.version)
-    plugins = _find_plugins(address.main)
 
     def prove_group(client: Client) -> OtherSystem | None:
         try:
@@ -99,37 +101,34 @@ def connect(
     if stranger is not None:
         raise ConnectError(stranger.message, stranger.advice)
     facts = Facts(
-        make_scope(address.proof.cluster_id, group_id),
+        scope or make_scope(address.proof.cluster_id, group_id),
         nodes=tuple(address.nodes),
         principal=user,
         values=_make_values(address.proof, release, plugins),
         operation_timeout=timeout,
+        # What a connector reads and writes is in the cluster that its workers use.
+        partners=EMPTY if scope else FrozenMap(kafka=address.proof.cluster_id),
     )
     return ConnectSession(instance, facts, address.main, address.nodes, clock, prove_group)
 
 
 def make_scope(cluster_id: str, group_id: str | None) -> str:
-    """The id of a Connect cluster."""
-    return f"{cluster_id}/{group_id}" if group_id else cluster_id
+    """The id of a Connect cluster; the Kafka cluster itself has the plain one."""
+    return f"connect:{cluster_id}/{group_id}" if group_id else f"connect:{cluster_id}"
 
 
-def _greet(address: Address, url: str) -> None:
-    """Ask the workers who they are. Raises ConnectError."""
+def _greet(address: Address, url: str) -> tuple[Plugin, ...]:
+    """Connect, which asks the workers who they are; and ask what plugins they have, none if they do
+    not say. Raises ConnectError."""
+    call = rest.PLUGINS
     try:
-        (answer,) = address.main.ask_all([rest.SERVER])
-        fault = rest.find_fault(answer, rest.SERVER)
-        if fault is None and not isinstance(answer, Fault):
-            address.proof.check(answer)
+        (answer,) = address.main.ask_all([call])
     except OtherSystem as error:
         raise ConnectError(error.message, error.advice) from None
-    if fault is not None:
-        raise ConnectError(f"{url}: {fault.message}", fault.advice)
-
-
-def _find_plugins(client: Client) -> tuple[Plugin, ...]:
-    """What the workers have; nothing if they do not say."""
+    if isinstance(answer, Fault):
+        raise ConnectError(f"{url}: {answer.message}", answer.advice)
     try:
-        return list_plugins(client)
+        return parse(call, read_plugins, rest.get_body(answer, call))
     except RequestFailed:
         return ()
 

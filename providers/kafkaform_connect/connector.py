@@ -18,8 +18,9 @@ from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 
 from .plugin_names import finds_plugin
-from .secret_keys import is_secret
+from .secret_keys import is_reference, is_secret
 from .steps import make_steps
+from .topics import list_uses
 
 KIND = "kafka_connect_connector"
 SET = "set"
@@ -87,14 +88,12 @@ def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
 
 def _canonicalize_config(config: Mapping[str, Value]) -> FrozenMap:
     """One spelling for equal lists."""
-    return FrozenMap(
-        {
-            key: ",".join(part.strip() for part in value.split(","))
-            if key in _LISTS and isinstance(value, str)
-            else value
-            for key, value in config.items()
-        }
-    )
+    lists = {
+        key: ",".join(part.strip() for part in value.split(","))
+        for key in _LISTS
+        if isinstance(value := config.get(key), str)
+    }
+    return FrozenMap({**config, **lists})
 
 
 def _target(declared: FrozenMap, observed: Observed | None, _: Facts, keep: bool) -> FrozenMap:
@@ -191,7 +190,8 @@ def _find_faults(change: Change, facts: Facts) -> Iterator[Diagnostic]:
         yield _make_error(f'"{key}" is in config and in secret_config', "Keep it in one of them.")
     # The definition of the plugin says that the live value is a secret, whatever its name.
     for key in sorted(config.keys() & (before.get("secret_keys") or EMPTY).keys()):
-        yield _make_error(_describe_plain_secret(key), _advise_secret(key))
+        if not is_reference(str(config[key])):
+            yield _make_error(_describe_plain_secret(key), _advise_secret(key))
     class_ = str(after.get("class"))
     plugins = facts.values.get("plugins") or ()
     chosen = change.action is Action.CREATE or class_ != before.get("class")
@@ -315,4 +315,5 @@ TYPE = ResourceType(
     ours=_select_ours,
     written=_write_arguments,
     risks=_find_risks,
+    uses=list_uses,
 )

@@ -7,7 +7,7 @@ that exists, the worker gets the secrets that are set; a new secret is replaced 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kafkaform.core.change import Step, Verdict
 from kafkaform.core.redaction import mask_secrets
@@ -24,16 +24,43 @@ from .steps import CONFIGURE, CREATE
 
 PLACEHOLDER = "kafkaform-dry-run"
 """What a worker gets in place of a secret that is not set yet."""
+_INVALID, _EXPOSED = "INVALID_CONFIG", "PLAIN_SECRET"
+"""Codes of faults that follow from the configuration."""
 MAX_MESSAGE = 300
 """Characters of what a worker has against one config."""
 
 # Some connectors log in where they are going to read, to validate their configuration.
 _LOGIN = re.compile(
-    r"connect|authenticat|authoriz|log ?in|login|credential|access denied|refused|timed? ?out"
-    r"|password|secret|token|reach|kafkaform-dry-run",
+    r"\bconnection\b|\bconnect to\b|authenticat|authoriz|\blog ?(?:in|on)\b|credential"
+    rf"|access denied|timed? ?out|unreachable|unknown host|password|{PLACEHOLDER}",
     re.IGNORECASE,
 )
 """What an error may say if the placeholder of a secret caused it."""
+
+
+# Texts of Kafka's own ConfigDef: they follow from the configuration alone, so what an earlier step
+# of the same plan makes, such as a topic, cannot change them.
+_CERTAIN = re.compile(
+    r"Invalid value .* for configuration|Missing required configuration", re.DOTALL
+)
+
+
+def examine_steps(client: Client, reader: ConnectorReader, steps: Sequence[Step]) -> list[Verdict]:
+    """A verdict for each step that will be refused, whatever comes before it. A connector waits
+    for its topics, and without this its dry run would come after their creation."""
+    asked = [step for step in steps if step.request.name in (CREATE.name, CONFIGURE.name)]
+    if not asked:
+        return []
+    try:
+        live = reader.read_plain(client, [step.identity.key for step in asked])
+    except RequestFailed:
+        return []
+    known = [
+        step for step in asked if step.request.name == CREATE.name or step.identity.key in live
+    ]
+    verdicts = _validate(client, known, live, lambda one: bool(_CERTAIN.match(one.message)))
+    found = (_INVALID, _EXPOSED)
+    return [one for one in verdicts if one.fault is not None and one.fault.code in found]
 
 
 def check_steps(client: Client, reader: ConnectorReader, steps: Sequence[Step]) -> list[Verdict]:
@@ -70,13 +97,16 @@ def _find_hindrance(step: Step, reading: Reading) -> Fault | None:
 
 
 def _validate(
-    client: Client, steps: Sequence[Step], live: Mapping[str, Connector]
+    client: Client,
+    steps: Sequence[Step],
+    live: Mapping[str, Connector],
+    believe: Callable[[ConfigFault], bool] = lambda _: True,
 ) -> list[Verdict]:
     configs = [_compute_config(step, live.get(step.identity.key)) for step in steps]
     calls = [rest.validate(config[CLASS], config) for config in configs]
     answers = client.ask_all(calls) if calls else []
     return [
-        Verdict(step.id, step.evidence, _judge(step, config, call, answer))
+        Verdict(step.id, step.evidence, _judge(step, config, call, answer, believe))
         for step, config, call, answer in zip(steps, configs, calls, answers, strict=True)
     ]
 
@@ -95,7 +125,11 @@ def _compute_config(step: Step, live: Connector | None) -> dict[str, str]:
 
 
 def _judge(
-    step: Step, config: Mapping[str, str], call: Call, answer: Answer | Fault
+    step: Step,
+    config: Mapping[str, str],
+    call: Call,
+    answer: Answer | Fault,
+    believe: Callable[[ConfigFault], bool],
 ) -> Fault | None:
     fault = rest.find_fault(answer, call)
     if fault is not None:
@@ -113,14 +147,16 @@ def _judge(
     if exposed:
         return _make_exposed(exposed)
     guessed = PLACEHOLDER in config.values()
-    faults = [one for one in said.faults if not (guessed and _LOGIN.search(one.message))]
+    faults = [
+        one for one in said.faults if believe(one) and not (guessed and _LOGIN.search(one.message))
+    ]
     return _make_invalid(step, faults) if faults else None
 
 
 def _make_exposed(keys: Sequence[str]) -> Fault:
     names = ", ".join(f'config["{key}"]' for key in keys)
     return Fault(
-        "PLAIN_SECRET",
+        _EXPOSED,
         f"the plugin says that {names} is a secret",
         FaultClass.DEFINITE,
         advice="write it in secret_config, such as with secret_env(…)",
@@ -129,7 +165,7 @@ def _make_exposed(keys: Sequence[str]) -> Fault:
 
 def _make_invalid(step: Step, faults: Sequence[ConfigFault]) -> Fault:
     return Fault(
-        "INVALID_CONFIG",
+        _INVALID,
         "; ".join(_describe_faults(step, faults)),
         FaultClass.DEFINITE,
         advice="correct these configs",

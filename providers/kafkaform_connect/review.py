@@ -23,10 +23,14 @@ def review_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
 
 def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], _: Facts) -> Review:
     """Notes under the changes; nothing is blocked."""
-    items = sweeps[KIND].items if KIND in sweeps else ()
+    told = [change for change in changes if _is_deleted(change) or _restarts(change)]
+    items = sweeps[KIND].items if told and KIND in sweeps else ()
     reasons = {item.identity: item.details.get("reasons") or () for item in items}
-    notes = ((c.identity, tuple(_list_notes(c, reasons))) for c in changes)
-    return Review(notes={identity: said for identity, said in notes if said})
+    return Review(notes={change.identity: tuple(_list_notes(change, reasons)) for change in told})
+
+
+def _is_deleted(change: Change) -> bool:
+    return change.effective and change.action is Action.DELETE
 
 
 def _restarts(change: Change) -> bool:
@@ -34,7 +38,7 @@ def _restarts(change: Change) -> bool:
 
 
 def _list_notes(change: Change, reasons: Mapping[Identity, Sequence[str]]) -> Iterator[str]:
-    if change.action is Action.DELETE and change.effective:
+    if _is_deleted(change):
         yield _OFFSETS
     if _restarts(change):
         found = reasons.get(change.identity, ())

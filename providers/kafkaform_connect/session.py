@@ -23,7 +23,7 @@ from kafkaform.provider.contract import Secrets
 from . import rest
 from .answers import Plugin, read_plugins
 from .data_sources import Answers, answer_query, make_query_error
-from .dry_run import check_steps
+from .dry_run import check_steps, examine_steps
 from .reading import ConnectorReader, parse
 from .rest import Client, RequestFailed
 from .sending import send_steps
@@ -98,8 +98,9 @@ class ConnectSession:
         return {}
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
-        """Workers do not say what a user may do, so nothing is known before the dry run."""
-        return ()
+        """Workers do not say what a user may do, but what is wrong with a configuration."""
+        self._refuse_stranger()
+        return examine_steps(self._main, self._reader, steps)
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         self._refuse_stranger()

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 
+from kafkaform.core.resource import Use
 from kafkaform.core.value import EMPTY, FrozenMap
 
-_LISTS = ("topics",)
-"""Configs of sinks with the names of topics, separated by commas."""
-_SINGLE = ("topic", "kafka.topic", "errors.deadletterqueue.topic.name", "offsets.storage.topic")
-"""Configs with the name of one topic: `topic` of FileStreamSource and many other sources."""
+TOPIC = "kafka_topic"
+"""The resource type of topics."""
+READS, WRITES = "reads", "writes to"
+
+_SINGLE: Mapping[str, str] = {
+    # FileStreamSource and many other sources; the second is that of several vendors.
+    "topic": WRITES,
+    "kafka.topic": WRITES,
+    "errors.deadletterqueue.topic.name": "sends what fails to",
+    # KIP-618: a source can keep its offsets in a topic of its own.
+    "offsets.storage.topic": "keeps its offsets in",
+}
+"""Configs with the name of one topic -> what a connector does with it."""
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MIRROR = "org.apache.kafka.connect.mirror."
-"""MirrorMaker's `topics` are patterns for another cluster."""
+"""MirrorMaker's `topics` are patterns, and for another Kafka cluster."""
+_ELSEWHERE = {
+    f"{client}.override.bootstrap.servers" for client in ("producer", "consumer", "admin")
+}
 
 
-def list_topics(attributes: FrozenMap) -> Iterator[str]:
-    """The names of topics that these attributes of a connector mention, each once."""
+def list_uses(attributes: FrozenMap) -> Sequence[Use]:
+    """The topics that these attributes of a connector name, each once. Patterns (`topics.regex`)
+    and topics that only the connector's code knows are none of them."""
     config = attributes.get("config") or EMPTY
-    if str(attributes.get("class") or "").startswith(_MIRROR):
-        return
-    named = [name for key in _LISTS for name in str(config.get(key) or "").split(",")]
-    named += [str(config.get(key) or "") for key in _SINGLE]
-    for name in dict.fromkeys(one.strip() for one in named):
-        if _NAME.fullmatch(name):
-            yield name
+    if not _ELSEWHERE.isdisjoint(config) or str(attributes.get("class") or "").startswith(_MIRROR):
+        return ()
+    named = [(name.strip(), READS) for name in str(config.get("topics") or "").split(",")]
+    named += [(str(config.get(key) or "").strip(), verb) for key, verb in _SINGLE.items()]
+    verbs = {name: verb for name, verb in reversed(named) if _NAME.fullmatch(name)}
+    return tuple(Use(TOPIC, name, verb) for name, verb in sorted(verbs.items()))

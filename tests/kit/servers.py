@@ -47,12 +47,12 @@ class Client:
         return status, json.loads(text) if text else None
 
 
-def wait_until(is_true: Callable[[], object]) -> None:
-    """Ask until it is true."""
+def wait_until(is_true: Callable[[], object], pause: float = _POLL) -> None:
+    """Ask until it is true. pause: seconds between two questions."""
     deadline = time.monotonic() + PATIENCE
     while not is_true():
         assert time.monotonic() < deadline
-        time.sleep(_POLL)
+        time.sleep(pause)
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,22 @@ class HttpClient:
     ) -> Answer:
         """The answer to one call; see `Call` for the arguments. Raises NotSent, AnswerLost,
         OtherSystem."""
-        return self._call(Call(method, path, body, query, reads))
+        return self.send(Call(method, path, body, query, reads))
+
+    def send(self, call: Call) -> Answer:
+        """The same for a call that was made before."""
+        attempts = self._list_attempts(call)
+        for url in attempts[:-1]:
+            try:
+                return self._call_at(url, call)
+            except NotSent:
+                # Nothing left, so the next address can be asked, also with a write.
+                continue
+            except AnswerLost as lost:
+                # To wait once more for what did not come in time would double the time.
+                if not call.reads or lost.timed_out:
+                    raise
+        return self._call_at(attempts[-1], call)
 
     def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
         """The answer to each call, in order; a Fault for one that got none. They are sent
@@ -117,23 +132,9 @@ class HttpClient:
 
     def _answer_or_fault(self, call: Call) -> Answer | Fault:
         try:
-            return self._call(call)
+            return self.send(call)
         except CallFailed as failure:
             return make_transport_fault(failure)
-
-    def _call(self, call: Call) -> Answer:
-        attempts = self._list_attempts(call)
-        for url in attempts[:-1]:
-            try:
-                return self._call_at(url, call)
-            except NotSent:
-                # Nothing left, so the next address can be asked, also with a write.
-                continue
-            except AnswerLost as lost:
-                # To wait once more for what did not come in time would double the time.
-                if not call.reads or lost.timed_out:
-                    raise
-        return self._call_at(attempts[-1], call)
 
     def _list_attempts(self, call: Call) -> Sequence[str]:
         """The addresses to try one after the other; a read is tried twice at the only one."""
@@ -192,7 +193,8 @@ class HttpClient:
         answer = line.send(self._proof.call, self._make_headers())
         if not answer.succeeded:
             cause = f"the server does not say which system it is: HTTP {answer.status}"
-            refused = NotSent(cause, where=f"{self._proof.call}")
+            advice = "check url and whether the server runs"
+            refused = NotSent(cause, advice, f"{self._proof.call}")
             refused.answer = answer
             raise refused
         try:

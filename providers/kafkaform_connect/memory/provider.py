@@ -82,6 +82,8 @@ class MemoryProvider(Struct, frozen=True):
     user: str = "admin"
     mishap: Mishap = lambda _: ""
     """What happens to calls on the way."""
+    scope: str = ""
+    """The id of the Connect cluster, if it belongs to no Kafka cluster."""
     name: str = PROVIDER.name
     words: Words = PROVIDER.words
     config: ObjectSchema = PROVIDER.config
@@ -98,7 +100,8 @@ class MemoryProvider(Struct, frozen=True):
         proof = ClusterProof(URL)
         client = MemoryClient(self.workers, self.user, proof, self.mishap)
         address = Address(client, {URL: client}, proof)
-        return connect(instance, address, None, self.user, TIMEOUT, self.workers.clock)
+        clock = self.workers.clock
+        return connect(instance, address, None, self.user, TIMEOUT, clock, self.scope)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         return PROVIDER.review_needs(changes)

@@ -33,7 +33,8 @@ def make_provider(settings: FrozenMap, scope: str, clock: Clock) -> MemoryProvid
     named = settings.get("plugins") or ()
     plugins = tuple(_make_plugin(str(class_)) for class_ in sorted(named))
     version = str(settings.get("version") or NEWEST)
-    return MemoryProvider(SimulatedWorkers(clock, scope, version=version, plugins=plugins))
+    workers = SimulatedWorkers(clock, scope, version=version, plugins=plugins)
+    return MemoryProvider(workers, scope=scope)
 
 
 def _make_plugin(class_: str) -> SimulatedPlugin:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +17,7 @@ from kafkaform.sandbox import Sandbox
 
 from ...conftest import Broker
 from ...kit.commands.example import Copy
+from ...kit.commands.server import Job, get_server
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.truth import Observer
 from ...kit.servers import PATIENCE, Client, Registry, Worker, wait_until
@@ -22,6 +25,10 @@ from ...kit.servers import PATIENCE, Client, Registry, Worker, wait_until
 pytestmark = pytest.mark.timeout(600)
 FIELD = ',\n    { "name": "cents", "type": "long"%s }\n  ]'
 LINES = '{"id": "1", "customer": "ann"}\n{"id": "2", "customer": "bob"}\n'
+
+NAMES = ("shop.orders", "shop.payments", "web.clicks")
+SUBJECTS = tuple(f"{name}-value" for name in NAMES)
+CONNECTORS = ("shop.orders.source", *(f"{name}.archive" for name in NAMES))
 
 
 @pytest.fixture
@@ -40,12 +47,9 @@ def destroy(example: Copy) -> None:
     example.run("destroy", *confirmed)
 
 
-def test_a_stream_from_nothing_to_running_records(
-    tmp_path: Path, broker: Broker, registry: Registry, connect: Worker
-) -> None:
-    """Topics, schemas, rights and connectors are one plan; records run from a file to a file. An
-    incompatible schema is refused in the plan with its field, a compatible one is a new version.
-    In the end everything goes in one plan, connectors first."""
+@pytest.fixture
+def stream(tmp_path: Path, broker: Broker, registry: Registry, connect: Worker) -> Copy:
+    """The example, with two lines in the file from which a topic is filled."""
     folder = tmp_path / "files"
     folder.mkdir()
     (folder / "old-orders.txt").write_text(LINES)
@@ -56,18 +60,49 @@ def test_a_stream_from_nothing_to_running_records(
         "KF_VAR_connect": connect.url,
         "KF_VAR_folder": str(folder),
     }
-    example, schemas = Copy("20-stream", tmp_path, env), Client(registry.url)
+    return Copy("20-stream", tmp_path, env)
+
+
+def wait_for_records(example: Copy) -> None:
+    """Until the sink has written both lines."""
+    archive = Path(example.env["KF_VAR_folder"], "orders.txt")
+    wait_until(lambda: archive.exists() and archive.read_text().count("\n") == 2)
+    assert sorted(archive.read_text().splitlines()) == LINES.splitlines()
+
+
+def kill_at_intent(example: Copy, kind: str) -> None:
+    """Apply, and end the command as soon as its log says that it will send something of this
+    kind."""
+    running = get_server().start(Job(("apply", "--auto-approve"), str(example.folder), example.env))
+    try:
+        wait_until(lambda: running.poll() is not None or has_intent(example, kind), pause=0.002)
+    finally:
+        running.send_signal(signal.SIGKILL)
+        ended = running.finish()
+    assert ended.code == -signal.SIGKILL, ended.out
+
+
+def has_intent(example: Copy, kind: str) -> bool:
+    log = example.folder / "kafkaform.audit.jsonl"
+    lines = log.read_text().splitlines(keepends=True) if log.exists() else []
+    records = [json.loads(line) for line in lines if line.endswith("\n")]
+    return any(one["kind"] == "intent" and one["body"]["kind"] == kind for one in records)
+
+
+def test_a_stream_from_nothing_to_running_records(
+    stream: Copy, broker: Broker, registry: Registry, connect: Worker
+) -> None:
+    """Topics, schemas, rights and connectors are one plan; records run from a file to a file. An
+    incompatible schema is refused in the plan with its field, a compatible one is a new version.
+    In the end everything goes in one plan, connectors first."""
+    example, schemas = stream, Client(registry.url)
     example.run("fmt", "--check", "--recursive")
     example.run("init")
     example.applied()
-    archive = folder / "orders.txt"
-    wait_until(lambda: archive.exists() and archive.read_text().count("\n") == 2)
-    assert sorted(archive.read_text().splitlines()) == LINES.splitlines()
-    names = ["shop.orders", "shop.payments", "web.clicks"]
-    connectors = sorted(["shop.orders.source", *(f"{name}.archive" for name in names)])
-    assert [one for one in list_connectors(connect) if one in connectors] == connectors
+    wait_for_records(example)
+    assert set(CONNECTORS) <= set(list_connectors(connect))
     subjects = schemas.ask("GET", "/subjects")[1]
-    assert {f"{name}-value" for name in names} <= set(subjects)
+    assert set(SUBJECTS) <= set(subjects)
 
     file = example.folder / "schemas/order.avsc"
     whole = file.read_text()
@@ -79,11 +114,31 @@ def test_a_stream_from_nothing_to_running_records(
     assert schemas.ask("GET", "/subjects/shop.orders-value/versions")[1] == [1, 2]
 
     destroy(example)
-    assert not set(connectors) & set(list_connectors(connect))
-    assert not {f"{name}-value" for name in names} & set(schemas.ask("GET", "/subjects")[1])
+    assert not set(CONNECTORS) & set(list_connectors(connect))
+    assert not set(SUBJECTS) & set(schemas.ask("GET", "/subjects")[1])
     observer = Observer(broker.bootstrap, broker.admin_password)
     assert not {*observer.topics("shop."), *observer.topics("web.")}
     observer.close()
+
+
+def test_a_killed_apply_is_finished_by_the_next_one(
+    stream: Copy, registry: Registry, connect: Worker
+) -> None:
+    """It dies with a request to each of the servers under way. The next apply finds out what
+    happened, and in the end everything is there once."""
+    main = stream.folder / "main.kf.hcl"
+    # How long a request can be under way decides how long a later run waits for its effect.
+    short = r'\1\n  operation_timeout = "10s"'
+    main.write_text(re.sub(r'(provider "\w+" {)', short, main.read_text()))
+    kill_at_intent(stream, "schema_registry_schema")
+    kill_at_intent(stream, "kafka_connect_connector")
+    stream.applied()
+    wait_for_records(stream)
+    schemas = Client(registry.url)
+    versions = [schemas.ask("GET", f"/subjects/{name}/versions")[1] for name in SUBJECTS]
+    assert versions == [[1]] * len(SUBJECTS)
+    assert set(CONNECTORS) <= set(list_connectors(connect))
+    destroy(stream)
 
 
 def make_settings(bootstrap: str, password: str) -> dict[str, str]:

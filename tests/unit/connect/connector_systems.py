@@ -52,7 +52,7 @@ class ConnectorSystem:
             fallbacks=FrozenMap({"config.batch.size": "2000"}),
         ),
         Edit("pause it", wish=FrozenMap(state="paused")),
-        Edit("spell a list otherwise", configure(transforms="a"), configure(transforms="")),
+        Edit("change a list", configure(topics="a, b"), configure(topics="a, c")),
         Edit(
             "set what somebody else has set meanwhile",
             wish=configure(batch_size="1"),

@@ -29,7 +29,7 @@ def test_a_connector_is_created_changed_and_deleted(folder: ConnectFolder) -> No
     assert folder.list_writes() == ["PATCH /connectors/lines/config"]
     assert "file" not in folder.find("lines").config
     assert "No changes" in folder.here.done("plan").text
-    said = folder.here.done("destroy", "--confirm", folder.workers.cluster_id).text
+    said = folder.here.done("destroy", "--confirm", f"connect:{folder.workers.cluster_id}").text
     assert "its offsets stay" in said and "it copies no more records" in said
     assert folder.list_writes() == ["DELETE /connectors/lines"]
     assert not folder.workers.connectors
@@ -258,6 +258,6 @@ def test_two_clusters_on_one_kafka_are_told_apart_by_their_group(folder: Connect
     """A group that the workers do not have is refused before anything is read."""
     folder.declare(connector("a"), provider='  group_id = "connect-cluster"')
     folder.here.done("apply", "-auto-approve")
-    assert "simulated-kafka/connect-cluster" in folder.here.done("plan").text
+    assert "connect:simulated-kafka/connect-cluster" in folder.here.done("plan").text
     folder.declare(connector("a"), provider='  group_id = "other-cluster"')
     assert "the group.id of the workers is not other-cluster" in folder.here.fails("plan")

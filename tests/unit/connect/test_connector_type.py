@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.change import Action, Change, Evidence, Ownership, PathChange, Repeat
-from kafkaform.core.resource import Facts, Identity, Observed
+from kafkaform.core.resource import Facts, Identity, Observed, Use
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.plan.diff import compare
 from kafkaform_connect.answers import parse_release
 from kafkaform_connect.connector import KIND, TYPE, make_attributes
-from kafkaform_connect.topics import list_topics
+from kafkaform_connect.topics import list_uses
 
 FACTS = Facts("cluster")
 SECRET = SecretRef("env", "A")
@@ -112,8 +112,17 @@ def test_an_update_sends_only_what_differs() -> None:
 def test_a_secret_that_becomes_text_is_not_removed() -> None:
     """A value that moves from secret_config to config, as a reference, is set and not deleted."""
     wish = declared(config=FrozenMap(topic="t", password="${file:a:b}"))
-    (step,) = TYPE.steps(make_update(observed(secrets=("password",)), wish), FACTS)
+    change = make_update(observed(secrets=("password",)), wish)
+    (step,) = TYPE.steps(change, FACTS)
     assert step.payload["put"] == FrozenMap(password="${file:a:b}") and not step.payload["gone"]
+    assert not TYPE.check(change, FACTS)
+
+
+def test_a_secret_of_the_plugin_in_plain_text_blocks_the_plan() -> None:
+    """The worker has it as a secret, whatever its name is."""
+    wish = declared(config=FrozenMap(topic="t", pin="1"))
+    (fault,) = TYPE.check(make_update(observed(secrets=("pin",)), wish), FACTS)
+    assert 'config["pin"] would be a secret' in fault.summary and "secret_config" in fault.advice
 
 
 def test_steps_have_an_order() -> None:
@@ -159,13 +168,19 @@ def test_a_state_that_old_workers_lack_is_refused(
 
 
 def test_topics_are_found_in_the_configuration() -> None:
-    """Of sinks and sources, and the dead letter queue; patterns and MirrorMaker's lists are
-    none."""
-    config = FrozenMap({"topics": "a, b,a*", "errors.deadletterqueue.topic.name": "dlq"})
-    assert list(list_topics(declared(config=config))) == ["a", "b", "dlq"]
-    assert list(list_topics(declared(config=FrozenMap(topic="t")))) == ["t"]
+    """Of sinks and sources, and the dead letter queue; patterns, MirrorMaker's lists and topics of
+    other clusters are none."""
+    config = FrozenMap({"topics": "b, a,a*", "errors.deadletterqueue.topic.name": "dlq"})
+    assert [(use.key, use.verb) for use in list_uses(declared(config=config))] == [
+        ("a", "reads"),
+        ("b", "reads"),
+        ("dlq", "sends what fails to"),
+    ]
+    assert list_uses(declared(config=TOPIC)) == (Use("kafka_topic", "t", "writes to"),)
     mirror = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
-    assert not list(list_topics(declared(class_=mirror, config=FrozenMap(topics="a"))))
+    assert not list_uses(declared(class_=mirror, config=FrozenMap(topics="a")))
+    other = FrozenMap({"topic": "t", "producer.override.bootstrap.servers": "b:9092"})
+    assert not list_uses(declared(config=other))
 
 
 @pytest.mark.parametrize(

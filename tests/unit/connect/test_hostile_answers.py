@@ -152,3 +152,10 @@ def test_too_many_configs_are_refused() -> None:
     config = {f"k{i}": "v" for i in range(10_001)}
     with pytest.raises(BadAnswer, match="more than"):
         read_connector({**INFO, "config": config}, None, "a")
+
+
+def test_an_endless_stack_trace_is_cut() -> None:
+    """It belongs to one connector, and must not make all of them unreadable."""
+    failed = {"state": "FAILED", "worker_id": "w", "trace": "x" * 2_000_000}
+    found = read_connector(INFO, {**STATUS, "connector": failed}, "a")
+    assert found.status is not None and len(found.status.trace) < 100_000

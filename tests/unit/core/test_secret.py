@@ -24,6 +24,7 @@ from ...kit.sources import ROOT, list_nodes, list_sources
 TEXT = "hunter2-hunter2"
 
 REVEALED = {
+    "providers/kafkaform_connect/sending.py": 2,  # the configs of a connector
     "providers/kafkaform_kafka/connection/aws_tokens.py": 2,  # the keys that sign
     "providers/kafkaform_kafka/connection/clients.py": 1,  # both clients' settings
     "providers/kafkaform_kafka/connection/key_stores.py": 3,  # what opens a store and its key
