@@ -17,11 +17,12 @@ from kafkaform.provider.http import block
 from kafkaform.provider.http.settings import BasicLogin, HttpSettings
 
 from . import rest
-from .answers import Plugin, parse_release
+from .answers import Plugin, parse_release, read_plugins
 from .cluster_proof import ClusterProof, has_group, make_group_error
 from .provider_block import OPERATION_TIMEOUT
+from .reading import parse
 from .rest import Client, RequestFailed
-from .session import ConnectSession, list_plugins
+from .session import ConnectSession
 
 if TYPE_CHECKING:
     from kafkaform.provider.http.client import HttpClient
@@ -82,9 +83,8 @@ def connect(
     in; timeout: seconds of one request; scope: the id of simulated workers, which belong to no
     Kafka cluster. Raises ConnectError."""
     url = next(iter(address.nodes))
-    _greet(address, url)
+    plugins = _greet(address, url)
     release = parse_release(address.proof.version)
-    plugins = _find_plugins(address.main)
 
     def prove_group(client: Client) -> OtherSystem | None:
         try:
@@ -117,23 +117,18 @@ def make_scope(cluster_id: str, group_id: str | None) -> str:
     return f"connect:{cluster_id}/{group_id}" if group_id else f"connect:{cluster_id}"
 
 
-def _greet(address: Address, url: str) -> None:
-    """Ask the workers who they are. Raises ConnectError."""
+def _greet(address: Address, url: str) -> tuple[Plugin, ...]:
+    """Connect, which asks the workers who they are; and ask what plugins they have, none if they do
+    not say. Raises ConnectError."""
+    call = rest.PLUGINS
     try:
-        (answer,) = address.main.ask_all([rest.SERVER])
-        fault = rest.find_fault(answer, rest.SERVER)
-        if fault is None and not isinstance(answer, Fault):
-            address.proof.check(answer)
+        (answer,) = address.main.ask_all([call])
     except OtherSystem as error:
         raise ConnectError(error.message, error.advice) from None
-    if fault is not None:
-        raise ConnectError(f"{url}: {fault.message}", fault.advice)
-
-
-def _find_plugins(client: Client) -> tuple[Plugin, ...]:
-    """What the workers have; nothing if they do not say."""
+    if isinstance(answer, Fault):
+        raise ConnectError(f"{url}: {answer.message}", answer.advice)
     try:
-        return list_plugins(client)
+        return parse(call, read_plugins, rest.get_body(answer, call))
     except RequestFailed:
         return ()
 

@@ -83,19 +83,21 @@ def parse(call: Call, read: Callable[[Any], T], body: Any) -> T:
 def list_connectors(client: Client, names: Iterable[str] | None = None) -> dict[str, Connector]:
     """Every connector with its details; the names of those that have none are added. names: only
     these matter. Raises RequestFailed."""
-    calls = [rest.CONNECTORS] if names is not None else [rest.CONNECTORS, rest.NAMES]
-    answers = client.ask_all(calls)
-    bodies = [rest.get_body(a, c) for a, c in zip(answers, calls, strict=True)]
-    found = {one.name: one for one in parse(calls[0], read_connectors, bodies[0])}
+    call = rest.CONNECTORS
+    (answer,) = client.ask_all([call])
+    found = {one.name: one for one in parse(call, read_connectors, rest.get_body(answer, call))}
     if names is not None:
         return {name: found[name] for name in names if name in found}
-    listed = parse(calls[1], read_names, bodies[1])
+    # One after the other: a second connection would have to prove itself first.
+    call = rest.NAMES
+    (answer,) = client.ask_all([call])
+    listed = parse(call, read_names, rest.get_body(answer, call))
     lacking = [name for name in listed if name not in found]
-    for name, answer in ask_by_name(client, lacking):
-        if isinstance(answer, Fault):
-            raise RequestFailed(answer)
-        if answer is not None:
-            found[name] = answer
+    for name, one in ask_by_name(client, lacking):
+        if isinstance(one, Fault):
+            raise RequestFailed(one)
+        if one is not None:
+            found[name] = one
     return found
 
 

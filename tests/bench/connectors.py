@@ -1,5 +1,5 @@
 """A plan of many connectors that changes nothing, beside the requests that it cannot do without:
-`python -m tests.bench.connectors [URL]`.
+`python -m tests.bench.connectors [URL USER]` (password in PROOF_PASSWORD).
 
 Without a URL the workers are simulated, in a process of their own behind real HTTP. With the URL of
 real workers, the connectors are created there, stopped, and deleted at the end.
@@ -11,10 +11,12 @@ import http.client
 import io
 import json
 import multiprocessing
+import os
 import statistics
 import sys
 import tempfile
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from functools import partial
@@ -75,19 +77,24 @@ def workers(url: str) -> Iterator[str]:
 def ask(url: str, method: str, path: str, body: Any = None) -> int:
     """The status of one request on a connection of its own."""
     line = http.client.HTTPConnection(urlsplit(url).netloc)
-    headers = {"Content-Type": "application/json"}
-    line.request(method, path, None if body is None else json.dumps(body), headers)
+    line.request(method, path, None if body is None else json.dumps(body), make_headers())
     response = line.getresponse()
     response.read()
     line.close()
     return response.status
 
 
+def make_headers() -> dict[str, str]:
+    user, password = (os.environ.get(name, "") for name in ("PROOF_USER", "PROOF_PASSWORD"))
+    login = {"Authorization": "Basic " + b64encode(f"{user}:{password}".encode()).decode()}
+    return {"Content-Type": "application/json", **(login if user else {})}
+
+
 def send_bare(url: str) -> None:
     """The requests alone, on one connection; the answers are parsed and thrown away."""
     line = http.client.HTTPConnection(urlsplit(url).netloc)
     for path in PATHS:
-        line.request("GET", path)
+        line.request("GET", path, headers=make_headers())
         json.loads(line.getresponse().read())
     line.close()
 
@@ -114,13 +121,15 @@ def measure(*tasks: Callable[[], None]) -> list[float]:
     return [statistics.median(spent) for spent in times]
 
 
-def main(url: str = "") -> None:
+def main(url: str = "", user: str = "") -> None:
+    os.environ["PROOF_USER"] = user
     with workers(url) as address, tempfile.TemporaryDirectory() as folder, chdir(folder):
         blocks = (
             connector(name, "lifecycle {\n    adopt = true\n  }", state='"stopped"')
             for name in NAMES
         )
-        head = f'provider "kafka_connect" {{\n  url = "{address}"\n}}\n'
+        login = f'username = "{user}"\n  password = secret_env("PROOF_PASSWORD")' if user else ""
+        head = f'provider "kafka_connect" {{\n  url = "{address}"\n  {login}\n}}\n'
         Path("main.kf.hcl").write_text(head + "\n".join(blocks), encoding="utf-8")
         create_quietly()
         space = open_workspace()
@@ -143,4 +152,4 @@ def create_quietly() -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(*sys.argv[1:3])

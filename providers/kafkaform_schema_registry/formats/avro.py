@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .json_text import parse_json, sort_keys, write_json
+from .json_text import parse_text, sort_keys, write_json
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 NAMED = frozenset({"record", "error", "enum", "fixed"})
@@ -35,7 +35,7 @@ def parse_avro(text: str) -> Any:
     """The schema as JSON values: names with namespaces where they are needed, attributes in the
     usual order. Raises NotAvro."""
     try:
-        document = parse_json(text)
+        document = parse_text(text)
     except ValueError as error:
         raise NotAvro(str(error)) from None
     return _shape(document, "")
@@ -76,7 +76,7 @@ def split_name(node: Mapping[str, Any], space: str) -> tuple[str, str]:
 
 def _shape(node: Any, space: str) -> Any:
     if isinstance(node, str):
-        return _shorten(node, space)
+        return node if node in PRIMITIVES else _shorten(node, space)
     if isinstance(node, list):
         return [_shape(item, space) for item in node]
     if not isinstance(node, dict) or "type" not in node:
@@ -130,9 +130,13 @@ def _shape_field(field: Any, record: str, space: str) -> dict[str, Any]:
     if "type" not in field:
         raise NotAvro(f"the field {field['name']} of the record {record} has no type")
     made: dict[str, Any] = {"name": field["name"], "type": _shape(field["type"], space)}
+    if len(field) == len(made):
+        return made
     for key in ("doc", "default"):
         if key in field:
             made[key] = sort_keys(field[key])
+    if len(field) == len(made):
+        return made
     if field.get("order", "ascending") != "ascending":
         made["order"] = field["order"]
     if aliases := _read_aliases(field, ""):
