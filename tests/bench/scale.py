@@ -22,10 +22,12 @@ from typing import Any
 
 from kafkaform.audit.index import list_pending
 from kafkaform.cli import GARBAGE
+from kafkaform.plan.build import make_plan
+from kafkaform.plan.instances import PlanHeader
 from kafkaform.plan.model import Options
 from kafkaform.plan.observe import Look, read_world
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.workflow.planning import _make_header, make_plan
+from kafkaform.version import VERSION
 from kafkaform.workflow.workspace import make_first_state, open_sessions, open_workspace, read_log
 
 from ..kit.commands.process_folder import PROVIDER
@@ -114,6 +116,7 @@ def stages(folder: str) -> dict[str, float]:
         found = read_log(space.sink, state)
         times["state and log"] = time.perf_counter() - begun
         with open_sessions(space, state, found) as sessions:
+            header = PlanHeader("", VERSION)
             world = timed("read", lambda: read_world(sessions, space.desired, state, space.clock))
             plan = timed(
                 "diff",
@@ -125,7 +128,7 @@ def stages(folder: str) -> dict[str, float]:
                     {i: p for i, p in space.providers.items() if i in world},
                     Look(sessions, world),
                     Options(),
-                    _make_header(space, state),
+                    header,
                 ),
             )
             assert not plan.effective, "the plan has changes, so something else was measured"
