@@ -78,6 +78,6 @@ module "clicks" {
   archive    = "${var.folder}/clicks.txt"
 }
 
-output "subjects" {
-  value = [module.orders.subject, module.payments.subject, module.clicks.subject]
+output "topics" {
+  value = [module.orders.topic, module.payments.topic, module.clicks.topic]
 }

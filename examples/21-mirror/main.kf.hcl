@@ -16,6 +16,12 @@ provider "kafka" {
   sasl_mechanism    = "PLAIN"
   sasl_username     = "admin"
   sasl_password     = secret_env("KAFKA_BACKUP_PASSWORD")
+
+  # Brokers keep these two to themselves, and what an ACL means depends on them.
+  authorizer {
+    super_users     = ["User:admin", "User:broker"]
+    allow_if_no_acl = false
+  }
 }
 
 # Connect runs beside the cluster to which it writes.

@@ -65,6 +65,9 @@ resource "schema_registry_schema" "value" {
 resource "schema_registry_subject_config" "value" {
   topic         = kafka_topic.stream.name
   compatibility = "BACKWARD"
+
+  # Some registries keep a level only for a subject that exists.
+  depends_on = [schema_registry_schema.value]
 }
 
 resource "kafka_access" "producer" {
@@ -124,6 +127,6 @@ resource "kafka_connect_connector" "source" {
   ]
 }
 
-output "subject" {
-  value = schema_registry_schema.value.subject
+output "topic" {
+  value = kafka_topic.stream.name
 }
