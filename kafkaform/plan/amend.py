@@ -103,8 +103,7 @@ def plan_changes(
         look,
         facts,
     )
-    with_steps = [add_steps(change, types, facts) for change in judged]
-    changes = add_impacts(with_steps, look, providers, state)
+    changes = add_impacts([add_steps(change, types, facts) for change in judged], look)
     listed = tuple(change for change in changes if change.is_listed or change.notes)
     made = Plan(
         lineage=state.lineage,

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from kafkaform.core.errors import OtherSystem
 
 
-class ClusterProof(Struct, eq=False):
+class Proof(Struct, eq=False):
     """The cluster that one session belongs to. Several threads use it."""
 
     instance: str = ""

@@ -6,7 +6,8 @@ from kafka.errors import KafkaConnectionError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from kafkaform.core.errors import ConnectError
-from kafkaform.provider.http.tokens import TokenSource
+
+from ..connection.tokens import TokenSource
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types

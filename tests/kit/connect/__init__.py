@@ -1,1 +1,0 @@
-"""Connect workers for tests, and folders whose configuration names them."""
