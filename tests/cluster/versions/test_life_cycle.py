@@ -20,7 +20,7 @@ from ...kit.commands.here import Here
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.logins import admin_login, open_client
 from ...kit.kafka.subjects import SUBJECTS, Subject
-from ...kit.kafka.versions import Choice, get_choice
+from ...kit.kafka.versions import Choice, get_choice, is_asked_for
 
 __all__ = ["here"]
 pytestmark = pytest.mark.timeout(600)  # the first run on a computer downloads 49 MB
@@ -31,8 +31,7 @@ REFUSAL = re.compile(
 
 
 def choose_cluster() -> Choice:
-    chosen = get_choice()
-    return Choice(find_newest(NO_ZOOKEEPER)) if chosen == Choice() else chosen
+    return get_choice() if is_asked_for() else Choice(find_newest(NO_ZOOKEEPER))
 
 
 @pytest.fixture(scope="module")

@@ -40,17 +40,20 @@ class Choice:
 
 
 _chosen = [Choice()]
+_asked = [False]
 
 
 def add_options(parser: pytest.Parser) -> None:
-    parser.addoption("--kafka-version", default=DEFAULT_VERSION, help="of the tests' brokers")
+    parser.addoption("--kafka-version", help="of the tests' brokers")
     parser.addoption("--zookeeper", action="store_true", help="their metadata is in ZooKeeper")
     parser.addoption("--brokers", type=int, default=1, help="of the shared clusters: 1 or 3")
 
 
 def choose(config: pytest.Config) -> None:
     names = ("--kafka-version", "--zookeeper", "--brokers")
-    _chosen[0] = Choice(*map(config.getoption, names))
+    version, *more = map(config.getoption, names)
+    _asked[0] = version is not None
+    _chosen[0] = Choice(version or DEFAULT_VERSION, *more)
     # Also for tests that start a sandbox with other options than `make_options` has.
     known.DEFAULT_VERSION = _chosen[0].kafka_version
 
@@ -58,6 +61,11 @@ def choose(config: pytest.Config) -> None:
 def get_choice() -> Choice:
     """What this run uses."""
     return _chosen[0]
+
+
+def is_asked_for() -> bool:
+    """Whether the command line names the version, also if it is the usual one."""
+    return _asked[0]
 
 
 def make_options(
