@@ -18,7 +18,7 @@ from .lock import ROOT
 FOLDER = ROOT / "kafkaform/sandbox/class_paths"
 # Connect brings Jetty and Jersey, which none of the commands uses that a sandbox needs.
 POM = """\
-<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<project><modelVersion>4.0.0</modelVersion>
 <groupId>kafkaform</groupId><artifactId>broker</artifactId><version>1</version>
 <packaging>pom</packaging><dependencies>
 <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>

@@ -98,7 +98,7 @@ def _find_new(
         able = [row for row in able if row.token_id not in known]
     else:
         # Another session asked for it, and ended before it got an answer.
-        able = [row for row in able if row.issued >= new.asked - tokens.CLOCK_SKEW]
+        able = [row for row in able if row.issued >= new.request_time - tokens.CLOCK_SKEW]
     made = context.made_tokens.get(new.stamp)
     if made is not None:
         able = [row for row in able if row.token_id == made]

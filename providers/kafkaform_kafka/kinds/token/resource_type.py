@@ -62,7 +62,7 @@ class NewToken(Struct, frozen=True):
         return keys.join((BEFORE, self.stamp))
 
     @property
-    def asked(self) -> int:
+    def request_time(self) -> int:
         """When it was asked for, in milliseconds since 1970, by the clock of that computer."""
         return int(self.stamp.partition("-")[0])
 
