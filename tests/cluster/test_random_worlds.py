@@ -37,8 +37,8 @@ WRITES = ("Create", "Delete", "Alter", "IncrementalAlter")
 """How the names of requests begin that change something."""
 MISHAPS = ("not sent", "swallowed", "lost reply")
 """What becomes of a request: it never leaves, never arrives, or is carried out unanswered."""
-SETTLED = 0.1
-"""Seconds after which two equal listings count as what the broker shows."""
+PAUSE, LOOKS = 0.1, 3
+"""Seconds between two listings, and how many equal ones count as what the broker shows."""
 
 
 @pytest.fixture(scope="module")
@@ -93,11 +93,12 @@ class Real:
     def _settle(self) -> None:
         kinds = [kind for kind in self.kinds if kind not in COMPOSITES]
         session, deadline = self.others.session, time.monotonic() + 120
+        looks: list[Any] = []
         while time.monotonic() < deadline:
-            one = [session.sweep(kind, Depth.FULL).items for kind in kinds]
-            time.sleep(SETTLED)
-            if one == [session.sweep(kind, Depth.FULL).items for kind in kinds]:
+            looks.append([session.sweep(kind, Depth.FULL).items for kind in kinds])
+            if len(looks) >= LOOKS and all(look == looks[-1] for look in looks[-LOOKS:]):
                 return
+            time.sleep(PAUSE)
         raise AssertionError("the broker never shows the same twice")
 
 
