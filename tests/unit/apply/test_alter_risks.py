@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from kafkaform.cli.terminal.run_command import advise
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.workflow.alter.planning import plan_alteration
-from kafkaform.workflow.applying import run_apply
-from kafkaform.workflow.connection import Connection
-from kafkaform.workflow.run import ApplyRequest
 from kafkaform_kafka.commands.alter import alter_topic
 
-from ...kit.simulated.engine import KAFKA, Screen, desired, finish, house, space
+from ...kit.simulated.alterations import apply_alteration
+from ...kit.simulated.engine import desired, house
 from ...kit.simulated.managed_topics import MS
 
 SAID = desired()
@@ -22,17 +18,7 @@ def alter(*configs: str) -> Plan:
     where = house()
     with where.cluster.others() as others:
         others.create("a", 1, 1, MS)
-    where.screen = Screen()
-    found = Connection(where.providers[KAFKA], SAID.providers[KAFKA], {})
-    wanted = alter_topic(["a"], list(configs))
-    ask = ApplyRequest(
-        approve=where.screen.approve,
-        command="alter",
-        instance=KAFKA,
-        make=lambda scene: plan_alteration(scene, found, wanted),
-        again=advise("alter"),
-    )
-    finish(lambda stop: run_apply(space(where, SAID), ask, progress=where.screen.report, stop=stop))
+    apply_alteration(where, alter_topic(["a"], list(configs)))
     (made,) = where.screen.plans
     return made
 

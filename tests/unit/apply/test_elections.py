@@ -8,17 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.cli.terminal.console import Console
-from kafkaform.cli.terminal.run_command import advise
 from kafkaform.cli.terminal.screen import JsonScreen, TextScreen
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import Blocked, DryRunRefused, PlanRefused, UsageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.workflow.alter.planning import plan_alteration
-from kafkaform.workflow.applying import run_apply
-from kafkaform.workflow.connection import Connection
-from kafkaform.workflow.run import Applied, ApplyRequest
+from kafkaform.workflow.run import Applied
 from kafkaform_kafka.commands.elections import elect_preferred
 from kafkaform_kafka.kinds.leaders.resource_type import API, KIND
 from kafkaform_kafka.kinds.topic.simulation import topic_key
@@ -31,16 +27,13 @@ from kafkaform_kafka.memory import (
     refused_items,
 )
 
+from ...kit.simulated.alterations import apply_alteration
 from ...kit.simulated.engine import (
-    KAFKA,
     House,
-    Screen,
     apply,
     desired,
-    finish,
     house,
     plan,
-    space,
 )
 from ...kit.simulated.managed_topics import ends
 
@@ -65,19 +58,7 @@ def commit(where: House, topic: SimulatedTopic) -> None:
 
 def elect(where: House, *names: str, gap: Any = None) -> Applied:
     """What `alter topic NAMES --elect-preferred` does."""
-    where.screen = Screen(gap or (lambda plan: None))
-    found = Connection(where.providers[KAFKA], SAID.providers[KAFKA], {})
-    wanted = elect_preferred(names or ("orders",))
-    ask = ApplyRequest(
-        approve=where.screen.approve,
-        command="alter",
-        instance=KAFKA,
-        make=lambda scene: plan_alteration(scene, found, wanted),
-        again=advise("alter"),
-    )
-    return finish(
-        lambda stop: run_apply(space(where, SAID), ask, progress=where.screen.report, stop=stop)
-    )
+    return apply_alteration(where, elect_preferred(names or ("orders",)), gap)
 
 
 def leaders(where: House) -> tuple[int, ...]:

@@ -6,29 +6,22 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli.terminal.run_command import advise
 from kafkaform.core.errors import DryRunRefused, PlanRefused, UsageError
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.workflow.alter.planning import plan_alteration
-from kafkaform.workflow.applying import run_apply
-from kafkaform.workflow.connection import Connection
-from kafkaform.workflow.run import Applied, ApplyRequest
+from kafkaform.workflow.run import Applied
 from kafkaform_kafka.commands.features import alter_features
 from kafkaform_kafka.kinds.feature.resource_type import API, KIND
 from kafkaform_kafka.kinds.feature.simulation import SUPPORTED, feature_key
 from kafkaform_kafka.memory import Killed, killed_after, killed_before, lost_reply
 
+from ...kit.simulated.alterations import apply_alteration
 from ...kit.simulated.engine import (
-    KAFKA,
     House,
-    Screen,
     apply,
     desired,
-    finish,
     house,
     plan,
-    space,
 )
 from ...kit.simulated.managed_topics import ends
 
@@ -37,19 +30,8 @@ SAID = desired()
 
 def alter(where: House, *levels: str, gap: Any = None, **flags: bool) -> Applied:
     """What `alter features LEVELS` does."""
-    where.screen = Screen(gap or (lambda plan: None))
-    found = Connection(where.providers[KAFKA], SAID.providers[KAFKA], {})
     wanted = alter_features(levels, **flags)  # type: ignore[arg-type]  # a tuple is as good
-    ask = ApplyRequest(
-        approve=where.screen.approve,
-        command="alter",
-        instance=KAFKA,
-        make=lambda scene: plan_alteration(scene, found, wanted),
-        again=advise("alter"),
-    )
-    return finish(
-        lambda stop: run_apply(space(where, SAID), ask, progress=where.screen.report, stop=stop)
-    )
+    return apply_alteration(where, wanted, gap)
 
 
 def level(where: House, name: str) -> int:

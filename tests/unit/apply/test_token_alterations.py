@@ -6,16 +6,11 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli.terminal.run_command import advise
 from kafkaform.core.errors import UsageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
-from kafkaform.provider.commands import Alteration
 from kafkaform.render.plan_text import render_plan_text
-from kafkaform.workflow.alter.planning import plan_alteration
-from kafkaform.workflow.applying import run_apply
-from kafkaform.workflow.connection import Connection
-from kafkaform.workflow.run import Applied, ApplyRequest
+from kafkaform.workflow.run import Applied
 from kafkaform_kafka.commands.delegation_tokens import (
     alter_delegation_token,
     ask_delegation_tokens,
@@ -24,32 +19,17 @@ from kafkaform_kafka.kinds.request_order import CREATE_TOKEN, END_TOKEN, RENEW_T
 from kafkaform_kafka.kinds.token.resource_type import KIND, parse_period
 from kafkaform_kafka.memory import Killed, killed_after, killed_before, lost_reply, refused_items
 
-from ...kit.simulated.engine import KAFKA, House, Screen, apply, desired, finish, house, space
+from ...kit.simulated.alterations import apply_alteration
+from ...kit.simulated.engine import House, apply, desired, house
 from ...kit.simulated.managed_topics import ends
 
 SAID = desired()
 ALICE = "User:alice"
 
 
-def alter(where: House, wanted: Alteration, gap: Any = None) -> Applied:
-    """What `alter delegation-token` does."""
-    where.screen = Screen(gap or (lambda plan: None))
-    found = Connection(where.providers[KAFKA], SAID.providers[KAFKA], {})
-    ask = ApplyRequest(
-        approve=where.screen.approve,
-        command="alter",
-        instance=KAFKA,
-        make=lambda scene: plan_alteration(scene, found, wanted),
-        again=advise("alter"),
-    )
-    return finish(
-        lambda stop: run_apply(space(where, SAID), ask, progress=where.screen.report, stop=stop)
-    )
-
-
 def create(where: House, **more: Any) -> Applied:
     given = {"owner": ALICE, "renewer": ["User:bob"], **more}
-    return alter(where, alter_delegation_token(create=True, **given))
+    return apply_alteration(where, alter_delegation_token(create=True, **given))
 
 
 def tokens(where: House) -> FrozenMap:
@@ -134,7 +114,7 @@ def test_a_token_is_renewed() -> None:
     create(where)
     name, issued = only(where), tokens(where)[only(where)].issued
     where.clock.advance(3600)
-    done = alter(where, alter_delegation_token([name], renew=True, period="2d"))
+    done = apply_alteration(where, alter_delegation_token([name], renew=True, period="2d"))
     assert done.report is not None and done.report.complete
     text = " ".join(render_plan_text(where.screen.plans[0]).split())
     assert 'renew_period = "2d"' in text and "it expires at" in text
@@ -142,10 +122,10 @@ def test_a_token_is_renewed() -> None:
     assert renewed.expires > issued + 2 * 86_400_000
     (_, intent) = where.records("intent")
     assert (intent.body["phase"], intent.body["repeat"]) == (f"1.91 {RENEW_TOKEN.name}", "never")
-    alter(where, alter_delegation_token([name], renew=True))
+    apply_alteration(where, alter_delegation_token([name], renew=True))
     assert tokens(where)[name].expires < renewed.expires
     with pytest.raises(UsageError, match="token other does not exist"):
-        alter(where, alter_delegation_token(["other"], renew=True))
+        apply_alteration(where, alter_delegation_token(["other"], renew=True))
 
 
 def test_a_renewal_by_others_does_not_matter() -> None:
@@ -162,7 +142,9 @@ def test_a_renewal_by_others_does_not_matter() -> None:
             moved = type(token)(**{**_fields(token), "expires": token.expires + 1})
             where.cluster.commit({(KIND, name): moved})
 
-    done = alter(where, alter_delegation_token([name], renew=True, period="3h"), gap=others)
+    done = apply_alteration(
+        where, alter_delegation_token([name], renew=True, period="3h"), gap=others
+    )
     assert done.report is not None and done.report.complete
 
 
@@ -176,9 +158,9 @@ def test_a_token_expires_now_or_later() -> None:
     where = house()
     create(where)
     name = only(where)
-    alter(where, alter_delegation_token([name], expire=True, period="30min"))
+    apply_alteration(where, alter_delegation_token([name], expire=True, period="30min"))
     assert tokens(where)[name].expires - tokens(where)[name].issued < 86_400_000
-    done = alter(where, alter_delegation_token([name], expire=True))
+    done = apply_alteration(where, alter_delegation_token([name], expire=True))
     assert done.report is not None and done.report.complete and not tokens(where)
     phases = [record.body["phase"] for record in where.records("intent")]
     assert phases[1:] == [f"1.92 {END_TOKEN.name}", f"2.60 {END_TOKEN.name}"]
