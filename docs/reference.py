@@ -1,4 +1,4 @@
-"""Writes docs/reference/*.md from the Kafka provider's schemas: `python docs/reference.py`.
+"""Writes docs/reference/*.md from the schemas of the providers: `python docs/reference.py`.
 
 What a schema says is taken from it word for word; what it cannot say (an example, what a change
 of an attribute does) stands in `PAGES`. A test compares the files with what this prints.
@@ -11,11 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafkaform.core.schema import AttributeSchema, ObjectSchema
+from kafkaform_connect.data_sources import DATA as CONNECT_DATA
+from kafkaform_connect.memory.simulation import SETTINGS as CONNECT_SETTINGS
+from kafkaform_connect.provider import PROVIDER as CONNECT
 from kafkaform_kafka.data_sources import DATA
 from kafkaform_kafka.memory.simulation import SETTINGS
 from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS, ConfigKey
 from kafkaform_kafka.provider import PROVIDER
+from kafkaform_schema_registry.data_sources import DATA as REGISTRY_DATA
+from kafkaform_schema_registry.memory.simulation import SETTINGS as REGISTRY_SETTINGS
+from kafkaform_schema_registry.provider import PROVIDER as REGISTRY
 
 FOLDER = Path(__file__).parent / "reference"
 
@@ -623,6 +629,168 @@ PAGES: Mapping[str, Page] = {
     },
 }
 
+REGISTRY_BLOCK = """\
+provider "schema_registry" {
+  url      = "https://registry:8081"
+  username = "ci"
+  password = secret_env("REGISTRY_PASSWORD")
+}
+
+"""
+REGISTRY_EXAMPLES = {
+    "schema_registry_schema": """\
+resource "schema_registry_schema" "order" {
+  topic  = "shop.orders"
+  schema = jsonencode({
+    type = "record"
+    name = "Order"
+    fields = [
+      { name = "id", type = "long" },
+      { name = "note", type = ["null", "string"], default = null },
+    ]
+  })
+}
+""",
+    "schema_registry_subject_config": """\
+resource "schema_registry_subject_config" "order" {
+  topic         = "shop.orders"
+  compatibility = "FULL_TRANSITIVE"
+}
+""",
+    "schema_registry_config": """\
+resource "schema_registry_config" "all" {
+  compatibility = "BACKWARD_TRANSITIVE"
+
+  lifecycle {
+    adopt = true
+  }
+}
+""",
+}
+REGISTRY_DATA_EXAMPLES = {
+    "schema_registry_schema": """\
+data "schema_registry_schema" "money" {
+  subject = "shop.Money"
+}
+
+resource "schema_registry_schema" "prices" {
+  topic  = "shop.prices"
+  schema = jsonencode({ type = "array", items = "shop.Money" })
+  references = [{
+    name    = "shop.Money"
+    subject = "shop.Money"
+    version = 3
+  }]
+}
+
+check "newest" {
+  assert {
+    condition     = data.schema_registry_schema.money.latest == 3
+    error_message = "shop.Money has a newer version."
+  }
+}
+""",
+    "schema_registry_schemas": """\
+data "schema_registry_schemas" "shop" {
+  prefix = "shop."
+}
+
+resource "schema_registry_config" "all" {
+  compatibility = "FULL"
+
+  lifecycle {
+    adopt = true
+  }
+}
+
+resource "schema_registry_subject_config" "shop" {
+  for_each      = toset(data.schema_registry_schemas.shop.subjects)
+  subject       = each.key
+  compatibility = "FULL_TRANSITIVE"
+}
+""",
+}
+REGISTRY_RULES: Mapping[str, tuple[str, ...]] = {
+    "schema_registry_schema": (
+        "Schemas are compared and registered in their normal form: "
+        "[what makes no difference](../schema-registry.md#what-makes-no-difference).",
+        "The dry run asks the registry whether a new version is compatible. The plan says what "
+        "differs, and [what it means for readers and writers]"
+        "(../schema-registry.md#a-new-version).",
+        "A schema that an older version of the subject has is refused: a registry does not "
+        "register it again.",
+        "Schemas are protected like topics. Deletions are soft unless the provider block says "
+        "`hard_delete = true`: [deleting](../schema-registry.md#deleting).",
+    ),
+    "schema_registry_subject_config": (
+        "A level is set before the schemas of its subject are registered and checked.",
+        "Apicurio has no modes, and no level NONE for one subject; both are refused.",
+    ),
+    "schema_registry_config": (
+        "Removing the block leaves level and mode as they are.",
+        "Apicurio has no modes.",
+    ),
+}
+REGISTRY_DATA_RULES: Mapping[str, tuple[str, ...]] = {
+    "schema_registry_schema": (
+        "A hidden subject is an error that names the missing right. It never counts as missing.",
+    ),
+    "schema_registry_schemas": (
+        "With a login, `complete` is false: a registry with access control lists only what the "
+        "user can read, and none of them says whether it has access control.",
+    ),
+}
+PAGES = {
+    **PAGES,
+    "provider.schema_registry": Page(
+        title="provider schema_registry",
+        schema=REGISTRY.config,
+        intro="See [schema registries](../schema-registry.md).",
+        example=REGISTRY_BLOCK + REGISTRY_EXAMPLES["schema_registry_schema"],
+        rules=(
+            "What a block leaves out comes from the environment, such as "
+            "`KAFKAFORM_SCHEMA_REGISTRY_URL`: [connections from the environment]"
+            "(../commands.md#connections-from-the-environment).",
+            "The first apply binds the state to the registry: "
+            "[which registry answers](../schema-registry.md#which-registry-answers).",
+            "Redirections are not followed, so that the login goes to no other host.",
+        ),
+        resource=False,
+    ),
+    "simulate.schema_registry": Page(
+        title="simulate schema_registry",
+        schema=REGISTRY_SETTINGS,
+        intro="A block of a [test file](../testing.md); without one, the defaults count.",
+        example='simulate "schema_registry" {\n  compatibility = "FULL"\n}\n\nrun "plan" {\n'
+        "  assert {\n    condition     = plan.counts.destroy == 0\n"
+        '    error_message = "Nothing is destroyed."\n  }\n}\n',
+        rules=("The values are constants.",),
+        resource=False,
+    ),
+    **{
+        name: Page(
+            title=name,
+            schema=kind.schema,
+            intro="",
+            example=REGISTRY_BLOCK + REGISTRY_EXAMPLES[name],
+            rules=REGISTRY_RULES[name],
+        )
+        for name, kind in REGISTRY.types.items()
+    },
+    **{
+        f"data.{name}": Page(
+            title=f"data {name}",
+            schema=kind,
+            intro="",
+            example=REGISTRY_BLOCK + REGISTRY_DATA_EXAMPLES[name],
+            rules=REGISTRY_DATA_RULES[name],
+            resource=False,
+            computed=ANSWERED,
+        )
+        for name, kind in REGISTRY_DATA.items()
+    },
+}
+
 COMMON: Mapping[str, str] = {
     "provider": "Which provider instance, such as `kafka.eu`.",
     "for_each": "A map or a set of strings: one object for each key. `each.key`, `each.value`.",
@@ -635,6 +803,130 @@ COMMON: Mapping[str, str] = {
     "lifecycle.adopt": "true: take over a live object of this name.",
     "lifecycle.ignore_changes": 'Attributes whose live value stays: `config["retention.ms"]`, '
     "`config`, or `all`.",
+}
+
+
+CONNECT_BLOCK = """\
+provider "kafka_connect" {
+  url      = "https://connect:8083"
+  username = "ci"
+  password = secret_env("CONNECT_PASSWORD")
+}
+
+"""
+CONNECTOR_EXAMPLE = """\
+resource "kafka_connect_connector" "lines" {
+  name  = "lines"
+  class = "FileStreamSource"
+
+  config = {
+    file        = "/var/log/app.log"
+    topic       = "app.log"
+    "tasks.max" = 1
+  }
+}
+"""
+CONNECT_DATA_EXAMPLES = {
+    "kafka_connect_connector": """\
+data "kafka_connect_connector" "lines" {
+  name = "lines"
+}
+
+resource "kafka_connect_connector" "audit" {
+  name   = "audit"
+  class  = "FileStreamSink"
+  config = { topics = "audit.log" }
+}
+
+check "lines" {
+  assert {
+    condition     = length(data.kafka_connect_connector.lines.failures) == 0
+    error_message = "The connector that fills app.log has failed."
+  }
+}
+""",
+    "kafka_connect_plugins": """\
+data "kafka_connect_plugins" "sinks" {
+  type = "sink"
+}
+
+resource "kafka_connect_connector" "lines" {
+  name   = "lines"
+  class  = "FileStreamSource"
+  config = { topic = "app.log" }
+}
+
+check "sinks" {
+  assert {
+    condition     = length(data.kafka_connect_plugins.sinks.plugins) > 0
+    error_message = "The workers have no sinks."
+  }
+}
+""",
+}
+CONNECT_DATA_RULES: Mapping[str, tuple[str, ...]] = {
+    "kafka_connect_connector": (
+        "A hidden connector is an error that names the missing right. It never counts as missing.",
+        "`config` has no secrets; `secret_keys` says which are set.",
+    ),
+    "kafka_connect_plugins": ("The plugins are those of the worker that answers.",),
+}
+PAGES = {
+    **PAGES,
+    "provider.kafka_connect": Page(
+        title="provider kafka_connect",
+        schema=CONNECT.config,
+        intro="See [Kafka Connect](../connect.md).",
+        example=CONNECT_BLOCK + CONNECTOR_EXAMPLE,
+        rules=(
+            "What a block leaves out comes from the environment, such as "
+            "`KAFKAFORM_KAFKA_CONNECT_URL`: [connections from the environment]"
+            "(../commands.md#connections-from-the-environment).",
+            "The first apply binds the state to the Connect cluster: "
+            "[which cluster answers](../connect.md#which-cluster-answers).",
+            "Redirections are not followed, so that the login goes to no other host.",
+        ),
+        resource=False,
+    ),
+    "kafka_connect_connector": Page(
+        title="kafka_connect_connector",
+        schema=CONNECT.types["kafka_connect_connector"].schema,
+        intro="See [Kafka Connect](../connect.md).",
+        example=CONNECT_BLOCK + CONNECTOR_EXAMPLE,
+        rules=(
+            "The workers validate the whole configuration in the dry run: "
+            "[the dry run](../connect.md#the-dry-run).",
+            "What counts as a secret, and when it is sent: [secrets](../connect.md#secrets).",
+            "The apply waits up to 15 seconds for a start, and a plan restarts what has failed: "
+            "[running, paused, stopped](../connect.md#running-paused-stopped).",
+            "Deleting a connector leaves its offsets: [deleting](../connect.md#deleting).",
+        ),
+    ),
+    "simulate.kafka_connect": Page(
+        title="simulate kafka_connect",
+        schema=CONNECT_SETTINGS,
+        intro="A block of a [test file](../testing.md); without one, the defaults count.",
+        example=SIMULATE_EXAMPLE.replace("kafka", "kafka_connect").replace(
+            "brokers = 5", 'plugins = ["io.aiven.connect.jdbc.JdbcSinkConnector"]'
+        ),
+        rules=(
+            "Simulated workers check the configs that every connector has, those of Kafka's file "
+            "connectors, and nothing of other plugins.",
+        ),
+        resource=False,
+    ),
+    **{
+        f"data.{name}": Page(
+            title=f"data {name}",
+            schema=kind,
+            intro="",
+            example=CONNECT_BLOCK + CONNECT_DATA_EXAMPLES[name],
+            rules=CONNECT_DATA_RULES[name],
+            resource=False,
+            computed=ANSWERED,
+        )
+        for name, kind in CONNECT_DATA.items()
+    },
 }
 
 

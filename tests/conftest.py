@@ -24,14 +24,15 @@ from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.errors import Locked
 
 from .conformance.summary import pytest_terminal_summary  # noqa: F401  # pytest finds it here
-from .kit import extras, guard, needs, quick
+from .kit import extras, guard, needs, quick, servers
 from .kit.fleet.session import spark  # noqa: F401  # pytest finds it here
 from .kit.kafka import versions
 from .kit.kafka.clusters import HELD, TOKENS
 from .kit.kafka.logins import Login, new_login
 from .kit.needs import own_brokers, own_spark  # noqa: F401  # pytest finds them here
 
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 240.0
+"""Who starts a server beside the broker holds its lock meanwhile."""
 SPARK_SECONDS = 900
 """Of a test with Spark: its first session waits for jars and for a Java process."""
 
@@ -97,6 +98,23 @@ def exclusive_broker(pytestconfig: pytest.Config, other_broker: Broker) -> Itera
         yield other_broker
 
 
+@pytest.fixture(scope="session")
+def registry(pytestconfig: pytest.Config, broker: Broker) -> servers.Registry:
+    """The schema registry of this run, beside `broker`. Other tests use it at the same time: a test
+    uses subjects with names of its own, and changes nothing that the registry has once."""
+    name = sandbox_name(pytestconfig)
+    return servers.find_registry(servers.start(name, sandbox.ServerKind.SCHEMA_REGISTRY))
+
+
+@pytest.fixture(scope="session")
+def connect(pytestconfig: pytest.Config, broker: Broker) -> servers.Worker:
+    """The worker of Kafka Connect of this run, beside `broker`. Other tests use it at the same
+    time: a test uses connectors and topics with names of its own."""
+    servers.require_connect()
+    name = sandbox_name(pytestconfig)
+    return servers.find_worker(servers.start(name, sandbox.ServerKind.CONNECT))
+
+
 def _running(name: str, more: tuple[tuple[str, str], ...] = ()) -> Broker:
     """The sandbox of this name, which some process of the run may have started. more: broker
     properties."""
@@ -129,6 +147,7 @@ LONGEST = (
     "cluster/kafka/test_placement.py",
     "spark/test_cluster_job.py",
     "cluster/sandbox/test_sandbox.py",
+    "cluster/sandbox/test_servers.py",
     "reliability/crash/",
     "reliability/network/",
     "cluster/pipelines/",

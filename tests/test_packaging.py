@@ -21,6 +21,7 @@ from docs.release import sbom
 from docs.release.build import release_lock
 from docs.release.lock import EXTRAS_LOCK, LOCK, read_lock
 from kafkaform.sandbox.jars import read_pinned_jars
+from kafkaform.sandbox.servers import connect, list_connect_versions, schema_registry
 from kafkaform.sandbox.versions import list_versions
 from kafkaform.workflow.fleet.jars import DELTA
 
@@ -29,7 +30,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 _UNSTATED = {"license": {"name": sbom.UNSTATED}}
-PACKAGES = (ROOT / "kafkaform", ROOT / "providers" / "kafkaform_kafka")
+PACKAGES = (ROOT / "kafkaform", *sorted((ROOT / "providers").glob("kafkaform_*")))
 
 
 def test_every_folder_of_modules_is_a_package() -> None:
@@ -184,7 +185,12 @@ def test_the_bill_of_materials_is_complete(tmp_path: Path) -> None:
         f"pkg:pypi/{name}@{version}" for name, version in packages.items()
     }
     jars = {p: parts[p] for p in parts if p.startswith("pkg:maven/")}
-    pinned = {*DELTA, *(jar for each in list_versions() for jar in read_pinned_jars(each))}
+    pinned = {
+        *DELTA,
+        *(jar for each in list_versions() for jar in read_pinned_jars(each)),
+        *(jar for each in list_connect_versions() for jar in connect.read_pinned_jars(each)),
+        schema_registry.read_pinned_archive().jar,
+    }
     assert len(jars) == len(pinned)
     assert {jar["hashes"][0]["content"] for jar in jars.values()} == {jar.sha256 for jar in pinned}
     for part in parts.values():

@@ -1,4 +1,4 @@
-"""`python -m docs.release lock|build|try|changelog|notes|jars VERSION`."""
+"""`python -m docs.release lock|build|try|changelog|notes|jars VERSION|registry VERSION`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 from .build import build
 from .changelog import read_notes, release_changes
-from .jars import write_class_path
+from .jars import write_class_paths, write_registry_list
 from .lock import write_lock
 from .trial import try_wheel
 
@@ -20,9 +20,13 @@ COMMANDS = {
 
 match sys.argv[1:]:
     case ["jars", version]:
-        told = write_class_path(version)
+        told = write_class_paths(version)
+    case ["registry", version]:
+        told = write_registry_list(version)
     case [name] if name in COMMANDS:
         told = COMMANDS[name]()
     case _:
-        sys.exit(f"usage: python -m docs.release {'|'.join(COMMANDS)}|jars VERSION")
+        sys.exit(
+            f"usage: python -m docs.release {'|'.join(COMMANDS)}|jars VERSION|registry VERSION"
+        )
 sys.stdout.write(f"{told}\n")

@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from kafkaform.sandbox.jars import Jar, read_pinned_jars
+from kafkaform.sandbox.servers import connect, list_connect_versions, schema_registry
 from kafkaform.sandbox.versions import list_versions
 from kafkaform.workflow.fleet.jars import DELTA
 
@@ -87,15 +88,18 @@ def _license(name: str) -> Data:
 
 
 def _jars() -> tuple[Jar, ...]:
-    kafka = {jar.coordinate: jar for each in list_versions() for jar in read_pinned_jars(each)}
-    return (*kafka.values(), *DELTA)
+    brokers = [jar for each in list_versions() for jar in read_pinned_jars(each)]
+    workers = [jar for each in list_connect_versions() for jar in connect.read_pinned_jars(each)]
+    found = (*brokers, *workers, schema_registry.read_pinned_archive().jar, *DELTA)
+    return tuple({jar.coordinate: jar for jar in found}.values())
 
 
 def _jar(jar: Jar) -> Data:
-    """Jars are those of Kafka's distribution and of Delta Lake: NOTICE and their own files say
-    their licences."""
+    """Jars are those of Kafka's distribution, of Apicurio Registry (an archive) and of Delta Lake:
+    NOTICE and their own files say their licences."""
     purl = f"pkg:maven/{jar.group}/{jar.artifact}@{jar.version}"
     purl += f"?classifier={jar.classifier}" if jar.classifier else ""
+    purl += f"&type={jar.packaging}" if jar.packaging != "jar" else ""
     return {
         "type": "library",
         "bom-ref": purl,

@@ -71,6 +71,21 @@ class Declared(Struct, frozen=True):
     """Text whose change sends the secret again."""
 
 
+class Use(Struct, frozen=True, order=True):
+    """An object of any provider that another object works with, whether or not the configuration
+    refers to it: a reader and what it reads."""
+
+    kind: str
+    """The resource type of the used object: `kafka_topic`."""
+    key: str
+    """Its import id."""
+    verb: str = "uses"
+    """What the user does with it, in the third person, for "ADDRESS reads it"."""
+    needed: bool = True
+    """The user stops working without it, so deleting it is a risk. Otherwise, the plan has a
+    note."""
+
+
 class Removed(Struct, frozen=True):
     """A `removed` block: its source and all instances of that leave the state."""
 
@@ -311,6 +326,9 @@ class Facts(Struct, frozen=True):
     timeout that the request carries."""
     protect: bool = True
     """New rows of types with `ResourceType.protect` start protected."""
+    partners: FrozenMap = EMPTY
+    """Name of another provider -> the scope id of the system of that provider that this system
+    works with, if it says so. What its objects use (`Use`) is there and on no other system."""
 
     @property
     def recorded(self) -> Facts:

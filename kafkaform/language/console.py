@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from ..core.diagnostics import Diagnostics
 from ..core.value import SecretRef
 from ..syntax.format import format_text
-from ..syntax.nodes import Call, Expression
+from ..syntax.nodes import Expression, FunctionCall
 from ..syntax.parse import parse_expression
 from ..syntax.write import quote_string, write_value
 from .desired import Built
@@ -82,7 +82,12 @@ def make_evaluator(built: Built) -> Evaluator:
 def _get_typed_argument(node: Expression) -> Expression | None:
     """The argument of `type(…)`; None for any other expression."""
     # Not a function of the language, as in Terraform: a configuration has no use for the text.
-    if isinstance(node, Call) and node.name == TYPE and len(node.args) == 1 and not node.expand:
+    if (
+        isinstance(node, FunctionCall)
+        and node.name == TYPE
+        and len(node.args) == 1
+        and not node.expand
+    ):
         return node.args[0]
     return None
 

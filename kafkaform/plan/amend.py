@@ -103,7 +103,8 @@ def plan_changes(
         look,
         facts,
     )
-    changes = add_impacts([add_steps(change, types, facts) for change in judged], look)
+    with_steps = [add_steps(change, types, facts) for change in judged]
+    changes = add_impacts(with_steps, look, providers, state)
     listed = tuple(change for change in changes if change.is_listed or change.notes)
     made = Plan(
         lineage=state.lineage,

@@ -27,6 +27,7 @@ from .ownership import make_claims
 from .review import add_impacts, add_steps, check_change, review_changes
 from .risks import add_risks
 from .select import narrow_changes
+from .uses import order_by_uses
 
 
 def make_plan(
@@ -53,6 +54,7 @@ def make_plan(
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
     cases = open_cases(claims, world, types, pending, providers, options)
     changes: Sequence[Change] = [decide(case) for case in cases]
+    changes = order_by_uses(changes, types, facts)
     # The selection comes before everything that judges, so that --exclude can go around an object
     # that nobody can read, and a guard counts only what the plan would do.
     changes = narrow_changes(changes, options)
@@ -67,7 +69,8 @@ def make_plan(
         changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
         changes = apply_guards(changes, desired, state, options)
         changes, warnings = review_changes(changes, providers, look, facts, options.accept)
-        changes = add_impacts([add_steps(change, types, facts) for change in changes], look)
+        changes = [add_steps(change, types, facts) for change in changes]
+        changes = add_impacts(changes, look, providers, state)
     listed = tuple(change for change in changes if change.is_listed)
     return seal_plan(
         Plan(

@@ -88,7 +88,11 @@ def find_needs(changes: Sequence[Change]) -> dict[str, set[str]]:
                 continue
             for mine, theirs in ((m, t) for m in change.steps for t in other.steps):
                 if mine.request.part != theirs.request.part:
-                    continue  # part 2 comes after part 1 anyway
+                    # Part 2 of an instance waits for its own part 1 anyway, but not for that of
+                    # another: what still uses an object there must have let go of it.
+                    if _is_delete(mine) and mine.identity.instance != theirs.identity.instance:
+                        before[mine.id].add(theirs.id)
+                    continue
                 if not _is_delete(mine):
                     before[mine.id].add(theirs.id)
                 elif _is_delete(theirs) and not is_gate(mine.request, theirs.request):
@@ -181,6 +185,8 @@ def _sort_steps(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> li
 
 
 def _compute_round(round_of_need: int, need: Step, step: Step) -> int:
+    if need.request.part < step.request.part:
+        return 0
     same = need.identity.provider == step.identity.provider
     earlier = same and need.request.phase < step.request.phase
     return round_of_need if earlier else round_of_need + 1

@@ -6,7 +6,7 @@ does not show before anybody calls the object gone (architecture §4.1).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from msgspec import Struct
@@ -33,7 +33,7 @@ from ..core.resource import (
     World,
 )
 from ..core.value import EMPTY, FrozenMap
-from ..provider.contract import Session
+from ..provider.contract import Provider, Session
 from ..state.model import State
 from .diff import flatten
 
@@ -176,6 +176,16 @@ def _find_live(item: Pending, world: World) -> Observed | None:
     return reading if isinstance(reading, Observed) else None
 
 
+class Configured(Struct, frozen=True):
+    """All provider instances of the configuration, also those without declared or recorded
+    objects, of which no session is open."""
+
+    providers: Mapping[str, Provider]
+    """Provider instance -> its provider."""
+    open: Callable[[str], Session]
+    """Opens a session of an instance. Raises ConnectError, ConfigurationError."""
+
+
 class Look(Struct, frozen=True):
     """Further questions that a plan or a review asks while it is made."""
 
@@ -183,6 +193,8 @@ class Look(Struct, frozen=True):
     """Provider instance -> its session."""
     world: World
     """What was read already."""
+    configured: Configured | None = None
+    """What else can be asked; None for nothing."""
 
     def collect_sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
         """The listings of the world, and those that a review needs beyond them."""

@@ -11,8 +11,10 @@ from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Facts, Identity
 from ..core.risk import RiskKind
 from ..provider.contract import Provider, ResourceType
+from ..state.model import State
 from .observe import Look
 from .risks import join_risks
+from .uses import name_users
 
 MEASURED = (RiskKind.DATA_LOSS, RiskKind.MOVE)
 """Risks of which it is worth knowing how much data they are about."""
@@ -103,12 +105,19 @@ def add_steps(
     return replace(change, steps=steps)
 
 
-def add_impacts(changes: Sequence[Change], look: Look) -> Sequence[Change]:
-    """The changes, with how much data those would destroy or move that could do so."""
+def add_impacts(
+    changes: Sequence[Change], look: Look, providers: Mapping[str, Provider], state: State
+) -> Sequence[Change]:
+    """The changes, with how much data those would destroy or move that could do so, and with the
+    objects that use what they delete."""
     endangered: dict[str, list[Change]] = {}
+    deletes = False
     for change in changes:
+        deletes = deletes or change.action is Action.DELETE
         if change.action is Action.DELETE or any(risk.kind in MEASURED for risk in change.risks):
             endangered.setdefault(change.identity.instance, []).append(change)
+    if deletes:
+        changes = name_users(changes, providers, look, state)
     impacts = {
         identity: impact
         for instance, group in endangered.items()

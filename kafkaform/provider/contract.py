@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..core.change import Batch, Change, Impact, Outcome, Path, Review, Step, Verdict
 from ..core.diagnostics import Diagnostic, Diagnostics
-from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep
+from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep, Use
 from ..core.risk import Risk
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
@@ -77,6 +77,10 @@ class ResourceType(Struct, frozen=True):
     type at all."""
     risks: Callable[[Change, Facts], Sequence[Risk]] | None = None
     """What a change could harm, from its values alone. None: nothing of this kind can do harm."""
+    uses: Callable[[FrozenMap], Sequence[Use]] | None = None
+    """Canonical attributes -> the objects that this one works with, of any provider. It is created
+    after those that the same plan creates and deleted before those that it deletes, also without a
+    reference; and a plan that deletes one of them names it. None: it uses nothing."""
     unit: Callable[[Path], str] | None = None
     """The unit of the value at a path (`core/text/quantity.py`), empty for none."""
 

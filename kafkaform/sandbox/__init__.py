@@ -10,7 +10,7 @@ from .environment import Format, locate_properties, render
 from .lifecycle import Stopped, down, up
 from .logs import follow_logs, read_last_lines
 from .options import DEFAULT_NAME, SandboxOptions, parse_override
-from .record import Broker, Ports, Sandbox, list_sandboxes, load_sandbox
+from .record import Broker, Ports, Sandbox, Server, ServerKind, list_sandboxes, load_sandbox
 from .start import Probe
 from .versions import DEFAULT_VERSION, list_versions
 
@@ -25,6 +25,8 @@ __all__ = [
     "Sandbox",
     "SandboxState",
     "SandboxStatus",
+    "Server",
+    "ServerKind",
     "Stopped",
     "down",
     "follow_logs",

@@ -12,7 +12,7 @@ from ..core.errors import UsageError
 from . import record
 from .lock import is_held
 from .process import is_alive
-from .record import Broker, Phase, Sandbox
+from .record import Broker, Phase, Sandbox, Server
 
 
 class SandboxState(StrEnum):
@@ -47,6 +47,8 @@ class SandboxStatus(Struct, frozen=True):
     state: SandboxState
     alive: tuple[Broker, ...]
     """Brokers whose processes run."""
+    alive_servers: tuple[Server, ...]
+    """Servers whose processes run."""
     data_bytes: int
     """Bytes that their data takes on disk."""
     explanation: str
@@ -65,9 +67,18 @@ def read_status(name: str) -> SandboxStatus:
 def judge_sandbox(sandbox: Sandbox, busy: bool) -> SandboxStatus:
     """The state of a sandbox. busy: another command has its lock."""
     living = tuple(broker for broker in sandbox.brokers if is_alive(broker.process))
-    state = _judge_state(sandbox, len(living), busy)
-    explanation = " — ".join(part for part in (sandbox.reason, _EXPLANATIONS[state]) if part)
-    return SandboxStatus(sandbox, state, living, measure_disk_use(sandbox.data), explanation)
+    servers = tuple(server for server in sandbox.servers if is_alive(server.process))
+    state = _judge_state(sandbox, len(living), len(servers), busy)
+    explained = _explain_servers(sandbox) if are_brokers_running(sandbox) else _EXPLANATIONS[state]
+    explanation = " — ".join(part for part in (sandbox.reason, explained) if part)
+    used = measure_disk_use(sandbox.data)
+    return SandboxStatus(sandbox, state, living, servers, used, explanation)
+
+
+def are_brokers_running(sandbox: Sandbox) -> bool:
+    """True if all brokers run, and ZooKeeper if there is one; whatever the servers do."""
+    brokers = all(is_alive(broker.process) for broker in sandbox.brokers)
+    return sandbox.phase is Phase.RUNNING and brokers and is_zookeeper_alive(sandbox)
 
 
 def is_zookeeper_alive(sandbox: Sandbox) -> bool:
@@ -96,11 +107,22 @@ def measure_disk_use(folder: Path) -> int:
     return total
 
 
-def _judge_state(sandbox: Sandbox, living: int, busy: bool) -> SandboxState:
+def _explain_servers(sandbox: Sandbox) -> str:
+    """Which servers have ended, while the brokers run."""
+    ended = [server.kind.value for server in sandbox.servers if not is_alive(server.process)]
+    if not ended:
+        return ""
+    return (
+        f"the brokers run, but not {' and '.join(ended)}; `kafkaform sandbox logs` says why, `up` "
+        "starts what is missing"
+    )
+
+
+def _judge_state(sandbox: Sandbox, living: int, servers: int, busy: bool) -> SandboxState:
     if sandbox.phase is Phase.STARTING:
         return SandboxState.STARTING if busy else SandboxState.HALF_STARTED
     if sandbox.phase is Phase.RUNNING:
-        if living == len(sandbox.brokers) and is_zookeeper_alive(sandbox):
+        if are_brokers_running(sandbox) and servers == len(sandbox.servers):
             return SandboxState.RUNNING
         return SandboxState.DEGRADED if living else SandboxState.CRASHED
     return SandboxState(sandbox.phase.value)

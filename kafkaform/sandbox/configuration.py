@@ -12,7 +12,7 @@ from msgspec import Struct
 from .record import HOST, Broker, Sandbox
 from .versions import find_traits, parse_version
 
-ADMIN, CI, INTERNAL = "admin", "ci", "broker"
+ADMIN, CI, CONNECT, INTERNAL = "admin", "ci", "connect", "broker"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _LOGIN = "org.apache.kafka.common.security"
 _SUPER_USERS = "super.users"
@@ -81,8 +81,10 @@ def escape_value(value: str) -> str:
     return re.sub(r"[^\x09\x20-\x7e]", _escape_utf16, text)
 
 
-def make_java_command(sandbox: Sandbox, java: Path, main: str, *arguments: str) -> list[str]:
-    """The command line of Java."""
+def make_java_command(
+    sandbox: Sandbox, java: Path, main: str, *arguments: str, options: Sequence[str] = ()
+) -> list[str]:
+    """The command line of Java. options: of Java itself; they win over the sandbox's own."""
     # The class path is in the environment: with it, nobody could read the command line in `ps`.
     folder, logging = sandbox.folder, find_traits(sandbox.kafka_version).logging
     own = (
@@ -93,7 +95,7 @@ def make_java_command(sandbox: Sandbox, java: Path, main: str, *arguments: str) 
     # The brokers' listeners have logins of their own, which win over this file.
     logins = f"-Djava.security.auth.login.config={folder / ZOOKEEPER_LOGINS}"
     zookeeper = (logins,) if sandbox.zookeeper else ()
-    return [str(java), *_JVM, *own, *zookeeper, main, *arguments]
+    return [str(java), *_JVM, *own, *zookeeper, *options, main, *arguments]
 
 
 def make_format_command(sandbox: Sandbox, java: Path, properties_file: str) -> list[str]:
@@ -197,7 +199,12 @@ def _make_login_settings(sandbox: Sandbox) -> Mapping[str, str]:
     # first login. Without a login, ANONYMOUS would have to be a super user, and so every local
     # user.
     clients = ("client", "tls") if sandbox.tls else ("client",)
-    users = {ADMIN: sandbox.admin_password, CI: sandbox.ci_password}
+    users = {
+        ADMIN: sandbox.admin_password,
+        CI: sandbox.ci_password,
+        # Also without Connect, which can be added while the brokers run.
+        CONNECT: sandbox.connect_password,
+    }
     own = {INTERNAL: sandbox.broker_password}
     settings = {"sasl.mechanism.inter.broker.protocol": "PLAIN"}
     if sandbox.authorizer:

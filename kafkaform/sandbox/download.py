@@ -64,4 +64,4 @@ def _resolve_jar(jar: Jar, folder: Path) -> Path:
         raise make_missing_extra_error("jgo") from None
     context = MavenContext(repo_cache=folder, local_repos=[], timeout=_TIMEOUT)
     component = context.project(jar.group, jar.artifact).at_version(jar.version)
-    return component.artifact(classifier=jar.classifier, packaging="jar").resolve()
+    return component.artifact(classifier=jar.classifier, packaging=jar.packaging).resolve()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .configuration import ADMIN, read_access
 from .options import DEFAULT_NAME
-from .record import Sandbox
+from .record import Sandbox, ServerKind
 
 PASSWORD = "KAFKAFORM_SANDBOX_PASSWORD"
 _AUTHORIZER = """
@@ -19,6 +19,24 @@ _AUTHORIZER = """
     allow_if_no_acl = {}
   }}
 """
+_URLS = {
+    ServerKind.SCHEMA_REGISTRY: "KAFKAFORM_SANDBOX_SCHEMA_REGISTRY_URL",
+    ServerKind.CONNECT: "KAFKAFORM_SANDBOX_CONNECT_URL",
+}
+_BLOCKS = {
+    ServerKind.SCHEMA_REGISTRY: """
+provider "schema_registry" {{
+  url = "{url}"
+}}
+""",
+    ServerKind.CONNECT: f"""
+provider "kafka_connect" {{{{
+  url      = "{{url}}"
+  username = "{ADMIN}"
+  password = secret_env("{PASSWORD}")
+}}}}
+""",
+}
 
 
 class Format(StrEnum):
@@ -59,7 +77,12 @@ provider "kafka" {{
   sasl_username     = "{ADMIN}"
   sasl_password     = secret_env("{PASSWORD}")
 {authorizer}}}
-"""
+{_render_servers(sandbox)}"""
+
+
+def _render_servers(sandbox: Sandbox) -> str:
+    """The provider blocks of the servers beside the brokers."""
+    return "".join(_BLOCKS[server.kind].format(url=server.url) for server in sandbox.servers)
 
 
 def _render_list(texts: Iterable[str]) -> str:
@@ -98,6 +121,10 @@ def render_shell(sandbox: Sandbox) -> str:
     if sandbox.bootstrap_tls is not None:
         values["KAFKAFORM_SANDBOX_BOOTSTRAP_TLS"] = sandbox.bootstrap_tls
         values["KAFKAFORM_SANDBOX_CA_FILE"] = str(sandbox.ca_file)
+    for server in sandbox.servers:
+        values[_URLS[server.kind]] = server.url
+    if sandbox.find_server(ServerKind.CONNECT) is not None:
+        values["KAFKAFORM_SANDBOX_CONNECT_SECRETS"] = str(sandbox.connect_secrets)
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
 
 

@@ -20,11 +20,12 @@ from . import places
 from .versions import DEFAULT_VERSION, read_class_path, read_home_version
 
 _WORKERS = 4
-_PARTIAL = ".partial-"
+PARTIAL = ".partial-"
+"""How the name of the folder of an unfinished download begins."""
 _ABANDONED = 3600.0  # seconds after which no process can still work on a partial download
 OTHERWISE = (
     "Kafka's by KAFKA_HOME (the folder of an unpacked Kafka of this version), Delta Lake's by "
-    "--jars"
+    "--jars; only the schema registry has to be downloaded"
 )
 """How a user names existing jars."""
 
@@ -40,6 +41,8 @@ class Jar(Struct, frozen=True):
     """64 hexadecimal digits."""
     size: int
     """Bytes."""
+    packaging: str = "jar"
+    """What the file name ends with."""
 
     @property
     def coordinate(self) -> str:
@@ -49,7 +52,7 @@ class Jar(Struct, frozen=True):
     @property
     def file_name(self) -> str:
         suffix = f"-{self.classifier}" if self.classifier else ""
-        return f"{self.artifact}-{self.version}{suffix}.jar"
+        return f"{self.artifact}-{self.version}{suffix}.{self.packaging}"
 
 
 Fetch = Callable[[Jar, Path], Path]
@@ -60,9 +63,12 @@ Source = Callable[[], AbstractContextManager[Fetch]]
 
 def read_pinned_jars(version: str = DEFAULT_VERSION) -> tuple[Jar, ...]:
     """The jars of a version of Kafka. Raises UsageError for a version without a list."""
-    lines = read_class_path(version).splitlines()
-    lines = [line for line in lines if line and not line.startswith("#")]
-    return tuple(map(parse_jar, lines))
+    return tuple(map(parse_jar, split_list(read_class_path(version))))
+
+
+def split_list(text: str) -> list[str]:
+    """The lines of a list without its comments."""
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
 def parse_jar(line: str) -> Jar:
@@ -77,12 +83,19 @@ def find_class_path(
 ) -> tuple[Path, ...]:
     """The jars of KAFKA_HOME if that is set, otherwise the pinned ones of this version; missing
     ones are downloaded."""
-    home = os.environ.get("KAFKA_HOME")
-    return (
-        _list_distribution(Path(home).absolute())
-        if home
-        else ensure_jars(read_pinned_jars(version), report, source, f"Kafka {version}")
+    return list_distribution() or ensure_jars(
+        read_pinned_jars(version), report, source, f"Kafka {version}"
     )
+
+
+def list_distribution() -> tuple[Path, ...]:
+    """The jars of KAFKA_HOME, none if it is not set. Raises UsageError if they are not Kafka's."""
+    home = os.environ.get("KAFKA_HOME")
+    if not home:
+        return ()
+    folder = Path(home).absolute()
+    read_home_version(folder)
+    return tuple(sorted((folder / "libs").glob("*.jar")))
 
 
 def ensure_jars(
@@ -108,25 +121,25 @@ def ensure_jars(
 
 def verify_jar(jar: Jar, path: Path) -> None:
     """Compare a file with its SHA-256. Another one is removed, and KafkaformError names it."""
+    verify_file(jar.coordinate, jar.sha256, jar.size, path)
+
+
+def verify_file(name: str, sha256: str, size: int, path: Path) -> None:
+    """Compare a file with its SHA-256, as verify_jar does. name: what the message calls it."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found == jar.sha256:
+    if found == sha256:
         return
-    size = path.stat().st_size
-    path.unlink()
+    found_size = path.stat().st_size
+    path.unlink(missing_ok=True)
     raise KafkaformError(
-        f"{jar.coordinate} is not the file that was pinned, so it was refused and removed: {path}\n"
-        f"  expected SHA-256 {jar.sha256}, {jar.size} bytes\n"
-        f"  found    SHA-256 {found}, {size} bytes",
+        f"{name} is not the file that was pinned, so it was refused and removed: {path}\n"
+        f"  expected SHA-256 {sha256}, {size} bytes\n"
+        f"  found    SHA-256 {found}, {found_size} bytes",
         "run the command again to download it again; if it is refused again, something between "
         "you and the repository changes files: try another network, or use jars that you trust: "
         f"{OTHERWISE}",
     )
-
-
-def _list_distribution(home: Path) -> tuple[Path, ...]:
-    read_home_version(home)
-    return tuple(sorted((home / "libs").glob("*.jar")))
 
 
 def _download(
@@ -135,11 +148,11 @@ def _download(
     """Download these jars into the cache."""
     # First into a folder of this run, then by an atomic rename: readers only see whole files, and
     # of two downloads at the same time the second replaces a file by an equal one.
-    _remove_abandoned(folder)
+    remove_abandoned(folder)
     total, done = sum(jar.size for jar in missing), 0
     label = f"downloading {what} ({len(missing)} jars)"
     report(Progress("jars", label, 0, total, "bytes"))
-    with source() as fetch, tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=folder) as partial:
+    with source() as fetch, tempfile.TemporaryDirectory(prefix=PARTIAL, dir=folder) as partial:
         pool = ThreadPoolExecutor(_WORKERS)
         try:
             work = {pool.submit(_download_one, j, folder, Path(partial), fetch): j for j in missing}
@@ -158,8 +171,8 @@ def _download_one(jar: Jar, folder: Path, partial: Path, fetch: Fetch) -> None:
     path.replace(folder / jar.file_name)
 
 
-def _remove_abandoned(folder: Path) -> None:
+def remove_abandoned(folder: Path) -> None:
     """Remove what killed downloads have left."""
-    for path in folder.glob(f"{_PARTIAL}*"):
+    for path in folder.glob(f"{PARTIAL}*"):
         if time.time() - path.stat().st_mtime > _ABANDONED:
             shutil.rmtree(path, ignore_errors=True)

@@ -55,7 +55,8 @@ class Stopped(Struct, frozen=True):
 def up(wanted: SandboxOptions, probe: Probe, report: Reporter = ignore_event) -> Sandbox:
     """Start the sandbox and return it as soon as `probe` counts all its brokers.
 
-    A running sandbox with the same options is returned as it is. What a crash or an unfinished `up`
+    A running sandbox with the same options is returned as it is; `servers.start_servers` starts
+    what runs beside the brokers. What a crash or an unfinished `up`
     has left is ended and started again, with its data if it was ever ready. Raises UsageError,
     ConnectError (not ready in time), Locked, KafkaformError (Java, jars), Interrupted.
     """
@@ -73,7 +74,7 @@ def _up(wanted: SandboxOptions, probe: Probe, report: Reporter) -> Sandbox:
     if old is not None:
         found = condition.judge_sandbox(old, busy=False)
         _refuse_other_options(found, wanted)
-        if found.state is SandboxState.RUNNING:
+        if condition.are_brokers_running(old):
             report(Message(f"{old.name} is already running"))
             return old
         _clear_leftovers(found, report)
@@ -108,9 +109,8 @@ def down(
         if not keep or not sandbox.usable:
             shutil.rmtree(sandbox.folder)
             return Stopped(sandbox, tuple(each.pid for each in ended), data_kept=False)
-        brokers = tuple(replace(broker, process=None) for broker in sandbox.brokers)
-        kept = replace(sandbox, phase=Phase.STOPPED, brokers=brokers, keep_data=True, reason="")
-        record.save_sandbox(replace(kept, zookeeper_process=None))
+        kept = replace(sandbox.without_processes(), phase=Phase.STOPPED, keep_data=True, reason="")
+        record.save_sandbox(kept)
         return Stopped(kept, tuple(each.pid for each in ended), data_kept=True)
 
 
@@ -119,7 +119,7 @@ def _refuse_other_options(found: condition.SandboxStatus, wanted: SandboxOptions
     # The log of kept data has this number of voters and replicas; a broker more or less would wait
     # for a majority that never comes.
     has = found.sandbox.make_options()
-    running = found.state is SandboxState.RUNNING
+    running = condition.are_brokers_running(found.sandbox)
     names = _FIXED_WHILE_RUNNING if running else _FIXED_BY_DATA if found.sandbox.usable else ()
     wanted = replace(wanted, classpath=tuple(jar.absolute() for jar in wanted.classpath))
     different = [name for name in names if getattr(has, name) != getattr(wanted, name)]
@@ -150,7 +150,7 @@ def _refuse_survivors(sandbox: Sandbox, processes: tuple[Process, ...]) -> None:
     left = [str(process.pid) for process in processes if is_alive(process)]
     if left:
         raise KafkaformError(
-            f"brokers of {sandbox.name} could not be ended: process {', '.join(left)}",
+            f"processes of {sandbox.name} could not be ended: {', '.join(left)}",
             "end these processes, then run `kafkaform sandbox down` again",
         )
 
@@ -194,6 +194,8 @@ def _prepare(wanted: SandboxOptions, old: Sandbox | None) -> Sandbox:
         kafka_version=versions.choose_version(wanted.kafka_version),
         zookeeper=wanted.zookeeper,
         authorizer=wanted.authorizer,
+        servers=old.without_processes().servers if old else (),
+        connect_password=(old and old.connect_password) or secrets.token_hex(16),
     )
     record.save_sandbox(fresh)
     _write_files(fresh)

@@ -1,4 +1,4 @@
-"""Read the logs of the brokers: the last lines, and new lines as they come."""
+"""Read the logs of the brokers and servers: the last lines, and new lines as they come."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_tail(path: Path, lines: int) -> tuple[str, ...]:
 
 
 def read_last_lines(sandbox: Sandbox, lines: int) -> tuple[str, ...]:
-    """The last lines of the log of each broker. With several brokers, each line has its broker."""
+    """The last lines of each log. If there are several, each line has the broker or server."""
     return tuple(
         f"{label}{line}" for label, path in _list_files(sandbox) for line in read_tail(path, lines)
     )
@@ -40,11 +40,13 @@ def follow_logs(sandbox: Sandbox, lines: int) -> Iterator[str]:
 
 
 def _list_files(sandbox: Sandbox) -> Iterator[tuple[str, Path]]:
-    several = len(sandbox.brokers) > 1 or sandbox.zookeeper
+    several = len(sandbox.brokers) > 1 or sandbox.zookeeper or bool(sandbox.servers)
     for broker in sandbox.brokers:
         yield f"[{broker.id}] " if several else "", sandbox.get_log_file(broker)
     if sandbox.zookeeper:
         yield "[zookeeper] ", sandbox.get_log_file(None)
+    for server in sandbox.servers:
+        yield f"[{server.kind}] ", sandbox.get_log_file(server)
 
 
 def _read_new_lines(path: Path, position: int) -> tuple[str, int]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ..core.errors import KafkaformError
 from ..core.nouns import Misfit, from_data, parse_json
@@ -49,6 +51,33 @@ class Broker(Struct, frozen=True):
     process: Process | None = None
 
 
+class ServerKind(StrEnum):
+    """What can run beside the brokers, by the word of its option."""
+
+    SCHEMA_REGISTRY = "schema-registry"
+    CONNECT = "connect"
+
+
+_PATHS = {
+    # Of the APIs that Apicurio Registry has, the one that other registries have, too.
+    ServerKind.SCHEMA_REGISTRY: "/apis/ccompat/v7",
+    ServerKind.CONNECT: "",
+}
+
+
+class Server(Struct, frozen=True):
+    """An HTTP server beside the brokers."""
+
+    kind: ServerKind
+    port: int
+    process: Process | None = None
+
+    @property
+    def url(self) -> str:
+        """The address of its API, without a slash at the end."""
+        return f"http://{HOST}:{self.port}{_PATHS[self.kind]}"
+
+
 class Sandbox(Struct, frozen=True):
     """One sandbox, as it is recorded."""
 
@@ -75,6 +104,10 @@ class Sandbox(Struct, frozen=True):
     zookeeper_process: Process | None = None
     authorizer: bool = True
     """As in SandboxOptions."""
+    servers: tuple[Server, ...] = ()
+    """At most one of each kind."""
+    connect_password: str = ""
+    """That of the connectors' user; empty if the brokers do not know this user yet."""
 
     def __repr__(self) -> str:
         return f"Sandbox({self.name}, {self.phase}, {self.bootstrap})"
@@ -108,15 +141,40 @@ class Sandbox(Struct, frozen=True):
         """The certificate of the authority for the SASL_SSL listeners."""
         return self.folder / "tls" / "ca.pem" if self.tls else None
 
-    def list_processes(self) -> tuple[Process, ...]:
-        """All recorded processes, alive or not, in the order in which they end: a broker can say
-        goodbye to ZooKeeper."""
-        found = (*(broker.process for broker in self.brokers), self.zookeeper_process)
-        return tuple(process for process in found if process is not None)
+    @property
+    def connect_secrets(self) -> Path:
+        """The folder from which connectors can read values: `${file:PATH:KEY}`."""
+        return self.folder / "connect-secrets"
 
-    def get_log_file(self, broker: Broker | None) -> Path:
-        """The log of a broker, or that of ZooKeeper for None."""
-        return self.folder / ("zookeeper.log" if broker is None else f"broker-{broker.id}.log")
+    def list_processes(self) -> tuple[Process, ...]:
+        """All recorded processes, alive or not, in the order in which they end."""
+        return tuple(process for stage in self.list_stages() for process in stage)
+
+    def list_stages(self) -> tuple[tuple[Process, ...], ...]:
+        """Groups of recorded processes. Each ends before the next: a worker can say goodbye to the
+        brokers, and a broker to ZooKeeper."""
+        stages = (
+            [server.process for server in self.servers],
+            [broker.process for broker in self.brokers],
+            [self.zookeeper_process],
+        )
+        known = (tuple(one for one in stage if one is not None) for stage in stages)
+        return tuple(filter(None, known))
+
+    def find_server(self, kind: ServerKind) -> Server | None:
+        return next((server for server in self.servers if server.kind is kind), None)
+
+    def get_log_file(self, member: Broker | Server | None) -> Path:
+        """The log of a broker or a server, or that of ZooKeeper for None."""
+        if isinstance(member, Server):
+            return self.folder / f"{member.kind}.log"
+        return self.folder / ("zookeeper.log" if member is None else f"broker-{member.id}.log")
+
+    def without_processes(self) -> Sandbox:
+        """The sandbox after its end."""
+        brokers = tuple(replace(broker, process=None) for broker in self.brokers)
+        servers = tuple(replace(server, process=None) for server in self.servers)
+        return replace(self, brokers=brokers, servers=servers, zookeeper_process=None)
 
     def make_options(self) -> SandboxOptions:
         """The options that make this sandbox again."""
@@ -151,7 +209,7 @@ def load_sandbox(name: str) -> Sandbox | None:
         why = error if isinstance(error, Misfit) else error.strerror
         raise KafkaformError(
             f"the record of sandbox {name} cannot be read: {path}: {why}",
-            f"end the broker processes that name {path.parent}, then remove that folder",
+            f"end the Java processes that name {path.parent}, then remove that folder",
         ) from None
 
 
@@ -173,11 +231,9 @@ def _decode_record(text: bytes, name: str) -> Sandbox:
         raise Misfit("is not a version").nest_in("kafka_version")
     if not sandbox.brokers:
         raise Misfit("is empty").nest_in("brokers")
-    processes = {
-        f"brokers[{number}].process": broker.process
-        for number, broker in enumerate(sandbox.brokers)
-    }
-    for where, process in {**processes, "zookeeper_process": sandbox.zookeeper_process}.items():
+    if len({server.kind for server in sandbox.servers}) < len(sandbox.servers):
+        raise Misfit("has a kind twice").nest_in("servers")
+    for where, process in _list_processes(sandbox):
         # It becomes part of a path, which has a longest length.
         if process is not None and not 1 < process.pid < _MOST:
             raise Misfit("is not the id of a process").nest_in(f"{where}.pid")
@@ -189,6 +245,22 @@ def _decode_record(text: bytes, name: str) -> Sandbox:
         if (ports.tls is None) is sandbox.tls:
             raise Misfit("is not as that of the first broker").nest_in(f"{where}.ports.tls")
         for port in (ports.client, ports.internal, ports.controller, ports.tls):
-            if port is not None and not 0 < port < 1 << 16:
-                raise Misfit("is not a port").nest_in(f"{where}.ports")
+            _check_port(port, f"{where}.ports")
+    for number, server in enumerate(sandbox.servers):
+        _check_port(server.port, f"servers[{number}].port")
     return sandbox
+
+
+def _list_processes(sandbox: Sandbox) -> Iterator[tuple[str, Process | None]]:
+    """Where each process stands in the record."""
+    for number, broker in enumerate(sandbox.brokers):
+        yield f"brokers[{number}].process", broker.process
+    for number, server in enumerate(sandbox.servers):
+        yield f"servers[{number}].process", server.process
+    yield "zookeeper_process", sandbox.zookeeper_process
+
+
+def _check_port(port: int | None, where: str) -> None:
+    """Raise Misfit for a number that is no port; None is no port at all."""
+    if port is not None and not 0 < port < 1 << 16:
+        raise Misfit("is not a port").nest_in(where)

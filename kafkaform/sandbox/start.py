@@ -96,9 +96,7 @@ def start_sandbox(
 def end_sandbox(sandbox: Sandbox) -> tuple[Process, ...]:
     """End all processes of a sandbox, ZooKeeper last. Returns those that were alive."""
     # A broker that cannot reach ZooKeeper any more does not end by itself.
-    last = (sandbox.zookeeper_process,) if sandbox.zookeeper_process is not None else ()
-    first = tuple(process for process in sandbox.list_processes() if process not in last)
-    return (*end_processes(first, GRACE), *end_processes(last, GRACE))
+    return tuple(one for stage in sandbox.list_stages() for one in end_processes(stage, GRACE))
 
 
 def name_properties_file(broker: Broker) -> str:
@@ -300,6 +298,4 @@ def _clean_up(name: str, reason: str) -> None:
     end_sandbox(sandbox)
     if not sandbox.usable:
         shutil.rmtree(sandbox.data, ignore_errors=True)
-    brokers = tuple(replace(broker, process=None) for broker in sandbox.brokers)
-    failed = replace(sandbox, phase=Phase.FAILED, brokers=brokers, reason=reason)
-    record.save_sandbox(replace(failed, zookeeper_process=None))
+    record.save_sandbox(replace(sandbox.without_processes(), phase=Phase.FAILED, reason=reason))

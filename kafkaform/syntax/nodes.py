@@ -123,7 +123,7 @@ class ForObject(Node, frozen=True):
     """`...` was written: the values of equal keys are collected in lists."""
 
 
-class Call(Node, frozen=True):
+class FunctionCall(Node, frozen=True):
     """`name(args)`."""
 
     name: str
@@ -230,7 +230,7 @@ Expression: TypeAlias = (
     | Object
     | ForTuple
     | ForObject
-    | Call
+    | FunctionCall
     | Root
     | SplatItem
     | Attr
@@ -342,7 +342,7 @@ _CHILDREN: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
     Object: _list_object_parts,
     ForTuple: _list_for_tuple_parts,
     ForObject: _list_for_object_parts,
-    Call: attrgetter("args"),
+    FunctionCall: attrgetter("args"),
     Root: _list_none,
     SplatItem: _list_none,
     Attr: lambda node: (node.target,),

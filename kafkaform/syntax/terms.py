@@ -107,13 +107,13 @@ def make_object_item(parts: Parts) -> nodes.ObjectItem:
     return nodes.ObjectItem(key.source, key.start, value.end, key, value)
 
 
-def make_call(parts: Parts) -> nodes.Call:
+def make_call(parts: Parts) -> nodes.FunctionCall:
     # name :: name ( arguments )
     paren = next(i for i, part in enumerate(parts) if is_token(part, "LPAR"))
     args, expand = parts[paren + 1] if len(parts) > paren + 2 else ((), False)
     source, start, end = get_span(parts)
     name = "".join(part.text for part in parts[:paren])
-    return nodes.Call(source, start, end, name, parts[paren - 1].end, args, expand)
+    return nodes.FunctionCall(source, start, end, name, parts[paren - 1].end, args, expand)
 
 
 def make_arguments(parts: Parts) -> tuple[tuple[Expression, ...], bool]:

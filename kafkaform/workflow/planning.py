@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from ..apply.obligations import ask_progress
 from ..apply.owed import add_owed_removals, find_settings
@@ -29,7 +30,7 @@ from ..plan.build import make_plan
 from ..plan.drift import refuse_idle_options
 from ..plan.instances import PlanHeader
 from ..plan.model import Mode, Options, Plan
-from ..plan.observe import Look, read_world
+from ..plan.observe import Configured, Look, read_world
 from ..plan.policies import judge_plan, list_new_breaches
 from ..provider.contract import Session
 from ..render.text import render_count
@@ -45,6 +46,7 @@ from .workspace import (
     find_owed_in,
     list_display_settings,
     make_first_state,
+    open_instance,
     open_sessions,
     read_log,
     refuse_lost_state,
@@ -180,7 +182,7 @@ def plan_workspace(
         state,
         list_pending(found),
         {i: p for i, p in space.providers.items() if i in world},
-        Look(sessions, world),
+        Look(sessions, world, Configured(space.providers, partial(open_instance, space))),
         options,
         header,
     )

@@ -21,7 +21,7 @@ from .cluster.context import ClusterContext, Order, Reply, Requests, Send
 from .cluster.exchange import attempt
 from .cluster.facts import read_facts
 from .connection import clients
-from .connection.cluster_proof import Proof
+from .connection.cluster_proof import ClusterProof
 from .connection.native import inspect_listeners, prove_cluster
 from .connection.settings import KafkaSettings
 from .connection.token_sources import open_token_source
@@ -33,7 +33,7 @@ from .review.impact import assess
 from .vendors import explanation
 from .vendors.detection import load_profile
 from .vendors.profile import Profile
-from .wire.client import NotSent, Wire
+from .wire.client import RequestNotSent, Wire
 from .wire.cluster import ClusterRow, describe_cluster
 from .wire.login_tokens import TokenProvider
 from .wire.logins import make_login
@@ -171,7 +171,7 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
         proof = prove_cluster(settings, tokens)
         try:
             wire = Wire(config, clients.PATIENCE, proof)
-        except NotSent as error:
+        except RequestNotSent as error:
             raise clients.connect_error(settings, ("", str(error))) from None
     try:
         if len(settings.servers) > 1:
@@ -186,10 +186,10 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
 def _open_alone(settings: KafkaSettings, config: Mapping[str, Any]) -> Wire:
     """A connection for a login that librdkafka lacks. Raises ConnectError, ConfigurationError,
     OtherSystem."""
-    login, proof = make_login(settings), Proof(settings.instance)
+    login, proof = make_login(settings), ClusterProof(settings.instance)
     try:
         wire = Wire(config, clients.PATIENCE, proof, login)
-    except NotSent as error:
+    except RequestNotSent as error:
         # kafka-python says only that no broker is available.
         known = ("_AUTHENTICATION", login.failure) if login.failure else ("", str(error))
         found = None if login.failure else inspect_listeners(settings)

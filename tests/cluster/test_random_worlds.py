@@ -25,7 +25,7 @@ from kafkaform.sandbox import Sandbox
 from kafkaform.state.model import State
 from kafkaform.workflow import planning, workspace
 from kafkaform_kafka.provider import PROVIDER
-from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire
+from kafkaform_kafka.wire.client import RequestNotSent, RequestUnanswered, Wire
 
 from ..kit.kafka.clusters import HELD, own_sandbox
 from ..kit.simulated.engine import Screen, apply_plainly
@@ -114,10 +114,10 @@ def mishaps(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
         if mishap:
             happened.append(mishap)
         if mishap == "not sent":
-            raise NotSent(mishap)
+            raise RequestNotSent(mishap)
         answer = None if mishap == "swallowed" else whole(wire, request, timeout, node)
         if mishap:
-            raise AnswerLost(mishap, timed_out=False)
+            raise RequestUnanswered(mishap, timed_out=False)
         return answer
 
     monkeypatch.setattr(Wire, "send", send)

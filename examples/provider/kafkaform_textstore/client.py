@@ -1,24 +1,23 @@
-"""Requests to the store: each on a connection that has proven itself, each sent once.
+"""Requests to the store: each on a connection that has proven itself, each write sent once.
 
 Every failure becomes a `Fault` whose kind says whether the request may have been executed.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlencode, urlsplit
 
 from kafkaform.core.errors import OtherSystem
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.secret import Secret
+from kafkaform.provider.http.client import HttpClient, Proof
+from kafkaform.provider.http.exchange import Answer, Call, CallFailed
+from kafkaform.provider.http.faults import ErrorTable, make_fault, make_transport_fault
+from kafkaform.provider.http.settings import BearerToken, HttpSettings
 
-Answer = dict[str, Any]
+Reply = dict[str, Any]
 """A JSON object as the store sends it."""
 
 CODES: Mapping[str, tuple[FaultClass, str]] = {
@@ -33,13 +32,13 @@ CODES: Mapping[str, tuple[FaultClass, str]] = {
 """Code of one operation -> what it says about the effect, and what to do."""
 UNKNOWN_CODE = (FaultClass.AMBIGUOUS, "update kafkaform-textstore: it does not know this code")
 
-STATUSES: Mapping[int, tuple[FaultClass, str]] = {
-    401: (FaultClass.PERMISSION, "check the token"),
-    404: (FaultClass.DEFINITE, "check url: this is no text store"),
-    409: (FaultClass.NOT_APPLIED, "run the same command again"),
-    413: (FaultClass.DEFINITE, "report this as a bug in kafkaform-textstore"),
+STATUSES: ErrorTable = {
+    (401, None): (FaultClass.PERMISSION, "check the token"),
+    (404, None): (FaultClass.DEFINITE, "check url: this is no text store"),
+    (409, None): (FaultClass.NOT_APPLIED, "run the same command again"),
+    (413, None): (FaultClass.DEFINITE, "report this as a bug in kafkaform-textstore"),
 }
-"""HTTP status of a whole request -> the same. Any other one may come after the effect."""
+"""HTTP status of a whole request, whatever its code -> the same."""
 
 
 class RequestFailed(Exception):
@@ -50,132 +49,85 @@ class RequestFailed(Exception):
         self.fault = fault
 
 
-def item_fault(answer: Answer) -> Fault | None:
+def item_fault(reply: Reply) -> Fault | None:
     """Why the store refused one operation, or None."""
-    code = answer["code"]
+    code = reply["code"]
     if code == "ok":
         return None
     kind, advice = CODES.get(code, UNKNOWN_CODE)
-    return Fault(code.upper(), str(answer.get("message") or code), kind, advice=advice)
+    return Fault(code.upper(), str(reply.get("message") or code), kind, advice=advice)
 
 
-@dataclass(slots=True)
+def _is_reply(part: Any) -> bool:
+    """Whether this answers for one object."""
+    return isinstance(part, dict) and isinstance(part.get("code"), str)
+
+
 class Client:
-    """timeout: seconds for one request; store_id: whom every connection must lead to, once it is
-    known; stranger: why nothing is sent any more."""
+    """Asks one store. timeout: seconds for one request; store_id: whom every connection must lead
+    to, once it is known."""
 
-    url: str
-    token: Secret
-    timeout: float
-    store_id: str = ""
-    closed: bool = False
-    stranger: OtherSystem | None = None
+    def __init__(self, url: str, token: Secret, timeout: float, store_id: str = "") -> None:
+        self.url = url
+        self.store_id = store_id
+        self._timeout = timeout
+        settings = HttpSettings((url,), timeout=timeout, auth=BearerToken(token))
+        proof = Proof(Call("GET", "/store", reads=True), self._identify)
+        self._http = HttpClient(settings, proof)
 
-    def describe(self) -> Answer:
+    def describe(self) -> Reply:
         """What the store says about itself and us. Raises RequestFailed, OtherSystem."""
-        with self._connection() as (_, description):
-            return description
+        return self._ask(Call("GET", "/store", reads=True))
 
-    def page(self, kind: str, after: str, *, full: bool) -> Answer:
+    def page(self, kind: str, after: str, *, full: bool) -> Reply:
         """One page of a listing. Raises RequestFailed, OtherSystem."""
-        query = urlencode({"kind": kind, "after": after, "full": int(full)})
-        with self._connection() as (connection, _):
-            return self._exchange(connection, "GET", f"/list?{query}")
+        query = {"kind": kind, "after": after, "full": str(int(full))}
+        return self._ask(Call("GET", "/list", query=query, reads=True))
 
-    def read(self, kind: str, names: Sequence[str]) -> list[Answer]:
-        """One answer for each name. Raises RequestFailed, OtherSystem."""
-        with self._connection() as (connection, _):
-            body = {"kind": kind, "names": list(names)}
-            return self._answers(connection, "/read", body, len(names))
+    def read(self, kind: str, names: Sequence[str]) -> list[Reply]:
+        """One reply for each name. Raises RequestFailed, OtherSystem."""
+        body = {"kind": kind, "names": list(names)}
+        return self._ask_each(Call("POST", "/read", body, reads=True), len(names))
 
-    def write(self, operations: Sequence[Answer], *, validate_only: bool) -> list[Answer]:
-        """One answer for each operation, sent once. Raises RequestFailed, OtherSystem."""
+    def write(self, operations: Sequence[Reply], *, validate_only: bool) -> list[Reply]:
+        """One reply for each operation, sent once. Raises RequestFailed, OtherSystem."""
         body = {
             "operations": list(operations),
             "validate_only": validate_only,
-            "expires": time.time() + self.timeout,
+            "expires": time.time() + self._timeout,
         }
-        with self._connection() as (connection, _):
-            answers = self._answers(connection, "/write", body, len(operations))
-            try:
-                self._identify(connection)
-            except RequestFailed as failure:
-                # Who gave these answers is not known, so neither is what they are worth.
-                raise self._failure("NO_PROOF", failure, FaultClass.AMBIGUOUS) from None
-            return answers
+        return self._ask_each(Call("POST", "/write", body), len(operations))
 
-    @contextmanager
-    def _connection(self) -> Iterator[tuple[HTTPConnection, Answer]]:
-        """A new connection, and what the store said on it first."""
-        if self.stranger is not None:
-            raise self.stranger
-        if self.closed:
-            raise RequestFailed(Fault("CLOSED", "the session is closed", FaultClass.NOT_APPLIED))
-        place = urlsplit(self.url)
-        secure = place.scheme == "https"
-        connect = HTTPSConnection if secure else HTTPConnection
-        connection = connect(place.hostname or "", place.port, timeout=self.timeout)
-        try:
-            description = self._before_sending(connection)
-            yield connection, description
-        finally:
-            connection.close()
+    def prove(self) -> None:
+        """Ask on every open connection which store it leads to. Raises OtherSystem."""
+        self._http.prove()
 
-    def _before_sending(self, connection: HTTPConnection) -> Answer:
-        """A failure here is none of the request that was to follow."""
-        try:
-            connection.connect()
-        except OSError as error:
-            raise self._failure("UNREACHABLE", error, FaultClass.NOT_APPLIED) from None
-        try:
-            return self._identify(connection)
-        except RequestFailed as failure:
-            if failure.fault.kind is not FaultClass.AMBIGUOUS:
-                raise
-            raise self._failure("NOT_SENT", failure, FaultClass.NOT_APPLIED) from None
+    def close(self) -> None:
+        """Send nothing any more."""
+        self._http.close()
 
-    def _identify(self, connection: HTTPConnection) -> Answer:
-        """Ask who is there. Raises OtherSystem, now and for ever, if it is another store."""
-        description = self._exchange(connection, "GET", "/store")
-        if self.store_id and description["id"] != self.store_id:
-            self.stranger = OtherSystem(
-                f"{self.url} is store {description['id']} now, and was {self.store_id} before",
+    def _identify(self, answer: Answer) -> None:
+        """The proof of a connection. Raises OtherSystem, and so does every later request."""
+        found = answer.body.get("id") if isinstance(answer.body, dict) else None
+        if found is None or self.store_id not in ("", found):
+            raise OtherSystem(
+                f"{self.url} is store {found} now, and was {self.store_id} before",
                 "Find out what leads to two stores there, then run the same command again.",
             )
-            raise self.stranger
-        return description
 
-    def _answers(
-        self, connection: HTTPConnection, path: str, body: Answer, count: int
-    ) -> list[Answer]:
-        answers = self._exchange(connection, "POST", path, body).get("answers")
-        if not isinstance(answers, list) or len(answers) != count:
-            cause = ValueError(f"the answer to {path} does not have {count} parts")
-            raise self._failure("NO_ANSWER", cause, FaultClass.AMBIGUOUS)
-        return answers
-
-    def _exchange(
-        self, connection: HTTPConnection, method: str, path: str, body: Answer | None = None
-    ) -> Answer:
-        """Send once and read the answer. Without an answer nobody knows what happened."""
-        headers = {"Authorization": f"Bearer {self.token.reveal()}"}
-        data = None if body is None else json.dumps(body).encode()
+    def _ask(self, call: Call) -> Reply:
         try:
-            connection.request(method, path, data, headers)
-            response = connection.getresponse()
-            answer = dict(json.loads(response.read()))
-        except (OSError, HTTPException, ValueError, TypeError) as error:
-            raise self._failure("NO_ANSWER", error, FaultClass.AMBIGUOUS) from None
-        if response.status != 200:
-            kind, advice = STATUSES.get(
-                response.status, (FaultClass.AMBIGUOUS, "look at the store")
-            )
-            message = str(answer.get("message", response.reason))
-            code = f"HTTP_{response.status}"
-            raise RequestFailed(Fault(code, message, kind, self.url, advice))
-        return answer
+            answer = self._http.send(call)
+        except CallFailed as failure:
+            raise RequestFailed(make_transport_fault(failure)) from None
+        if not answer.succeeded:
+            raise RequestFailed(make_fault(answer, STATUSES, call))
+        return dict(answer.body) if isinstance(answer.body, dict) else {}
 
-    def _failure(self, code: str, cause: Exception, kind: FaultClass) -> RequestFailed:
-        message = str(cause) or type(cause).__name__
-        advice = "check url and whether the store runs"
-        return RequestFailed(Fault(code, message, kind, self.url, advice))
+    def _ask_each(self, call: Call, count: int) -> list[Reply]:
+        replies = self._ask(call).get("answers")
+        if not isinstance(replies, list) or list(map(_is_reply, replies)) != [True] * count:
+            message = f"the answer to {call} does not have {count} parts"
+            advice = "update kafkaform-textstore: the store answers in another way"
+            raise RequestFailed(Fault("NO_ANSWER", message, FaultClass.AMBIGUOUS, "", advice))
+        return replies

@@ -81,6 +81,7 @@ class TextstoreProvider:
         try:
             description = client.describe()
         except RequestFailed as failure:
+            client.close()
             fault = failure.fault
             raise ConnectError(f"{client.url}: {fault.message}", fault.advice) from None
         client.store_id = description["id"]

@@ -38,7 +38,7 @@ from kafkaform.core.words import KindWords, Words
 from kafkaform.provider.contract import Secrets
 
 from . import file, link
-from .client import Answer, Client, RequestFailed, item_fault
+from .client import Client, Reply, RequestFailed, item_fault
 
 STORE_KINDS: Mapping[str, str] = {file.KIND: "file", link.KIND: "link"}
 """Resource type -> what the store calls it."""
@@ -109,22 +109,22 @@ class TextstoreSession:
 
     def _read(self, kind: str, ids: Sequence[Identity]) -> Mapping[Identity, Reading]:
         try:
-            answers = self._client.read(STORE_KINDS[kind], [identity.key for identity in ids])
+            replies = self._client.read(STORE_KINDS[kind], [identity.key for identity in ids])
         except RequestFailed as failure:
             return {identity: Failed(identity, failure.fault) for identity in ids}
         return {
-            identity: self._reading(identity, answer)
-            for identity, answer in zip(ids, answers, strict=True)
+            identity: self._reading(identity, reply)
+            for identity, reply in zip(ids, replies, strict=True)
         }
 
-    def _reading(self, identity: Identity, answer: Answer) -> Reading:
-        if answer["code"] == "ok":
-            return self._observed(identity.kind, answer["item"])
-        if answer["code"] == "forbidden":
+    def _reading(self, identity: Identity, reply: Reply) -> Reading:
+        if reply["code"] == "ok":
+            return self._observed(identity.kind, reply["item"])
+        if reply["code"] == "forbidden":
             return Hidden(identity, f"Access to {identity.key}")
         return Absent(identity)  # the store says so only to a user who would see the file
 
-    def _observed(self, kind: str, item: Answer) -> Observed:
+    def _observed(self, kind: str, item: Reply) -> Observed:
         """headers are the file's own; what the store serves without one of them is a fallback."""
         identity = Identity(self._instance, kind, item["name"])
         attributes = freeze({name: item[name] for name in item if name != "uid"})
@@ -173,29 +173,27 @@ class TextstoreSession:
         return ()
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
-        answers = self._send(batch, validate_only=True)
+        replies = self._send(batch, validate_only=True)
         return [
-            Verdict(step.id, step.evidence, answer if isinstance(answer, Fault) else None)
-            for step, answer in zip(batch.steps, answers, strict=True)
+            Verdict(step.id, step.evidence, reply if isinstance(reply, Fault) else None)
+            for step, reply in zip(batch.steps, replies, strict=True)
         ]
 
     # ── sending ─────────────────────────────────────────────────────────────────────────
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
         """No payload of this provider holds a secret."""
-        answers = self._send(batch, validate_only=False)
-        return [
-            _outcome_of(step, answer) for step, answer in zip(batch.steps, answers, strict=True)
-        ]
+        replies = self._send(batch, validate_only=False)
+        return [_outcome_of(step, reply) for step, reply in zip(batch.steps, replies, strict=True)]
 
-    def _send(self, batch: Batch, *, validate_only: bool) -> list[Answer | Fault]:
-        """One request, sent once: an answer or a fault for each step."""
+    def _send(self, batch: Batch, *, validate_only: bool) -> list[Reply | Fault]:
+        """One request, sent once: a reply or a fault for each step."""
         operations: list[dict[str, Any]] = [dict(step.payload) for step in batch.steps]
         try:
-            answers = self._client.write(operations, validate_only=validate_only)
+            replies = self._client.write(operations, validate_only=validate_only)
         except RequestFailed as failure:
             return [failure.fault for _ in batch.steps]
-        return [item_fault(answer) or answer for answer in answers]
+        return [item_fault(reply) or reply for reply in replies]
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
         """Nothing takes long here, so nobody has a ticket of this provider."""
@@ -208,21 +206,21 @@ class TextstoreSession:
 
     def prove(self) -> None:
         with suppress(RequestFailed):
-            self._client.describe()
+            self._client.prove()
 
     def close(self) -> None:
-        self._client.closed = True
+        self._client.close()
 
 
 def _impact_of(size: int) -> Impact:
     return Impact(f"destroys {size} characters of text", FrozenMap(characters=size))
 
 
-def _outcome_of(step: Step, answer: Answer | Fault) -> Outcome:
-    if not isinstance(answer, Fault):
-        return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=answer["item"].get("uid"))
-    unclear = answer.kind is FaultClass.AMBIGUOUS
-    return Outcome(step.id, OutcomeStatus.UNKNOWN if unclear else OutcomeStatus.FAILED, answer)
+def _outcome_of(step: Step, reply: Reply | Fault) -> Outcome:
+    if not isinstance(reply, Fault):
+        return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=reply["item"].get("uid"))
+    unclear = reply.kind is FaultClass.AMBIGUOUS
+    return Outcome(step.id, OutcomeStatus.UNKNOWN if unclear else OutcomeStatus.FAILED, reply)
 
 
 def _report_no_work(ticket: str) -> Outcome:

@@ -11,13 +11,13 @@ import pytest
 from textstore_systems import TOKEN, FileSystem
 
 from kafkaform.core.errors import ConnectError, OtherSystem
-from kafkaform.core.resource import CoverageKind, Depth, FaultClass
+from kafkaform.core.resource import CoverageKind, Depth, Fault, FaultClass
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Session
 from kafkaform_textstore import file
 from kafkaform_textstore import server as server_module
-from kafkaform_textstore.client import Answer, Client, RequestFailed, item_fault
+from kafkaform_textstore.client import Client, Reply, RequestFailed, item_fault
 from kafkaform_textstore.provider import PROVIDER
 from kafkaform_textstore.server import PAGE, Server
 
@@ -34,9 +34,15 @@ def session(system: FileSystem) -> Iterator[Session]:
     opened.close()
 
 
+def make_client(server: Server, url: str = "", token: str = "admin-token") -> Client:
+    return Client(url or server.url, Secret(token), 2.0, server.store.id)
+
+
 @pytest.fixture
-def client(server: Server) -> Client:
-    return Client(server.url, Secret("admin-token"), 2.0, server.store.id)
+def client(server: Server) -> Iterator[Client]:
+    opened = make_client(server)
+    yield opened
+    opened.close()
 
 
 def test_a_listing_of_many_pages_is_whole(system: FileSystem, session: Session) -> None:
@@ -56,9 +62,9 @@ def test_a_listing_without_its_second_page_has_failed(
         system.write("create", "file", f"many/{number:03}", content="", headers={})
     whole = Client.page
 
-    def broken(self: Client, kind: str, after: str, *, full: bool) -> Answer:
+    def broken(self: Client, kind: str, after: str, *, full: bool) -> Reply:
         if after:
-            raise self._failure("NO_ANSWER", OSError("reset"), FaultClass.AMBIGUOUS)
+            raise RequestFailed(Fault("NO_ANSWER", "reset", FaultClass.AMBIGUOUS))
         return whole(self, kind, after, full=full)
 
     monkeypatch.setattr(Client, "page", broken)
@@ -67,21 +73,24 @@ def test_a_listing_without_its_second_page_has_failed(
 
 
 @pytest.mark.parametrize(
-    ("attribute", "value", "kind"),
+    ("given", "closed", "kind"),
     [
-        ("url", "http://127.0.0.1:1", FaultClass.NOT_APPLIED),
-        ("token", Secret("unknown"), FaultClass.PERMISSION),
-        ("closed", True, FaultClass.NOT_APPLIED),
+        ({"url": "http://127.0.0.1:1"}, False, FaultClass.NOT_APPLIED),
+        ({"token": "unknown"}, False, FaultClass.PERMISSION),
+        ({}, True, FaultClass.NOT_APPLIED),
     ],
 )
 def test_what_was_never_sent_is_not_ambiguous(
-    client: Client, attribute: str, value: object, kind: FaultClass
+    server: Server, given: dict[str, str], closed: bool, kind: FaultClass
 ) -> None:
     """A failure before the request says that nothing happened."""
-    setattr(client, attribute, value)
+    client = make_client(server, **given)
+    if closed:
+        client.close()
     with pytest.raises(RequestFailed) as caught:
         client.write([], validate_only=False)
     assert caught.value.fault.kind is kind
+    client.close()
 
 
 def test_a_request_that_comes_late_is_dropped(
@@ -108,7 +117,7 @@ def test_answers_without_proof_are_ambiguous(client: Client, server: Server) -> 
     count as unknown, and not as refused for a missing right."""
     write = server.store.write
 
-    def last(*given: Any, **also: Any) -> list[Answer]:
+    def last(*given: Any, **also: Any) -> list[Reply]:
         server.store.users = {}
         return write(*given, **also)
 
@@ -136,4 +145,4 @@ def test_a_store_that_is_not_there_is_named() -> None:
     config = FrozenMap(url="http://127.0.0.1:1", token=TOKEN, timeout=1)
     with pytest.raises(ConnectError, match="127.0.0.1:1") as caught:
         PROVIDER.open("textstore", config, {str(TOKEN): Secret("x")})
-    assert "whether the store runs" in caught.value.advice
+    assert "whether the server runs" in caught.value.advice

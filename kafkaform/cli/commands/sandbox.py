@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +16,8 @@ from ... import sandbox
 from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
 from ...core.text.quantity import render_amount
+from ...sandbox import ServerKind
+from ...sandbox.record import HOST
 from ..terminal import console as terminal
 from ..terminal.outlet import outlive_output
 
@@ -22,11 +26,33 @@ app = typer.Typer(help="Run a real Kafka on this computer to try things out.", n
 Name = Annotated[
     str, typer.Option("--name", help="The sandbox's name; several can run side by side.")
 ]
-_PROBE_SECONDS = 2.0
+Timeout = Annotated[
+    float,
+    typer.Option(
+        help="Wait this many seconds for the brokers, and three times as long for servers beside "
+        "them."
+    ),
+]
+KafkaVersion = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka-version",
+        help="Run this version of Kafka.",
+        show_default=f"{sandbox.DEFAULT_VERSION}, or that of KAFKA_HOME",
+    ),
+]
+_PROBE_SECONDS, _CONNECT_SECONDS = 15.0, 1.0
+_SLOWER = 3.0
+"""How much longer than brokers the servers beside them may take."""
+_TITLES = {ServerKind.SCHEMA_REGISTRY: "schema registry", ServerKind.CONNECT: "Kafka Connect"}
 
 
 def count_brokers(box: sandbox.Sandbox) -> int:
     """The number of brokers that DescribeCluster lists for `admin`; 0 while none answers."""
+    # A request that times out can abort the process (librdkafka #4605). So only brokers that listen
+    # are asked, and they get time to answer.
+    if not all(_is_listening(broker.ports.client) for broker in box.brokers):
+        return 0
     from confluent_kafka import KafkaException  # noqa: PLC0415  # the client is slow to load
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415  # the client is slow to load
 
@@ -50,6 +76,14 @@ def count_brokers(box: sandbox.Sandbox) -> int:
     return len(described.nodes)
 
 
+def _is_listening(port: int) -> bool:
+    try:
+        socket.create_connection((HOST, port), _CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
 @app.command()
 def up(
     name: Name = sandbox.DEFAULT_NAME,
@@ -64,15 +98,8 @@ def up(
     keep_data: Annotated[
         bool, typer.Option("--keep-data", help="Keep the data after `down`, for the next `up`.")
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Wait this many seconds for the brokers.")] = 60.0,
-    kafka_version: Annotated[
-        str | None,
-        typer.Option(
-            "--kafka-version",
-            help="Run this version of Kafka.",
-            show_default=f"{sandbox.DEFAULT_VERSION}, or that of KAFKA_HOME",
-        ),
-    ] = None,
+    timeout: Timeout = 60.0,
+    kafka_version: KafkaVersion = None,
     zookeeper: Annotated[
         bool,
         typer.Option("--zookeeper", help="Keep the metadata in ZooKeeper (Kafka before 4.0)."),
@@ -80,30 +107,56 @@ def up(
     authorizer: Annotated[
         bool, typer.Option(help="Check ACLs. With --no-authorizer, every user can do everything.")
     ] = True,
+    schema_registry: Annotated[
+        bool, typer.Option("--schema-registry", help="Run a schema registry beside the brokers.")
+    ] = False,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Run Kafka Connect beside the brokers.")
+    ] = False,
 ) -> None:
-    """Start a sandbox and wait until all its brokers answer."""
-    overrides = tuple(map(sandbox.parse_override, config or ()))
-    jars = tuple(classpath or ())
+    """Start a sandbox and wait until all its brokers and servers answer.
+
+    Servers can be added to a sandbox that runs. They belong to it until its data is removed.
+    """
     wanted = sandbox.SandboxOptions(
         name,
         brokers,
         tls,
-        overrides,
-        jars,
+        tuple(map(sandbox.parse_override, config or ())),
+        tuple(classpath or ()),
         keep_data,
         timeout,
         kafka_version,
         zookeeper,
         authorizer,
     )
+    asked = {ServerKind.SCHEMA_REGISTRY: schema_registry, ServerKind.CONNECT: connect}
     # Brokers that are starting must not be left behind because a pipe was closed.
     outlive_output()
+    _report_ready(_start(wanted, [kind for kind, is_asked in asked.items() if is_asked]))
+
+
+def _start(wanted: sandbox.SandboxOptions, kinds: Sequence[ServerKind]) -> sandbox.Sandbox:
+    if kinds:
+        from ...sandbox.servers import check_servers  # noqa: PLC0415  # loads an HTTP client
+
+        check_servers(kinds, wanted.kafka_version)
     with _Screen() as screen:
         box = sandbox.up(wanted, count_brokers, screen.report)
+        if not kinds and not box.servers:
+            return box
+        from ...sandbox.servers import start_servers  # noqa: PLC0415  # see above
+
+        return start_servers(box.name, kinds, wanted.ready_within * _SLOWER, screen.report)
+
+
+def _report_ready(box: sandbox.Sandbox) -> None:
     typer.echo(f"sandbox {box.name} is ready: {box.bootstrap}")
     if box.bootstrap_tls is not None:
         typer.echo(f"with TLS: {box.bootstrap_tls} (authority: {box.ca_file})")
-    flag = "" if name == sandbox.DEFAULT_NAME else f" --name {name}"
+    for server in box.servers:
+        typer.echo(f"{_TITLES[server.kind]}: {server.url}")
+    flag = "" if box.name == sandbox.DEFAULT_NAME else f" --name {box.name}"
     typer.echo(f"Connect to it: kafkaform sandbox env{flag} > provider.kf.hcl")
 
 
@@ -169,13 +222,13 @@ def env(
 def logs(
     name: Name = sandbox.DEFAULT_NAME,
     lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, help="Show this many lines per broker.")
+        int, typer.Option("--lines", "-n", min=0, help="Show this many lines of each log.")
     ] = 50,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print new lines until Ctrl-C.")
     ] = False,
 ) -> None:
-    """Show the brokers' logs."""
+    """Show the logs of the brokers and servers."""
     box = sandbox.load_sandbox(name)
     if box is None:
         raise UsageError(
@@ -193,10 +246,17 @@ def _render_status(found: sandbox.SandboxStatus) -> str:
         "brokers": f"{len(found.alive)} of {len(box.brokers)} alive",
         "bootstrap": box.bootstrap,
         "tls": box.bootstrap_tls or "",
+        **{server.kind.value: _render_server(found, server) for server in box.servers},
         "data": f"{render_amount(found.data_bytes, 'bytes')} in {box.data}",
         "note": found.explanation,
     }
-    return "\n".join((box.name, *(f"  {key:<10} {text}" for key, text in rows.items() if text)))
+    width = max(10, *map(len, rows))
+    lines = (f"  {key:<{width}} {text}" for key, text in rows.items() if text)
+    return "\n".join((box.name, *lines))
+
+
+def _render_server(found: sandbox.SandboxStatus, server: sandbox.Server) -> str:
+    return f"{server.url} ({'alive' if server in found.alive_servers else 'ended'})"
 
 
 class _Screen:

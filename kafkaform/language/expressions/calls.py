@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from ...core.value import SecretRef
-from ...syntax.nodes import Call, Expression
+from ...syntax.nodes import Expression, FunctionCall
 from ..functions.spec import Function, Param
 from ..values.bounds import compute_conversion_cost, compute_type_cost, require_shallow
 from ..values.conversion import CONVERSION, convert_value
@@ -44,7 +44,7 @@ from .special_forms import FORMS, compile_form
 SPECIAL = tuple(FORMS)
 
 
-def compile_call(node: Call, context: Context) -> Code:
+def compile_call(node: FunctionCall, context: Context) -> Code:
     # A fault in the text becomes code that raises it, because `try` and `can` may catch it.
     if node.name in FORMS:
         return compile_form(node, context)
@@ -65,7 +65,7 @@ def compile_call(node: Call, context: Context) -> Code:
     return lambda env: caller.run_call([code(env) for code in codes], env)
 
 
-def make_unknown_function_fault(node: Call, functions: Mapping[str, Function]) -> EvalError:
+def make_unknown_function_fault(node: FunctionCall, functions: Mapping[str, Function]) -> EvalError:
     return EvalError(
         node,
         f"There is no function {node.name}",
@@ -74,7 +74,7 @@ def make_unknown_function_fault(node: Call, functions: Mapping[str, Function]) -
     )
 
 
-def _check_arity(node: Call, function: Function, count: int) -> EvalError | None:
+def _check_arity(node: FunctionCall, function: Function, count: int) -> EvalError | None:
     if count < len(function.params):
         problem = f"too few arguments: {function.params[count].name} is missing"
     elif count > len(function.params) and function.rest is None:
@@ -84,7 +84,7 @@ def _check_arity(node: Call, function: Function, count: int) -> EvalError | None
     return EvalError(node, f"{function.name}() has {problem}", f"Usage: {function.usage()}.")
 
 
-def _expand_last(node: Call, last: Code, env: Env) -> Sequence[Val]:
+def _expand_last(node: FunctionCall, last: Code, env: Env) -> Sequence[Val]:
     """The elements of the last argument of `f(xs...)`."""
     value, marks = unmark(last(env))
     if not isinstance(value, SEQUENCES):
@@ -97,7 +97,7 @@ class _Caller(Struct, frozen=True):
     """One call of a function in the text."""
 
     function: Function
-    node: Call
+    node: FunctionCall
 
     def run_call(self, given: list[Val], env: Env) -> Val:
         node, function = self.node, self.function

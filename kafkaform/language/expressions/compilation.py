@@ -35,7 +35,7 @@ BUILDERS: Mapping[type, Callable[[Any, Context], Code]] = {
     nodes.Object: compile_object,
     nodes.ForTuple: compile_for_tuple,
     nodes.ForObject: compile_for_object,
-    nodes.Call: compile_call,
+    nodes.FunctionCall: compile_call,
     nodes.Root: compile_root,
     nodes.SplatItem: compile_item,
     nodes.Attr: compile_attr,

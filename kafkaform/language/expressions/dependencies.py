@@ -11,11 +11,11 @@ from ...syntax.nodes import (
     Attr,
     AttrSplat,
     Binary,
-    Call,
     Expression,
     ForObject,
     ForTuple,
     FullSplat,
+    FunctionCall,
     Index,
     LegacyIndex,
     Lit,
@@ -55,7 +55,7 @@ class Uses(Struct, frozen=True, eq=False):
 
     references: tuple[Reference, ...]
     """Without names that a `for` sets."""
-    calls: tuple[Call, ...]
+    calls: tuple[FunctionCall, ...]
     """Calls of functions."""
 
 
@@ -81,7 +81,7 @@ class _Walk(Struct, frozen=True):
     """A walk over one expression. It may recurse, because the depth of expressions is limited."""
 
     references: list[Reference]
-    calls: list[Call]
+    calls: list[FunctionCall]
 
     def walk_into(
         self, node: Expression, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
@@ -135,7 +135,9 @@ class _Walk(Struct, frozen=True):
     ) -> None:
         self.walk_into(node.inner, bound, steps)
 
-    def walk_call(self, node: Call, bound: frozenset[str], _: tuple[ReferenceStep, ...]) -> None:
+    def walk_call(
+        self, node: FunctionCall, bound: frozenset[str], _: tuple[ReferenceStep, ...]
+    ) -> None:
         self.calls.append(node)
         for argument in node.args:
             self.walk_into(argument, bound, ())
@@ -178,7 +180,7 @@ _WALKS: Mapping[type, Callable[[_Walk, Any, frozenset[str], tuple[ReferenceStep,
     AttrSplat: _Walk.walk_splat,
     FullSplat: _Walk.walk_splat,
     Paren: _Walk.walk_paren,
-    Call: _Walk.walk_call,
+    FunctionCall: _Walk.walk_call,
     ForTuple: _Walk.walk_loop,
     ForObject: _Walk.walk_loop,
     TemplateFor: _Walk.walk_loop,

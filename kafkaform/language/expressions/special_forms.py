@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ...core.schema import STRING
 from ...core.value import SecretRef
-from ...syntax.nodes import Call, Expression
+from ...syntax.nodes import Expression, FunctionCall
 from ...syntax.parse import parse_template
 from ..functions.spec import render_usage
 from ..values.conversion import convert_value
@@ -37,10 +37,10 @@ class SpecialForm(Struct, frozen=True):
     """Names of the arguments, for messages."""
     rest: str | None
     """The name of any number of further arguments."""
-    compile: Callable[[Call, Context], Code]
+    compile: Callable[[FunctionCall, Context], Code]
 
 
-def compile_form(node: Call, context: Context) -> Code:
+def compile_form(node: FunctionCall, context: Context) -> Code:
     """The code of a call of one of `FORMS`."""
     form = FORMS[node.name]
     count, least = len(node.args), len(form.params)
@@ -59,12 +59,12 @@ def compile_form(node: Call, context: Context) -> Code:
 # -- what may fail
 
 
-def _compile_can(node: Call, context: Context) -> Code:
+def _compile_can(node: FunctionCall, context: Context) -> Code:
     code = context.compile_node(node.args[0])
     return lambda env: not isinstance(attempt_code(code, env), EvalError)
 
 
-def _compile_try(node: Call, context: Context) -> Code:
+def _compile_try(node: FunctionCall, context: Context) -> Code:
     codes = tuple(map(context.compile_node, node.args))
 
     def run(env: Env) -> Val:
@@ -82,7 +82,7 @@ def _compile_try(node: Call, context: Context) -> Code:
 # -- templates
 
 
-def _compile_template(node: Call, context: Context) -> Code:
+def _compile_template(node: FunctionCall, context: Context) -> Code:
     first, second = node.args
     path = context.compile_node(first)
     # `templatefile` reads by the function `file`, so the same rules and digests apply.
@@ -125,7 +125,7 @@ class _Rendering:
 
     __slots__ = ("code", "context", "key", "node")
 
-    def __init__(self, node: Call, context: Context) -> None:
+    def __init__(self, node: FunctionCall, context: Context) -> None:
         self.node = node
         self.context = context
         self.key: tuple[str, Iterable[str]] | None = None
@@ -158,7 +158,7 @@ class _TemplateFault(EvalError):
 
 
 @contextmanager
-def _move_faults(node: Call, name: str, hide: bool) -> Iterator[None]:
+def _move_faults(node: FunctionCall, name: str, hide: bool) -> Iterator[None]:
     """Make a fault inside a template a fault of the call that names the innermost template and its
     line. hide: leave out the reason."""
     # Messages show source lines of the configuration only, and the template may be another file.

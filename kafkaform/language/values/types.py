@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type
 from ...core.value import FrozenMap, SecretRef
-from ...syntax.nodes import Call, Expression, Lit, Object, Paren, Root, Tuple
+from ...syntax.nodes import Expression, FunctionCall, Lit, Object, Paren, Root, Tuple
 from .faults import EvalError, suggest_near
 from .value import Marked, Null, Val, type_of
 
@@ -34,17 +34,17 @@ def parse_type(node: Expression, default: Default) -> Type:
         raise EvalError(
             node, "A type is written without quotes", f'"{node.value}" is a string.', _FORMS
         )
-    if isinstance(node, Call) and node.name in _KINDS:
+    if isinstance(node, FunctionCall) and node.name in _KINDS:
         return _parse_call(node, default)
-    if isinstance(node, Call) and node.name == "optional":
+    if isinstance(node, FunctionCall) and node.name == "optional":
         raise EvalError(
             node, "optional(…) is not allowed here", "Only fields of an object can be optional."
         )
-    word = node.name if isinstance(node, Root | Call) else ""
+    word = node.name if isinstance(node, Root | FunctionCall) else ""
     raise EvalError(node, "This is not a type", _FORMS, suggest_near(word, _KINDS))
 
 
-def _parse_call(node: Call, default: Default) -> Type:
+def _parse_call(node: FunctionCall, default: Default) -> Type:
     if node.name in _WORDS or len(node.args) != 1 or node.expand:
         raise EvalError(node, f"{node.name}(…) is not a type", _FORMS)
     inner = node.args[0]
@@ -66,14 +66,14 @@ def _parse_object(node: Expression, default: Default) -> Type:
         if not isinstance(item.key, Lit) or not isinstance(item.key.value, str):
             raise EvalError(item.key, "The name of a field must be a plain word")
         name = item.key.value
-        if isinstance(item.value, Call) and item.value.name == "optional":
+        if isinstance(item.value, FunctionCall) and item.value.name == "optional":
             fields[name], optional[name] = _parse_optional(item.value, default)
         else:
             fields[name] = parse_type(item.value, default)
     return Type("object", fields=FrozenMap(fields), optional=FrozenMap(optional))
 
 
-def _parse_optional(node: Call, default: Default) -> tuple[Type, Any]:
+def _parse_optional(node: FunctionCall, default: Default) -> tuple[Type, Any]:
     if len(node.args) not in (1, 2) or node.expand:
         raise EvalError(
             node,

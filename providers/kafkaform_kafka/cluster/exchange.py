@@ -8,7 +8,7 @@ from typing import TypeVar
 from kafkaform.core.resource import Fault
 
 from ..protocol import faults
-from ..wire.client import AnswerLost, NotSent, Unsupported
+from ..wire.client import RequestNotSent, RequestUnanswered, Unsupported
 
 T = TypeVar("T")
 UNSUPPORTED_VERSION = 35
@@ -25,11 +25,11 @@ def attempt(api: str, call: Callable[[], T], broker: str | None = None) -> T | F
     where = broker or ""
     try:
         return call()
-    except NotSent as error:
+    except RequestNotSent as error:
         return faults.not_sent_fault(api, str(error), where)
     except Unsupported as error:
         return faults.fault_of(api, UNSUPPORTED_VERSION, "", str(error), where)
-    except AnswerLost as error:
+    except RequestUnanswered as error:
         return faults.lost_answer_fault(api, str(error), where, timed_out=error.timed_out)
     except _NONSENSE as error:
         said = f"the answer makes no sense ({type(error).__name__}: {error})"

@@ -22,9 +22,9 @@ from botocore.session import Session
 
 from kafkaform.core.redaction import remember_secret
 from kafkaform.core.secret import Secret
+from kafkaform.provider.http.tokens import LoginToken, make_error
 
 from .aws import AwsLogin
-from .tokens import LoginToken, make_error
 
 PATIENCE = 4.0
 """Seconds for AWS STS to connect, and to answer."""

@@ -14,11 +14,11 @@ from typing import Any
 from kafkaform.core.errors import ConfigurationError, ConnectError
 from kafkaform.core.redaction import MASK, mask_secrets
 from kafkaform.core.secret import Secret
+from kafkaform.provider.http.pem import is_pem
+from kafkaform.provider.http.tls import tls_context
 
 from .listener import Listener
-from .pem import is_pem
 from .settings import KafkaSettings
-from .tls import tls_context
 
 CLIENT_ID = "kafkaform"
 PATIENCE = 8.0

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from kafkaform.core.errors import OtherSystem
 
 
-class Proof(Struct, eq=False):
+class ClusterProof(Struct, eq=False):
     """The cluster that one session belongs to. Several threads use it."""
 
     instance: str = ""

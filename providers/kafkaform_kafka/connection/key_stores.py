@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kafkaform.core.secret import Secret
+from kafkaform.provider.http.pem import PEM_BEGIN
 
 from . import jks
-from .pem import PEM_BEGIN
 from .stores import KEYSTORE, KEYSTORE_PASSWORD, TRUSTSTORE, TRUSTSTORE_PASSWORD
 
 if TYPE_CHECKING:

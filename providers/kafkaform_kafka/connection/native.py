@@ -20,6 +20,8 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from msgspec import Struct, field
 
+from kafkaform.provider.http.tokens import TokenSource
+
 from .clients import (
     NATIVE_LOGGER,
     PATIENCE,
@@ -28,10 +30,9 @@ from .clients import (
     native_config,
     ssl_context,
 )
-from .cluster_proof import Proof
+from .cluster_proof import ClusterProof
 from .listener import Listener, look_at
 from .settings import KafkaSettings
-from .tokens import TokenSource
 
 T = TypeVar("T")
 NATIVE = "one of bootstrap_servers"
@@ -81,7 +82,7 @@ class Causes(Struct):
         return (chosen[0].name(), chosen[0].str()) if chosen else None
 
 
-def prove_cluster(settings: KafkaSettings, tokens: TokenSource | None = None) -> Proof:
+def prove_cluster(settings: KafkaSettings, tokens: TokenSource | None = None) -> ClusterProof:
     """Connect, and end the connection: the proof of the cluster that answered. tokens: the source
     of login tokens, if it logs in with one. Raises ConnectError within 10 seconds,
     ConfigurationError."""
@@ -101,7 +102,7 @@ def prove_cluster(settings: KafkaSettings, tokens: TokenSource | None = None) ->
     while not answer.done() and not causes.is_hopeless(time.monotonic() - started):
         client.poll(0.02)
     if answer.done() and answer.exception() is None:
-        return Proof(settings.instance, answer.result().cluster_id or "")
+        return ClusterProof(settings.instance, answer.result().cluster_id or "")
     waited = time.monotonic() - started
     found = (
         inspect_listeners(settings)

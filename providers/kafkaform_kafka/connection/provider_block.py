@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, make_schema
-from kafkaform.core.value import Value
+from kafkaform.provider.durations import parse_seconds
 
 from ..protocol.sizes import parse_size
 from ..vendors.names import PROFILES
@@ -37,14 +36,8 @@ WITHOUT_PASSWORD = frozenset({*oauth.SPELLINGS, *kerberos.SPELLINGS, *aws.SPELLI
 """Spellings of the mechanisms that need neither sasl_username nor sasl_password."""
 
 DEFAULT_TIMEOUT = 30.0
-# Requests carry whole milliseconds. 0 meant "do not wait" (KIP-4); today a request with it can
-# expire before the controller looks at it, and librdkafka reports that as success.
-MIN_TIMEOUT, MAX_TIMEOUT = 0.001, 3600.0
-"""Seconds."""
 
 _PORT = re.compile(r":\d{1,5}$", re.ASCII)
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m)?", re.ASCII)
-_UNITS = {None: 1.0, "s": 1.0, "ms": 0.001, "m": 60.0}
 
 CONFIG = make_schema(
     "A connection to one Kafka cluster.",
@@ -202,18 +195,6 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
     return tuple(
         (name, Diagnostic(severity, text, advice=advice)) for name, severity, text, advice in faults
     )
-
-
-def parse_seconds(value: Value) -> float | None:
-    """The seconds that a number or a text such as `30s` means; None if it is no duration, not
-    positive, or over an hour."""
-    if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
-        return None
-    match = _DURATION.fullmatch(str(value).strip())
-    if match is None:
-        return None
-    length = float(match[1]) * _UNITS[match[2]]
-    return length if MIN_TIMEOUT <= length <= MAX_TIMEOUT else None
 
 
 def list_servers(given: Mapping[str, Any]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
 from .clients import NATIVE_LOGGER, fence_logs, native_config
-from .cluster_proof import Proof
+from .cluster_proof import ClusterProof
 from .native import NATIVE, oauth_config, prove_cluster
 from .settings import read_settings
 from .token_sources import open_token_source
@@ -129,7 +129,7 @@ def publish(
     )
 
 
-def _read_metadata(client: Consumer | Producer, proof: Proof, topic: str) -> Any:
+def _read_metadata(client: Consumer | Producer, proof: ClusterProof, topic: str) -> Any:
     """The metadata of the topic, from the cluster that answered first. Raises OtherSystem,
     KafkaException."""
     found = client.list_topics(topic, timeout=PATIENCE)
@@ -143,7 +143,7 @@ def _read_metadata(client: Consumer | Producer, proof: Proof, topic: str) -> Any
 
 
 def _find_last_number(
-    native: Mapping[str, Any], proof: Proof, topic: str, key: str
+    native: Mapping[str, Any], proof: ClusterProof, topic: str, key: str
 ) -> tuple[int, int]:
     """The partition of the key, and the number of its last record there, 0 for none."""
     reader = Consumer(
@@ -249,7 +249,7 @@ def _parse_number(message: Message) -> int:
 
 def _send_records(
     native: Mapping[str, Any],
-    proof: Proof,
+    proof: ClusterProof,
     topic: str,
     partition: int,
     key: str,

@@ -12,18 +12,18 @@ from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
+from kafkaform.provider.durations import parse_seconds
+from kafkaform.provider.http.pem import is_pem
 
 from ..protocol.sizes import parse_size
 from . import aws, stores
 from .kerberos import SPELLINGS, KerberosSettings, read_kerberos
-from .pem import is_pem
 from .provider_block import (
     DEFAULT_TIMEOUT,
     MECHANISMS,
     WITHOUT_PASSWORD,
     check,
     list_servers,
-    parse_seconds,
 )
 
 

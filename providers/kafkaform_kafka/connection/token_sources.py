@@ -7,10 +7,11 @@ from contextvars import copy_context
 from functools import partial
 
 from kafkaform.core.errors import ConfigurationError
+from kafkaform.provider.http.tokens import LoginToken, TokenSource, fetch_token
 
 from .aws import AwsLogin
 from .settings import KafkaSettings
-from .tokens import LoginToken, TokenSource, fetch_token, read_token_file
+from .tokens import make_endpoint, read_token_file
 
 
 def open_token_source(settings: KafkaSettings) -> TokenSource | None:
@@ -22,7 +23,7 @@ def open_token_source(settings: KafkaSettings) -> TokenSource | None:
     if settings.token_file:
         return TokenSource(partial(here.run, read_token_file, settings.token_file))
     if settings.token_url:
-        return TokenSource(partial(here.run, fetch_token, settings))
+        return TokenSource(partial(here.run, fetch_token, make_endpoint(settings)))
     if settings.aws_login:
         return TokenSource(partial(here.run, _load_signer(settings.aws_login)))
     return None

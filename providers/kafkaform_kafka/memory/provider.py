@@ -15,9 +15,10 @@ from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets
+from kafkaform.provider.durations import parse_seconds
 
 from ..connection.clients import CLIENT_ID
-from ..connection.provider_block import DEFAULT_TIMEOUT, parse_seconds
+from ..connection.provider_block import DEFAULT_TIMEOUT
 from ..protocol.sizes import parse_size
 from ..vendors.detection import find_profile
 from .cluster import SimulatedCluster

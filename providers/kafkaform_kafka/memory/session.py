@@ -36,7 +36,7 @@ from kafkaform.core.words import Words
 from kafkaform.provider.contract import Secrets
 
 from ..authority import required_rights
-from ..connection.cluster_proof import Proof
+from ..connection.cluster_proof import ClusterProof
 from ..data_sources import AnswerSource, answer_query
 from ..kinds.topic import move_simulation, throttles
 from ..kinds.topic import resource_type as topics
@@ -77,7 +77,7 @@ class MemorySession:
         self._facts = facts
         self._closed = False
         self._connection = cluster.connection
-        self._proof = Proof(instance, facts.scope_id)
+        self._proof = ClusterProof(instance, facts.scope_id)
         self._throttles = throttles.ThrottleAccess(
             self._read_throttle, self._alter, self._read_topic_id, lambda: False, {}, set()
         )

@@ -27,7 +27,7 @@ from kafka.errors import (
 from kafka.errors import RequestTimedOutError as TimedOut
 from kafka.protocol.admin import DescribeClusterRequest
 
-from ..connection.cluster_proof import Proof
+from ..connection.cluster_proof import ClusterProof
 from ..protocol.apis import APIS
 from .logins import SaslLogin
 from .pool import PER_BROKER, Elsewhere, describe_error, open_client
@@ -57,7 +57,7 @@ _FOR_CONTROLLER = frozenset(api.key for api in APIS.values() if api.for_controll
 """Keys of the requests that only the controller of a cluster with ZooKeeper takes."""
 
 
-class NotSent(Exception):
+class RequestNotSent(Exception):
     """The request never left: nothing happened."""
 
 
@@ -65,7 +65,7 @@ class Unsupported(Exception):
     """The broker does not know this request: nothing happened."""
 
 
-class AnswerLost(Exception):
+class RequestUnanswered(Exception):
     """The request left and no usable answer came: it may have been executed."""
 
     def __init__(self, cause: str, *, timed_out: bool) -> None:
@@ -96,13 +96,13 @@ class Wire:
         self,
         config: Mapping[str, Any],
         patience: float,
-        proof: Proof | None = None,
+        proof: ClusterProof | None = None,
         login: SaslLogin | None = None,
     ) -> None:
         """patience: seconds to wait for the first broker; proof: the cluster that must answer on
         every connection, None for any; login: for a mechanism that kafka-python lacks. Raises
-        NotSent, OtherSystem."""
-        self._proof = proof or Proof()
+        RequestNotSent, OtherSystem."""
+        self._proof = proof or ClusterProof()
         try:
             self._admin = _Admin(
                 **config,
@@ -111,7 +111,7 @@ class Wire:
             )
         except (KafkaError, OSError) as error:
             self._proof.refuse()
-            raise NotSent(describe_error(error)) from None
+            raise RequestNotSent(describe_error(error)) from None
         self._closed = False
         self._missed: dict[str | None, float] = {}
         """Broker -> when it was last waited for in vain (`time.monotonic`)."""
@@ -126,8 +126,8 @@ class Wire:
         that cannot be reached is given up earlier. A request that changes nothing goes to another
         broker if the first one does not answer.
 
-        Raises NotSent, Unsupported, AnswerLost and OtherSystem. After OtherSystem nobody knows what
-        a request that has left did.
+        Raises RequestNotSent, Unsupported, RequestUnanswered and OtherSystem. After OtherSystem
+        nobody knows what a request that has left did.
         """
         # A write is never sent twice: the first broker may have forwarded it to the controller
         # (KIP-590), so that it is executed although the broker did not answer.
@@ -142,7 +142,7 @@ class Wire:
             tries -= 1
             try:
                 return self._send_once(request, timeout, patience, node)
-            except AnswerLost as lost:
+            except RequestUnanswered as lost:
                 if lost.timed_out and node is not None:
                     self._missed[node] = time.monotonic()
                 if not tries or (lost.timed_out and patience == timeout):
@@ -161,20 +161,20 @@ class Wire:
         )
         found = self.send(request, timeout).controller_id
         if found < 0:
-            raise NotSent("the cluster has no controller at the moment")
+            raise RequestNotSent("the cluster has no controller at the moment")
         return str(found)
 
     def _send_once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
         """Send it to one broker. patience: seconds to wait for the answer."""
         if self._closed:
-            raise NotSent("the session is closed")
+            raise RequestNotSent("the session is closed")
         manager = self._admin._manager
         reach = min(timeout, self._choose_reach(node))
         changes = request.API_KEY in CHANGES
         self._proof.refuse()
         try:
             connection = manager.run(_get_connection, manager, reach, node, self._failures, changes)
-        except NotSent:
+        except RequestNotSent:
             self._proof.refuse()
             if reach != _PAUSE:
                 self._missed[node] = time.monotonic()
@@ -224,10 +224,10 @@ async def _exchange(connection: Any, request: Any, timeout: float) -> Any:
         # kafka-python gives a request a new header right before it makes its bytes. With the old
         # header it waited for a connection all the time, so no broker can have seen it.
         if request.header is before:
-            raise NotSent(describe_error(error)) from None
+            raise RequestNotSent(describe_error(error)) from None
         if isinstance(error, (TimedOut, KafkaTimeoutError)):
-            raise AnswerLost(f"waited {timeout:g} s", timed_out=True) from None
-        raise AnswerLost(describe_error(error), timed_out=False) from None
+            raise RequestUnanswered(f"waited {timeout:g} s", timed_out=True) from None
+        raise RequestUnanswered(describe_error(error), timed_out=False) from None
 
 
 async def _get_connection(
@@ -238,7 +238,8 @@ async def _get_connection(
     prove: bool = False,
 ) -> Any:
     """A connection that takes requests now. failures: why brokers could not be reached last time;
-    prove: check the cluster id once more, right now. Raises NotSent with the most exact cause.
+    prove: check the cluster id once more, right now. Raises RequestNotSent with the most exact
+    cause.
 
     Waiting is safe, because nothing has been sent: a broker that throttles us pauses its
     connection, and a lost connection is opened again.
@@ -270,7 +271,7 @@ async def _get_connection(
         except (KafkaError, OSError) as error:
             cause = describe_error(error)
             if isinstance(error, Elsewhere):
-                raise NotSent(cause) from None
+                raise RequestNotSent(cause) from None
             if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in cause:
                 verdict = cause
             failures[target] = verdict or cause
@@ -281,7 +282,7 @@ async def _get_connection(
                 until = min(until, begun + _REFUSED)
         if time.monotonic() > until:
             known = failures.get(target, "")
-            raise NotSent(verdict or cause or known or early or "no broker is available")
+            raise RequestNotSent(verdict or cause or known or early or "no broker is available")
         await manager._net.sleep(_PAUSE)
 
 

@@ -13,7 +13,7 @@ from kafka.protocol.admin import (
 from msgspec import Struct
 
 from .answers import ConfigEntry, ItemAnswer, ItemAnswers, Synonym
-from .client import AnswerLost, Wire
+from .client import RequestUnanswered, Wire
 
 TYPES = {"topic": 2, "broker": 4, "broker_logger": 8, "client_metrics": 16, "group": 32}
 _RESOURCES = {code: name for name, code in TYPES.items()}
@@ -134,10 +134,10 @@ def _make_alteration(change: Mapping[str, Any]) -> Any:
 
 
 def _parse_entry(row: Any) -> ConfigEntry:
-    """One config of an answer. Raises AnswerLost for an entry without a name, which the decoder
-    lets pass."""
+    """One config of an answer. Raises RequestUnanswered for an entry without a name, which the
+    decoder lets pass."""
     if row.name is None:
-        raise AnswerLost("an answer with a config that has no name", timed_out=False)
+        raise RequestUnanswered("an answer with a config that has no name", timed_out=False)
     synonyms = tuple(Synonym(s.name, s.value, s.source) for s in row.synonyms or ())
     # Synonyms are listed by strength, the entry itself first. Its own name comes again for each
     # level that sets it, so the value below is the first one under another name.

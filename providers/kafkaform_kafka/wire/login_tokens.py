@@ -6,8 +6,7 @@ from kafka.errors import KafkaConnectionError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from kafkaform.core.errors import ConnectError
-
-from ..connection.tokens import TokenSource
+from kafkaform.provider.http.tokens import TokenSource
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types

@@ -20,7 +20,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.parser import KafkaProtocol
 
-from ..connection.cluster_proof import Proof
+from ..connection.cluster_proof import ClusterProof
 from .logins import SaslLogin, log_in
 
 _NONSENSE = (
@@ -74,7 +74,7 @@ class _Parser(KafkaProtocol):  # type: ignore[misc]  # it has no types
 class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
     """A connection that reads with `_Parser` and checks the cluster id."""
 
-    proof: Proof
+    proof: ClusterProof
     address: str
 
     def connection_made(self, transport: Any) -> None:
@@ -149,11 +149,12 @@ def _receive_before_end(receive: Callable[[], tuple[bytes, Any]]) -> tuple[bytes
 
 
 class Elsewhere(KafkaError):  # type: ignore[misc]  # it has no types
-    """The connection leads to another cluster. `Proof.refuse` makes the message for people."""
+    """The connection leads to another cluster. `ClusterProof.refuse` makes the message for
+    people."""
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
-    proof: Proof
+    proof: ClusterProof
     login: SaslLogin | None = None
     _tried: frozenset[Any] = frozenset()
 
@@ -185,7 +186,7 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
             raise NodeNotReadyError(node)
 
 
-def open_client(proof: Proof, login: SaslLogin | None, **config: Any) -> Any:
+def open_client(proof: ClusterProof, login: SaslLogin | None, **config: Any) -> Any:
     net = NetworkSelector(**config)
     manager = _Manager(net, **config)
     manager.proof, manager.login = proof, login

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafkaform_kafka.connection.clients import pure_config
-from kafkaform_kafka.wire.client import NotSent, Wire
+from kafkaform_kafka.wire.client import RequestNotSent, Wire
 
 from ...conftest import Broker
 from ...kit.commands.folder import Folder
@@ -110,7 +110,7 @@ def enters(folder: Folder, user: str, password: str) -> bool:
     as_user = {"username": user, "mechanism": "SCRAM-SHA-512", "password": password}
     try:
         Wire(pure_config(login(folder.broker, "admin", **as_user)), 1.5).close()
-    except NotSent:
+    except RequestNotSent:
         return False
     return True
 

@@ -10,7 +10,7 @@ import pytest
 
 from kafkaform_kafka.connection.clients import pure_config
 from kafkaform_kafka.wire import scram
-from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire
+from kafkaform_kafka.wire.client import RequestNotSent, RequestUnanswered, Wire
 
 from ...kit.commands.folder import Folder
 from ...kit.kafka.sessions import login
@@ -47,7 +47,7 @@ class Users:
         as_user = {"username": self.name, "mechanism": mechanism, "password": password}
         try:
             Wire(pure_config(login(self.folder.broker, "admin", **as_user)), 1.5).close()
-        except NotSent:
+        except RequestNotSent:
             return False
         return True
 
@@ -116,7 +116,7 @@ def test_a_lost_answer_is_resumed_with_the_same_password(
 
     def lost(*arguments: Any) -> Any:
         real(*arguments)
-        raise AnswerLost("the connection broke", timed_out=False)
+        raise RequestUnanswered("the connection broke", timed_out=False)
 
     with monkeypatch.context() as patched:
         patched.setattr(send, lost)

@@ -12,7 +12,7 @@ from kafka.protocol import admin as requests
 
 from kafkaform.core.errors import OtherSystem, exit_code
 from kafkaform_kafka import wire
-from kafkaform_kafka.connection.cluster_proof import Proof
+from kafkaform_kafka.connection.cluster_proof import ClusterProof
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.client import CHANGES
@@ -141,7 +141,7 @@ def test_the_figures_of_a_deletion_are_proven(
 
 def test_a_foreign_id_is_not_taken_back() -> None:
     """The first foreign id stays, whatever comes later."""
-    proof = Proof("kafka.eu", "one")
+    proof = ClusterProof("kafka.eu", "one")
     assert proof.hear("a:1", "one")
     proof.refuse()
     assert not proof.hear("b:1", "two")

@@ -16,7 +16,13 @@ from kafka.net.connection import KafkaConnection
 from kafkaform_kafka.connection.clients import pure_config
 from kafkaform_kafka.wire import client, cluster, configs, topics
 from kafkaform_kafka.wire.answers import ItemAnswers
-from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire, _exchange, _get_connection
+from kafkaform_kafka.wire.client import (
+    RequestNotSent,
+    RequestUnanswered,
+    Wire,
+    _exchange,
+    _get_connection,
+)
 from kafkaform_kafka.wire.topic_ids import id_text, parse_id
 
 from ...kit.kafka.logins import Login
@@ -165,7 +171,7 @@ def test_the_cluster_describes_itself(wire: Wire) -> None:
 
 def test_a_request_for_an_unknown_broker_is_never_sent(wire: Wire) -> None:
     """Nothing left this computer, and that is known."""
-    with pytest.raises(NotSent):
+    with pytest.raises(RequestNotSent):
         topics.list_topics(wire, None, 0.2, node="4711")
 
 
@@ -221,9 +227,9 @@ def test_why_it_failed_is_told_when_it_is_too_early_to_try_again() -> None:
     failures: dict[int | None, str] = {}
     manager = _Backing(KafkaConnectionError("Handshake failed: another authority"))
     for node in (None, "1", None):
-        with pytest.raises(NotSent, match="another authority"):
+        with pytest.raises(RequestNotSent, match="another authority"):
             asyncio.run(_get_connection(manager, 0.001, node, failures))
-    with pytest.raises(NotSent, match="NodeNotReady"):
+    with pytest.raises(RequestNotSent, match="NodeNotReady"):
         asyncio.run(_get_connection(manager, 0.001, None, {}))
 
 
@@ -238,11 +244,11 @@ def test_a_broker_that_refuses_is_known_after_seconds(monkeypatch: pytest.Monkey
     """A certain one is not waited for as long as a cluster of which anybody will do."""
     monkeypatch.setattr(client, "_REFUSED", 0.2)
     begun = time.monotonic()
-    with pytest.raises(NotSent, match="refused"):
+    with pytest.raises(RequestNotSent, match="refused"):
         asyncio.run(_get_connection(_Refusing(KafkaConnectionError()), 60.0, "1", {}))
     assert time.monotonic() - begun < 30
     begun = time.monotonic()
-    with pytest.raises(NotSent, match="refused"):
+    with pytest.raises(RequestNotSent, match="refused"):
         asyncio.run(_get_connection(_Refusing(KafkaConnectionError()), 1.0, None, {}))
     assert time.monotonic() - begun > 0.9
 
@@ -303,9 +309,9 @@ class _Question:
 @pytest.mark.parametrize("error", [KafkaConnectionError("reset"), RequestTimedOutError()])
 def test_what_never_left_is_not_unknown(error: Exception) -> None:
     """Only what was written may have been carried out."""
-    with pytest.raises(NotSent):
+    with pytest.raises(RequestNotSent):
         asyncio.run(_exchange(_Line(error, left=False), _Question(), 1.0))
-    with pytest.raises(AnswerLost) as lost:
+    with pytest.raises(RequestUnanswered) as lost:
         asyncio.run(_exchange(_Line(error, left=True), _Question(), 1.0))
     assert lost.value.timed_out is isinstance(error, RequestTimedOutError)
 
@@ -325,7 +331,7 @@ class _Tried(Wire):
         return end
 
 
-RESET, LATE = AnswerLost("reset", timed_out=False), AnswerLost("late", timed_out=True)
+RESET, LATE = RequestUnanswered("reset", timed_out=False), RequestUnanswered("late", timed_out=True)
 
 
 @pytest.mark.parametrize(
@@ -352,6 +358,6 @@ def test_a_read_is_tried_at_others_and_a_write_never(
     if ends[-1] == "told":
         assert wire.send(question, 30, node) == "told"
     else:
-        with pytest.raises(AnswerLost):
+        with pytest.raises(RequestUnanswered):
             wire.send(question, 30, node)
     assert wire.waited == waited and not wire.ends

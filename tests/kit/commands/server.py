@@ -37,7 +37,7 @@ PATIENCE = 120.0
 class Job:
     """One command, and nothing but this environment. strike: when it dies, trace: the file that
     tells at which call (None: it is not watched); held: it stops itself at once and waits for
-    SIGCONT."""
+    SIGCONT; places: folders in which Python looks for packages first."""
 
     arguments: Sequence[str]
     folder: str
@@ -45,6 +45,7 @@ class Job:
     strike: Strike | None = None
     trace: str | None = None
     held: bool = False
+    places: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -241,6 +242,7 @@ def _become(job: Job, screen: str) -> int:
     from kafkaform.cli.app import main
 
     os.chdir(job.folder)
+    sys.path[:0] = job.places
     os.environ.clear()
     os.environ.update(job.environment)
     output = os.open(screen, os.O_WRONLY | os.O_TRUNC)

@@ -9,11 +9,11 @@ from typing import Any
 from kafka.protocol import admin, consumer, metadata
 
 from kafkaform_kafka.inspect.source import DescribeSource
-from kafkaform_kafka.wire.client import AnswerLost, Unsupported
+from kafkaform_kafka.wire.client import RequestUnanswered, Unsupported
 from kafkaform_kafka.wire.messages import groups
 
 MODULES = (admin, consumer, metadata, groups)
-LOST = AnswerLost("waited 10 s", timed_out=True)
+LOST = RequestUnanswered("waited 10 s", timed_out=True)
 TOO_OLD = Unsupported("no version in common")
 
 Answers = Mapping[str, Mapping[str, Any]]

@@ -74,9 +74,16 @@ class CrashLane(Lane):
         """Write the configuration of the next round."""
         self.before = Before.of(self.folder.path, self.world())
         self.number += 1
-        written = scenes.provider(self.town.bootstrap, TIMEOUT)
-        written += scenes.text(self.prefix, self.number)
-        (self.folder.path / "main.kf.hcl").write_text(written, "utf-8")
+        (self.folder.path / "main.kf.hcl").write_text(self.text(), "utf-8")
+
+    def text(self) -> str:
+        """The configuration of this round."""
+        provider = scenes.provider(self.town.bootstrap, TIMEOUT)
+        return provider + scenes.text(self.prefix, self.number)
+
+    def wanted(self) -> World:
+        """What there is after this round."""
+        return scenes.wanted(self.prefix, self.number)
 
     def world(self) -> World:
         kept = f"{self.prefix}g" if scenes.has_group_configs() else ""
@@ -97,7 +104,7 @@ class CrashLane(Lane):
             yield "the second recovery wrote something"
         if "No changes" not in second.out:
             yield f"the second recovery had something to do: {second.out[-2000:]}"
-        yield from self.find_broken_promises(scenes.wanted(self.prefix, self.number))
+        yield from self.find_broken_promises(self.wanted())
         for ended in (first, second):
             yield from find_faults(ended, self.folder.password)
 

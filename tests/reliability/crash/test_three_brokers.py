@@ -21,7 +21,7 @@ from kafkaform_kafka.kinds.topic import send as topics
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire import describe as wire_describe
 from kafkaform_kafka.wire.answers import ItemAnswers
-from kafkaform_kafka.wire.client import AnswerLost, NotSent
+from kafkaform_kafka.wire.client import RequestNotSent, RequestUnanswered
 
 from ...kit.commands.process_folder import Folder
 from ...kit.kafka import sessions as kafka
@@ -114,7 +114,7 @@ def _answered(ask: Any) -> ItemAnswers:
             answers: ItemAnswers = ask()
             if all(each.code == TOPIC_ALREADY_EXISTS for each in answers.items.values()):
                 return answers
-        except (AnswerLost, NotSent):
+        except (RequestUnanswered, RequestNotSent):
             pass
         assert time.monotonic() < deadline, "no controller says that the topic exists"
         time.sleep(0.1)
@@ -275,6 +275,6 @@ def leaderless(session: KafkaSession, name: str) -> bool:
     """A connection to a broker that was just killed may still be tried once."""
     try:
         (row,) = wire_describe.describe_topics(session.context.wire, [name], 10.0)
-    except (AnswerLost, NotSent):
+    except (RequestUnanswered, RequestNotSent):
         return False
     return all(part.leader is None for part in row.partitions)

@@ -41,6 +41,7 @@ SANDBOX = {
     **{"config": [["k", "v"]], "classpath": ["/x"], "keep_data": False, "usable": True},
     **{"reason": "", "kafka_version": "3.9.2", "zookeeper": True, "authorizer": True},
     "zookeeper_process": {"pid": 4_000_001, "started": "s"},
+    **{"servers": [{"kind": "connect", "port": 7, "process": None}], "connect_password": "d"},
 }
 REGISTER = make_document(
     register.Register(

@@ -63,7 +63,11 @@ def lay(file: Path, data: bytes) -> None:
 def naming(process: Process, started: str) -> dict[str, Any]:
     """A sound record, but for the process that it names."""
     told = {**to_builtins(process), "started": started}
-    return {**SANDBOX, "brokers": [{**SANDBOX["brokers"][0], "process": told}]}
+    return {
+        **SANDBOX,
+        "brokers": [{**SANDBOX["brokers"][0], "process": told}],
+        "servers": [{**SANDBOX["servers"][0], "process": told}],
+    }
 
 
 @pytest.mark.slow("runs every command on hundreds of records")

@@ -15,7 +15,7 @@ from kafka.protocol.admin import DescribeConfigsResponse
 from kafkaform_kafka.connection.clients import pure_config
 from kafkaform_kafka.memory import throttled_items
 from kafkaform_kafka.wire.acls import describe_acls
-from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire
+from kafkaform_kafka.wire.client import RequestNotSent, RequestUnanswered, Wire
 from kafkaform_kafka.wire.fast_decoding import OWN, VERSION, _parse_answers
 
 from ...kit.kafka.sessions import connect, login
@@ -51,7 +51,7 @@ def test_an_answer_without_sense_is_not_waited_for(broker: Any, proxy: Proxy) ->
     """An answer that cannot be decoded is lost when it comes, not when the time is over."""
     session = connect(broker, "admin", servers=(proxy.bootstrap,))
     proxy.arm(Fault("DescribeAcls", "garbage", times=3))  # a read is tried again
-    with pytest.raises(AnswerLost, match="makes no sense") as lost:
+    with pytest.raises(RequestUnanswered, match="makes no sense") as lost:
         describe_acls(session.context.wire, 60.0)
     assert not lost.value.timed_out
     proxy.disarm()
@@ -63,7 +63,7 @@ def test_an_answer_with_an_endless_number(broker: Any, proxy: Proxy) -> None:
     would take the client's only thread hours, and no timeout would end that."""
     session = connect(broker, "admin", servers=(proxy.bootstrap,))
     proxy.tamper = lambda request, data: data[:9] + b"\xff" * 1_000_000
-    with pytest.raises((AnswerLost, NotSent), match="does not end"):
+    with pytest.raises((RequestUnanswered, RequestNotSent), match="does not end"):
         describe_acls(session.context.wire, 5.0)
     proxy.tamper = None
     session.close()
@@ -83,7 +83,7 @@ def test_a_beginning_with_an_endless_number(broker: Any, proxy: Proxy, api: str)
 
     proxy.tamper = tamper
     try:
-        with pytest.raises(NotSent, match="Unable to bootstrap"):
+        with pytest.raises(RequestNotSent, match="Unable to bootstrap"):
             Wire(pure_config(login(broker, "admin", servers=(proxy.bootstrap,))), 1)
     finally:
         proxy.tamper = None

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform_kafka.connection.cluster_proof import Proof
+from kafkaform_kafka.connection.cluster_proof import ClusterProof
 from kafkaform_kafka.memory import MemorySession
 from kafkaform_kafka.simulation.schedule import Lost, Unreachable
 
@@ -57,7 +57,7 @@ def test_a_swap_around_a_write(names: list[str], tmp_path: Path, api: str) -> No
     assert not tally.violations, "\n".join(tally.violations)
 
 
-@pytest.mark.parametrize("deaf", [(Proof, "refuse"), (MemorySession, "prove")])
+@pytest.mark.parametrize("deaf", [(ClusterProof, "refuse"), (MemorySession, "prove")])
 def test_a_session_that_asks_and_does_not_listen_would_be_seen(
     names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaf: tuple[type, str]
 ) -> None:

@@ -24,6 +24,7 @@ from ...kit.sources import ROOT, list_nodes, list_sources
 TEXT = "hunter2-hunter2"
 
 REVEALED = {
+    "providers/kafkaform_connect/sending.py": 2,  # the configs of a connector
     "providers/kafkaform_kafka/connection/aws_tokens.py": 2,  # the keys that sign
     "providers/kafkaform_kafka/connection/clients.py": 1,  # both clients' settings
     "providers/kafkaform_kafka/connection/key_stores.py": 3,  # what opens a store and its key
@@ -31,7 +32,10 @@ REVEALED = {
     "providers/kafkaform_kafka/connection/native.py": 1,  # a login token
     "providers/kafkaform_kafka/kinds/config/send.py": 2,  # a request, and the broker's words
     "providers/kafkaform_kafka/kinds/user/send.py": 1,  # what is hashed for a request
-    "providers/kafkaform_kafka/connection/tokens.py": 1,  # asking for a login token
+    "kafkaform/provider/http/auth.py": 3,  # the login of each call
+    "kafkaform/provider/http/block.py": 1,  # whether a token has the form of one
+    "kafkaform/provider/http/client.py": 3,  # the login of each call, the key and its passphrase
+    "kafkaform/provider/http/tokens.py": 1,  # asking for a login token
     "providers/kafkaform_kafka/wire/login_tokens.py": 1,  # a login token
     "providers/kafkaform_kafka/wire/logins.py": 1,  # the HMAC of a delegation token
     "providers/kafkaform_kafka/wire/delegation_tokens.py": 1,  # how a request names a token

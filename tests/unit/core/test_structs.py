@@ -26,7 +26,7 @@ CHANGING = {
     *("ObjectBackend", "LocalBackend", "ObjectSink", "LocalSink", "Watch", "DeliveryState"),
     *("Ledger", "Stop", "Unsent", "Execution", "Announcer", "_Pass", "_Grounds", "_Work"),
     *("Origins",),
-    *("Run", "Scope", "Declarations", "Collector", "Budget", "Env", "Allowance", "Proof"),
+    *("Run", "Scope", "Declarations", "Collector", "Budget", "Env", "Allowance", "ClusterProof"),
     *("_Word", "_Line", "_Namer", "_Text", "_OpenBody", "OpenFrame", "_Reader", "_Scanner"),
     *("BlockDraft", "BuildWorkspace", "Stamper", "Stencil", "_JsonReader", "_Merger"),
     *("TextScreen", "JsonScreen", "Completer", "Fate"),

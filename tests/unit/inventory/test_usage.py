@@ -13,7 +13,7 @@ from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.inspect import usage
 from kafkaform_kafka.session import KafkaSession
-from kafkaform_kafka.wire.client import NotSent
+from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.cluster import LogSize
 from kafkaform_kafka.wire.topics import TopicRow
 from kafkaform_kafka.wire.usage import (
@@ -48,7 +48,7 @@ class Brokers:
 
     def answer(self, node: str) -> None:
         if node == self.down:
-            raise NotSent("connection refused")
+            raise RequestNotSent("connection refused")
 
     def offsets(
         self, _: Any, places: Mapping[str, Sequence[int]], time: int, node: str, __: float
@@ -63,7 +63,7 @@ class Brokers:
         if names is None:
             return tuple(self.topics)
         if self.later_fails:
-            raise NotSent("connection refused")
+            raise RequestNotSent("connection refused")
         now = {row.name: row for row in self.topics} | self.later
         return tuple(now[name] for name in names)
 

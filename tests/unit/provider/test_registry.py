@@ -89,7 +89,7 @@ def test_an_installed_package_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     (noted / "entry_points.txt").write_text(f"[{GROUP}]\nacme = acme.first:PROVIDER\n")
     monkeypatch.syspath_prepend(tmp_path)
     registry = Registry()
-    assert registry.names == ("acme", "kafka")
+    assert {"acme", "kafka"} <= set(registry.names)
     assert registry.describe_package("acme") == "acme-pack 1.2"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,23 +13,10 @@ import pytest
 from kafkaform.cli.app import run_command_line
 from kafkaform_textstore.server import Item, Server, Store, User
 
+from ...kit.http.store import install
+
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "provider"
 ADMIN, READER = User("admin"), User("reader", "public/")
-
-
-def install(place: Path) -> None:
-    """What `pip install` notes of the example, from its own pyproject.toml, without its files."""
-    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
-    name, version = project["name"], project["version"]
-    noted = place / f"{name.replace('-', '_')}-{version}.dist-info"
-    noted.mkdir(parents=True)
-    (noted / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    lines = [
-        line
-        for group, points in project["entry-points"].items()
-        for line in (f"[{group}]", *(f"{point} = {value}" for point, value in points.items()))
-    ]
-    (noted / "entry_points.txt").write_text("\n".join(lines) + "\n")
 
 
 class Faulty(Server):

@@ -30,7 +30,7 @@ def shape(node: nodes.Expression) -> str:
             tail = f" if {shape(node.condition)}" if node.condition else ""
             group = "..." if node.group else ""
             return f"{{{head}: {shape(node.result_key)} => {shape(node.result)}{group}{tail}}}"
-        case nodes.Call(name=name, args=args, expand=expand):
+        case nodes.FunctionCall(name=name, args=args, expand=expand):
             return f"{name}({', '.join(map(shape, args))}{'...' if expand else ''})"
         case nodes.Root(name=name):
             return name

@@ -11,9 +11,10 @@ import pytest
 from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
+from kafkaform.provider.durations import parse_seconds
 from kafkaform_kafka.connection.clients import native_config, pure_config
 from kafkaform_kafka.connection.kerberos import KerberosSettings
-from kafkaform_kafka.connection.provider_block import CONFIG, parse_seconds
+from kafkaform_kafka.connection.provider_block import CONFIG
 from kafkaform_kafka.connection.publishing import publish
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 from kafkaform_kafka.wire.kerberos import prepare_kerberos

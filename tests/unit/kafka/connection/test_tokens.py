@@ -10,14 +10,15 @@ import pytest
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.secret import Secret
-from kafkaform_kafka.connection.settings import KafkaSettings
-from kafkaform_kafka.connection.token_sources import open_token_source
-from kafkaform_kafka.connection.tokens import (
+from kafkaform.provider.http.tokens import (
     LoginToken,
+    TokenEndpoint,
     TokenSource,
     fetch_token,
-    read_token_file,
 )
+from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.connection.token_sources import open_token_source
+from kafkaform_kafka.connection.tokens import make_endpoint, read_token_file
 
 from ....kit.kafka import doors
 from ....kit.kafka.token_endpoint import CLIENT, SECRET, Endpoint, serving
@@ -36,11 +37,12 @@ def endpoint(signer: doors.Tokens) -> Iterator[Endpoint]:
         yield served
 
 
-def asking(url: str, secret: str = SECRET, **more: Any) -> KafkaSettings:
-    """A provider block that gets its token there."""
+def asking(url: str, secret: str = SECRET, **more: Any) -> TokenEndpoint:
+    """What a provider block says that gets its token there."""
     usual: dict[str, Any] = {"username": CLIENT, "password": Secret(secret), "token_url": url}
     given = {**usual, **more}
-    return KafkaSettings("kafka", ("b:9092",), "SASL_SSL", "OAUTHBEARER", timeout=5.0, **given)
+    login = KafkaSettings("kafka", ("b:9092",), "SASL_SSL", "OAUTHBEARER", timeout=5.0, **given)
+    return make_endpoint(login)
 
 
 def fault(call: Any, *arguments: Any) -> ConnectError:

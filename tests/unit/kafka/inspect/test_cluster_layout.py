@@ -11,7 +11,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform_kafka.inspect import cluster_layout as module
 from kafkaform_kafka.inspect.cluster_layout import ClusterLayout, TopicLayout, read_layout
 from kafkaform_kafka.protocol.faults import not_sent_fault
-from kafkaform_kafka.wire.client import NotSent
+from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.cluster import ClusterRow, LogSize
 from kafkaform_kafka.wire.placement import Move
 from kafkaform_kafka.wire.topics import TopicRow
@@ -77,7 +77,7 @@ def test_sizes_are_needed_of_every_broker(cluster: pytest.MonkeyPatch) -> None:
     assert "Describe on Cluster" in (refused.value.advice or "")
 
     def refuse(*_: object) -> None:
-        raise NotSent("connection refused")
+        raise RequestNotSent("connection refused")
 
     cluster.setattr(module, "read_log_sizes", refuse)
     with pytest.raises(KafkaformError, match="connection refused"):
@@ -92,7 +92,7 @@ def test_a_request_that_fails_is_no_empty_answer(cluster: pytest.MonkeyPatch, na
     def refuse(*_: object) -> object:
         if name == "list_moves":
             return fault
-        raise NotSent("connection refused")
+        raise RequestNotSent("connection refused")
 
     cluster.setattr(module, name, refuse)
     with pytest.raises(KafkaformError, match="connection refused"):

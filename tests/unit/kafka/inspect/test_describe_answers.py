@@ -16,7 +16,7 @@ from kafkaform_kafka.inspect import features
 from kafkaform_kafka.inspect.documents import RELEASE_SECONDS, describe
 from kafkaform_kafka.inspect.features import PATIENCE_SECONDS
 from kafkaform_kafka.inspect.source import DescribeQuery
-from kafkaform_kafka.wire.client import NotSent
+from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.describe import BrokerRow
 from kafkaform_kafka.wire.features import FeatureRow
 
@@ -45,7 +45,7 @@ def test_a_broker_that_has_just_ended_holds_nobody_up(monkeypatch: pytest.Monkey
 
     def silent(_: object, timeout: float, __: str) -> int:
         waited.append(timeout)
-        raise NotSent("it is gone")
+        raise RequestNotSent("it is gone")
 
     row = BrokerRow(id=3, host="h", port=9092, rack=None, fenced=False)
     monkeypatch.setattr(module.wire, "describe_brokers", lambda *_, **__: (row,))
@@ -98,7 +98,7 @@ def test_features_are_what_all_brokers_have_in_common(monkeypatch: pytest.Monkey
     def read(_: object, timeout: float, node: str | None = None) -> FeatureRow:
         if node == "3":
             assert timeout == PATIENCE_SECONDS
-            raise NotSent("it is gone")
+            raise RequestNotSent("it is gone")
         return FeatureRow(9, finalized, answers[node])
 
     monkeypatch.setattr(features, "read_features", read)

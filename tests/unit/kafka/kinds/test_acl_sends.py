@@ -15,7 +15,7 @@ from kafkaform_kafka.cluster.context import ClusterContext, Order
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl import send as sends
 from kafkaform_kafka.kinds.acl.resource_type import Acl
-from kafkaform_kafka.wire.client import AnswerLost, Wire
+from kafkaform_kafka.wire.client import RequestUnanswered, Wire
 
 from ....kit.kafka.changes import FACTS
 
@@ -116,7 +116,7 @@ def test_after_a_lost_answer_nothing_more_is_sent(monkeypatch: pytest.MonkeyPatc
 
     def lose_second(number: int, filters: Any) -> Any:
         if number == 2:
-            raise AnswerLost("waited 5 s", timed_out=True)
+            raise RequestUnanswered("waited 5 s", timed_out=True)
         return matched(filters)
 
     monkeypatch.setattr(sends, "FILTERS", 2)

@@ -11,7 +11,7 @@ import pytest
 from kafkaform_kafka.cluster.context import ClusterContext
 from kafkaform_kafka.kinds.topic import read_placement
 from kafkaform_kafka.kinds.topic.read_placement import UNMEASURED, measure_progress
-from kafkaform_kafka.wire.client import AnswerLost
+from kafkaform_kafka.wire.client import RequestUnanswered
 from kafkaform_kafka.wire.cluster import LogSize
 from kafkaform_kafka.wire.placement import Move
 
@@ -27,7 +27,7 @@ def told(monkeypatch: pytest.MonkeyPatch, sizes: Mapping[str, int | None]) -> Ma
 
     def log_sizes(_: Any, topics: Any, node: str, __: float) -> list[LogSize] | None:
         if node not in sizes:
-            raise AnswerLost("no answer")
+            raise RequestUnanswered("no answer")
         size = sizes[node]
         return None if size is None else [LogSize("t", 0, node, size * MB)]
 

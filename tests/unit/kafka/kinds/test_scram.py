@@ -25,7 +25,7 @@ from kafkaform_kafka.kinds.user import resource_type as scram
 from kafkaform_kafka.protocol.scram import salt_password
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.session import KafkaSession
-from kafkaform_kafka.wire.client import NotSent, Wire
+from kafkaform_kafka.wire.client import RequestNotSent, Wire
 from kafkaform_kafka.wire.scram import Upsertion, alter_scram
 
 from ....kit.kafka.changes import FACTS
@@ -226,7 +226,7 @@ def lets_in(broker: Any, user: str, mechanism: str, password: str) -> bool:
     settings = login(broker, "admin", username=user, mechanism=mechanism, password=password)
     try:
         Wire(pure_config(settings), 1.5).close()
-    except NotSent:
+    except RequestNotSent:
         return False
     return True
 

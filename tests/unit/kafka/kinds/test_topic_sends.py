@@ -15,7 +15,7 @@ from kafkaform_kafka.cluster.context import ClusterContext, Order, Reply
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.topic import send as sends
 from kafkaform_kafka.session import KafkaSession
-from kafkaform_kafka.wire.client import AnswerLost, Wire
+from kafkaform_kafka.wire.client import RequestUnanswered, Wire
 from kafkaform_kafka.wire.cluster import read_leadership
 
 from ....kit.kafka.changes import FACTS, change, topic
@@ -44,7 +44,7 @@ class Cluster:
         answer = self.told[self.questions]
         self.questions += 1
         if answer == SILENT:
-            raise AnswerLost("waited 5 s", timed_out=True)
+            raise RequestUnanswered("waited 5 s", timed_out=True)
         if answer == REFUSED:
             return SimpleNamespace(error_code=NO_RIGHT, topics=[])
         partition = SimpleNamespace(error_code=0, leader_id=1, leader_epoch=answer)

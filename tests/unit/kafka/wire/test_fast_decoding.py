@@ -15,7 +15,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.answers import ItemAnswer
-from kafkaform_kafka.wire.client import AnswerLost
+from kafkaform_kafka.wire.client import RequestUnanswered
 from kafkaform_kafka.wire.configs import describe_configs
 from kafkaform_kafka.wire.fast_decoding import (
     OWN,
@@ -185,5 +185,5 @@ def test_a_config_without_a_name_is_no_answer() -> None:
     nameless = [SimpleNamespace(name=None, config_source=OWN)]
     row = SimpleNamespace(resource_name="t", error_code=0, error_message=None, configs=nameless)
     wire: Any = SimpleNamespace(send=lambda *_: SimpleNamespace(results=[row]))
-    with pytest.raises(AnswerLost, match="has no name"):
+    with pytest.raises(RequestUnanswered, match="has no name"):
         describe_configs(wire, "topic", ["t"], 1)

@@ -10,7 +10,7 @@ import pytest
 
 from kafkaform_kafka.cluster import brokers
 from kafkaform_kafka.review import impact
-from kafkaform_kafka.wire.client import NotSent
+from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.cluster import ClusterRow, LogSize
 
 CONTEXT: Any = SimpleNamespace(
@@ -27,7 +27,7 @@ def told(monkeypatch: pytest.MonkeyPatch, views: Views) -> list[str | None]:
         asked.append(node)
         listed = views.get(node)
         if listed is None:
-            raise NotSent("refused")
+            raise RequestNotSent("refused")
         return ClusterRow(0, None, "id", dict.fromkeys(listed), frozenset(), {})
 
     monkeypatch.setattr(brokers, "describe_cluster", describe)

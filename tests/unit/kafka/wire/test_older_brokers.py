@@ -30,7 +30,7 @@ from kafkaform_kafka.wire import (
     topics,
     usage,
 )
-from kafkaform_kafka.wire.client import NotSent, Unsupported, Wire
+from kafkaform_kafka.wire.client import RequestNotSent, Unsupported, Wire
 
 from ....kit.kafka.changes import change, facts, topic
 from ....kit.kafka.old_broker import VERSIONS, OldBroker
@@ -273,7 +273,7 @@ def test_requests_for_the_controller_go_there(monkeypatch: pytest.MonkeyPatch) -
     assert sent == [(19, None), *to_controller, *to_controller, (3, None), (3, "1")]
     lost = admin.DescribeClusterResponse(controller_id=-1, brokers=[])
     monkeypatch.setattr(Wire, "_send_once", lambda *_: lost)
-    with pytest.raises(NotSent, match="no controller at the moment"):
+    with pytest.raises(RequestNotSent, match="no controller at the moment"):
         wire.send(create, T)
 
 

@@ -1,4 +1,4 @@
-"""TLS for kafka-python: certificates from files or from PEM text."""
+"""TLS contexts from certificates in files or in PEM text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DESCRIPTORS = ("/dev/fd", "/proc/self/fd")
 def tls_context(
     ca: str | None, certificate: str | None, key: str | None, passphrase: str | None
 ) -> ssl.SSLContext:
-    """A context that verifies the broker. Each argument is a path or PEM text. Raises OSError, of
+    """A context that verifies the server. Each argument is a path or PEM text. Raises OSError, of
     which ssl.SSLError is a kind, for certificates and keys that cannot be loaded."""
     for value in (ca, certificate, key):
         _must_exist(value)

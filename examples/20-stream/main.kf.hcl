@@ -1,0 +1,83 @@
+# A stream is a topic, a schema, the rights of its users and a connector: one module, one review.
+
+provider "kafka" {
+  bootstrap_servers = [var.bootstrap]
+  security_protocol = "SASL_PLAINTEXT"
+  sasl_mechanism    = "PLAIN"
+  sasl_username     = "admin"
+  sasl_password     = secret_env("KAFKAFORM_SANDBOX_PASSWORD")
+
+  authorizer {
+    super_users     = ["User:admin", "User:broker"]
+    allow_if_no_acl = false
+  }
+}
+
+provider "schema_registry" {
+  url = var.registry
+}
+
+provider "kafka_connect" {
+  url      = var.connect
+  username = "admin"
+  password = secret_env("KAFKAFORM_SANDBOX_PASSWORD")
+}
+
+variable "bootstrap" {
+  type        = string
+  description = "host:port of one broker"
+}
+
+variable "registry" {
+  type        = string
+  description = "URL of the schema registry"
+}
+
+variable "connect" {
+  type        = string
+  description = "URL of a Kafka Connect worker"
+}
+
+variable "folder" {
+  type        = string
+  description = "absolute path of the folder in which connectors read and write files"
+}
+
+module "orders" {
+  source = "./modules/stream"
+
+  name      = "shop.orders"
+  schema    = file("schemas/order.avsc")
+  producers = ["checkout"]
+  consumers = ["billing", "search"]
+  archive   = "${var.folder}/orders.txt"
+
+  # Orders of before: the lines of this file become the first records.
+  fill_from = "${var.folder}/old-orders.txt"
+}
+
+module "payments" {
+  source = "./modules/stream"
+
+  name      = "shop.payments"
+  schema    = file("schemas/payment.avsc")
+  keep      = "90d"
+  producers = ["billing"]
+  archive   = "${var.folder}/payments.txt"
+}
+
+module "clicks" {
+  source = "./modules/stream"
+
+  name       = "web.clicks"
+  schema     = file("schemas/click.avsc")
+  partitions = 6
+  keep       = "1d"
+  producers  = ["website"]
+  consumers  = ["search"]
+  archive    = "${var.folder}/clicks.txt"
+}
+
+output "topics" {
+  value = [module.orders.topic, module.payments.topic, module.clicks.topic]
+}

@@ -1,0 +1,278 @@
+"""Objects that work with objects of another provider: the order of their changes, and who is left
+without what is deleted (`ResourceType.uses`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
+from operator import attrgetter
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.change import Action, Change
+from ..core.errors import KafkaformError
+from ..core.redaction import mask_secrets
+from ..core.resource import (
+    Absent,
+    CoverageKind,
+    Depth,
+    Facts,
+    Identity,
+    Observed,
+    Sweep,
+    Use,
+)
+from ..core.risk import Risk, RiskKind
+from ..core.value import FrozenMap
+from ..provider.contract import Provider, ResourceType
+from ..state.model import State
+from .observe import Look
+from .risks import join_risks
+from .select import index_by_address
+
+NAMED = 10
+"""How many users of one object a plan names; of further ones it says the number."""
+
+_HAS_USES = attrgetter("uses")
+
+
+# ── order ───────────────────────────────────────────────────────────────────────────────
+
+
+def order_by_uses(
+    changes: Sequence[Change], types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
+) -> Sequence[Change]:
+    """The changes; each that uses objects of others depends on them, as if it referred to them. A
+    deletion depends on the changes that let go of what it deletes.
+
+    References win: a use that would close a circle is left out.
+    """
+    # `map` and not a loop in Python: almost every plan ends here.
+    if not any(map(_HAS_USES, types.values())):
+        return changes
+    known = {change.identity: n for n, change in enumerate(changes)}
+    addresses = index_by_address(changes)
+    needs = [{m for a in change.depends_on for m in addresses.get(a, ())} for change in changes]
+    pairs: list[tuple[int, int]] = []
+    for n, change in enumerate(changes):
+        if types[change.identity.kind].uses is None:
+            continue
+        before, after = (
+            {known[i] for i, _ in _find_used(change.identity, attributes, types, facts, known)}
+            for attributes in (change.before, change.after)
+        )
+        deletes = change.action is Action.DELETE
+        pairs += ((n, m) for m in sorted(before if deletes else after))
+        let_go = set() if change.after is None else before - after
+        pairs += ((m, n) for m in sorted(let_go) if changes[m].action is Action.DELETE)
+    added: dict[int, set[str]] = defaultdict(set)
+    for n, m in pairs:
+        if m not in needs[n] and not _leads_to(m, n, needs):
+            needs[n].add(m)
+            added[n].add(changes[m].address)
+    result = list(changes)
+    for n, new in added.items():
+        depends_on = tuple(sorted({*changes[n].depends_on, *new}))
+        result[n] = replace(changes[n], depends_on=depends_on)
+    return result
+
+
+def _leads_to(start: int, end: int, needs: Sequence[set[int]]) -> bool:
+    """True if `end` is `start`, or something that it needs, however far."""
+    reached, queue = {start}, [start]
+    while queue:
+        n = queue.pop()
+        if n == end:
+            return True
+        fresh = needs[n] - reached
+        reached |= fresh
+        queue.extend(fresh)
+    return False
+
+
+# ── what uses what ──────────────────────────────────────────────────────────────────────
+
+
+def _find_used(
+    user: Identity,
+    attributes: FrozenMap | None,
+    types: Mapping[str, ResourceType],
+    facts: Mapping[str, Facts],
+    known: Mapping[Identity, object],
+) -> Iterator[tuple[Identity, Use]]:
+    """The known objects that this one uses, with how it does."""
+    find = types[user.kind].uses
+    if find is None or attributes is None:
+        return
+    partners = facts[user.instance].partners if user.instance in facts else FrozenMap()
+    for use in find(attributes):
+        key = _read_key(use, types)
+        if key is None:
+            continue
+        for instance, seen in facts.items():
+            # Without word from the system, each instance of that provider can have the object.
+            scope = partners.get(instance.partition(".")[0], seen.scope_id)
+            identity = Identity(instance, use.kind, key)
+            if scope == seen.scope_id and identity in known and identity != user:
+                yield identity, use
+
+
+def _read_key(use: Use, types: Mapping[str, ResourceType]) -> str | None:
+    """The key of the used object, None for a name that its type cannot have."""
+    try:
+        return types[use.kind].import_key(use.key) if use.kind in types else None
+    except ValueError:
+        return None
+
+
+# ── impact ──────────────────────────────────────────────────────────────────────────────
+
+
+class _User(Struct, frozen=True, order=True):
+    """An object that uses a deleted one and stays."""
+
+    name: str
+    """What a plan calls it."""
+    verb: str
+    needed: bool
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.verb} it"
+
+
+class _Candidate(Struct, frozen=True):
+    """An object that exists after the plan, and can use others."""
+
+    identity: Identity
+    name: str
+    """What a plan calls it."""
+    attributes: FrozenMap
+
+
+def name_users(
+    changes: Sequence[Change], providers: Mapping[str, Provider], look: Look, state: State
+) -> Sequence[Change]:
+    """The changes; each deletion names the objects that use what it deletes and stay.
+
+    These can be declared, recorded, or live without belonging to any state. To find the latter,
+    kinds of other providers are listed, so this is called only if something is deleted.
+    """
+    every = {**(look.configured.providers if look.configured else {}), **providers}
+    types = {name: kind for item in every.values() for name, kind in item.types.items()}
+    if not any(map(_HAS_USES, types.values())):
+        return changes
+    # Also the blocked deletions: whoever lifts the block has to know what it means.
+    gone = {c.identity: n for n, c in enumerate(changes) if c.action is Action.DELETE}
+    facts = {instance: seen.facts for instance, seen in look.world.items()}
+    candidates = [*_list_managed(changes, types, look, state)]
+    unseen: dict[str, set[str]] = defaultdict(set)
+    losers = {identity.provider for identity in gone}
+    for instance, provider in sorted(every.items()):
+        if not losers - {provider.name}:
+            continue
+        for sweep, seen in _list_users(instance, provider, look, unseen[provider.name]):
+            facts[instance] = seen
+            known = look.world[instance].readings if instance in look.world else {}
+            candidates += _list_unmanaged(sweep, types[sweep.kind], seen, known)
+    users: dict[Identity, set[_User]] = defaultdict(set)
+    for one in candidates:
+        for identity, use in _find_used(one.identity, one.attributes, types, facts, gone):
+            users[identity].add(_User(one.name, use.verb, use.needed))
+    result = list(changes)
+    for identity, n in gone.items():
+        hurdles = {h for name, found in unseen.items() if name != identity.provider for h in found}
+        result[n] = _add_users(changes[n], sorted(users[identity]), sorted(hurdles))
+    return result
+
+
+def _list_managed(
+    changes: Sequence[Change], types: Mapping[str, ResourceType], look: Look, state: State
+) -> Iterator[_Candidate]:
+    """The declared and recorded objects of kinds that use others, as the plan leaves them."""
+    planned = {change.identity: change for change in changes}
+    for seen in look.world.values():
+        for identity, reading in seen.readings.items():
+            kind = types.get(identity.kind)
+            if kind is None or kind.uses is None:
+                continue
+            change, row = planned.get(identity), state.objects.get(identity)
+            # What cannot be read is as it was recorded, as far as anybody knows.
+            attributes = row.attributes if row else None
+            if isinstance(reading, Observed | Absent):
+                attributes = reading.attributes if isinstance(reading, Observed) else None
+            name = row.owners[0] if row else _name_unmanaged(identity)
+            if change is not None:
+                name = change.address
+                if change.effective and change.action is not Action.FORGET:
+                    attributes = change.after
+            if attributes is not None:
+                yield _Candidate(identity, name, kind.canonical(attributes, seen.facts))
+
+
+def _list_users(
+    instance: str, provider: Provider, look: Look, unseen: set[str]
+) -> Iterator[tuple[Sweep, Facts]]:
+    """Full listings of the kinds that can use objects of others. unseen: gets a sentence for each
+    kind that could not be listed."""
+    kinds = [k.name for k in provider.types.values() if k.uses is not None and k.expand is None]
+    session, ours = look.sessions.get(instance), False
+    if not kinds:
+        return
+    if session is None:
+        if look.configured is None or instance in look.world:
+            return
+        try:
+            session, ours = look.configured.open(instance), True
+        except KafkaformError as error:
+            unseen.update(_describe_hurdle(kind, error.message) for kind in kinds)
+            return
+    try:
+        for kind in kinds:
+            sweep = session.sweep(kind, Depth.FULL)
+            if sweep.coverage.kind is CoverageKind.FAILED:
+                fault = sweep.coverage.fault
+                unseen.add(_describe_hurdle(kind, fault.message if fault else ""))
+            yield sweep, session.facts
+    finally:
+        if ours:
+            session.close()
+
+
+def _list_unmanaged(
+    sweep: Sweep, kind: ResourceType, facts: Facts, known: Container[Identity]
+) -> Iterator[_Candidate]:
+    """The live objects of a listing that nobody declares or records."""
+    for item in sweep.items:
+        if item.identity not in known:
+            attributes = kind.canonical(item.attributes, facts)
+            yield _Candidate(item.identity, _name_unmanaged(item.identity), attributes)
+
+
+def _name_unmanaged(identity: Identity) -> str:
+    return f"{identity.kind} {identity.key} (not managed)"
+
+
+def _describe_hurdle(kind: str, cause: str) -> str:
+    """Why nobody knows whether objects of this kind use what is deleted."""
+    why = f": {mask_secrets(cause)}" if cause else ""
+    return f"whether a {kind} uses it is not known, because they could not be listed{why}"
+
+
+def _add_users(change: Change, users: Sequence[_User], hurdles: Sequence[str]) -> Change:
+    """The change with a risk for those that stop working, and notes for all others."""
+    if not users and not hurdles:
+        return change
+    needing = [user for user in users if user.needed]
+    risks = [Risk(RiskKind.AVAILABILITY, _join_users(needing))] if needing else []
+    others = [user for user in users if not user.needed]
+    notes = (_join_users(others),) if others else ()
+    return replace(join_risks(change, risks), notes=(*change.notes, *notes, *hurdles))
+
+
+def _join_users(users: Sequence[_User]) -> str:
+    """One sentence with the first few of them, and the number of the others."""
+    more = len(users) - NAMED
+    named = [str(user) for user in users[:NAMED]]
+    return ", ".join((*named, f"and {more:,} more")) if more > 0 else ", ".join(named)

@@ -1,0 +1,284 @@
+"""What provider blocks of systems that speak HTTP have in common: attributes, faults, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...core.diagnostics import Diagnostic, Severity
+from ...core.errors import ConfigurationError
+from ...core.schema import ANY, NUMBER, STRING, AttributeSchema, list_of
+from ...core.secret import Secret
+from ...core.value import FrozenMap, SecretRef
+from ..durations import parse_seconds
+from .pem import is_pem
+from .settings import CONCURRENCY, TIMEOUT, Auth, BasicLogin, BearerToken, HttpSettings
+from .tokens import BEARER, TokenEndpoint
+from .urls import is_safe_url
+
+MAX_CONCURRENCY = 64
+
+ATTRIBUTES = (
+    AttributeSchema(
+        "url",
+        STRING,
+        "Where the system is, such as https://HOST:PORT. Several addresses of the same system are "
+        "separated by commas; the next one is asked if one cannot be reached.",
+        required=True,
+    ),
+    AttributeSchema("username", STRING, "User to log in as, with HTTP Basic."),
+    AttributeSchema("password", STRING, "Password of that user.", secret=True),
+    AttributeSchema("token", STRING, "Bearer token to log in with.", secret=True),
+    AttributeSchema(
+        "oauth_token_url",
+        STRING,
+        "Token endpoint (OAuth 2.0 client credentials), https. Its tokens are renewed before they "
+        "expire.",
+    ),
+    AttributeSchema("oauth_client_id", STRING, "Client id at the token endpoint."),
+    AttributeSchema("oauth_client_secret", STRING, "Secret of that client.", secret=True),
+    AttributeSchema("oauth_scopes", list_of(STRING), "Scopes to ask the token endpoint for."),
+    AttributeSchema(
+        "ca_cert",
+        STRING,
+        "Certificates to trust: a PEM file or PEM text. Default: those of the operating system.",
+        aliases=("ca_cert_file",),
+    ),
+    AttributeSchema(
+        "client_cert",
+        STRING,
+        "Our certificate for mutual TLS: a PEM file or PEM text.",
+        aliases=("client_cert_file",),
+    ),
+    AttributeSchema(
+        "client_key",
+        STRING,
+        "Private key of client_cert: a PEM file or PEM text.",
+        sensitive=True,
+        aliases=("client_key_file",),
+    ),
+    AttributeSchema("client_key_passphrase", STRING, "Passphrase of client_key.", secret=True),
+    AttributeSchema(
+        "operation_timeout",
+        ANY,
+        "How long one request can take: seconds, or text such as 30s or 2m.",
+        default=30,
+        aliases=("timeout",),
+        policy=True,
+    ),
+    AttributeSchema(
+        "concurrency",
+        NUMBER,
+        "How many requests are sent at the same time.",
+        whole=True,
+        default=CONCURRENCY,
+        policy=True,
+    ),
+)
+"""The attributes of a connection, for `make_schema`."""
+
+_Fault = tuple[str, str, str]
+"""The attribute to blame, what is wrong, what to do."""
+
+
+def list_urls(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The addresses of a block, without blanks and final slashes."""
+    parts = str(given.get("url") or "").split(",")
+    return tuple(filter(None, (part.strip().rstrip("/") for part in parts)))
+
+
+def find_faults(given: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
+    """The faults of these attributes that a schema cannot express, each with the attribute to
+    blame. given: the values of a block, with secrets or references to them. No secret is
+    repeated."""
+    return tuple(
+        (name, Diagnostic(Severity.ERROR, summary, advice=advice))
+        for name, summary, advice in (
+            *_check_urls(given),
+            *_check_login(given),
+            *_check_tls(given),
+            *_check_limits(given),
+        )
+    )
+
+
+def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret]) -> HttpSettings:
+    """The settings that a block means. secrets: str(SecretRef) -> the secret. Raises
+    ConfigurationError with all faults."""
+    references = {n: value for n, value in config.items() if isinstance(value, SecretRef)}
+    given: dict[str, Any] = {**config, **{n: secrets.get(str(r)) for n, r in references.items()}}
+    faults = [
+        Diagnostic(
+            Severity.ERROR,
+            f"{name} refers to {reference}, which has no value",
+            advice="set it and run the command again",
+        )
+        for name, reference in references.items()
+        if str(reference) not in secrets
+    ]
+    faults = faults or [fault for _, fault in find_faults(given)]
+    if faults:
+        raise _make_refusal(instance, faults)
+    key = given.get("client_key") or None
+    ca = given.get("ca_cert") or None
+    return HttpSettings(
+        list_urls(given),
+        timeout=parse_seconds(given.get("operation_timeout")) or TIMEOUT,
+        concurrency=given.get("concurrency") or CONCURRENCY,
+        ca=ca,
+        certificate=given.get("client_cert") or None,
+        # PEM text of a key is always a secret, also in an attribute that is not one.
+        key=Secret(key) if isinstance(key, str) and is_pem(key) else key,
+        passphrase=_to_secret(given.get("client_key_passphrase")),
+        auth=_read_auth(given, ca),
+    )
+
+
+def _read_auth(given: Mapping[str, Any], ca: str | None) -> Auth | None:
+    if given.get("username"):
+        return BasicLogin(given["username"], _to_secret(given.get("password")) or Secret(""))
+    token = _to_secret(given.get("token"))
+    if token is not None:
+        return BearerToken(token)
+    if given.get("oauth_token_url"):
+        return TokenEndpoint(
+            given["oauth_token_url"],
+            given["oauth_client_id"],
+            _to_secret(given["oauth_client_secret"]) or Secret(""),
+            tuple(given.get("oauth_scopes") or ()),
+            ca,
+        )
+    return None
+
+
+def _to_secret(value: str | Secret | None) -> Secret | None:
+    return (Secret(value) if isinstance(value, str) else value) or None
+
+
+def _check_urls(given: Mapping[str, Any]) -> Iterator[_Fault]:
+    urls = list_urls(given)
+    if not urls and given.get("url") is not None:
+        yield "url", "url is empty", "write an address such as https://HOST:PORT"
+    for url in urls:
+        cause = _find_url_fault(url, bool(_list_logins(given)))
+        if cause:
+            yield "url", *cause
+
+
+def _find_url_fault(url: str, login: bool) -> tuple[str, str] | None:
+    from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
+
+    try:
+        place = urlsplit(url)
+        host, _ = place.hostname, place.port
+    except ValueError:
+        host = None
+    if not host or not url.isascii() or any(c <= " " for c in url):
+        return f"{_strip_login(url)!r} in url is not an address", "write https://HOST:PORT"
+    if place.username is not None or place.password is not None:
+        return "url contains a login", "remove it, and set username and password"
+    if place.scheme not in ("http", "https") or place.query or place.fragment:
+        return f"{url!r} in url is not an address", "write https://HOST:PORT, without ? and #"
+    if login and not is_safe_url(url):
+        return (
+            f"{url} would get the login in the clear",
+            "write https://; http is only for a system on this computer",
+        )
+    return None
+
+
+def _strip_login(url: str) -> str:
+    """The URL as far as it can be shown."""
+    scheme, slashes, rest = url.partition("//")
+    return f"{scheme}{slashes}{rest.rpartition('@')[2]}"
+
+
+_LOGINS = {
+    "username": ("username", "password"),
+    "token": ("token",),
+    "oauth_token_url": (
+        "oauth_token_url",
+        "oauth_client_id",
+        "oauth_client_secret",
+        "oauth_scopes",
+    ),
+}
+"""Attribute that chooses a login -> the attributes that belong to it."""
+
+
+def _list_logins(given: Mapping[str, Any]) -> Sequence[str]:
+    """The logins of which a block has an attribute."""
+    return [name for name, parts in _LOGINS.items() if any(given.get(part) for part in parts)]
+
+
+def _check_login(given: Mapping[str, Any]) -> Iterator[_Fault]:
+    logins = _list_logins(given)
+    if len(logins) > 1:
+        yield (
+            logins[1],
+            f"the block has several logins: {' and '.join(logins)}",
+            "keep one of them",
+        )
+        return
+    for name in logins:
+        for part in _LOGINS[name]:
+            if part != "oauth_scopes" and not given.get(part):
+                advice = f"set {part}, or remove {', '.join(_LOGINS[name])}"
+                yield name, f"{name} needs {part}" if part != name else f"{part} is missing", advice
+    user, token, url = (given.get(name) for name in ("username", "token", "oauth_token_url"))
+    if isinstance(user, str) and (":" in user or any(c < " " for c in user)):
+        yield (
+            "username",
+            "username contains a colon or a control character",
+            "HTTP Basic cannot carry it (RFC 7617); remove it",
+        )
+    if isinstance(token, Secret) and not BEARER.fullmatch(token.reveal()):
+        yield (
+            "token",
+            "token contains characters that a bearer token cannot have",
+            "give the token alone, without the word Bearer, spaces or line breaks (RFC 6750)",
+        )
+    if url and not is_safe_url(str(url)):
+        yield (
+            "oauth_token_url",
+            "oauth_token_url must begin with https:// and contain no login",
+            "the client secret is sent there; http is only for an endpoint on this computer",
+        )
+
+
+def _check_tls(given: Mapping[str, Any]) -> Iterator[_Fault]:
+    if bool(given.get("client_key")) != bool(given.get("client_cert")):
+        name = "client_cert" if given.get("client_cert") else "client_key"
+        yield name, "client_cert and client_key belong together", "give both, or neither"
+    plain = [url for url in list_urls(given) if not url.startswith("https:")]
+    if plain and given.get("client_cert"):
+        yield (
+            "client_cert",
+            f"client_cert has no effect with {plain[0]}",
+            "write https://, or remove it",
+        )
+
+
+def _check_limits(given: Mapping[str, Any]) -> Iterator[_Fault]:
+    timeout, many = given.get("operation_timeout"), given.get("concurrency")
+    if timeout is not None and parse_seconds(timeout) is None:
+        yield (
+            "operation_timeout",
+            f"operation_timeout {str(timeout)[:40]!r} is not a duration over 0 and up to an hour",
+            'write seconds, or text such as "30s"',
+        )
+    if many is not None and not 1 <= many <= MAX_CONCURRENCY:
+        yield (
+            "concurrency",
+            f"concurrency {many} is not between 1 and {MAX_CONCURRENCY}",
+            f"write a number from 1 to {MAX_CONCURRENCY}",
+        )
+
+
+def _make_refusal(instance: str, faults: Sequence[Diagnostic]) -> ConfigurationError:
+    items = tuple(
+        replace(fault, summary=f'provider "{instance}": {fault.summary}') for fault in faults
+    )
+    return ConfigurationError(items[0].summary, items[0].advice, items)

@@ -1,0 +1,245 @@
+"""Calls to a system that speaks HTTP: several at once with a limit, each write sent once.
+
+A call ends with an answer, whatever its status, or with NotSent or AnswerLost (`exchange`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import copy_context
+from threading import BoundedSemaphore
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ...core.errors import ConnectError, OtherSystem
+from ...core.resource import Fault
+from .auth import open_login
+from .exchange import NO_QUERY, Answer, AnswerLost, Call, CallFailed, NotSent
+from .faults import make_transport_fault
+from .settings import HttpSettings
+from .tls import tls_context
+
+if TYPE_CHECKING:
+    from .connection import ServerConnection
+
+
+PROOF_SECONDS = 1.0
+"""How old the proof of a connection can be when a write leaves, if nothing else came between."""
+
+
+class Proof(Struct, frozen=True):
+    """How a system says who it is."""
+
+    call: Call
+    """A call that reads."""
+    check: Callable[[Answer], None]
+    """Takes its answer (2xx). Raises OtherSystem, also for an answer that names no system."""
+
+
+class HttpClient:
+    """Calls one system. Any thread can use it.
+
+    proof: asked for on each new connection before anything else, and around each write, so that
+    nothing is sent to, or believed of, another system at the same address. After an OtherSystem
+    every call raises it. Without proof, no answer says who gave it.
+    """
+
+    def __init__(self, settings: HttpSettings, proof: Proof | None = None) -> None:
+        """Raises ConnectError for certificates that cannot be loaded. Nothing is sent yet."""
+        from .connection import ServerConnection  # noqa: PLC0415  # a plan without such a system does not load urllib3
+
+        secure = any(url.startswith("https:") for url in settings.urls)
+        context = _open_context(settings) if secure else None
+        self._settings = settings
+        self._proof = proof
+        self._login = open_login(settings.auth)
+        self._slots = BoundedSemaphore(settings.concurrency)
+        self._idle: dict[str, deque[ServerConnection]] = {url: deque() for url in settings.urls}
+        self._stranger: OtherSystem | None = None
+        self._closed = False
+
+        def make_connection(url: str) -> ServerConnection:
+            tls = context if url.startswith("https:") else None
+            return ServerConnection(url, tls, settings.timeout, settings.max_bytes)
+
+        self._make_connection = make_connection
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, str] = NO_QUERY,
+        reads: bool = False,
+    ) -> Answer:
+        """The answer to one call; see `Call` for the arguments. Raises NotSent, AnswerLost,
+        OtherSystem."""
+        return self.send(Call(method, path, body, query, reads))
+
+    def send(self, call: Call) -> Answer:
+        """The same for a call that was made before."""
+        attempts = self._list_attempts(call)
+        for url in attempts[:-1]:
+            try:
+                return self._call_at(url, call)
+            except NotSent:
+                # Nothing left, so the next address can be asked, also with a write.
+                continue
+            except AnswerLost as lost:
+                # To wait once more for what did not come in time would double the time.
+                if not call.reads or lost.timed_out:
+                    raise
+        return self._call_at(attempts[-1], call)
+
+    def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
+        """The answer to each call, in order; a Fault for one that got none. They are sent
+        concurrently. Raises OtherSystem."""
+        if len(calls) <= 1:
+            return [self._answer_or_fault(call) for call in calls]
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # as above
+
+        pool = ThreadPoolExecutor(min(len(calls), self._settings.concurrency))
+        try:
+            # Each thread knows the secrets of this run, and masks them.
+            asked = [pool.submit(copy_context().run, self._answer_or_fault, c) for c in calls]
+            return [one.result() for one in asked]
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def prove(self) -> None:
+        """Ask for the proof on every idle connection that still stands. Raises OtherSystem."""
+        if self._proof is None:
+            return
+        for url, idle in self._idle.items():
+            for _ in range(len(idle)):
+                with self._borrow(url, oldest=True) as connection:
+                    if connection.connected:
+                        self._prove_quietly(connection)
+
+    def close(self) -> None:
+        """End all connections. Later calls raise NotSent."""
+        self._closed = True
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
+
+    # ── one call ────────────────────────────────────────────────────────────────────────
+
+    def _answer_or_fault(self, call: Call) -> Answer | Fault:
+        try:
+            return self.send(call)
+        except CallFailed as failure:
+            return make_transport_fault(failure)
+
+    def _list_attempts(self, call: Call) -> Sequence[str]:
+        """The addresses to try one after the other; a read is tried twice at the only one."""
+        urls = self._settings.urls
+        return urls * 2 if call.reads and len(urls) == 1 else urls
+
+    def _call_at(self, url: str, call: Call) -> Answer:
+        with self._borrow(url) as connection:
+            self._connect(connection)
+            if call.reads or self._proof is None:
+                return connection.send(call, self._make_headers())
+            if monotonic() - connection.proven > PROOF_SECONDS:
+                self._prove_before(connection)
+            answer = connection.send(call, self._make_headers())
+            self._prove_after(connection, call)
+            return answer
+
+    @contextmanager
+    def _borrow(self, url: str, *, oldest: bool = False) -> Iterator[ServerConnection]:
+        """A connection that nobody else uses meanwhile: the one that was used last, or first."""
+        if self._stranger is not None:
+            raise self._stranger
+        with self._slots:
+            if self._closed:
+                raise NotSent("the session is closed")
+            idle = self._idle[url]
+            try:
+                connection = idle.popleft() if oldest else idle.pop()
+            except IndexError:
+                connection = self._make_connection(url)
+            try:
+                yield connection
+            finally:
+                if self._closed or self._stranger:
+                    connection.close()
+                else:
+                    idle.append(connection)
+
+    def _connect(self, connection: ServerConnection) -> None:
+        """A connection that stands, and has proven itself. Raises NotSent."""
+        if connection.connected:
+            return
+        connection.connect()
+        if self._proof is not None:
+            self._prove_before(connection)
+
+    def _make_headers(self) -> Mapping[str, str]:
+        login = self._login()
+        return {} if login is None else {"Authorization": login.reveal()}
+
+    # ── who answers ─────────────────────────────────────────────────────────────────────
+
+    def _prove(self, connection: ServerConnection) -> None:
+        """Raises OtherSystem, NotSent, AnswerLost."""
+        assert self._proof is not None
+        answer = connection.send(self._proof.call, self._make_headers())
+        if not answer.succeeded:
+            cause = f"the server does not say which system it is: HTTP {answer.status}"
+            advice = "check url and whether the server runs"
+            refused = NotSent(cause, advice, f"{self._proof.call}")
+            refused.answer = answer
+            raise refused
+        try:
+            self._proof.check(answer)
+            connection.proven = monotonic()
+        except OtherSystem as stranger:
+            self._stranger = stranger
+            connection.close()
+            raise
+
+    def _prove_before(self, connection: ServerConnection) -> None:
+        try:
+            self._prove(connection)
+        except AnswerLost as lost:
+            cause = f"the server does not say which system it is: {lost.cause}"
+            raise NotSent(cause, lost.advice, lost.where) from None
+
+    def _prove_after(self, connection: ServerConnection, call: Call) -> None:
+        try:
+            if not connection.connected:
+                connection.connect()
+            self._prove(connection)
+        except CallFailed as failure:
+            # Who gave the answer is not known, so neither is what it is worth.
+            cause = f"who answered is not known: {failure.cause}"
+            raise AnswerLost(cause, failure.advice, f"{call}") from None
+
+    def _prove_quietly(self, connection: ServerConnection) -> None:
+        try:
+            self._prove(connection)
+        except CallFailed:
+            connection.close()
+
+
+def _open_context(settings: HttpSettings) -> Any:
+    key = settings.key
+    try:
+        return tls_context(
+            settings.ca,
+            settings.certificate,
+            key if isinstance(key, str | None) else key.reveal(),
+            settings.passphrase.reveal() if settings.passphrase else None,
+        )
+    except OSError as error:
+        raise ConnectError(
+            f"{settings.urls[0]}: the certificates cannot be loaded: {error}",
+            "check ca_cert, client_cert, client_key and client_key_passphrase",
+        ) from None

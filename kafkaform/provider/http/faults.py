@@ -1,0 +1,99 @@
+"""From failed calls and refusing answers to faults: could the server have executed the call?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from ...core.redaction import mask_secrets
+from ...core.resource import Fault, FaultClass
+from .exchange import Answer, Call, CallFailed, NotSent
+
+ErrorTable = Mapping[tuple[int, int | None], tuple[FaultClass, str]]
+"""(status of HTTP, `error_code` of the body) -> what it says about the effect, and what to do.
+None as a code stands for every other code of that status."""
+
+MAX_MESSAGE = 1000
+"""Characters of what a server says."""
+
+NOT_SENT, ANSWER_LOST = "NOT_SENT", "ANSWER_LOST"
+"""Codes of faults without an answer."""
+
+_STATUSES: Mapping[int, tuple[FaultClass, str]] = {
+    401: (FaultClass.PERMISSION, "check the login in the provider block"),
+    403: (FaultClass.PERMISSION, "give the user of the provider block the right to do this"),
+    407: (FaultClass.PERMISSION, "check the login of the proxy"),
+    429: (FaultClass.NOT_APPLIED, "run the same command again later"),
+}
+_REDIRECTED = (
+    FaultClass.DEFINITE,
+    "write the address that answers itself into url: redirections are not followed, because the "
+    "login must not go to another host",
+)
+_REFUSED = (FaultClass.DEFINITE, "correct the configuration")
+_BROKEN = "look at the server's log, then run the same command again"
+
+
+def make_transport_fault(failure: CallFailed) -> Fault:
+    """The fault of a call without an answer."""
+    if not isinstance(failure, NotSent):
+        advice = failure.advice or _BROKEN
+        return Fault(ANSWER_LOST, failure.cause, FaultClass.AMBIGUOUS, failure.where, advice)
+    kind, advice = FaultClass.NOT_APPLIED, failure.advice or "run the same command again"
+    if failure.answer is not None and failure.answer.status in (401, 403, 407):
+        kind, advice = _STATUSES[failure.answer.status]
+    return Fault(NOT_SENT, failure.cause, kind, failure.where, advice)
+
+
+def make_fault(answer: Answer, table: ErrorTable, call: Call) -> Fault:
+    """The fault of an answer that is not a success.
+
+    A row of the table counts first. Without one, a login or right that is missing is PERMISSION,
+    429 is NOT_APPLIED, another refusal (3xx, 4xx) is DEFINITE, and 5xx is AMBIGUOUS for a write:
+    a proxy's 502 can come after the effect.
+    """
+    code = read_error_code(answer)
+    row = table.get((answer.status, code)) or table.get((answer.status, None))
+    kind, advice = row or _judge_status(answer.status, reads=call.reads)
+    return Fault(
+        f"HTTP_{answer.status}" if code is None else str(code),
+        read_message(answer),
+        kind,
+        f"{call}",
+        advice,
+        _read_retry_after(answer) if kind is FaultClass.NOT_APPLIED else 0.0,
+    )
+
+
+def _judge_status(status: int, *, reads: bool) -> tuple[FaultClass, str]:
+    if status in _STATUSES:
+        return _STATUSES[status]
+    if 300 <= status < 400:
+        return _REDIRECTED
+    if 400 <= status < 500:
+        return _REFUSED
+    return (FaultClass.NOT_APPLIED if reads else FaultClass.AMBIGUOUS), _BROKEN
+
+
+def read_error_code(answer: Answer) -> int | None:
+    """`error_code` of the body, None without one."""
+    code = answer.body.get("error_code") if isinstance(answer.body, dict) else None
+    return code if isinstance(code, int) and not isinstance(code, bool) else None
+
+
+def read_message(answer: Answer) -> str:
+    """What the server says in `message`, or the meaning of the status; never a secret."""
+    text = answer.body.get("message") if isinstance(answer.body, dict) else None
+    if isinstance(text, str) and text.strip():
+        # Masked before it is cut: half of a secret is not found any more.
+        said = " ".join(mask_secrets(text).split())
+        return said if len(said) <= MAX_MESSAGE else said[: MAX_MESSAGE - 1] + "…"
+    known = {status.value: status.phrase for status in HTTPStatus}
+    return f"HTTP {answer.status} {known.get(answer.status, '')}".strip()
+
+
+def _read_retry_after(answer: Answer) -> float:
+    """Seconds of Retry-After (RFC 9110 §10.2.3); 0 without it, and for a date."""
+    text = answer.headers.get("retry-after", "")
+    return float(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0.0

@@ -1,0 +1,30 @@
+"""Which URLs a secret can be sent to."""
+
+from __future__ import annotations
+
+
+def is_safe_url(url: str) -> bool:
+    """True for https and for http to this computer, both without a login in the URL."""
+    # A login in a URL is shown by proxies, logs and error texts.
+    from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
+
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or parts.username is not None or parts.password is not None:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_here(host))
+
+
+def _is_here(host: str) -> bool:
+    """True for a literal loopback address or `localhost`."""
+    # Other names are not resolved: whoever answers for a name could say 127.0.0.1 now and another
+    # address when the secret is sent.
+    from ipaddress import ip_address  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,112 @@
+"""The Kafka Connect provider over simulated workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from kafkaform.core.change import Change, Review
+from kafkaform.core.diagnostics import Diagnostic
+from kafkaform.core.errors import OtherSystem
+from kafkaform.core.resource import Depth, Facts, Fault, FaultClass, Sweep
+from kafkaform.core.schema import ObjectSchema
+from kafkaform.core.value import FrozenMap
+from kafkaform.core.words import Words
+from kafkaform.provider.contract import ResourceType, Secrets
+from kafkaform.provider.http.exchange import Answer, Call
+
+from ..cluster_proof import ClusterProof
+from ..connection import Address, connect
+from ..provider import PROVIDER
+from ..rest import SERVER
+from ..session import ConnectSession
+from .workers import SimulatedWorkers
+
+URL = "http://connect-1:8083"
+TIMEOUT = 30.0
+
+Mishap = Callable[[Call], str]
+"""A call -> what happens to it: `` (nothing), `refused` (nothing is sent), `lost` (it is executed,
+and nobody hears of it)."""
+
+
+class MemoryClient:
+    """Asks simulated workers as one user. See `rest.Client`."""
+
+    def __init__(
+        self, workers: SimulatedWorkers, user: str, proof: ClusterProof, mishap: Mishap
+    ) -> None:
+        self._workers = workers
+        self._user = user
+        self._proof = proof
+        self._mishap = mishap
+        self._stranger: OtherSystem | None = None
+        self._closed = False
+
+    def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
+        return [self._ask(call) for call in calls]
+
+    def prove(self) -> None:
+        if self._stranger is not None:
+            raise self._stranger
+        try:
+            self._proof.check(self._workers.handle(SERVER, self._user))
+        except OtherSystem as stranger:
+            self._stranger = stranger
+            raise
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _ask(self, call: Call) -> Answer | Fault:
+        if self._closed:
+            return Fault("NOT_SENT", "the session is closed", FaultClass.NOT_APPLIED)
+        self.prove()
+        what = self._mishap(call)
+        if what == "refused":
+            return Fault("NOT_SENT", "no connection", FaultClass.NOT_APPLIED, URL, "try again")
+        answer = self._workers.handle(call, self._user)
+        if what == "lost":
+            return Fault("ANSWER_LOST", "cut", FaultClass.AMBIGUOUS, f"{URL}, {call}", "look")
+        return answer
+
+
+class MemoryProvider(Struct, frozen=True):
+    """Opens sessions with one Connect cluster as one of its users, for any provider instance.
+
+    Everything else comes from the Kafka Connect provider.
+    """
+
+    workers: SimulatedWorkers
+    user: str = "admin"
+    mishap: Mishap = lambda _: ""
+    """What happens to calls on the way."""
+    scope: str = ""
+    """The id of the Connect cluster, if it belongs to no Kafka cluster."""
+    name: str = PROVIDER.name
+    words: Words = PROVIDER.words
+    config: ObjectSchema = PROVIDER.config
+    types: Mapping[str, ResourceType] = PROVIDER.types
+    commanded: Mapping[str, ResourceType] = PROVIDER.commanded
+    data: Mapping[str, ObjectSchema] = PROVIDER.data
+
+    def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
+        return PROVIDER.check(config)
+
+    def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> ConnectSession:
+        """Open a session. config: settings of the connection have no effect. Raises
+        ConnectError."""
+        proof = ClusterProof(URL)
+        client = MemoryClient(self.workers, self.user, proof, self.mishap)
+        address = Address(client, {URL: client}, proof)
+        clock = self.workers.clock
+        return connect(instance, address, None, self.user, TIMEOUT, clock, self.scope)
+
+    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        return PROVIDER.review_needs(changes)
+
+    def review(
+        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
+    ) -> Review:
+        return PROVIDER.review(changes, sweeps, facts)

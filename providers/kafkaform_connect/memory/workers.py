@@ -1,0 +1,329 @@
+"""Simulated Connect workers: their REST API over a config topic that exists only in memory.
+
+They answer as the workers of Kafka 4.3 do (or as older ones do that lack something), with one
+difference: what a user may do can be limited, as an extension or a proxy in front of workers does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from kafkaform.core.clock import Clock
+from kafkaform.provider.http.exchange import Answer, Call
+
+from ..answers import parse_release
+from ..connector import CLASS, NAME
+from .plugins import PLUGINS, Key, SimulatedPlugin, find_errors, find_plugin, list_keys
+
+WORKER = "connect-1:8083"
+NEWEST = "4.3.1"
+
+
+class Instance(Struct):
+    """A connector that somebody has created."""
+
+    config: dict[str, str]
+    state: str
+    """RUNNING, PAUSED or STOPPED: what it is meant to be."""
+    since: float
+    """When its last start was asked for, in seconds of the clock's monotonic time."""
+    trace: str = ""
+    """The stack trace of what fails at its next start; empty if nothing does."""
+    connector: bool = False
+    """The connector itself fails, and not its tasks."""
+    begun: bool = False
+    """A worker has started it at least once."""
+
+
+class Refusal(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.answer = Answer(status, {"error_code": status, "message": message})
+
+
+class SimulatedWorkers:
+    """The workers of one Connect cluster. `handle` is their REST API."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        cluster_id: str = "simulated-kafka",
+        group_id: str = "connect-cluster",
+        version: str = NEWEST,
+        plugins: tuple[SimulatedPlugin, ...] = PLUGINS,
+    ) -> None:
+        """plugins: none for workers that have every plugin that they are asked for."""
+        self.clock = clock
+        self.cluster_id = cluster_id
+        self.group_id = group_id
+        self.version = version
+        self.plugins = plugins
+        self.connectors: dict[str, Instance] = {}
+        self.startup_seconds = 0.0
+        """How long a connector takes until it runs."""
+        self.rebalances = 0
+        """So many further requests are refused because of a rebalance."""
+        self.allowed: Callable[[str, str], bool] = lambda user, connector: user != "nobody"
+        """User, name of a connector (empty for a listing) -> may see and change it."""
+
+    def handle(self, call: Call, user: str = "") -> Answer:
+        """The answer to a call."""
+        path, _, query = call.target.partition("?")
+        parts = [unquote(part) for part in path.split("/") if part]
+        try:
+            return self._route(call, parts, query, user)
+        except Refusal as refusal:
+            return refusal.answer
+
+    def _route(self, call: Call, parts: list[str], query: str, user: str) -> Answer:
+        if not parts:
+            body = {"version": self.version, "commit": "0", "kafka_cluster_id": self.cluster_id}
+            return Answer(200, body)
+        name = parts[1] if len(parts) > 1 else ""
+        shape = "/".join("*" if index == 1 else part for index, part in enumerate(parts))
+        handlers = {m: handler for m, pattern, handler in _ROUTES if pattern == shape}
+        if not handlers:
+            raise Refusal(404, "HTTP 404 Not Found")
+        if call.method not in handlers:
+            raise Refusal(405, "HTTP 405 Method Not Allowed")
+        if parts[0] == "connectors" and not self.allowed(user, name):
+            raise Refusal(403, "the user may not do this")
+        return handlers[call.method](self, name, call.body, query)
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────
+
+    def list_connectors(self, _: str, __: Any, query: str) -> Answer:
+        if "expand" not in query:
+            return Answer(200, sorted(self.connectors))
+        # One that no worker has started yet has no status, and is left out as if it were deleted.
+        found = {
+            name: {"info": self._describe(name), "status": self._compute_status(name)}
+            for name in sorted(self.connectors)
+            if self._has_status(name)
+        }
+        return Answer(200, found)
+
+    def get_connector(self, name: str, _: Any, __: str) -> Answer:
+        self._refuse_rebalance()
+        self._find(name)
+        return Answer(200, self._describe(name))
+
+    def get_status(self, name: str, _: Any, __: str) -> Answer:
+        if name not in self.connectors or not self._has_status(name):
+            raise Refusal(404, f"No status found for connector {name}")
+        return Answer(200, self._compute_status(name))
+
+    def _describe(self, name: str) -> dict[str, Any]:
+        one = self.connectors[name]
+        tasks = [{"connector": name, "task": t["id"]} for t in self._list_tasks(one)]
+        kind = self._get_plugin(one.config[CLASS], one.config).type
+        return {"name": name, "config": dict(one.config), "tasks": tasks, "type": kind}
+
+    def _has_status(self, name: str) -> bool:
+        one = self.connectors[name]
+        return one.begun or self._has_started(one)
+
+    def _has_started(self, one: Instance) -> bool:
+        return self.clock.monotonic() >= one.since + self.startup_seconds
+
+    def _compute_status(self, name: str) -> dict[str, Any]:
+        one = self.connectors[name]
+        state = one.state if self._has_started(one) else "UNASSIGNED"
+        one.begun = one.begun or self._has_started(one)
+        status: dict[str, Any] = {"state": state, "worker_id": WORKER}
+        if one.trace and one.connector and state != "STOPPED":
+            status |= {"state": "FAILED", "trace": one.trace}
+        return {"name": name, "connector": status, "tasks": self._list_tasks(one)}
+
+    def _list_tasks(self, one: Instance) -> list[dict[str, Any]]:
+        if one.state == "STOPPED" or not self._has_started(one) or (one.trace and one.connector):
+            return []
+        count = int(one.config.get("tasks.max", "1"))
+        tasks = [{"id": i, "state": one.state, "worker_id": WORKER} for i in range(count)]
+        return [{**t, "state": "FAILED", "trace": one.trace} if one.trace else t for t in tasks]
+
+    # ── changing ────────────────────────────────────────────────────────────────────────
+
+    def create(self, _: str, body: Any, __: str) -> Answer:
+        self._refuse_rebalance()
+        if "initial_state" in body and self._is_before((3, 7)):
+            raise Refusal(500, 'Unrecognized field "initial_state"')
+        name = body["name"].strip()
+        config = {NAME: name, **body["config"]}
+        self._refuse_invalid(config)
+        if name in self.connectors:
+            raise Refusal(409, f"Connector {name} already exists")
+        state = body.get("initial_state") or "RUNNING"
+        now = self.clock.monotonic()
+        self.connectors[name] = Instance(config, state, now)
+        return Answer(201, self._describe(name))
+
+    def patch_config(self, name: str, body: Any, _: str) -> Answer:
+        if self._is_before((3, 8)):
+            raise Refusal(405, "HTTP 405 Method Not Allowed")
+        self._refuse_rebalance()
+        merged = {**self._find(name).config, **body}
+        return self._configure(name, {k: v for k, v in merged.items() if v is not None})
+
+    def put_config(self, name: str, body: Any, _: str) -> Answer:
+        self._refuse_rebalance()
+        if name not in self.connectors:
+            return self.create(name, {"name": name, "config": body}, "")
+        return self._configure(name, {NAME: name, **body})
+
+    def _configure(self, name: str, config: dict[str, str]) -> Answer:
+        self._refuse_invalid(config)
+        one = self.connectors[name]
+        one.config = config
+        one.since = self.clock.monotonic()
+        return Answer(200, self._describe(name))
+
+    def pause(self, name: str, _: Any, __: str) -> Answer:
+        return self._change_state(name, "PAUSED")
+
+    def resume(self, name: str, _: Any, __: str) -> Answer:
+        return self._change_state(name, "RUNNING")
+
+    def stop(self, name: str, _: Any, __: str) -> Answer:
+        if self._is_before((3, 5)):
+            raise Refusal(404, "HTTP 404 Not Found")
+        return self._change_state(name, "STOPPED")
+
+    def _change_state(self, name: str, state: str) -> Answer:
+        one = self._find(name)
+        if one.state != state:
+            one.state, one.since = state, self.clock.monotonic()
+        return Answer(204 if state == "STOPPED" else 202)
+
+    def restart(self, name: str, _: Any, __: str) -> Answer:
+        self._refuse_rebalance()
+        one = self._find(name)
+        one.trace, one.since = "", self.clock.monotonic()
+        return Answer(202, self._compute_status(name))
+
+    def delete(self, name: str, _: Any, __: str) -> Answer:
+        self._refuse_rebalance()
+        self._find(name)
+        del self.connectors[name]
+        return Answer(204)
+
+    def _find(self, name: str) -> Instance:
+        if name not in self.connectors:
+            raise Refusal(404, f"Connector {name} not found")
+        return self.connectors[name]
+
+    def _refuse_rebalance(self) -> None:
+        if self.rebalances > 0:
+            self.rebalances -= 1
+            raise Refusal(
+                409,
+                "Cannot complete request momentarily due to stale configuration (typically caused "
+                "by a concurrent config change)",
+            )
+
+    def _refuse_invalid(self, config: Mapping[str, str]) -> None:
+        errors = find_errors(self._get_plugin(config[CLASS], config), config)
+        if errors:
+            said = [message for messages in errors.values() for message in messages]
+            raise Refusal(
+                400,
+                "Connector configuration is invalid and contains the following "
+                f"{len(said)} error(s):\n" + "\n".join(said),
+            )
+
+    def _is_before(self, release: tuple[int, int]) -> bool:
+        return (parse_release(self.version) or release) < release
+
+    # ── plugins ─────────────────────────────────────────────────────────────────────────
+
+    def list_plugins(self, _: str, __: Any, ___: str) -> Answer:
+        found = [
+            {"class": one.class_, "type": one.type, "version": one.version} for one in self.plugins
+        ]
+        return Answer(200, found)
+
+    def get_definition(self, name: str, _: Any, __: str) -> Answer:
+        found = find_plugin(name, self.plugins)
+        if found is None:
+            raise Refusal(404, f"Unknown plugin {name}.")
+        keys = {key.name: key for key in reversed(list_keys(found))}
+        return Answer(200, [_describe_key(key) for key in keys.values()])
+
+    def validate(self, name: str, body: Any, _: str) -> Answer:
+        plugin = self._get_plugin(name, body)
+        errors = find_errors(plugin, body)
+        self._compare_group(plugin, body, errors)
+        keys = {key.name: key for key in list_keys(plugin)}
+        configs = [
+            {
+                "definition": _describe_key(keys[key]) if key in keys else None,
+                "value": {"name": key, "value": None, "errors": errors.get(key, [])},
+            }
+            for key in {**keys, **errors}
+        ]
+        count = sum(map(len, errors.values()))
+        return Answer(200, {"name": name, "error_count": count, "configs": configs})
+
+    def _compare_group(
+        self, plugin: SimulatedPlugin, config: Mapping[str, str], errors: dict[str, list[str]]
+    ) -> None:
+        if plugin.type != "sink":
+            return
+        key = "consumer.override.group.id"
+        name = config.get(NAME, "")
+        if config.get(key) == self.group_id:
+            errors.setdefault(key, []).append(
+                f"Consumer group {self.group_id} conflicts with Connect worker group "
+                f"{self.group_id}"
+            )
+        elif key not in config and f"connect-{name}" == self.group_id:
+            errors.setdefault(NAME, []).append(
+                f"Consumer group for sink connector named {name} conflicts with Connect worker "
+                f"group {self.group_id}"
+            )
+
+    def _get_plugin(self, name: str, config: Mapping[str, str]) -> SimulatedPlugin:
+        found = find_plugin(name, self.plugins)
+        if found is None and self.plugins:
+            raise Refusal(
+                500,
+                "Failed to find any class that implements Connector and which name matches "
+                f"{name}, available connectors are: {', '.join(p.class_ for p in self.plugins)}",
+            )
+        is_sink = "topics" in config or "topics.regex" in config
+        return found or SimulatedPlugin(name, "sink" if is_sink else "source")
+
+
+def _describe_key(key: Key) -> dict[str, Any]:
+    return {
+        "name": key.name,
+        "type": key.type,
+        "required": key.required,
+        "default_value": key.default,
+    }
+
+
+Handler = Callable[[SimulatedWorkers, str, Any, str], Answer]
+_ROUTES: tuple[tuple[str, str, Handler], ...] = (
+    ("GET", "connectors", SimulatedWorkers.list_connectors),
+    ("POST", "connectors", SimulatedWorkers.create),
+    ("GET", "connectors/*", SimulatedWorkers.get_connector),
+    ("DELETE", "connectors/*", SimulatedWorkers.delete),
+    ("GET", "connectors/*/status", SimulatedWorkers.get_status),
+    ("PATCH", "connectors/*/config", SimulatedWorkers.patch_config),
+    ("PUT", "connectors/*/config", SimulatedWorkers.put_config),
+    ("PUT", "connectors/*/pause", SimulatedWorkers.pause),
+    ("PUT", "connectors/*/resume", SimulatedWorkers.resume),
+    ("PUT", "connectors/*/stop", SimulatedWorkers.stop),
+    ("POST", "connectors/*/restart", SimulatedWorkers.restart),
+    ("GET", "connector-plugins", SimulatedWorkers.list_plugins),
+    ("GET", "connector-plugins/*/config", SimulatedWorkers.get_definition),
+    ("PUT", "connector-plugins/*/config/validate", SimulatedWorkers.validate),
+)
+"""Method, path with the name as *, handler."""

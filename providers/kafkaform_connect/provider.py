@@ -1,0 +1,48 @@
+"""The Kafka Connect provider: its resource types, its settings, and how it opens a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from msgspec import Struct
+
+from kafkaform.core.schema import ObjectSchema
+from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.core.words import Words
+from kafkaform.provider.contract import ResourceType, Secrets, Session
+
+from . import provider_block, review
+from .connector import KIND, TYPE
+from .data_sources import DATA
+from .words import WORDS
+
+
+class ConnectProvider(Struct, frozen=True):
+    """Implements `kafkaform.provider.contract.Provider`."""
+
+    name: str = "kafka_connect"
+    words: Words = WORDS
+    config: ObjectSchema = provider_block.CONFIG
+    """The schema of the provider block."""
+    types: Mapping[str, ResourceType] = FrozenMap({KIND: TYPE})
+    """Resource types by name."""
+    commanded: Mapping[str, ResourceType] = EMPTY
+    """Nothing is changed by commands alone."""
+    data: Mapping[str, ObjectSchema] = FrozenMap(DATA)
+    """Data sources by name."""
+    simulation: ClassVar[str] = "kafkaform_connect.memory.simulation:SIMULATION"
+    """See `kafkaform.provider.simulation.SimulatingProvider`."""
+
+    check = staticmethod(provider_block.check)
+    review_needs = staticmethod(review.review_needs)
+    review = staticmethod(review.review)
+
+    def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
+        """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
+        from .connection import open_session  # noqa: PLC0415  # `validate` opens no session
+
+        return open_session(instance, config, secrets)
+
+
+PROVIDER = ConnectProvider()

@@ -1,0 +1,44 @@
+"""The schema of the provider block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from kafkaform.core.diagnostics import Diagnostic
+from kafkaform.core.schema import STRING, AttributeSchema, make_schema
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.http import block
+
+# A worker gives up a request after 90 s (RestServerConfig), but what it has queued can be executed
+# later: the thread that does it waits for a rebalance for at most `rebalance.timeout.ms`, 60 s.
+OPERATION_TIMEOUT = 150
+"""Seconds."""
+
+
+def _adapt(attribute: AttributeSchema) -> AttributeSchema:
+    if attribute.name != "operation_timeout":
+        return attribute
+    doc = (
+        "How long one request can take, and be executed after its answer was lost: seconds, or "
+        "text such as 30s or 2m."
+    )
+    return replace(attribute, doc=doc, default=OPERATION_TIMEOUT)
+
+
+CONFIG = make_schema(
+    "A connection to one Kafka Connect cluster.",
+    *map(_adapt, block.ATTRIBUTES),
+    AttributeSchema(
+        "group_id",
+        STRING,
+        "The group.id of the workers. Needed if several Connect clusters use the same Kafka "
+        "cluster: it tells them apart, and is compared with the workers.",
+    ),
+)
+
+
+def check(config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
+    """Faults of a block that its schema cannot express."""
+    return block.find_faults(config)

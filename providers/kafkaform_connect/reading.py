@@ -1,0 +1,221 @@
+"""Reads connectors: the listing of all, and those that it lacks one by one.
+
+A listing with details leaves out connectors that no worker has started yet (their status is not
+found), so it proves no absence. Only a worker that is asked for a connector by name does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kafkaform.core.clock import Clock
+from kafkaform.core.resource import (
+    Absent,
+    Coverage,
+    CoverageKind,
+    Depth,
+    Failed,
+    Fault,
+    FaultClass,
+    Hidden,
+    Identity,
+    Reading,
+    Sweep,
+)
+from kafkaform.provider.http.exchange import Answer, Call
+
+from . import rest
+from .answers import (
+    BadAnswer,
+    Connector,
+    Definition,
+    read_connector,
+    read_connectors,
+    read_definition,
+    read_names,
+)
+from .connector import KIND
+from .observation import list_plugins, observe
+from .rest import Client, RequestFailed
+
+PATIENCE = 15.0
+"""Seconds for which a read by name waits for the end of a rebalance."""
+
+T = TypeVar("T")
+_NOTHING = Definition(frozenset(), {})
+
+
+class Definitions:
+    """What the plugins of the workers say about their configs, each asked for once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Definition] = {}
+
+    def fetch(self, client: Client, connectors: Iterable[Connector]) -> Mapping[str, Definition]:
+        """The definitions of all plugins that these connectors use. Raises RequestFailed."""
+        used = {class_ for one in connectors for class_, _ in list_plugins(one.config)}
+        calls = {
+            class_: rest.get_definition(class_) for class_ in sorted(used - self._known.keys())
+        }
+        answers = client.ask_all(list(calls.values()))
+        for (class_, call), answer in zip(calls.items(), answers, strict=True):
+            self._known[class_] = _parse_definition(answer, call)
+        return self._known
+
+
+def _parse_definition(answer: Answer | Fault, call: Call) -> Definition:
+    # 404: the plugin is not installed any more, or the workers are older than 3.2 (KIP-769). Some
+    # plugins cannot be asked at all (400, 500). Names alone decide about secrets then.
+    if isinstance(answer, Answer) and answer.status in (400, 404, 405, 500):
+        return _NOTHING
+    return parse(call, read_definition, rest.get_body(answer, call))
+
+
+def parse(call: Call, read: Callable[[Any], T], body: Any) -> T:
+    """What a reader of `answers` makes of an answer. Raises RequestFailed."""
+    try:
+        return read(body)
+    except BadAnswer as error:
+        raise RequestFailed(rest.make_bad_answer(call, str(error))) from None
+
+
+def list_connectors(client: Client, names: Iterable[str] | None = None) -> dict[str, Connector]:
+    """Every connector with its details; the names of those that have none are added. names: only
+    these matter. Raises RequestFailed."""
+    call = rest.CONNECTORS
+    (answer,) = client.ask_all([call])
+    found = {one.name: one for one in parse(call, read_connectors, rest.get_body(answer, call))}
+    if names is not None:
+        return {name: found[name] for name in names if name in found}
+    # One after the other: a second connection would have to prove itself first.
+    call = rest.NAMES
+    (answer,) = client.ask_all([call])
+    listed = parse(call, read_names, rest.get_body(answer, call))
+    lacking = [name for name in listed if name not in found]
+    for name, one in ask_by_name(client, lacking):
+        if isinstance(one, Fault):
+            raise RequestFailed(one)
+        if one is not None:
+            found[name] = one
+    return found
+
+
+def ask_by_name(
+    client: Client, names: Sequence[str]
+) -> Iterator[tuple[str, Connector | Fault | None]]:
+    """Each connector by its name: what it is, why that is not known, or None if a worker says that
+    there is none."""
+    calls = [call for name in names for call in (rest.get_connector(name), rest.get_status(name))]
+    answers = client.ask_all(calls) if calls else []
+    for index, name in enumerate(names):
+        yield name, _judge_answers(name, *answers[2 * index : 2 * index + 2])
+
+
+def _judge_answers(
+    name: str, info: Answer | Fault, status: Answer | Fault
+) -> Connector | Fault | None:
+    call = rest.get_connector(name)
+    if rest.proves_absence(info, name):
+        return None
+    try:
+        body = rest.get_body(info, call)
+        # No worker has written a status yet, which says nothing about the connector.
+        unknown = isinstance(status, Answer) and status.status == 404
+        said = None if unknown else rest.get_body(status, rest.get_status(name))
+        return parse(call, lambda info: read_connector(info, said, name), body)
+    except RequestFailed as failure:
+        return failure.fault
+
+
+class ConnectorReader:
+    """Reads connectors through one session."""
+
+    def __init__(self, instance: str, clock: Clock) -> None:
+        self._instance = instance
+        self._clock = clock
+        self._definitions = Definitions()
+
+    def sweep(self, client: Client, depth: Depth) -> Sweep:
+        """All connectors in full."""
+        try:
+            found = list_connectors(client)
+            known = self._definitions.fetch(client, found.values())
+        except RequestFailed as failure:
+            return Sweep(KIND, depth, (), Coverage(CoverageKind.FAILED, failure.fault))
+        items = tuple(observe(self._instance, found[name], known) for name in sorted(found))
+        # Some services leave out what the user must not see, without a word.
+        coverage = Coverage(CoverageKind.VISIBLE_ONLY)
+        return Sweep(KIND, depth, items, coverage, whole=True)
+
+    def read(self, client: Client, ids: Sequence[Identity]) -> Mapping[Identity, Reading]:
+        """Each connector. Absent only if a worker that was asked for it by name knows none."""
+        names = [identity.key for identity in ids]
+        answers: dict[str, Connector | Fault | None] = {}
+        try:
+            answers.update(list_connectors(client, names))
+        except RequestFailed as failure:
+            if failure.fault.kind is not FaultClass.PERMISSION:
+                return {identity: Failed(identity, failure.fault) for identity in ids}
+        answers.update(self._ask_patiently(client, [n for n in names if n not in answers]))
+        there = [one for one in answers.values() if isinstance(one, Connector)]
+        try:
+            known = self._definitions.fetch(client, there)
+        except RequestFailed as failure:
+            # Without its definition, nobody knows which of its configs are secrets.
+            answers.update({one.name: failure.fault for one in there})
+            known = {}
+        return {
+            identity: self._make_reading(identity, answers[identity.key], known) for identity in ids
+        }
+
+    def read_plain(self, client: Client, names: Sequence[str]) -> dict[str, Connector]:
+        """Connectors as they are, with their secrets, to be sent back. Raises RequestFailed."""
+        return list_connectors(client, names)
+
+    def fetch_definitions(
+        self, client: Client, connectors: Iterable[Connector]
+    ) -> Mapping[str, Definition]:
+        """What the plugins of these connectors say. Raises RequestFailed."""
+        return self._definitions.fetch(client, connectors)
+
+    def _ask_patiently(
+        self, client: Client, names: Sequence[str]
+    ) -> dict[str, Connector | Fault | None]:
+        """The answers by name. A worker that is in a rebalance answers none (409)."""
+        deadline = self._clock.monotonic() + PATIENCE
+        answers = dict(ask_by_name(client, names))
+        while self._clock.monotonic() < deadline:
+            late = [name for name, answer in answers.items() if _is_busy(answer)]
+            if not late:
+                break
+            self._clock.sleep(rest.RETRY_SECONDS)
+            answers.update(ask_by_name(client, late))
+        return answers
+
+    def _make_reading(
+        self,
+        identity: Identity,
+        answer: Connector | Fault | None,
+        known: Mapping[str, Definition],
+    ) -> Reading:
+        if answer is None:
+            return Absent(identity)
+        if isinstance(answer, Connector):
+            return observe(self._instance, answer, known)
+        if answer.kind is FaultClass.PERMISSION:
+            return Hidden(identity, name_right(identity.key))
+        return Failed(identity, answer)
+
+
+def _is_busy(answer: Connector | Fault | None) -> bool:
+    return (
+        isinstance(answer, Fault)
+        and answer.kind is FaultClass.NOT_APPLIED
+        and (answer.retry_after > 0)
+    )
+
+
+def name_right(name: str) -> str:
+    """The right that is missing if a connector is hidden."""
+    return f"access to the connector {name}"

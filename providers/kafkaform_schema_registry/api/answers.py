@@ -1,0 +1,148 @@
+"""Read the answers of a registry strictly: what has another form is no answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from kafkaform.core.redaction import mask_secrets
+from kafkaform.core.value import FrozenMap
+
+MAX_INT = 2**31 - 1
+MAX_REFERENCES = 1000
+MAX_REASONS = 5
+MAX_REASON = 400
+"""Characters of one reason."""
+
+_WORD = re.compile(r"[A-Z][A-Z_]{0,63}")
+
+
+class BadAnswer(ValueError):
+    """The answer does not have the form of the API. The message says what is wrong."""
+
+
+class SchemaVersion(Struct, frozen=True):
+    """One version of a subject."""
+
+    version: int
+    id: int
+    """The id of the content, which records carry."""
+    kind: str
+    """The registry's name of the format."""
+    schema: str
+    references: tuple[FrozenMap, ...]
+
+
+def read_names(body: Any) -> tuple[str, ...]:
+    """The names of a list of subjects."""
+    if not isinstance(body, list) or not all(isinstance(item, str) for item in body):
+        raise BadAnswer("the list of subjects is no list of texts")
+    return tuple(dict.fromkeys(body))
+
+
+def read_numbers(body: Any) -> tuple[int, ...]:
+    """Versions or ids."""
+    if not isinstance(body, list):
+        raise BadAnswer("a list of versions or ids is no list")
+    return tuple(_read_number({"item": item}, "item") for item in body)
+
+
+def read_schema_version(body: Any, subject: str) -> SchemaVersion:
+    """One version, which has to be of this subject."""
+    found = _read_object(body)
+    if found.get("subject", subject) != subject:
+        raise BadAnswer("it is about another subject")
+    kind = "AVRO" if found.get("schemaType") is None else found["schemaType"]
+    references = [] if found.get("references") is None else found["references"]
+    if not isinstance(kind, str) or not _WORD.fullmatch(kind):
+        raise BadAnswer("schemaType is no name of a format")
+    if not isinstance(references, list) or len(references) > MAX_REFERENCES:
+        raise BadAnswer("references is no list, or too long")
+    return SchemaVersion(
+        _read_number(found, "version"),
+        _read_number(found, "id"),
+        kind,
+        _read_text(found, "schema"),
+        tuple(map(_read_reference, references)),
+    )
+
+
+def read_word(body: Any, *names: str) -> str:
+    """A level or a mode, under the first of these names that the answer has."""
+    found = _read_object(body)
+    word = next((found[name] for name in names if found.get(name) is not None), None)
+    if not isinstance(word, str) or not _WORD.fullmatch(word):
+        raise BadAnswer(f"{names[0]} is no word in capitals")
+    return word
+
+
+def read_extras(body: Any, *known: str) -> tuple[str, ...]:
+    """Names of further settings that have a value."""
+    found = _read_object(body)
+    return tuple(sorted(name for name, value in found.items() if value and name not in known))
+
+
+def read_verdict(body: Any) -> tuple[bool, tuple[str, ...]]:
+    """Whether a schema is compatible, and the registry's reasons why not."""
+    found = _read_object(body)
+    verdict = found.get("is_compatible")
+    if not isinstance(verdict, bool):
+        raise BadAnswer("is_compatible is no bool")
+    said = found.get("messages") or []
+    # Apicurio gives one text instead of a list.
+    texts = [*said, found.get("reason")] if isinstance(said, list) else [found.get("reason")]
+    reasons = [_cut(text) for text in texts if isinstance(text, str) and text.strip()]
+    more = len(reasons) - MAX_REASONS
+    cut = reasons[:MAX_REASONS]
+    return verdict, (*cut, f"and {more} more") if more > 0 else tuple(cut)
+
+
+def read_registry_id(body: Any) -> str | None:
+    """What identifies one of Confluent's registries: the cluster that it stores its schemas in, and
+    its own group there. None for an answer without both."""
+    if not isinstance(body, dict):
+        return None
+    scope = body.get("scope")
+    clusters = scope.get("clusters") if isinstance(scope, dict) else None
+    if not isinstance(clusters, dict):
+        return None
+    parts = clusters.get("kafka-cluster"), clusters.get("schema-registry-cluster")
+    if not all(isinstance(part, str) and part for part in parts):
+        return None
+    return "/".join(str(part) for part in parts)
+
+
+def _read_reference(item: Any) -> FrozenMap:
+    found = _read_object(item)
+    return FrozenMap(
+        name=_read_text(found, "name"),
+        subject=_read_text(found, "subject"),
+        version=_read_number(found, "version"),
+    )
+
+
+def _read_object(body: Any) -> Mapping[str, Any]:
+    if not isinstance(body, dict):
+        raise BadAnswer("it is no JSON object")
+    return body
+
+
+def _read_text(found: Mapping[str, Any], name: str) -> str:
+    if not isinstance(found.get(name), str):
+        raise BadAnswer(f"{name} is no text")
+    return str(found[name])
+
+
+def _read_number(found: Mapping[str, Any], name: str) -> int:
+    value = found.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_INT:
+        raise BadAnswer(f"{name} is no number from 0 to {MAX_INT:,}")
+    return value
+
+
+def _cut(text: str) -> str:
+    said = " ".join(mask_secrets(text).split())
+    return said if len(said) <= MAX_REASON else said[: MAX_REASON - 1] + "…"

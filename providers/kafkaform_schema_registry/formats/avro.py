@@ -1,0 +1,169 @@
+"""Avro schemas in one spelling: the one in which Avro's Java library prints a parsed schema.
+
+Clients and Confluent's registry use that spelling, too. Unlike the "parsing canonical form" of the
+specification, it keeps doc, default, aliases and other properties: they make another schema.
+
+Source: https://avro.apache.org/docs/1.12.0/specification/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .json_text import parse_text, sort_keys, write_json
+
+PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+NAMED = frozenset({"record", "error", "enum", "fixed"})
+_BODY: Mapping[str, tuple[str, ...]] = {
+    "record": ("doc", "fields"),
+    "error": ("doc", "fields"),
+    "enum": ("doc", "symbols", "default"),
+    "fixed": ("doc", "size"),
+    "array": ("items",),
+    "map": ("values",),
+}
+"""Type -> its own attributes in the order in which they are printed."""
+_FIELD = ("name", "type", "doc", "default", "order", "aliases")
+
+
+class NotAvro(ValueError):
+    """The text is no Avro schema. The message says why."""
+
+
+def parse_avro(text: str) -> Any:
+    """The schema as JSON values: names with namespaces where they are needed, attributes in the
+    usual order. Raises NotAvro."""
+    try:
+        document = parse_text(text)
+    except ValueError as error:
+        raise NotAvro(str(error)) from None
+    return _shape(document, "")
+
+
+def normalize_avro(text: str) -> str:
+    """The same schema on one line in the usual spelling. Raises NotAvro."""
+    return write_json(parse_avro(text))
+
+
+def find_record_name(text: str) -> str:
+    """The full name of the record, enum or fixed that the schema is. Raises NotAvro for another
+    schema, which has no name."""
+    schema = parse_avro(text)
+    if not isinstance(schema, dict) or schema.get("type") not in NAMED:
+        raise NotAvro("it is no record, enum or fixed, so it has no name")
+    return join_name(schema["name"], schema.get("namespace", ""))
+
+
+def join_name(name: str, space: str) -> str:
+    """The full name of what is called `name` in a namespace; a name with dots is full already."""
+    return name if "." in name or not space else f"{space}.{name}"
+
+
+def split_name(node: Mapping[str, Any], space: str) -> tuple[str, str]:
+    """The last part of the name of a named type, and its namespace. space: what it is inside of."""
+    name = node.get("name")
+    if not isinstance(name, str) or not name:
+        raise NotAvro(f"a {node.get('type')} has no name")
+    if "." in name:
+        head, _, tail = name.rpartition(".")
+        return tail, head
+    given = node.get("namespace", space)
+    if not isinstance(given, str):
+        raise NotAvro(f"the namespace of {name} is no text")
+    return name, given
+
+
+def _shape(node: Any, space: str) -> Any:
+    if isinstance(node, str):
+        return node if node in PRIMITIVES else _shorten(node, space)
+    if isinstance(node, list):
+        return [_shape(item, space) for item in node]
+    if not isinstance(node, dict) or "type" not in node:
+        raise NotAvro("a schema is a name, a list or an object with a type")
+    kind = node["type"]
+    if not isinstance(kind, str):
+        # Some generators wrap a schema once more. Properties of the wrapper would be lost.
+        if len(node) > 1:
+            raise NotAvro("a type inside of a type cannot have properties beside it")
+        return _shape(kind, space)
+    if kind in NAMED:
+        return _shape_named(node, kind, space)
+    if kind in _BODY:
+        return _shape_container(node, kind, space)
+    rest = _collect_rest(node, ("type",))
+    return {"type": _shorten(kind, space), **rest} if rest else _shorten(kind, space)
+
+
+def _shape_named(node: Mapping[str, Any], kind: str, space: str) -> dict[str, Any]:
+    name, inner = split_name(node, space)
+    made: dict[str, Any] = {"type": kind, "name": name}
+    if inner != space:
+        made["namespace"] = inner
+    for key in _BODY[kind]:
+        if key in node:
+            made[key] = node[key]
+    if "fields" in _BODY[kind]:
+        fields = node.get("fields")
+        if not isinstance(fields, list):
+            raise NotAvro(f"the record {name} has no fields")
+        made["fields"] = [_shape_field(field, name, inner) for field in fields]
+    elif kind == "enum" and not _is_text_list(node.get("symbols")):
+        raise NotAvro(f"the enum {name} has no symbols")
+    made |= _collect_rest(node, ("type", "name", "namespace", "aliases", *_BODY[kind]))
+    if aliases := _read_aliases(node, inner):
+        made["aliases"] = aliases
+    return made
+
+
+def _shape_container(node: Mapping[str, Any], kind: str, space: str) -> dict[str, Any]:
+    (content,) = _BODY[kind]
+    if content not in node:
+        raise NotAvro(f"the {kind} has no {content}")
+    rest = _collect_rest(node, ("type", content))
+    return {"type": kind, content: _shape(node[content], space), **rest}
+
+
+def _shape_field(field: Any, record: str, space: str) -> dict[str, Any]:
+    if not isinstance(field, dict) or not isinstance(field.get("name"), str):
+        raise NotAvro(f"a field of the record {record} has no name")
+    if "type" not in field:
+        raise NotAvro(f"the field {field['name']} of the record {record} has no type")
+    made: dict[str, Any] = {"name": field["name"], "type": _shape(field["type"], space)}
+    if len(field) == len(made):
+        return made
+    for key in ("doc", "default"):
+        if key in field:
+            made[key] = sort_keys(field[key])
+    if len(field) == len(made):
+        return made
+    if field.get("order", "ascending") != "ascending":
+        made["order"] = field["order"]
+    if aliases := _read_aliases(field, ""):
+        made["aliases"] = aliases
+    return made | _collect_rest(field, _FIELD)
+
+
+def _shorten(name: str, space: str) -> str:
+    """A name as it is printed inside of a namespace."""
+    if name in PRIMITIVES or not space:
+        return name
+    head, _, tail = name.rpartition(".")
+    return tail if head == space and tail not in PRIMITIVES else name
+
+
+def _read_aliases(node: Mapping[str, Any], space: str) -> list[str]:
+    aliases = node.get("aliases") or []
+    if not _is_text_list(aliases):
+        raise NotAvro(f"the aliases of {node.get('name')} are no list of texts")
+    return sorted({_shorten(alias, space) for alias in aliases})
+
+
+def _collect_rest(node: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+    """Other properties, such as logicalType."""
+    left = set(known)
+    return {key: sort_keys(node[key]) for key in sorted(node) if key not in left}
+
+
+def _is_text_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -1,0 +1,191 @@
+"""`schema_registry_schema`: the latest schema of a subject.
+
+Nothing identifies a subject but its name: ids belong to contents, which several subjects share, and
+versions begin again after a permanent deletion. So a subject has no incarnation, and each request
+says what shall be. A change registers a new version; versions that exist are never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafkaform.core.change import Action, Change, Evidence, Step
+from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
+from kafkaform.core.resource import Facts, Observed, Use
+from kafkaform.core.risk import Risk, RiskKind
+from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, list_of, make_schema, object_of
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.provider.contract import ResourceType
+
+from ..formats.normal_form import FORMATS, find_schema_fault, normalize_schema
+from . import subject_config
+from . import subject_names as names
+from .steps import DELETE, PURGE, REGISTER, SILENT, list_paths, make_step
+
+KIND = "schema_registry_schema"
+WRITTEN = ("subject", "format", "schema", "references")
+MAX_BYTES = 1024 * 1024
+"""Of a schema, in UTF-8. Registries keep it in one record, which has this limit by default."""
+
+
+def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
+    """The schema in its normal form, references by name."""
+    kind, text = str(attributes.get("format")), attributes.get("schema")
+    made: dict[str, Value] = {}
+    if isinstance(text, str):
+        made["schema"] = normalize_schema(kind, text)
+    if "references" in attributes:
+        made["references"] = sort_references(attributes.get("references") or ())
+    return attributes.with_items(made)
+
+
+def sort_references(references: tuple[FrozenMap, ...]) -> tuple[FrozenMap, ...]:
+    """In the order of their names, which is the order in which they are compared."""
+    return tuple(sorted(references, key=lambda one: (str(one["name"]), str(one["subject"]))))
+
+
+def _target(declared: FrozenMap, _: Observed | None, facts: Facts, __: bool) -> FrozenMap:
+    given = declared.get("references") or ()
+    wanted = FrozenMap(
+        subject=names.name_subject(declared),
+        format=declared["format"],
+        schema=declared["schema"],
+        references=given,
+    )
+    return _canonical(wanted, facts)
+
+
+def _check(change: Change, facts: Facts) -> Diagnostics:
+    if change.action not in (Action.CREATE, Action.UPDATE) or not list_paths(change, *WRITTEN):
+        return ()
+    return tuple(
+        Diagnostic(Severity.ERROR, summary, advice=advice)
+        for summary, advice in _find_faults(change.after or EMPTY)
+    )
+
+
+def _find_faults(after: FrozenMap) -> Iterator[tuple[str, str]]:
+    kind, text = str(after["format"]), str(after["schema"])
+    fault = find_schema_fault(kind, text)
+    if fault is not None:
+        yield f"The schema is no {kind} schema: {fault}", "Correct the schema, or set format."
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_BYTES:
+        yield (
+            f"The schema has {size:,} bytes, and registries take {MAX_BYTES:,}",
+            "Divide it, and refer to the parts with references.",
+        )
+
+
+def _refuse_references(references: tuple[FrozenMap, ...]) -> Iterator[tuple[str, str]]:
+    called = [one["name"] for one in references]
+    for name in dict.fromkeys(one for one in called if called.count(one) > 1):
+        yield f"two references are called {name!r}", "Keep one of them."
+    for one in references:
+        if one["version"] != int(one["version"]) or one["version"] < 1:
+            yield f"version {one['version']} of {one['subject']} is no version", "They begin at 1."
+
+
+def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
+    if change.action in SILENT:
+        return ()
+    if change.action is Action.DELETE:
+        return _delete_steps(change, facts)
+    paths = list_paths(change) if change.action is Action.CREATE else list_paths(change, *WRITTEN)
+    if not paths:
+        return ()
+    after = change.after or EMPTY
+    payload = {
+        "subject": change.identity.key,
+        "format": after["format"],
+        "schema": after["schema"],
+        "references": after.get("references") or (),
+    }
+    # A registry checks only versions of a subject that exists.
+    evidence = Evidence.LOCAL if change.action is Action.CREATE else Evidence.REMOTE
+    weight = 1 + len(str(after["schema"])) // 1024
+    return (make_step(change, 1, REGISTER, payload, paths, weight=weight, evidence=evidence),)
+
+
+def _delete_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
+    payload = {"subject": change.identity.key}
+    soft = make_step(change, 1, DELETE, payload, list_paths(change))
+    if not facts.values.get("hard_delete"):
+        return (soft,)
+    return soft, make_step(change, 2, PURGE, payload, list_paths(change), after=(soft.id,))
+
+
+def _find_risks(change: Change, facts: Facts) -> tuple[Risk, ...]:
+    """Of a deletion. What a change of the schema does is found by the review."""
+    if change.action is not Action.DELETE:
+        return ()
+    stops = Risk(
+        RiskKind.REFUSED_WRITES,
+        "writers that look up the subject's schema instead of registering it fail",
+    )
+    if not facts.values.get("hard_delete"):
+        return (stops,)
+    lost = Risk(
+        RiskKind.DATA_LOSS,
+        "all versions are deleted permanently: records that were written with them cannot be read "
+        "by clients that have not cached them",
+    )
+    return lost, stops
+
+
+def _find_uses(attributes: FrozenMap) -> tuple[Use, ...]:
+    """The topic of the records, the level that a new version is checked at, and the subjects that
+    the schema refers to."""
+    topic, subject = names.find_topic(attributes), str(attributes["subject"])
+    described = () if topic is None else (Use("kafka_topic", topic, "describes", needed=False),)
+    references = attributes.get("references") or ()
+    others = dict.fromkeys(str(one["subject"]) for one in references)
+    return (
+        *described,
+        Use(subject_config.KIND, subject, "is checked at the level of", needed=False),
+        *(Use(KIND, name, "refers to") for name in others if name != subject),
+    )
+
+
+TYPE = ResourceType(
+    name=KIND,
+    schema=make_schema(
+        "The latest schema of a subject; a change registers a new version. The import id is the "
+        "subject.",
+        names.SUBJECT,
+        names.TOPIC_NAME,
+        names.PART,
+        names.STRATEGY,
+        AttributeSchema(
+            "format",
+            STRING,
+            "Format of the schema.",
+            default="avro",
+            choices=tuple(FORMATS),
+        ),
+        AttributeSchema(
+            "schema",
+            STRING,
+            'Text of the schema, such as file("order.avsc"). Whitespace, comments of protobuf and '
+            "the order of JSON attributes make no difference.",
+            required=True,
+        ),
+        AttributeSchema(
+            "references",
+            list_of(object_of({"name": STRING, "subject": STRING, "version": NUMBER})),
+            "Schemas of other subjects that this one uses: the name by which it does so, the "
+            "subject and the version.",
+            refuses=_refuse_references,
+        ),
+        conflicts=(*names.CONFLICTS, ("subject", "strategy")),
+    ),
+    key=names.name_subject,
+    canonical=_canonical,
+    target=_target,
+    check=_check,
+    steps=_steps,
+    import_key=names.check_subject,
+    protect=True,
+    risks=_find_risks,
+    uses=_find_uses,
+)

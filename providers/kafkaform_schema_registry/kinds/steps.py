@@ -1,0 +1,59 @@
+"""The requests of this provider in their order, and what all steps have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
+from kafkaform.core.value import FrozenMap, Value
+
+MAX_ITEMS = 100
+"""Steps of a batch. Each is a request of its own; a batch is what is journalled at once."""
+MAX_KILOBYTES = 4096
+
+# Levels and modes that let more in come before the schemas, modes that let less in after them.
+SET_LEVEL = Request("SetCompatibility", 1, 10, MAX_ITEMS, MAX_ITEMS)
+OPEN_MODE = Request("SetMode", 1, 11, MAX_ITEMS, MAX_ITEMS)
+REGISTER = Request("RegisterSchema", 1, 20, MAX_ITEMS, MAX_KILOBYTES)
+CLOSE_MODE = Request("SetMode", 1, 40, MAX_ITEMS, MAX_ITEMS)
+REMOVE_MODE = Request("DeleteMode", 2, 10, MAX_ITEMS, MAX_ITEMS)
+REMOVE_LEVEL = Request("DeleteCompatibility", 2, 30, MAX_ITEMS, MAX_ITEMS)
+DELETE = Request("DeleteSubject", 2, 20, MAX_ITEMS, MAX_ITEMS)
+PURGE = Request("DeleteSubjectPermanently", 2, 25, MAX_ITEMS, MAX_ITEMS)
+
+SILENT = frozenset({Action.ADOPT, Action.IMPORT, Action.FORGET, Action.NOOP, Action.REFRESH})
+"""Actions that only change the state."""
+
+
+def make_step(
+    change: Change,
+    number: int,
+    request: Request,
+    payload: Mapping[str, Value],
+    paths: tuple[Path, ...],
+    *,
+    weight: int = 1,
+    evidence: Evidence = Evidence.LOCAL,
+    after: tuple[str, ...] = (),
+) -> Step:
+    """One request of a change. number: its position among them, from 1; weight: kilobytes of a
+    schema; evidence: what a dry run can prove; after: ids of steps that come first."""
+    identity = change.identity
+    return Step(
+        id=f"{identity.instance}/{identity.kind}/{identity.key}#{number}",
+        identity=identity,
+        address=change.address,
+        request=request,
+        payload=FrozenMap(payload),
+        weight=weight,
+        after=after,
+        # Each of them says what shall be: sent twice, it changes nothing more.
+        repeat=Repeat.SAFE,
+        evidence=evidence,
+        paths=paths,
+    )
+
+
+def list_paths(change: Change, *names: str) -> tuple[Path, ...]:
+    """All paths of the change, or those of these attributes."""
+    return tuple(item.path for item in change.paths if not names or item.path[0] in names)

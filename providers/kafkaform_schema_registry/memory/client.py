@@ -1,0 +1,59 @@
+"""What reaches a simulated registry, with the mishaps of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from kafkaform.core.resource import Fault
+from kafkaform.provider.http.exchange import Answer, AnswerLost, Call, NotSent
+from kafkaform.provider.http.faults import make_transport_fault
+
+from .registry import SimulatedRegistry
+
+
+class Mishap(StrEnum):
+    """What happens to one write."""
+
+    UNSENT = "unsent"
+    """The connection fails."""
+    DROPPED = "dropped"
+    """It is lost on its way, and nobody knows."""
+    UNANSWERED = "unanswered"
+    """It is executed, and its answer is lost."""
+
+
+class SimulatedClient:
+    """Calls a registry as one user. See `RegistryClient`.
+
+    mishaps: what happens to coming writes, the next one first; every session of the registry
+    shares them.
+    """
+
+    def __init__(self, registry: SimulatedRegistry, user: str, mishaps: list[Mishap]) -> None:
+        self._registry = registry
+        self._user = user
+        self._mishaps = mishaps
+        self._closed = False
+
+    def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
+        return [self._ask(call) for call in calls]
+
+    def prove(self) -> None:
+        """Nothing can lead to another registry here."""
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _ask(self, call: Call) -> Answer | Fault:
+        if self._closed:
+            return make_transport_fault(NotSent("the session is closed"))
+        mishap = self._mishaps.pop(0) if self._mishaps and not call.reads else None
+        if mishap is Mishap.UNSENT:
+            return make_transport_fault(NotSent("the connection failed"))
+        if mishap is Mishap.DROPPED:
+            return make_transport_fault(AnswerLost("the connection broke"))
+        answer = self._registry.answer(call, self._user)
+        if mishap is Mishap.UNANSWERED:
+            return make_transport_fault(AnswerLost("the connection broke"))
+        return answer

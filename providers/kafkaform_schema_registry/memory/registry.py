@@ -1,0 +1,285 @@
+"""A registry in memory, which answers the calls of the API as Confluent's does, or as Apicurio."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from kafkaform.provider.http.exchange import Answer, Call
+
+from ..api.answers import BadAnswer, read_schema_version
+from ..formats.normal_form import BY_REGISTRY_NAME, find_schema_fault
+from ..kinds.levels import LEVELS, MODES
+from ..products import APICURIO_LIMIT
+from .versions import Draft, Subjects, find_conflicts
+
+
+class _Refused(Exception):
+    """status, error code, message."""
+
+    def __init__(self, status: int, code: int, message: str) -> None:
+        super().__init__(message)
+        self.answer = Answer(status, {"error_code": code, "message": message})
+
+
+class SimulatedRegistry:
+    """One registry. apicurio: it answers as Apicurio 2.6 does where that differs.
+
+    users: name -> whether it may do everything; the others may do nothing.
+    """
+
+    def __init__(self, registry_id: str = "simulated", *, apicurio: bool = False) -> None:
+        self.id = registry_id
+        self.apicurio = apicurio
+        self.subjects = Subjects(verbatim=apicurio)
+        self.users: dict[str, bool] = {"admin": True, "nobody": False}
+        self.level = "NONE" if apicurio else "BACKWARD"
+        self.mode = "READWRITE"
+        self.levels: dict[str, str] = {}
+        self.modes: dict[str, str] = {}
+        self.calls: list[Call] = []
+        """Every call that came here."""
+
+    def answer(self, call: Call, user: str = "admin") -> Answer:
+        """What the registry says to a call of a user."""
+        self.calls.append(call)
+        names = [unquote(part) for part in call.path.strip("/").split("/")]
+        serve, subject, rest = self._route(call.method, names)
+        try:
+            if serve is None or (self.apicurio and names[0] in ("mode", "v1")):
+                raise _Refused(404, 0, "Operation not supported.")
+            if not self.users.get(user, False):
+                raise _Refused(403, 40301, f"User {user} is denied this operation")
+            return Answer(200, serve(subject, rest, call))
+        except _Refused as refused:
+            return refused.answer
+
+    def _route(
+        self, method: str, names: Sequence[str]
+    ) -> tuple[Callable[[str, str, Call], Any] | None, str, str]:
+        """What serves a path, the subject in it, and its last part."""
+        shape = tuple("*" if at == _SUBJECT_AT.get(names[0]) else n for at, n in enumerate(names))
+        at = _SUBJECT_AT.get(names[0], 0)
+        subject = names[at] if at and len(names) > at else ""
+        last = names[-1]
+        for given, serve in self._routes().items():
+            if given[0] == method and _fits(given[1], shape):
+                version = names[3] if shape[0] == "subjects" and len(names) > 3 else last
+                return serve, subject, version
+        return None, subject, last
+
+    def _routes(self) -> Mapping[tuple[str, str], Callable[[str, str, Call], Any]]:
+        return {
+            ("GET", "v1/metadata/id"): self._identify,
+            ("GET", "subjects"): self._list_subjects,
+            ("GET", "subjects/*/versions"): self._list_versions,
+            ("GET", "subjects/*/versions/*"): self._read_version,
+            ("GET", "subjects/*/versions/*/referencedby"): self._list_referring,
+            ("POST", "subjects/*"): self._look_up,
+            ("POST", "subjects/*/versions"): self._register,
+            ("DELETE", "subjects/*"): self._delete_subject,
+            ("DELETE", "subjects/*/versions/*"): self._delete_version,
+            ("POST", "compatibility/subjects/*/versions"): self._check,
+            ("POST", "compatibility/subjects/*/versions/latest"): self._check,
+            ("GET", "config"): lambda *_: {"compatibilityLevel": self.level},
+            ("PUT", "config"): self._put_level,
+            ("GET", "config/*"): self._read_level,
+            ("PUT", "config/*"): self._put_level,
+            ("DELETE", "config/*"): self._delete_level,
+            ("GET", "mode"): lambda *_: {"mode": self.mode},
+            ("PUT", "mode"): self._put_mode,
+            ("GET", "mode/*"): self._read_mode,
+            ("PUT", "mode/*"): self._put_mode,
+            ("DELETE", "mode/*"): self._delete_mode,
+        }
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────
+
+    def _identify(self, *_: object) -> Any:
+        clusters = {"kafka-cluster": self.id, "schema-registry-cluster": "schema-registry"}
+        return {"id": "", "scope": {"path": [], "clusters": clusters}}
+
+    def _list_subjects(self, _: str, __: str, call: Call) -> Any:
+        names = self.subjects.list_names(deleted=call.query.get("deleted") == "true")
+        return names[:APICURIO_LIMIT] if self.apicurio else names
+
+    def _list_versions(self, subject: str, _: str, call: Call) -> Any:
+        deleted = call.query.get("deleted") == "true"
+        found = self.subjects.list_versions(subject, deleted=deleted)
+        return [one.number for one in found] or _refuse_subject(subject)
+
+    def _read_version(self, subject: str, version: str, _: Call) -> Any:
+        versions = self.subjects.list_versions(subject)
+        if not versions:
+            _refuse_subject(subject)
+        if version == "latest":
+            return versions[-1].to_answer(subject)
+        found = next((one for one in versions if str(one.number) == version), None)
+        if found is None:
+            raise _Refused(404, 40402, f"Version {version} not found.")
+        return found.to_answer(subject)
+
+    def _list_referring(self, subject: str, version: str, call: Call) -> Any:
+        body = self._read_version(subject, version, call)
+        return self.subjects.list_referring(subject, body["version"])
+
+    def _look_up(self, subject: str, _: str, call: Call) -> Any:
+        if not self.subjects.list_versions(subject, deleted=self.apicurio):
+            _refuse_subject(subject)
+        found = self.subjects.find_equal(subject, self._read_draft(call, strict=not self.apicurio))
+        if found is None:
+            raise _Refused(404, 40403, "Schema not found")
+        return found.to_answer(subject)
+
+    def _check(self, subject: str, last: str, call: Call) -> Any:
+        versions = self.subjects.list_versions(subject)
+        if not versions and (self.apicurio or last == "latest"):
+            code = 40402 if last == "latest" else 40401
+            raise _Refused(404, code, f"Subject '{subject}' not found.")
+        draft = self._read_draft(call)
+        reasons = find_conflicts(draft, versions, self.levels.get(subject, self.level))
+        if self.apicurio:
+            return {"is_compatible": not reasons, "reason": "; ".join(reasons) or None}
+        return {"is_compatible": not reasons, "messages": reasons}
+
+    # ── schemas ─────────────────────────────────────────────────────────────────────────
+
+    def _register(self, subject: str, _: str, call: Call) -> Any:
+        draft = self._read_draft(call)
+        if self.modes.get(subject, self.mode) == "READONLY":
+            raise _Refused(422, 42205, f"Subject {subject} is in read-only mode")
+        same = self.subjects.find_equal(subject, draft)
+        if same is not None:
+            return {"id": same.id}
+        versions = self.subjects.list_versions(subject)
+        reasons = find_conflicts(draft, versions, self.levels.get(subject, self.level))
+        if reasons:
+            raise _Refused(409, 409, f"Schema is incompatible: {'; '.join(reasons)}")
+        return {"id": self.subjects.add(subject, draft).id}
+
+    def _delete_subject(self, subject: str, _: str, call: Call) -> Any:
+        every = self.subjects.list_versions(subject, deleted=True)
+        live = [one for one in every if not one.deleted]
+        if not every:
+            _refuse_subject(subject)
+        # With Apicurio, versions that are deleted softly refer to others still.
+        if self.subjects.list_referring(subject, deleted=self.apicurio):
+            raise _Refused(422, 42206, f"One or more references exist to {subject}")
+        if call.query.get("permanent") == "true":
+            if live:
+                status = 409 if self.apicurio else 404
+                raise _Refused(status, 40405, f"Subject '{subject}' was not deleted first")
+            self.subjects.purge(subject)
+            self.levels.pop(subject, None)
+            return [one.number for one in every]
+        if not live:
+            raise _Refused(404, 40404, f"Subject '{subject}' was soft deleted.")
+        self.subjects.delete(subject, [one.number for one in live])
+        if not self.apicurio:
+            # Confluent's registry forgets them with the subject, Apicurio with its permanent end.
+            self.levels.pop(subject, None)
+            self.modes.pop(subject, None)
+        return [one.number for one in live]
+
+    def _delete_version(self, subject: str, version: str, call: Call) -> Any:
+        number = self._read_version(subject, version, call)["version"]
+        if self.subjects.list_referring(subject, number, deleted=self.apicurio):
+            raise _Refused(422, 42206, f"One or more references exist to {subject}")
+        self.subjects.delete(subject, [number])
+        return number
+
+    def _read_draft(self, call: Call, *, strict: bool = True) -> Draft:
+        """The schema of a call. strict: one that is none is refused."""
+        body = call.body if isinstance(call.body, dict) else {}
+        try:
+            found = read_schema_version({**body, "version": 1, "id": 1}, "")
+        except BadAnswer as error:
+            raise _Refused(422, 42201, f"Invalid schema: {error}") from None
+        if found.kind not in BY_REGISTRY_NAME:
+            raise _Refused(422, 42201, f"Invalid schema type {found.kind}")
+        fault = find_schema_fault(BY_REGISTRY_NAME[found.kind].name, found.schema)
+        if fault is not None and strict:
+            raise _Refused(422, 42201, f"Invalid schema: {fault}")
+        for one in found.references:
+            if strict and self.subjects.find_version(one["subject"], one["version"]) is None:
+                raise _Refused(422, 42201, f"Invalid schema: no reference {one['subject']}")
+        return Draft(found.kind, found.schema, found.references)
+
+    # ── levels and modes ────────────────────────────────────────────────────────────────
+
+    def _read_level(self, subject: str, _: str, call: Call) -> Any:
+        if self.apicurio:
+            self._require_level(subject)
+            return {"compatibilityLevel": self.levels.get(subject, "NONE")}
+        level = self.levels.get(subject)
+        if level is None and call.query.get("defaultToGlobal") == "true":
+            level = self.level
+        if level is None:
+            raise _Refused(404, 40408, f"Subject '{subject}' has no compatibility of its own")
+        return {"compatibilityLevel": level}
+
+    def _put_level(self, subject: str, _: str, call: Call) -> Any:
+        level = (call.body or {}).get("compatibility")
+        if level not in LEVELS:
+            raise _Refused(400 if self.apicurio else 422, 42203, "Invalid compatibility level")
+        if not subject:
+            self.level = level
+        elif self.apicurio and level == "NONE":
+            self._require_level(subject)
+            self.levels.pop(subject, None)
+        else:
+            self.levels[subject] = level
+        return {"compatibility": level}
+
+    def _delete_level(self, subject: str, _: str, __: Call) -> Any:
+        if self.apicurio:
+            self._require_level(subject)
+            return {"compatibilityLevel": self.levels.pop(subject, "NONE")}
+        if subject not in self.levels:
+            _refuse_subject(subject)
+        return {"compatibilityLevel": self.levels.pop(subject)}
+
+    def _read_mode(self, subject: str, _: str, __: Call) -> Any:
+        if subject not in self.modes:
+            raise _Refused(404, 40409, f"Subject '{subject}' has no mode of its own")
+        return {"mode": self.modes[subject]}
+
+    def _put_mode(self, subject: str, _: str, call: Call) -> Any:
+        mode = (call.body or {}).get("mode")
+        if mode not in MODES:
+            raise _Refused(422, 42204, "Invalid mode")
+        there = self.subjects.list_names() if not subject else self.subjects.list_versions(subject)
+        if mode == "IMPORT" and there:
+            raise _Refused(422, 42205, "Cannot import since found existing subjects")
+        if subject:
+            self.modes[subject] = mode
+        else:
+            self.mode = mode
+        return {"mode": mode}
+
+    def _delete_mode(self, subject: str, _: str, __: Call) -> Any:
+        if subject not in self.modes:
+            _refuse_subject(subject)
+        return {"mode": self.modes.pop(subject)}
+
+    def _require_level(self, subject: str) -> None:
+        """Apicurio has a level for each subject that exists, and for others that got one."""
+        there = self.subjects.list_versions(subject, deleted=True)
+        if subject not in self.levels and not there:
+            _refuse_subject(subject)
+
+
+_SUBJECT_AT = {"subjects": 1, "compatibility": 2, "config": 1, "mode": 1}
+"""First part of a path -> the place of the subject in it."""
+
+
+def _fits(pattern: str, shape: Sequence[str]) -> bool:
+    parts = pattern.split("/")
+    return len(parts) == len(shape) and all(
+        one in ("*", other) for one, other in zip(parts, shape, strict=True)
+    )
+
+
+def _refuse_subject(subject: str) -> Any:
+    raise _Refused(404, 40401, f"Subject '{subject}' not found.")

@@ -1,0 +1,111 @@
+"""Which registry answers: its id, and what sets it apart from Confluent's."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from kafkaform.core.errors import ConnectError
+from kafkaform.core.resource import Fault
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.http.exchange import Answer, Call
+
+from .api.answers import BadAnswer, read_registry_id, read_word
+from .api.calls import IDENTIFY, read_setting
+from .api.errors import judge_refusal, lacks_endpoint, make_bad_answer
+from .context import RegistryClient
+
+APICURIO_PATH = "/apis/ccompat/"
+"""In the url of Apicurio's API for clients of Confluent's registry."""
+APICURIO_LIMIT = 1000
+"""Apicurio lists so many subjects and says nothing about the others (2.6.13)."""
+
+
+class Product(Struct, frozen=True):
+    """What a registry has said about itself."""
+
+    id: str | None
+    """None if it does not say."""
+    hides_id: bool
+    """It may have an id that this user must not see."""
+    modes: bool
+    """It has modes."""
+    apicurio: bool
+
+    @property
+    def profile(self) -> str:
+        """What a plan says about it."""
+        if self.apicurio:
+            return "Apicurio: no modes, and no level NONE for one subject"
+        return "" if self.modes else "no modes"
+
+    @property
+    def values(self) -> FrozenMap:
+        """For `Facts.values`."""
+        return FrozenMap(
+            modes=self.modes,
+            # PUT NONE removes the level of the subject, so that the registry's own takes effect.
+            subject_none=not self.apicurio,
+            listing_limit=APICURIO_LIMIT if self.apicurio else None,
+        )
+
+
+def identify_product(client: RegistryClient, url: str) -> Product:
+    """Ask a registry what it is. Raises ConnectError with the address, the cause and advice."""
+    level, mode, named = client.ask_all(
+        [read_setting("config", None), read_setting("mode", None), IDENTIFY]
+    )
+    _require_level(level, url)
+    # Without an answer nobody knows whether it has an id, and the state is bound to one.
+    for call, answer in ((read_setting("mode", None), mode), (IDENTIFY, named)):
+        if isinstance(answer, Fault):
+            raise _make_error(url, answer)
+        if answer.status >= 500 or answer.status == 429:
+            raise _make_error(url, judge_refusal(answer, call))
+    assert isinstance(mode, Answer)
+    assert isinstance(named, Answer)
+    apicurio = APICURIO_PATH in f"{urlsplit(url).path}/" or _is_apicurio(mode)
+    return Product(
+        id=read_registry_id(named.body) if named.succeeded else None,
+        hides_id=named.status in (401, 403) and not apicurio,
+        modes=not (apicurio or lacks_endpoint(mode)),
+        apicurio=apicurio,
+    )
+
+
+def _is_apicurio(mode: Answer) -> bool:
+    """Behind a proxy it can have any path. Its refusal of modes is its own."""
+    body = mode.body if isinstance(mode.body, dict) else {}
+    return lacks_endpoint(mode) and body.get("message") == "Operation not supported."
+
+
+def _require_level(answer: Answer | Fault, url: str) -> None:
+    """The one answer that every registry has, and nothing else."""
+    call = read_setting("config", None)
+    if isinstance(answer, Fault):
+        raise _make_error(url, answer)
+    # A user without the right to see the registry's level can have the right to see subjects.
+    if answer.status == 403:
+        return
+    if not answer.succeeded:
+        raise _make_error(url, judge_refusal(answer, call))
+    try:
+        read_word(answer.body, "compatibilityLevel", "compatibility")
+    except BadAnswer as error:
+        raise _make_error(url, make_bad_answer(error, call)) from None
+
+
+def _make_error(url: str, fault: Fault) -> ConnectError:
+    return ConnectError(f"{url}: {fault.message} ({fault.code})", fault.advice)
+
+
+def name_place(url: str) -> str:
+    """Host, port and path of an address: what identifies a registry that has no id."""
+    place = urlsplit(url)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    return f"{(place.hostname or '').lower()}:{port}{place.path.rstrip('/')}"
+
+
+PROOF_CALL: Call = IDENTIFY
+"""What a connection is asked for before anything else, if the registry has an id."""

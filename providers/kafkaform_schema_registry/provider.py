@@ -1,0 +1,71 @@
+"""The provider: its types, its settings, and how it opens a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+from msgspec import Struct
+
+from kafkaform.core.change import Change, Review
+from kafkaform.core.resource import Depth, Facts, Sweep
+from kafkaform.core.schema import ObjectSchema
+from kafkaform.core.value import FrozenMap
+from kafkaform.core.words import Words
+from kafkaform.provider.contract import ResourceType, Secrets, Session
+
+from . import provider_block
+from .data_sources import DATA
+from .kinds import global_config, schema, subject_config
+from .words import WORDS
+
+TYPES: Mapping[str, ResourceType] = {
+    one.name: one for one in (schema.TYPE, subject_config.TYPE, global_config.TYPE)
+}
+
+
+Connect = Callable[[str, FrozenMap, Secrets], Session]
+"""Provider instance, its block, its secrets -> a session. Raises ConnectError,
+ConfigurationError."""
+
+
+def _connect(instance: str, config: FrozenMap, secrets: Secrets) -> Session:
+    from .connection import open_session  # noqa: PLC0415  # `validate` must not load clients
+
+    return open_session(instance, config, secrets)
+
+
+class SchemaRegistryProvider(Struct, frozen=True):
+    """See `kafkaform.provider.contract.Provider`."""
+
+    types: Mapping[str, ResourceType]
+    data: Mapping[str, ObjectSchema]
+    connect: Connect = _connect
+    """How a session is opened; the simulation has another way."""
+    name: str = "schema_registry"
+    words: Words = WORDS
+    config: ObjectSchema = provider_block.CONFIG
+    commanded: Mapping[str, ResourceType] = {}
+    simulation: ClassVar[str] = "kafkaform_schema_registry.memory.simulation:SIMULATION"
+    """See `kafkaform.provider.simulation.SimulatingProvider`."""
+
+    check = staticmethod(provider_block.check)
+
+    def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
+        """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
+        return self.connect(instance, config, secrets)
+
+    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        from .review import review_needs  # noqa: PLC0415  # only plans need it
+
+        return review_needs(changes)
+
+    def review(
+        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
+    ) -> Review:
+        from .review import review  # noqa: PLC0415  # only plans need it
+
+        return review(changes, sweeps, facts)
+
+
+PROVIDER = SchemaRegistryProvider(TYPES, DATA)

@@ -1,0 +1,260 @@
+"""Read subjects and settings: each by a call of its own, as registries want it.
+
+A 404 proves an absence only if the registry's own error code says what is missing. A user who must
+not see a subject gets 403 from all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from kafkaform.core.resource import (
+    Absent,
+    Coverage,
+    CoverageKind,
+    Depth,
+    Failed,
+    Fault,
+    FaultClass,
+    Hidden,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
+from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.http.exchange import Answer, Call
+
+from .api.answers import SchemaVersion, read_names, read_schema_version, read_word
+from .api.calls import LIST_SUBJECTS, read_setting, read_version
+from .api.errors import is_missing, is_not_set, parse_answer
+from .context import RegistryContext
+from .formats.normal_form import BY_REGISTRY_NAME
+from .kinds import global_config, schema, subject_config
+from .kinds.levels import INHERITED
+from .kinds.subject_names import check_subject
+
+LEVEL = "schema_registry_level"
+"""A kind that only reviews list: the levels that take effect for the subjects of the plan."""
+
+UNKNOWN_FORMAT = "UNKNOWN_FORMAT"
+"""The fault of a schema that only other tools know."""
+FIELDS = {"config": ("compatibilityLevel", "compatibility"), "mode": ("mode",)}
+"""Setting -> the names of its value in answers."""
+SETTING_OF = {"compatibility": "config", "mode": "mode"}
+"""Attribute -> what the API calls it."""
+
+
+def read_objects(
+    context: RegistryContext, kind: str, ids: Sequence[Identity]
+) -> Mapping[Identity, Reading]:
+    """How each object of one kind reads now."""
+    return dict(zip(ids, _READS[kind](context, ids), strict=True))
+
+
+def list_objects(context: RegistryContext, kind: str, depth: Depth) -> Sweep:
+    """All objects of a kind, and how far the listing can be trusted."""
+    if kind == global_config.KIND:
+        ids = [Identity(context.instance, kind, global_config.KEY)]
+        return _make_sweep(kind, depth, read_objects(context, kind, ids).values(), complete=True)
+    if kind == LEVEL:
+        return _list_levels(context, depth)
+    answer = context.ask(LIST_SUBJECTS)
+    listed = parse_answer(answer, LIST_SUBJECTS, read_names)
+    if isinstance(listed, Fault):
+        return Sweep(kind, depth, (), Coverage(CoverageKind.FAILED, listed))
+    names = [name for name in listed if _is_usable(name)]
+    complete = len(names) == len(listed) and _is_whole(context, len(listed))
+    ids = [Identity(context.instance, kind, name) for name in names]
+    if kind == schema.KIND and depth is Depth.NAMES:
+        items = tuple(Observed(one, FrozenMap(subject=one.key)) for one in ids)
+        return Sweep(kind, depth, items, _make_coverage(complete))
+    # No call lists the subjects that have settings of their own, so each of them is asked. Those of
+    # subjects without a schema are found by nobody.
+    complete = complete and kind == schema.KIND
+    return _make_sweep(kind, depth, read_objects(context, kind, ids).values(), complete=complete)
+
+
+def _is_whole(context: RegistryContext, number: int) -> bool:
+    """False if the registry can have left subjects out without a word."""
+    # With access control, a listing has only the subjects that the user may read: so it is with
+    # Confluent's, with Karapace and with Redpanda. Nobody says whether it is switched on.
+    if context.facts.values.get("login"):
+        return False
+    limit = context.facts.values.get("listing_limit")
+    return limit is None or number < limit
+
+
+def _is_usable(name: str) -> bool:
+    try:
+        check_subject(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _make_sweep(kind: str, depth: Depth, readings: Iterable[Reading], *, complete: bool) -> Sweep:
+    """The listing that these readings make."""
+    items: list[Observed] = []
+    for reading in readings:
+        if isinstance(reading, Failed) and reading.fault.code != UNKNOWN_FORMAT:
+            return Sweep(kind, depth, (), Coverage(CoverageKind.FAILED, reading.fault))
+        if isinstance(reading, Observed):
+            items.append(reading)
+        elif not isinstance(reading, Absent):
+            complete = False
+    return Sweep(kind, depth, tuple(items), _make_coverage(complete), whole=True)
+
+
+def _make_coverage(complete: bool) -> Coverage:
+    return Coverage(CoverageKind.COMPLETE if complete else CoverageKind.VISIBLE_ONLY)
+
+
+# ── schemas ─────────────────────────────────────────────────────────────────────────────
+
+
+def _read_schemas(context: RegistryContext, ids: Sequence[Identity]) -> list[Reading]:
+    context.read.update(identity.key for identity in ids)
+    calls = [read_version(identity.key, None) for identity in ids]
+    return [
+        _read_schema(context, *one)
+        for one in zip(ids, calls, context.client.ask_all(calls), strict=True)
+    ]
+
+
+def _read_schema(
+    context: RegistryContext, identity: Identity, call: Call, answer: Answer | Fault
+) -> Reading:
+    found = parse_answer(answer, call, lambda body: read_schema_version(body, identity.key))
+    if isinstance(found, SchemaVersion):
+        return observe_schema(context, identity, found)
+    if isinstance(answer, Answer) and is_missing(answer):
+        return Absent(identity)
+    return _make_failed(identity, answer, found, f"Read on subject {identity.key}")
+
+
+def observe_schema(context: RegistryContext, identity: Identity, found: SchemaVersion) -> Reading:
+    if found.kind not in BY_REGISTRY_NAME:
+        known = ", ".join(BY_REGISTRY_NAME)
+        fault = Fault(
+            UNKNOWN_FORMAT,
+            f"its format is {found.kind}; known are {known}",
+            FaultClass.DEFINITE,
+            advice="manage it with another tool",
+        )
+        return Failed(identity, fault)
+    attributes = FrozenMap(
+        subject=identity.key,
+        format=BY_REGISTRY_NAME[found.kind].name,
+        schema=found.schema,
+        references=found.references,
+    )
+    return Observed(
+        identity,
+        schema.TYPE.canonical(attributes, context.facts),
+        details=FrozenMap(version=found.version, schema_id=found.id),
+    )
+
+
+# ── levels and modes ────────────────────────────────────────────────────────────────────
+
+
+def _read_configs(context: RegistryContext, ids: Sequence[Identity]) -> list[Reading]:
+    values = _read_settings(context, [identity.key for identity in ids])
+    return [
+        _observe_config(context, identity, found)
+        for identity, found in zip(ids, values, strict=True)
+    ]
+
+
+def _observe_config(
+    context: RegistryContext, identity: Identity, found: Mapping[str, str | Answer | Fault]
+) -> Reading:
+    for name, value in found.items():
+        if not isinstance(value, str):
+            call = read_setting(SETTING_OF[name], identity.key)
+            fault = parse_answer(value, call, lambda body: body)
+            return _make_failed(identity, value, fault, f"Read on subject {identity.key}")
+    level = found["compatibility"]
+    if level == "NONE" and not context.facts.values.get("subject_none", True):
+        level = INHERITED
+    values: dict[str, Value] = {"compatibility": str(level), "mode": str(found["mode"])}
+    if all(value == INHERITED for value in values.values()):
+        return Absent(identity)
+    return Observed(identity, FrozenMap({"subject": identity.key, **values}))
+
+
+def _read_settings(
+    context: RegistryContext, subjects: Sequence[str]
+) -> list[dict[str, str | Answer | Fault]]:
+    """Attribute -> value, INHERITED, or the answer that says neither, for each subject."""
+    modes = bool(context.facts.values.get("modes", True))
+    names = ["compatibility", "mode"] if modes else ["compatibility"]
+    asked = [(subject, name) for subject in subjects for name in names]
+    calls = [read_setting(SETTING_OF[name], subject) for subject, name in asked]
+    found: dict[str, dict[str, str | Answer | Fault]] = {
+        subject: {"compatibility": INHERITED, "mode": INHERITED} for subject in subjects
+    }
+    for (subject, name), call, answer in zip(
+        asked, calls, context.client.ask_all(calls), strict=True
+    ):
+        found[subject][name] = _read_setting(name, call, answer)
+    return [found[subject] for subject in subjects]
+
+
+def _read_setting(name: str, call: Call, answer: Answer | Fault) -> str | Answer | Fault:
+    value = parse_answer(answer, call, lambda body: read_word(body, *FIELDS[SETTING_OF[name]]))
+    if isinstance(value, str):
+        return value
+    if isinstance(answer, Answer) and is_not_set(answer):
+        return INHERITED
+    return value if isinstance(answer, Answer) and answer.succeeded else answer
+
+
+def _read_global(context: RegistryContext, ids: Sequence[Identity]) -> list[Reading]:
+    names = ["compatibility", "mode"] if context.facts.values.get("modes") else ["compatibility"]
+    calls = [read_setting(SETTING_OF[name], None) for name in names]
+    answers = context.client.ask_all(calls)
+    values: dict[str, Value] = {"compatibility": None, "mode": None}
+    for name, call, answer in zip(names, calls, answers, strict=True):
+        found = _read_setting(name, call, answer)
+        if not isinstance(found, str):
+            fault = parse_answer(found, call, lambda body: body)
+            right = "Read on the registry's settings"
+            return [_make_failed(identity, found, fault, right) for identity in ids]
+        values[name] = found
+    return [Observed(identity, FrozenMap(values)) for identity in ids]
+
+
+def _list_levels(context: RegistryContext, depth: Depth) -> Sweep:
+    """The level that takes effect for each subject that this session has read. Where it cannot be
+    read, it is left out: the registry's own check decides in any case."""
+    subjects = sorted(context.read)
+    values = _read_settings(context, subjects)
+    call = read_setting("config", None)
+    whole = _read_setting("compatibility", call, context.ask(call))
+    items = []
+    for subject, found in zip(subjects, values, strict=True):
+        level = found["compatibility"]
+        none = level == "NONE" and not context.facts.values.get("subject_none", True)
+        level = whole if level == INHERITED or none else level
+        if isinstance(level, str):
+            identity = Identity(context.instance, LEVEL, subject)
+            items.append(Observed(identity, FrozenMap(compatibility=level)))
+    return Sweep(LEVEL, depth, tuple(items), Coverage(CoverageKind.VISIBLE_ONLY))
+
+
+def _make_failed(
+    identity: Identity, answer: Answer | Fault | object, fault: object, right: str
+) -> Hidden | Failed:
+    if isinstance(answer, Answer) and answer.status == 403:
+        return Hidden(identity, right)
+    assert isinstance(fault, Fault)
+    return Failed(identity, fault)
+
+
+_READS: Mapping[str, Callable[[RegistryContext, Sequence[Identity]], list[Reading]]] = {
+    schema.KIND: _read_schemas,
+    subject_config.KIND: _read_configs,
+    global_config.KIND: _read_global,
+}

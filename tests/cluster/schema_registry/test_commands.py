@@ -1,0 +1,81 @@
+"""Commands with a real registry: a stream's schema from its first version to its end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from ...kit.commands.here import Here
+from ...kit.schema_registry.entry_point import offer_provider
+from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_AMOUNT, ORDER_WITH_NOTE
+from ...kit.servers import Registry
+
+BLOCKS = """
+provider "schema_registry" {
+  url = "%s"
+}
+
+resource "schema_registry_schema" "order" {
+  topic  = "%s"
+  schema = file("order.avsc")
+}
+
+resource "schema_registry_subject_config" "order" {
+  topic         = "%s"
+  compatibility = "FULL"
+  depends_on    = [schema_registry_schema.order]
+}
+"""
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Here:
+    """An empty folder."""
+    offer_provider(tmp_path / "site", monkeypatch)
+    monkeypatch.setenv("NO_COLOR", "1")
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return Here(folder, capsys, monkeypatch)
+
+
+def test_a_schema_lives_and_ends(here: Here, registry: Registry) -> None:
+    """It is registered, grows compatibly, refuses what is not compatible with the field's name,
+    and is deleted with its level."""
+    topic = f"orders-{uuid4().hex[:8]}"
+    here.write("main.kf.hcl", BLOCKS % (registry.url, topic, topic))
+    here.write("order.avsc", ORDER)
+    here.done("apply", "-auto-approve")
+    assert "No changes" in here.done("plan").out
+    here.write("order.avsc", json.dumps(json.loads(ORDER), indent=3))
+    assert "No changes" in here.done("plan").out
+    here.write("order.avsc", ORDER_WITH_NOTE)
+    assert "level FULL: readers and writers" in here.done("apply", "-auto-approve").out
+    here.write("order.avsc", ORDER_WITH_AMOUNT)
+    said = here.fails("plan", "--validate")
+    assert "field amount is added: int, no default" in said
+    assert "RegisterSchema was refused in the dry run" in said
+    here.fails("apply", "-auto-approve")
+    state = json.loads((here.path / "kafkaform.state.json").read_text())
+    here.done("destroy", "--confirm", state["providers"]["schema_registry"])
+    assert json.loads((here.path / "kafkaform.state.json").read_text())["objects"] == []
+
+
+def test_what_there_is_can_be_imported(here: Here, registry: Registry) -> None:
+    """`import --all` finds the subjects and says that others can be missing only if that is so."""
+    topic = f"imported-{uuid4().hex[:8]}"
+    here.write("main.kf.hcl", BLOCKS % (registry.url, topic, topic))
+    here.write("order.avsc", ORDER)
+    here.done("apply", "-auto-approve")
+    for name in ("kafkaform.state.json", "kafkaform.audit.jsonl", "main.kf.hcl"):
+        (here.path / name).unlink()
+    here.write("main.kf.hcl", BLOCKS.partition("resource")[0] % registry.url)
+    text = here.done("import", "--all", "--match", f"{topic}*").out
+    assert f'"{topic}-value"' in text
+    here.write("generated.kf.hcl", text)
+    assert "0 to add, 0 to change, 0 to destroy" in here.done("plan").out

@@ -1,0 +1,160 @@
+"""The simulated Apicurio answers the same calls as the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.faults import read_error_code
+from kafkaform_schema_registry.api import calls
+from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+
+from ...kit.schema_registry.schemas import (
+    ORDER,
+    ORDER_WITH_AMOUNT,
+    ORDER_WITH_NOTE,
+    field,
+    record,
+)
+from ...kit.schema_registry.systems import Door
+
+Ask = Callable[[Call], Answer]
+TEXTS = ("message", "reason", "messages", "id")
+"""Members of an answer that every registry words or counts for itself."""
+
+
+def send(subject: str, text: str, kind: str = "avro", *references: Any) -> FrozenMap:
+    return FrozenMap(subject=subject, format=kind, schema=text, references=references)
+
+
+def versions(name: str) -> Iterator[Call]:
+    """A subject grows, and what does not fit is refused."""
+    yield calls.list_versions(name)
+    yield calls.read_version(name, None)
+    yield calls.look_up(send(name, ORDER))
+    yield calls.check_all(send(name, ORDER))
+    yield calls.check_latest(send(name, ORDER))
+    yield calls.register(send(name, ORDER))
+    yield calls.register(send(name, ORDER))
+    yield calls.read_version(name, None)
+    yield calls.read_version(name, 1)
+    yield calls.read_version(name, 2)
+    yield calls.look_up(send(name, ORDER))
+    yield calls.look_up(send(name, ORDER.replace(" ", "")))
+    yield calls.put_setting("config", name, {"compatibility": "BACKWARD"})
+    yield calls.check_all(send(name, ORDER_WITH_NOTE))
+    yield calls.check_all(send(name, ORDER_WITH_AMOUNT))
+    yield calls.check_latest(send(name, ORDER_WITH_AMOUNT))
+    yield calls.check_all(send(name, "{"))
+    yield calls.register(send(name, ORDER_WITH_AMOUNT))
+    yield calls.register(send(name, "{"))
+    yield calls.register(send(name, ORDER_WITH_NOTE))
+    yield calls.register(send(name, ORDER))
+    yield calls.read_version(name, None)
+    yield calls.list_versions(name)
+
+
+def levels(name: str) -> Iterator[Call]:
+    """Levels of a subject that does not exist, exists, and is deleted."""
+    yield calls.read_setting("config", name)
+    yield calls.put_setting("config", name, {"compatibility": "FULL"})
+    yield calls.read_setting("config", name)
+    yield calls.delete_setting("config", name)
+    yield calls.read_setting("config", name)
+    yield calls.put_setting("config", name, {"compatibility": "NONE"})
+    yield calls.put_setting("config", name, {"compatibility": "FULL"})
+    yield calls.register(send(name, ORDER))
+    yield calls.check_all(send(name, ORDER_WITH_AMOUNT))
+    yield calls.read_setting("config", name)
+    yield calls.read_setting("config", name)
+    yield calls.put_setting("config", name, {"compatibility": "NONE"})
+    yield calls.read_setting("config", name)
+    yield calls.put_setting("config", name, {"compatibility": "UPWARD"})
+    yield calls.put_setting("config", name, {"compatibility": "FORWARD_TRANSITIVE"})
+    yield calls.delete_setting("config", name)
+    yield calls.read_setting("config", name)
+    yield calls.put_setting("config", name, {"compatibility": "FULL"})
+    yield calls.delete_subject(name, permanent=False)
+    yield calls.read_setting("config", name)
+    yield calls.delete_subject(name, permanent=True)
+    yield calls.read_setting("config", name)
+    yield calls.read_setting("mode", None)
+    yield calls.read_setting("mode", name)
+    yield calls.put_setting("mode", name, {"mode": "READONLY"})
+    yield calls.IDENTIFY
+
+
+def deletions(name: str) -> Iterator[Call]:
+    """Softly, permanently, again, and what others refer to."""
+    other, reference = f"{name} 2", {"name": "Order", "subject": name, "version": 1}
+    yield calls.delete_subject(name, permanent=False)
+    yield calls.delete_subject(name, permanent=True)
+    yield calls.register(send(name, ORDER))
+    yield calls.delete_subject(name, permanent=True)
+    yield calls.register(send(other, record(field("o", "Order"), name="Cart"), "avro", reference))
+    yield calls.read_version(other, None)
+    yield calls.delete_subject(name, permanent=False)
+    yield calls.delete_subject(other, permanent=False)
+    yield calls.delete_subject(name, permanent=False)
+    yield calls.delete_subject(other, permanent=True)
+    yield calls.delete_subject(name, permanent=False)
+    yield calls.delete_subject(name, permanent=False)
+    yield calls.read_version(name, None)
+    yield calls.list_versions(name)
+    yield calls.look_up(send(name, ORDER))
+    yield calls.register(send(name, ORDER_WITH_AMOUNT))
+    yield calls.list_versions(name)
+    yield calls.delete_subject(name, permanent=False)
+    yield calls.delete_subject(name, permanent=True)
+    yield calls.register(send(name, ORDER))
+    yield calls.list_versions(name)
+    nowhere = {"name": "Order", "subject": f"{name} nowhere", "version": 1}
+    yield calls.register(send(other, record(field("o", "Order"), name="Cart"), "avro", nowhere))
+
+
+def formats(name: str) -> Iterator[Call]:
+    """Other formats, and names that need quoting."""
+    for kind, text in (
+        ("json", '{"type": "object", "properties": {"a": {"type": "string"}}}'),
+        ("protobuf", 'syntax = "proto3"; message M { string a = 1; }'),
+    ):
+        subject = f"{name}/{kind}?#é%"
+        yield calls.register(send(subject, text, kind))
+        yield calls.read_version(subject, None)
+        yield calls.register(send(subject, "{", kind))
+
+
+def reduce(answer: Answer) -> Any:
+    """What a client decides by."""
+    if not answer.succeeded:
+        # Apicurio answers some refusals with a text that is no JSON.
+        return answer.status, None if answer.status == 400 else read_error_code(answer)
+    body = answer.body
+    if isinstance(body, dict):
+        return answer.status, {key: value for key, value in body.items() if key not in TEXTS}
+    return answer.status, body
+
+
+@pytest.mark.parametrize("script", [versions, levels, deletions, formats])
+def test_both_answer_alike(script: Callable[[str], Iterator[Call]], door: Door) -> None:
+    """Status, code and body, call by call."""
+    simulated = SimulatedRegistry(apicurio=True)
+    name = f"parity {uuid4().hex[:8]}"
+    for number, call in enumerate(script(name)):
+        real = door.ask(call)
+        assert isinstance(real, Answer)
+        assert reduce(real) == reduce(simulated.answer(call)), (number, str(call), real)
+
+
+def test_another_spelling_of_a_schema_is_none_for_us(door: Door) -> None:
+    """The registry calls it another version, and kafkaform does not send it."""
+    name = f"parity {uuid4().hex[:8]}"
+    door.register(name, ORDER)
+    assert door.register(name, ORDER.replace(" ", "")) > 0
+    versions_of = door.write(calls.list_versions(name)).body
+    assert versions_of == [1, 2]

@@ -1,0 +1,1 @@
+"""Connect workers for tests, and folders whose configuration names them."""

@@ -1,0 +1,209 @@
+"""Fixtures of the conformance suite: the types of this provider on a real or simulated registry."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kafkaform.core.clock import Clock, SimulatedClock
+from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.core.schema import ObjectSchema
+from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.provider.contract import ResourceType, Secrets, Session
+from kafkaform.provider.fixture import INSTANCE, About, Edit, Question
+from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform_schema_registry.api import calls
+from kafkaform_schema_registry.data_sources import DATA, SCHEMA, SCHEMAS
+from kafkaform_schema_registry.formats.avro import normalize_avro
+from kafkaform_schema_registry.kinds import schema, subject_config
+from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+from kafkaform_schema_registry.memory.simulation import connect_simulated
+
+from .schemas import ORDER, ORDER_WITH_AMOUNT, ORDER_WITH_NOTE
+
+UNFIT = {
+    "delete_takes_only_that_incarnation": "nothing identifies a subject but its name",
+    "a_removed_path_says_what_takes_effect": "nothing of these objects is removed alone",
+    "preflight_refuses_what_apply_refuses": "a registry checks only subjects that exist",
+}
+ASKED = "the data sources are asked in the suite of schema_registry_schema"
+
+
+class Door:
+    """How a test reaches a registry.
+
+    open: a session as an administrator or as nobody; ask: an answer to the administrator; apicurio:
+    what it is.
+    """
+
+    def __init__(
+        self,
+        open_session: Callable[[bool], Session],
+        ask: Callable[[Call], Answer | Fault],
+        clock: Clock,
+        *,
+        apicurio: bool,
+    ) -> None:
+        self.open_session = open_session
+        self.ask = ask
+        self.clock = clock
+        self.apicurio = apicurio
+
+    def write(self, call: Call) -> Answer:
+        """An answer that has to be a success."""
+        answer = self.ask(call)
+        assert isinstance(answer, Answer) and answer.succeeded, (call, answer)
+        return answer
+
+    def register(self, subject: str, text: str, kind: str = "avro", *references: Any) -> int:
+        """Register a schema behind the tool's back; its id."""
+        payload = FrozenMap(subject=subject, format=kind, schema=text, references=references)
+        return int(self.write(calls.register(payload)).body["id"])
+
+
+def open_simulated(registry: SimulatedRegistry) -> Door:
+    """A registry in memory."""
+
+    def open_session(privileged: bool) -> Session:
+        provider = connect_simulated(registry, "admin" if privileged else "nobody")
+        return provider.open(INSTANCE, EMPTY, EMPTY)
+
+    return Door(open_session, registry.answer, SimulatedClock(), apicurio=registry.apicurio)
+
+
+class System:
+    """What all types share."""
+
+    type: ResourceType
+    edits: Sequence[Edit] = ()
+    bad: FrozenMap = EMPTY
+    data: Mapping[str, ObjectSchema] = EMPTY
+    questions: Sequence[Question] = ()
+    secrets: Secrets = EMPTY
+    incarnations = False
+    unfit: Mapping[str, str] = UNFIT
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self.clock = door.clock
+
+    def open(self, *, privileged: bool) -> Session:
+        return self._door.open_session(privileged)
+
+    def recreate(self, attributes: FrozenMap) -> None:
+        self._door.write(calls.delete_subject(attributes["subject"], permanent=False))
+        self.make(attributes)
+
+    def make(self, attributes: FrozenMap) -> None:
+        raise NotImplementedError
+
+
+class SchemaSystem(System):
+    """Schemas of subjects whose level is BACKWARD."""
+
+    type = schema.TYPE
+    bad = FrozenMap(schema='{"type": "no such type"')
+    data = DATA
+    edits = (
+        Edit("add a field with a default", wish=FrozenMap(schema=ORDER_WITH_NOTE)),
+        Edit(
+            "add what somebody else has added meanwhile",
+            wish=FrozenMap(schema=ORDER_WITH_NOTE),
+            meanwhile=FrozenMap(schema=ORDER_WITH_NOTE),
+        ),
+        Edit(
+            "add a field without a default",
+            wish=FrozenMap(schema=ORDER_WITH_AMOUNT),
+            expect=FaultClass.DEFINITE,
+        ),
+        Edit("write nonsense", wish=FrozenMap(schema="{"), checked=True),
+        Edit("name another format", wish=FrozenMap(format="protobuf"), checked=True),
+    )
+    questions = (
+        Question(
+            SCHEMA,
+            About.OBJECT,
+            lambda attributes: FrozenMap(subject=attributes["subject"], version=None),
+            lambda answer, attributes: (
+                answer["schema"] == normalize_avro(attributes["schema"]) and answer["latest"] >= 1
+            ),
+        ),
+        Question(
+            SCHEMAS,
+            About.LIST,
+            lambda attributes: FrozenMap(prefix="conformance"),
+            lambda answer, attributes: attributes["subject"] in answer["subjects"],
+        ),
+    )
+
+    def fresh(self, given: FrozenMap) -> FrozenMap:
+        name = f"conformance {uuid.uuid4().hex[:12]}"
+        return FrozenMap(
+            subject=name,
+            topic=None,
+            part=None,
+            strategy=None,
+            format="avro",
+            schema=ORDER,
+            references=None,
+        ).with_items(given)
+
+    def make(self, attributes: FrozenMap) -> None:
+        self._door.register(attributes["subject"], attributes["schema"])
+        # Others use the registry's own level.
+        body = {"compatibility": "BACKWARD"}
+        self._door.write(calls.put_setting("config", attributes["subject"], body))
+
+    def alter(self, attributes: FrozenMap, given: FrozenMap) -> None:
+        self.make(attributes.with_items(given))
+
+
+class SubjectConfigSystem(System):
+    """Levels of subjects that exist."""
+
+    type = subject_config.TYPE
+    bad = FrozenMap(compatibility="UPWARD")
+    edits = (
+        Edit("change the level", wish=FrozenMap(compatibility="FORWARD")),
+        Edit(
+            "set what somebody else has set meanwhile",
+            wish=FrozenMap(compatibility="FORWARD"),
+            meanwhile=FrozenMap(compatibility="BACKWARD"),
+        ),
+        Edit("set nothing", wish=FrozenMap(compatibility="INHERITED"), checked=True),
+    )
+    unfit = {
+        **UNFIT,
+        "a_query_answers_as_its_schema_says": ASKED,
+        "a_query_does_not_guess": ASKED,
+    }
+
+    def fresh(self, given: FrozenMap) -> FrozenMap:
+        name = f"conformance {uuid.uuid4().hex[:12]}"
+        # No listing has the levels of subjects without a schema.
+        self._door.register(name, ORDER)
+        return FrozenMap(
+            subject=name, topic=None, part=None, compatibility="FULL", mode="INHERITED"
+        ).with_items(given)
+
+    def make(self, attributes: FrozenMap) -> None:
+        body = {"compatibility": attributes["compatibility"]}
+        self._door.write(calls.put_setting("config", attributes["subject"], body))
+
+    def alter(self, attributes: FrozenMap, given: FrozenMap) -> None:
+        self.make(attributes.with_items(given))
+
+
+SYSTEMS: tuple[type[SchemaSystem] | type[SubjectConfigSystem], ...] = (
+    SchemaSystem,
+    SubjectConfigSystem,
+)
+
+__all__ = [
+    "SYSTEMS",
+    "Door",
+    "SchemaSystem",
+    "SubjectConfigSystem",
+    "open_simulated",
+]

@@ -1,0 +1,263 @@
+"""Plan, apply and import connectors with the commands of kafkaform."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ...kit.connect.folder import SECRET, ConnectFolder, connector
+
+TRACE = (
+    "org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded\n"
+    "\tat org.apache.kafka.connect.runtime.WorkerTask.run(WorkerTask.java:230)\n"
+    f"Caused by: java.net.ConnectException: jdbc://me:{SECRET}@db refused\n"
+    "\tat java.base/java.lang.Thread.run(Thread.java:840)\n"
+)
+
+
+def test_a_connector_is_created_changed_and_deleted(folder: ConnectFolder) -> None:
+    """Each apply sends one request, and the plan after it finds nothing to do."""
+    folder.declare(connector("lines"))
+    folder.here.done("apply", "-auto-approve")
+    assert folder.list_writes() == ["POST /connectors"]
+    assert folder.find("lines").config["topic"] == "orders"
+    assert "No changes" in folder.here.done("plan").text
+    folder.declare(connector("lines", config='{ topic = "orders", "batch.size" = 5 }'))
+    text = folder.here.done("apply", "-auto-approve").text
+    assert '+ "batch.size" = "5"' in text and '- "file" = "/dev/null"' in text
+    assert folder.list_writes() == ["PATCH /connectors/lines/config"]
+    assert "file" not in folder.find("lines").config
+    assert "No changes" in folder.here.done("plan").text
+    said = folder.here.done("destroy", "--confirm", f"connect:{folder.workers.cluster_id}").text
+    assert "its offsets stay" in said and "it copies no more records" in said
+    assert folder.list_writes() == ["DELETE /connectors/lines"]
+    assert not folder.workers.connectors
+
+
+def test_a_secret_is_sent_and_left_nowhere(folder: ConnectFolder) -> None:
+    """It is sent with the create and with a new version, stays through other changes, and is in no
+    file and no output, although the workers return it in plain text."""
+    sink = {
+        "class": '"GuardedSink"',
+        "secret_config": '{ pin = secret_env("CONNECT_SECRET") }',
+        "secret_config_version": '"1"',
+    }
+    config = '{{ topics = ["a", "b"], host = "{}" }}'
+    folder.declare(connector("sink", **sink, config=config.format("one")))
+    said = folder.here.done("apply", "-auto-approve").text
+    assert folder.find("sink").config["pin"] == SECRET
+    assert "No changes" in folder.here.done("plan").text
+    folder.declare(connector("sink", **sink, config=config.format("two")))
+    said += folder.here.done("apply", "-auto-approve").text
+    assert folder.find("sink").config == {
+        "connector.class": "GuardedSink",
+        "host": "two",
+        "name": "sink",
+        "pin": SECRET,
+        "topics": "a,b",
+    }
+    folder.list_writes()
+    again = {**sink, "secret_config_version": '"2"'}
+    folder.declare(connector("sink", **again, config=config.format("two")))
+    said += folder.here.done("apply", "-auto-approve").text
+    assert folder.list_writes() == ["PATCH /connectors/sink/config"]
+    said += folder.here.done("state", "show", "kafka_connect_connector.sink").text
+    assert SECRET not in said + folder.read_files()
+
+
+def test_a_secret_that_somebody_removed_is_sent_again(folder: ConnectFolder) -> None:
+    """Which secrets are set is visible, although their values are not compared."""
+    sink = connector(
+        "sink",
+        **{"class": '"GuardedSink"'},
+        config='{ topics = "a" }',
+        secret_config='{ pin = secret_env("CONNECT_SECRET") }',
+    )
+    folder.declare(sink)
+    folder.here.done("apply", "-auto-approve")
+    del folder.find("sink").config["pin"]
+    assert "secret_keys" in folder.here.done("plan").text
+    folder.here.done("apply", "-auto-approve")
+    assert folder.find("sink").config["pin"] == SECRET
+
+
+def test_a_secret_in_plain_text_is_refused_with_its_line(folder: ConnectFolder) -> None:
+    """By its name when the configuration is read, by the plugin's definition in the dry run."""
+    folder.declare(connector("a", config='{ topic = "a", "connection.password" = "x" }'))
+    said = folder.here.fails("validate")
+    assert 'config["connection.password"] would be a secret in plain text' in said
+    assert "main.kf.hcl:" in said and "secret_config" in said
+    folder.declare(
+        connector("a", **{"class": '"GuardedSink"'}, config='{ topics = "a", pin = "1" }')
+    )
+    assert 'config["pin"] is a secret' in folder.here.fails("apply", "-auto-approve")
+    assert not folder.workers.connectors
+
+
+def test_what_a_config_provider_resolves_stays_text(folder: ConnectFolder) -> None:
+    """`${file:…}` is no secret: it is shown, recorded and compared."""
+    reference = "$${file:/etc/secrets:password}"
+    folder.declare(
+        connector("a", config=f'{{ topic = "a", "connection.password" = "{reference}" }}')
+    )
+    folder.here.done("apply", "-auto-approve")
+    assert folder.find("a").config["connection.password"] == reference[1:]
+    assert "No changes" in folder.here.done("plan").text
+
+
+def test_a_dry_run_names_each_config_and_its_place(folder: ConnectFolder) -> None:
+    """Nothing is sent if a worker refuses the configuration of any connector."""
+    folder.declare(
+        connector("good"),
+        connector("bad", config='{ "tasks.max" = 0, "batch.size" = "many" }'),
+    )
+    said = folder.here.fails("apply", "-auto-approve")
+    assert 'config["tasks.max"]: Invalid value 0' in said
+    assert 'config["batch.size"]: Invalid value many' in said
+    assert 'config["topic"]: Missing required configuration "topic"' in said
+    assert "kafka_connect_connector.bad" in said and not folder.workers.connectors
+
+
+def test_an_unknown_plugin_is_refused_in_the_plan(folder: ConnectFolder) -> None:
+    """With the name that was probably meant."""
+    folder.declare(connector("a", **{"class": '"org.apache.kafka.connect.file.FileStreamSorce"'}))
+    said = folder.here.fails("plan", code=8)
+    assert "no worker has the plugin" in said and "FileStreamSourceConnector" in said
+
+
+def test_what_a_worker_fills_in_is_no_drift(folder: ConnectFolder) -> None:
+    """The name, and a config that somebody set to its default; another value is shown and
+    removed."""
+    folder.declare(connector("a"))
+    folder.here.done("apply", "-auto-approve")
+    folder.find("a").config["batch.size"] = "2000"
+    assert "No changes" in folder.here.done("plan").text
+    folder.find("a").config["batch.size"] = "7"
+    assert '- "batch.size" = "7"' in folder.here.done("plan").text
+    folder.here.done("apply", "-auto-approve")
+    assert "batch.size" not in folder.find("a").config
+
+
+@pytest.mark.parametrize(("state", "verb"), [("paused", "pause"), ("stopped", "stop")])
+def test_a_connector_is_halted_and_resumed(folder: ConnectFolder, state: str, verb: str) -> None:
+    """The plan says that it copies no records meanwhile; halting comes before new configs, and
+    running after them."""
+    folder.declare(connector("a"))
+    folder.here.done("apply", "-auto-approve")
+    folder.list_writes()
+    changed = '{ topic = "b" }'
+    folder.declare(connector("a", state=f'"{state}"', config=changed))
+    assert "it copies no records while it is" in folder.here.done("plan").text
+    folder.here.done("apply", "-auto-approve")
+    assert folder.list_writes() == [f"PUT /connectors/a/{verb}", "PATCH /connectors/a/config"]
+    assert folder.find("a").state == state.upper()
+    assert "No changes" in folder.here.done("plan").text
+    folder.declare(connector("a"))
+    folder.here.done("apply", "-auto-approve")
+    assert folder.list_writes() == ["PATCH /connectors/a/config", "PUT /connectors/a/resume"]
+
+
+def test_a_connector_can_be_created_without_running(folder: ConnectFolder) -> None:
+    """It never runs in between (KIP-980)."""
+    folder.declare(connector("a", state='"stopped"'))
+    folder.here.done("apply", "-auto-approve")
+    assert folder.list_writes() == ["POST /connectors"]
+    assert folder.find("a").state == "STOPPED"
+
+
+def test_what_has_failed_is_told_and_restarted_once(folder: ConnectFolder) -> None:
+    """The plan says which task failed and why, without secrets; each apply restarts it once."""
+    folder.declare(connector("a"))
+    folder.here.done("apply", "-auto-approve")
+    folder.list_writes()
+    folder.find("a").trace = TRACE
+    said = folder.here.done("plan").text
+    assert "task 0 failed on worker connect-1:8083" in said
+    assert "Tolerance exceeded" in said and "refused" in said
+    assert "restarted once" in said and SECRET not in said
+    folder.here.done("apply", "-auto-approve")
+    assert folder.list_writes() == ["POST /connectors/a/restart?includeTasks=true&onlyFailed=true"]
+    assert "No changes" in folder.here.done("plan").text
+
+
+def test_a_failure_after_the_apply_is_reported(folder: ConnectFolder) -> None:
+    """The connector is written down and recorded, and the run ends with 5 and the reason."""
+    folder.declare(connector("a"))
+    folder.here.done("apply", "-auto-approve")
+    folder.find("a").trace, folder.find("a").connector = TRACE, True
+    ignored = 'lifecycle {\n    ignore_changes = ["failures"]\n  }'
+    folder.declare(connector("a", ignored, config='{ topic = "b" }'))
+    said = folder.here.fails("apply", "-auto-approve", code=5)
+    assert "the connector failed on worker" in said and SECRET not in said
+    assert folder.find("a").config["topic"] == "b"
+    assert SECRET not in folder.read_files()
+
+
+def test_a_slow_start_goes_on_without_the_run(folder: ConnectFolder) -> None:
+    """The apply ends with 0 and says so; the next one reports the end."""
+    folder.workers.startup_seconds = 3600.0
+    folder.declare(connector("a"))
+    said = folder.here.done("apply", "-auto-approve").text
+    assert "the startup continues in the background" in said
+    said = folder.here.done("plan").text
+    assert "No changes" in said and "starting since run" in said
+    folder.workers.startup_seconds = 0.0
+    said = folder.here.done("apply", "-auto-approve").text
+    assert "the startup that run" in said and "has ended" in said
+
+
+def test_import_all_writes_a_configuration_without_changes(folder: ConnectFolder) -> None:
+    """Secrets become references, and a plan with them changes nothing."""
+    folder.workers.connectors.clear()
+    folder.declare(
+        connector("one", config='{ topic = "a", "tasks.max" = 2 }'),
+        connector(
+            "two",
+            **{"class": '"GuardedSink"'},
+            config='{ "topics.regex" = "a.*" }',
+            secret_config='{ pin = secret_env("CONNECT_SECRET") }',
+            state='"paused"',
+        ),
+    )
+    folder.here.done("apply", "-auto-approve")
+    (folder.here.path / "kafkaform.state.json").unlink()
+    (folder.here.path / "kafkaform.audit.jsonl").unlink()
+    folder.declare()
+    folder.here.done("import", "--all", "--out", "found.kf.hcl")
+    text = (folder.here.path / "found.kf.hcl").read_text()
+    assert SECRET not in text and '"topics.regex"' in text and '"paused"' in text
+
+
+def test_data_sources_show_connectors_and_plugins(folder: ConnectFolder) -> None:
+    """A connector without its secrets, and the plugins of a type."""
+    sink = connector(
+        "a",
+        **{"class": '"GuardedSink"'},
+        config='{ topics = "a" }',
+        secret_config='{ pin = secret_env("CONNECT_SECRET") }',
+    )
+    folder.declare(sink)
+    folder.here.done("apply", "-auto-approve")
+    folder.declare(
+        sink,
+        'data "kafka_connect_connector" "a" {\n  name = "a"\n}\n'
+        'data "kafka_connect_plugins" "sinks" {\n  type = "sink"\n}\n'
+        'output "a" {\n  value = data.kafka_connect_connector.a\n}\n'
+        'output "sinks" {\n  value = data.kafka_connect_plugins.sinks.plugins[*].class\n}\n',
+    )
+    folder.here.done("apply", "-auto-approve")
+    shown = folder.here.json("output", "-json")
+    assert shown["a"]["value"]["config"] == {"topics": "a"}
+    assert shown["a"]["value"]["secret_keys"] == {"pin": "set"}
+    assert len(shown["sinks"]["value"]) == 2
+    assert SECRET not in json.dumps(shown)
+
+
+def test_two_clusters_on_one_kafka_are_told_apart_by_their_group(folder: ConnectFolder) -> None:
+    """A group that the workers do not have is refused before anything is read."""
+    folder.declare(connector("a"), provider='  group_id = "connect-cluster"')
+    folder.here.done("apply", "-auto-approve")
+    assert "connect:simulated-kafka/connect-cluster" in folder.here.done("plan").text
+    folder.declare(connector("a"), provider='  group_id = "other-cluster"')
+    assert "the group.id of the workers is not other-cluster" in folder.here.fails("plan")
