@@ -153,8 +153,8 @@ class Connectors(RuleBasedStateMachine):
 
     @rule(name=NAMES, connector=st.booleans())
     def it_fails(self, name: str, connector: bool) -> None:
-        if name in self.workers.connectors:
-            one = self.workers.connectors[name]
+        one = self.workers.connectors.get(name)
+        if one is not None and one.state != "STOPPED":
             one.trace, one.connector = "java.lang.Exception: no\n", connector
 
     @rule(seconds=st.sampled_from([1.0, 30.0, 600.0]))

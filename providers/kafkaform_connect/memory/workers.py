@@ -199,6 +199,8 @@ class SimulatedWorkers:
         one = self._find(name)
         if one.state != state:
             one.state, one.since = state, self.clock.monotonic()
+        if state == "STOPPED":
+            one.trace = ""  # nothing of it is left that could have failed
         return Answer(204 if state == "STOPPED" else 202)
 
     def restart(self, name: str, _: Any, __: str) -> Answer:
