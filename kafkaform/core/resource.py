@@ -84,6 +84,11 @@ class Use(Struct, frozen=True, order=True):
     needed: bool = True
     """The user stops working without it, so deleting it is a risk. Otherwise, the plan has a
     note."""
+    rights: tuple[str, ...] = ()
+    """What the user has to be permitted on it, in the words of its provider: `Read`."""
+    pattern: bool = False
+    """The key is a regular expression, and stands for all objects of this kind whose whole key
+    fits."""
 
 
 class Removed(Struct, frozen=True):
@@ -329,6 +334,8 @@ class Facts(Struct, frozen=True):
     partners: FrozenMap = EMPTY
     """Name of another provider -> the scope id of the system of that provider that this system
     works with, if it says so. What its objects use (`Use`) is there and on no other system."""
+    acts_as: str | None = None
+    """The principal as which this system works with its partners, if that is declared."""
 
     @property
     def recorded(self) -> Facts:

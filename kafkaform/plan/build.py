@@ -27,7 +27,7 @@ from .ownership import make_claims
 from .review import add_impacts, add_steps, check_change, review_changes
 from .risks import add_risks
 from .select import narrow_changes
-from .uses import order_by_uses
+from .uses import order_by_uses, tell_missing_rights
 
 
 def make_plan(
@@ -69,6 +69,7 @@ def make_plan(
         changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
         changes = apply_guards(changes, desired, state, options)
         changes, warnings = review_changes(changes, providers, look, facts, options.accept)
+        changes = tell_missing_rights(changes, types, providers, look, facts)
         changes = [add_steps(change, types, facts) for change in changes]
         changes = add_impacts(changes, look, providers, state)
     listed = tuple(change for change in changes if change.is_listed)

@@ -1,12 +1,13 @@
-"""Objects that work with objects of another provider: the order of their changes, and who is left
-without what is deleted (`ResourceType.uses`).
+"""Objects that work with objects of another provider: the order of their changes, who is left
+without what is deleted, and who may not use what it needs (`ResourceType.uses`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from operator import attrgetter
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +27,7 @@ from ..core.resource import (
 )
 from ..core.risk import Risk, RiskKind
 from ..core.value import FrozenMap
-from ..provider.contract import Provider, ResourceType
+from ..provider.contract import AccessProvider, MissingRight, Provider, ResourceType
 from ..state.model import State
 from .observe import Look
 from .risks import join_risks
@@ -34,6 +35,8 @@ from .select import index_by_address
 
 NAMED = 10
 """How many users of one object a plan names; of further ones it says the number."""
+PATTERN_SECONDS = 1.0
+"""For one key and a regular expression that somebody else wrote."""
 
 _HAS_USES = attrgetter("uses")
 
@@ -100,23 +103,51 @@ def _find_used(
     attributes: FrozenMap | None,
     types: Mapping[str, ResourceType],
     facts: Mapping[str, Facts],
-    known: Mapping[Identity, object],
+    known: Collection[Identity],
 ) -> Iterator[tuple[Identity, Use]]:
     """The known objects that this one uses, with how it does."""
     find = types[user.kind].uses
     if find is None or attributes is None:
         return
-    partners = facts[user.instance].partners if user.instance in facts else FrozenMap()
     for use in find(attributes):
-        key = _read_key(use, types)
-        if key is None:
-            continue
-        for instance, seen in facts.items():
-            # Without word from the system, each instance of that provider can have the object.
-            scope = partners.get(instance.partition(".")[0], seen.scope_id)
-            identity = Identity(instance, use.kind, key)
-            if scope == seen.scope_id and identity in known and identity != user:
-                yield identity, use
+        if use.pattern:
+            there = set(_list_partners(user, facts))
+            fits = _match_pattern(use.key)
+            for identity in known:
+                if identity.kind == use.kind and identity.instance in there and fits(identity.key):
+                    yield identity, use
+        elif (key := _read_key(use, types)) is not None:
+            for instance in _list_partners(user, facts):
+                identity = Identity(instance, use.kind, key)
+                if identity in known and identity != user:
+                    yield identity, use
+
+
+def _list_partners(user: Identity, facts: Mapping[str, Facts]) -> Iterator[str]:
+    """The provider instances that can have what this object uses."""
+    partners = facts[user.instance].partners if user.instance in facts else FrozenMap()
+    for instance, seen in facts.items():
+        # Without word from the system, each instance of that provider can have the object.
+        if partners.get(instance.partition(".")[0], seen.scope_id) == seen.scope_id:
+            yield instance
+
+
+def _match_pattern(pattern: str) -> Callable[[str], bool]:
+    """True for the keys that fit; for none if this is no regular expression that we can read."""
+    import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to load, and few have one
+
+    try:
+        compiled = regex.compile(pattern)
+    except regex.error:
+        return lambda key: False
+
+    def fits(key: str) -> bool:
+        try:
+            return compiled.fullmatch(key, timeout=PATTERN_SECONDS) is not None
+        except TimeoutError:
+            return False
+
+    return fits
 
 
 def _read_key(use: Use, types: Mapping[str, ResourceType]) -> str | None:
@@ -273,6 +304,73 @@ def _add_users(change: Change, users: Sequence[_User], hurdles: Sequence[str]) -
 
 def _join_users(users: Sequence[_User]) -> str:
     """One sentence with the first few of them, and the number of the others."""
-    more = len(users) - NAMED
-    named = [str(user) for user in users[:NAMED]]
-    return ", ".join((*named, f"and {more:,} more")) if more > 0 else ", ".join(named)
+    return _join_first([str(user) for user in users])
+
+
+def _join_first(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join((*names[:NAMED], f"and {more:,} more") if more > 0 else names)
+
+
+# ── rights ──────────────────────────────────────────────────────────────────────────────
+
+
+def tell_missing_rights(
+    changes: Sequence[Change],
+    types: Mapping[str, ResourceType],
+    providers: Mapping[str, Provider],
+    look: Look,
+    facts: Mapping[str, Facts],
+) -> Sequence[Change]:
+    """The changes; each that makes its system use what it has no right to has a risk, or a note
+    where the rights are not known for certain."""
+    if not any(seen.acts_as for seen in facts.values()):
+        return changes
+    result = list(changes)
+    for n, change in enumerate(changes):
+        find, who = types[change.identity.kind].uses, facts[change.identity.instance].acts_as
+        if find is None or who is None or not change.effective or change.after is None:
+            continue
+        uses = [use for use in find(change.after) if use.rights]
+        deciders = _list_deciders(change.identity, providers, facts) if uses else {}
+        missing = [
+            one
+            for instance, provider in deciders.items()
+            for one in provider.find_missing_rights(
+                who,
+                uses,
+                [one for one in changes if one.identity.instance in _list_same(instance, facts)],
+                look.collect_sweeps(instance, provider.access_needs),
+                facts[instance],
+            )
+        ]
+        result[n] = _add_missing(change, who, missing)
+    return result
+
+
+def _list_same(instance: str, facts: Mapping[str, Facts]) -> Collection[str]:
+    """The provider instances of the same system."""
+    return {name for name, seen in facts.items() if seen.scope_id == facts[instance].scope_id}
+
+
+def _list_deciders(
+    user: Identity, providers: Mapping[str, Provider], facts: Mapping[str, Facts]
+) -> Mapping[str, AccessProvider]:
+    """One provider instance for each system that decides what this object's system may use."""
+    found: dict[str, tuple[str, AccessProvider]] = {}
+    for instance in _list_partners(user, facts):
+        provider = providers.get(instance)
+        if hasattr(provider, "find_missing_rights"):
+            decider = cast(AccessProvider, provider)
+            found.setdefault(facts[instance].scope_id, (instance, decider))
+    return dict(found.values())
+
+
+def _add_missing(change: Change, who: str, missing: Sequence[MissingRight]) -> Change:
+    lacks: dict[str, list[str]] = defaultdict(list)
+    for one in missing:
+        lacks[one.doubt].append(one.right)
+    told = {doubt: f"it fails: {who} lacks {_join_first(names)}" for doubt, names in lacks.items()}
+    risks = [Risk(RiskKind.AVAILABILITY, told.pop(""))] if "" in told else []
+    notes = (f"{text}, unless {doubt}" for doubt, text in told.items())
+    return replace(join_risks(change, risks), notes=(*change.notes, *notes))

@@ -235,6 +235,35 @@ class Provider(Protocol):
         """Pure: judge all changes of one instance together (collisions, lock-outs)."""
 
 
+class MissingRight(Struct, frozen=True):
+    """What a principal has no right to."""
+
+    right: str
+    """What cannot be done, and on what, in the words of the provider."""
+    doubt: str = ""
+    """What would have to be so for it to have the right after all, empty if it has not for
+    certain."""
+
+
+class AccessProvider(Provider, Protocol):
+    """The optional part of a provider whose system decides who may use its objects."""
+
+    @property
+    def access_needs(self) -> Mapping[str, Depth]:
+        """Resource types that have to be listed for `find_missing_rights`, and at what depth."""
+
+    def find_missing_rights(
+        self,
+        principal: str,
+        uses: Sequence[Use],
+        changes: Sequence[Change],
+        sweeps: Mapping[str, Sweep],
+        facts: Facts,
+    ) -> Sequence[MissingRight]:
+        """Pure: the rights for these uses (`Use.rights`) that the principal does not have once
+        these changes are made, in order. Nothing is missing if nobody can say."""
+
+
 class RuleProvider(Provider, Protocol):
     """The optional part of a provider that offers rules for the policies of its users."""
 

@@ -47,8 +47,10 @@ def open_session(instance: str, config: FrozenMap, secrets: Secrets) -> ConnectS
     address = _make_address(settings)
     user = settings.auth.username if isinstance(settings.auth, BasicLogin) else None
     group = config.get("group_id") or None
+    worker = config.get("worker_principal") or None
     try:
-        return connect(instance, address, group, user, settings.timeout, SystemClock())
+        clock = SystemClock()
+        return connect(instance, address, group, user, settings.timeout, clock, acts_as=worker)
     except BaseException:
         for client in (address.main, *address.nodes.values()):
             client.close()
@@ -78,10 +80,11 @@ def connect(
     timeout: float,
     clock: Clock,
     scope: str = "",
+    acts_as: str | None = None,
 ) -> ConnectSession:
     """A session with the workers at this address. group_id: what the block says; user: who logs
     in; timeout: seconds of one request; scope: the id of simulated workers, which belong to no
-    Kafka cluster. Raises ConnectError."""
+    Kafka cluster; acts_as: the principal of the workers. Raises ConnectError."""
     url = next(iter(address.nodes))
     plugins = _greet(address, url)
     release = parse_release(address.proof.version)
@@ -108,6 +111,7 @@ def connect(
         operation_timeout=timeout,
         # What a connector reads and writes is in the cluster that its workers use.
         partners=EMPTY if scope else FrozenMap(kafka=address.proof.cluster_id),
+        acts_as=acts_as,
     )
     return ConnectSession(instance, facts, address.main, address.nodes, clock, prove_group)
 

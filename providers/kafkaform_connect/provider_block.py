@@ -36,6 +36,12 @@ CONFIG = make_schema(
         "The group.id of the workers. Needed if several Connect clusters use the same Kafka "
         "cluster: it tells them apart, and is compared with the workers.",
     ),
+    AttributeSchema(
+        "worker_principal",
+        STRING,
+        "The principal of the workers in the Kafka cluster, such as User:connect. With it a plan "
+        "tells which rights a connector lacks there.",
+    ),
 )
 
 

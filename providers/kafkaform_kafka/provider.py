@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from kafkaform.core.change import Change, Review
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.resource import Depth, Facts, Sweep
+from kafkaform.core.resource import Depth, Facts, Sweep, Use
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
-from kafkaform.provider.contract import ResourceType, Secrets, Session
+from kafkaform.provider.contract import MissingRight, ResourceType, Secrets, Session
 
 from .connection import provider_block
 from .connection.settings import read_settings
@@ -81,6 +81,24 @@ class KafkaProvider(Struct, frozen=True):
         from .review import changes as review  # noqa: PLC0415  # only plans need it
 
         return review.review(changes, sweeps, facts, self.rights)
+
+    @property
+    def access_needs(self) -> Mapping[str, Depth]:
+        from .review import users_rights  # noqa: PLC0415  # only plans with users of other systems
+
+        return users_rights.NEEDS
+
+    def find_missing_rights(
+        self,
+        principal: str,
+        uses: Sequence[Use],
+        changes: Sequence[Change],
+        sweeps: Mapping[str, Sweep],
+        facts: Facts,
+    ) -> Sequence[MissingRight]:
+        from .review import users_rights  # noqa: PLC0415  # only plans with users of other systems
+
+        return users_rights.find_missing_rights(principal, uses, changes, sweeps, facts)
 
 
 def make_provider(kinds: Sequence[ResourceKind]) -> KafkaProvider:

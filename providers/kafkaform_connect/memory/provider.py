@@ -95,13 +95,14 @@ class MemoryProvider(Struct, frozen=True):
         return PROVIDER.check(config)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> ConnectSession:
-        """Open a session. config: settings of the connection have no effect. Raises
-        ConnectError."""
+        """Open a session. config: of the settings of the connection, only `worker_principal` has
+        an effect. Raises ConnectError."""
         proof = ClusterProof(URL)
         client = MemoryClient(self.workers, self.user, proof, self.mishap)
         address = Address(client, {URL: client}, proof)
         clock = self.workers.clock
-        return connect(instance, address, None, self.user, TIMEOUT, clock, self.scope)
+        worker = config.get("worker_principal") or None
+        return connect(instance, address, None, self.user, TIMEOUT, clock, self.scope, worker)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         return PROVIDER.review_needs(changes)

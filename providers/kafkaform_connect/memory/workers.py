@@ -23,7 +23,7 @@ WORKER = "connect-1:8083"
 NEWEST = "4.3.1"
 
 
-class Instance(Struct):
+class SimulatedConnector(Struct):
     """A connector that somebody has created."""
 
     config: dict[str, str]
@@ -64,7 +64,7 @@ class SimulatedWorkers:
         self.group_id = group_id
         self.version = version
         self.plugins = plugins
-        self.connectors: dict[str, Instance] = {}
+        self.connectors: dict[str, SimulatedConnector] = {}
         self.startup_seconds = 0.0
         """How long a connector takes until it runs."""
         self.rebalances = 0
@@ -129,7 +129,7 @@ class SimulatedWorkers:
         one = self.connectors[name]
         return one.begun or self._has_started(one)
 
-    def _has_started(self, one: Instance) -> bool:
+    def _has_started(self, one: SimulatedConnector) -> bool:
         return self.clock.monotonic() >= one.since + self.startup_seconds
 
     def _compute_status(self, name: str) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class SimulatedWorkers:
             status |= {"state": "FAILED", "trace": one.trace}
         return {"name": name, "connector": status, "tasks": self._list_tasks(one)}
 
-    def _list_tasks(self, one: Instance) -> list[dict[str, Any]]:
+    def _list_tasks(self, one: SimulatedConnector) -> list[dict[str, Any]]:
         if one.state == "STOPPED" or not self._has_started(one) or (one.trace and one.connector):
             return []
         count = int(one.config.get("tasks.max", "1"))
@@ -161,7 +161,7 @@ class SimulatedWorkers:
             raise Refusal(409, f"Connector {name} already exists")
         state = body.get("initial_state") or "RUNNING"
         now = self.clock.monotonic()
-        self.connectors[name] = Instance(config, state, now)
+        self.connectors[name] = SimulatedConnector(config, state, now)
         return Answer(201, self._describe(name))
 
     def patch_config(self, name: str, body: Any, _: str) -> Answer:
@@ -215,7 +215,7 @@ class SimulatedWorkers:
         del self.connectors[name]
         return Answer(204)
 
-    def _find(self, name: str) -> Instance:
+    def _find(self, name: str) -> SimulatedConnector:
         if name not in self.connectors:
             raise Refusal(404, f"Connector {name} not found")
         return self.connectors[name]

@@ -10,11 +10,11 @@ from msgspec import Struct
 from kafkaform.core.change import Change, Review
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.resource import Depth, Facts, Sweep
+from kafkaform.core.resource import Depth, Facts, Sweep, Use
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.core.words import Words
-from kafkaform.provider.contract import ResourceType, Secrets
+from kafkaform.provider.contract import MissingRight, ResourceType, Secrets
 from kafkaform.provider.durations import parse_seconds
 
 from ..connection.clients import CLIENT_ID
@@ -88,6 +88,21 @@ class MemoryProvider(Struct, frozen=True):
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> Review:
         return self.cluster.provider.review(changes, sweeps, facts)
+
+    @property
+    def access_needs(self) -> Mapping[str, Depth]:
+        return self.cluster.provider.access_needs
+
+    def find_missing_rights(
+        self,
+        principal: str,
+        uses: Sequence[Use],
+        changes: Sequence[Change],
+        sweeps: Mapping[str, Sweep],
+        facts: Facts,
+    ) -> Sequence[MissingRight]:
+        decider = self.cluster.provider
+        return decider.find_missing_rights(principal, uses, changes, sweeps, facts)
 
 
 def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Facts:

@@ -70,7 +70,7 @@ class AclChanges(Struct, frozen=True):
 
 def needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     """The listings that `review` needs: all ACLs, the names of topics, and our own rights."""
-    if not any(map(_concerns, changes)):
+    if not any(map(is_acl_change, changes)):
         return {}
     return {acls.KIND: Depth.FULL, topics.KIND: Depth.NAMES, rights.KIND: Depth.FULL}
 
@@ -82,14 +82,14 @@ def review(
     kind_rights: Mapping[str, KindRights],
 ) -> Review:
     """Blocks, notes, losses and warnings of all ACL changes."""
-    mine = [change for change in changes if _concerns(change)]
+    mine = [change for change in changes if is_acl_change(change)]
     sweep = sweeps.get(acls.KIND)
     if not mine:
         return Review()
     if sweep is None or sweep.coverage.kind is not CoverageKind.COMPLETE:
         return Review(blocks=dict(_block_unread(mine)), warnings=(UNREAD,))
-    plan = _collect_acls(mine, sweep)
-    before, after = (_build_access(found, facts) for found in (plan.live, plan.after))
+    plan = collect_acls(mine, sweep)
+    before, after = (build_access(found, facts) for found in (plan.live, plan.after))
     me = identify_self(before, sweeps.get(rights.KIND), facts)
     effects = _compute_effects(plan, before, after)
     guarded = GuardedPlan(changes, plan.created, plan.deleted, kind_rights)
@@ -126,7 +126,8 @@ def review(
 UNREAD = "The ACLs could not be read, so the plan cannot show who gains or loses access."
 
 
-def _concerns(change: Change) -> bool:
+def is_acl_change(change: Change) -> bool:
+    """True if the plan creates or deletes an ACL."""
     made = change.action in (Action.CREATE, Action.DELETE)
     return change.identity.kind == acls.KIND and made and change.blocked is None
 
@@ -141,23 +142,18 @@ def _block_unread(changes: Sequence[Change]) -> Iterator[tuple[Identity, Blocker
             yield change.identity, Blocker(BlockerKind.GUARD, reason, advice)
 
 
-def _collect_acls(changes: Sequence[Change], sweep: Sweep) -> AclChanges:
+def collect_acls(changes: Sequence[Change], sweep: Sweep) -> AclChanges:
+    """The ACLs before and after these changes of ACLs. sweep: all ACLs of the cluster."""
+    parse = acls.parse_acl
     return AclChanges(
-        {
-            c.identity: acls.parse_acl(c.after or EMPTY)
-            for c in changes
-            if c.action is Action.CREATE
-        },
-        {
-            c.identity: acls.parse_acl(c.before or EMPTY)
-            for c in changes
-            if c.action is Action.DELETE
-        },
-        tuple(acls.parse_acl(item.attributes) for item in sweep.items),
+        {c.identity: parse(c.after or EMPTY) for c in changes if c.action is Action.CREATE},
+        {c.identity: parse(c.before or EMPTY) for c in changes if c.action is Action.DELETE},
+        tuple(parse(item.attributes) for item in sweep.items),
     )
 
 
-def _build_access(found: Iterable[Acl], facts: Facts) -> Access:
+def build_access(found: Iterable[Acl], facts: Facts) -> Access:
+    """The authorizer with these ACLs, and with what the provider block declares of it."""
     declared = facts.values.get("authorizer") or EMPTY
     supers = declared.get("super_users")
     return Access(

@@ -8,7 +8,7 @@ from typing import Any
 from kafkaform.core.clock import SystemClock
 from kafkaform.provider.http.exchange import Answer, Call
 from kafkaform_connect.memory.plugins import GUARDED, PLUGINS
-from kafkaform_connect.memory.workers import Instance, SimulatedWorkers
+from kafkaform_connect.memory.workers import SimulatedConnector, SimulatedWorkers
 
 from ..commands.here import Here
 from ..http.server import Request, Served
@@ -43,7 +43,7 @@ class ConnectFolder:
         )
         self.here.write("main.kf.hcl", "\n".join((block, *blocks)))
 
-    def find(self, name: str) -> Instance:
+    def find(self, name: str) -> SimulatedConnector:
         return self.workers.connectors[name]
 
     def list_writes(self) -> list[str]:

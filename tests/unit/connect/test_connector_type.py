@@ -168,15 +168,17 @@ def test_a_state_that_old_workers_lack_is_refused(
 
 
 def test_topics_are_found_in_the_configuration() -> None:
-    """Of sinks and sources, and the dead letter queue; patterns, MirrorMaker's lists and topics of
-    other clusters are none."""
+    """Of sinks and sources, the dead letter queue, and the group of a sink; names that no topic can
+    have, MirrorMaker's lists and topics of other clusters are none."""
     config = FrozenMap({"topics": "b, a,a*", "errors.deadletterqueue.topic.name": "dlq"})
     assert [(use.key, use.verb) for use in list_uses(declared(config=config))] == [
+        ("connect-a", "keeps its offsets in"),
         ("a", "reads"),
         ("b", "reads"),
         ("dlq", "sends what fails to"),
     ]
-    assert list_uses(declared(config=TOPIC)) == (Use("kafka_topic", "t", "writes to"),)
+    written = Use("kafka_topic", "t", "writes to", rights=("Write",))
+    assert list_uses(declared(config=TOPIC)) == (written,)
     mirror = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
     assert not list_uses(declared(class_=mirror, config=FrozenMap(topics="a")))
     other = FrozenMap({"topic": "t", "producer.override.bootstrap.servers": "b:9092"})

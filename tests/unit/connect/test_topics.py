@@ -10,11 +10,13 @@ from kafkaform.core.change import Change
 from kafkaform.core.errors import DryRunRefused
 from kafkaform.core.resource import Declared, Desired, Identity, ProviderConfig
 from kafkaform.core.risk import RiskKind
-from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call
 from kafkaform_connect.connector import KIND
 from kafkaform_connect.memory.provider import MemoryProvider
 from kafkaform_connect.memory.workers import SimulatedWorkers
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ...kit.simulated import engine
 from ...kit.simulated.engine import PLACE, House, removed, topic
@@ -23,18 +25,28 @@ CONNECT = "kafka_connect"
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 
 
+SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+AUTHORIZER = FrozenMap(super_users=("User:admin",), allow_if_no_acl=False)
+WORKER = "User:worker"
+
+
 def connector(name: str, topics: str) -> Declared:
-    attributes = FrozenMap(
-        name=name, **{"class": SOURCE}, config=FrozenMap(topic=topics), state="stopped"
-    )
+    """A source that writes to these topics."""
+    return declare(name, SOURCE, topic=topics)
+
+
+def declare(name: str, class_: str, **config: str) -> Declared:
+    """Keyword `topics_regex` is the config `topics.regex`."""
+    said = FrozenMap({key.replace("_", "."): value for key, value in config.items()})
+    attributes = FrozenMap(name=name, **{"class": class_}, config=said, state="stopped")
     identity = Identity(CONNECT, KIND, name)
     return Declared(identity, parse_address(f"{KIND}.{name}"), attributes, PLACE)
 
 
-def both(*declared: Declared, **said: object) -> Desired:
-    """A configuration with both providers."""
+def both(*declared: Declared, worker: str | None = None, **said: object) -> Desired:
+    """A configuration with both providers. worker: the principal of the workers."""
     kafka = engine.desired(*declared, **said)  # type: ignore[arg-type]
-    block = ProviderConfig(CONNECT, CONNECT, EMPTY, PLACE)
+    block = ProviderConfig(CONNECT, CONNECT, FrozenMap(worker_principal=worker), PLACE)
     return replace(kafka, providers={**kafka.providers, CONNECT: block})
 
 
@@ -100,3 +112,70 @@ def test_a_wrong_configuration_is_refused_before_its_topic_is_created() -> None:
         engine.apply(house, both(wanted, topic("orders")))
     assert "Missing required configuration" in str(refused.value.diagnostics)
     assert not workers.connectors and "orders" not in house.cluster.topics
+
+
+def test_a_pattern_stands_for_the_topics_that_fit() -> None:
+    """Order and impact, as if each of them were named; a sink goes on without one of them."""
+    house, _ = make_house()
+    sink = declare("all", SINK, topics_regex="ord.*", file="/tmp/x")
+    said = both(sink, topic("orders"), topic("kept"))
+    change = find(engine.plan(house, said).changes, f"{KIND}.all")
+    assert change.depends_on == ("kafka_topic.orders",)
+    engine.apply(house, said)
+    gone = both(sink, topic("kept"), removed=(removed("kafka_topic.orders", destroy=True),))
+    change = find(engine.plan(house, gone).changes, "kafka_topic.orders")
+    assert f"{KIND}.all reads it" in change.notes
+
+
+@pytest.mark.parametrize("pattern", ["(", "(o+)+x", ""])
+def test_a_pattern_that_cannot_be_used_stands_for_nothing(pattern: str) -> None:
+    """A fault of the pattern is for the workers to tell, and one that never ends costs no plan."""
+    house, _ = make_house()
+    sink = declare("all", SINK, topics_regex=pattern, file="/tmp/x")
+    made = engine.plan(house, both(sink, topic("o" * 60)))
+    assert not find(made.changes, f"{KIND}.all").depends_on
+
+
+def allow(operation: str, kind: str, name: str, pattern: str = "Literal") -> Declared:
+    rule = Acl(WORKER, "*", operation, "Allow", kind, name, pattern)
+    address = parse_address(f"kafka_acl.{operation}_{kind}_{name}".lower())
+    return Declared(engine.identity(rule.key, acls.KIND), address, rule.attributes, PLACE)
+
+
+SINKS = (declare("out", SINK, topics="orders,returns", file="/tmp/x"), topic("orders"))
+
+
+def list_warnings(house: House, *declared: Declared, **said: object) -> tuple[str, ...]:
+    """What a plan tells about the connector: its risks, then its notes."""
+    change = find(engine.plan(house, both(*declared, **said)).changes, f"{KIND}.out")
+    return (*(risk.text for risk in change.risks), *change.notes)
+
+
+def test_a_plan_tells_the_rights_that_the_workers_lack() -> None:
+    """Before the connector fails; those that the same plan gives are there."""
+    house, _ = make_house()
+    told = list_warnings(house, *SINKS, worker=WORKER, authorizer=AUTHORIZER)
+    lacks = "Read on Group connect-out, Read on Topic orders, Read on Topic returns"
+    assert told == (f"it fails: {WORKER} lacks {lacks}",)
+    given = (allow("Read", "Topic", "orders"), allow("All", "Group", "connect-", "Prefixed"))
+    told = list_warnings(house, *SINKS, *given, worker=WORKER, authorizer=AUTHORIZER)
+    assert told == (f"it fails: {WORKER} lacks Read on Topic returns",)
+    given = (*given, allow("Read", "Topic", "returns"))
+    assert not list_warnings(house, *SINKS, *given, worker=WORKER, authorizer=AUTHORIZER)
+
+
+def test_what_nobody_declares_is_told_as_a_doubt() -> None:
+    """The rules of the authorizer can permit what no ACL does."""
+    house, _ = make_house()
+    source = declare("out", SOURCE, topic="orders")
+    (told,) = list_warnings(house, source, topic("orders"), worker=WORKER)
+    assert told.startswith(f"it fails: {WORKER} lacks Write on Topic orders, unless it is a super ")
+
+
+def test_nothing_is_told_of_a_principal_that_nobody_names() -> None:
+    """Without `worker_principal`, and for a connector that logs in as somebody else."""
+    house, _ = make_house()
+    assert not list_warnings(house, *SINKS, authorizer=AUTHORIZER)
+    other = {"consumer_override_sasl_mechanism": "PLAIN"}
+    own = declare("out", SINK, topics="orders", file="/tmp/x", **other)
+    assert not list_warnings(house, own, SINKS[1], worker=WORKER, authorizer=AUTHORIZER)

@@ -33,6 +33,8 @@ CHANGING = {
     *("Causes", "_Planned", "_Unseen", "_Bucket", "Mutations", "Search", "_Leadership"),
     # Why a login failed; the tokens that a plan has seen.
     *("SaslLogin", "_Existing"),
+    # What simulated workers run.
+    "SimulatedConnector",
 }
 """Structs that change: work in hand, and the things that do it."""
 
