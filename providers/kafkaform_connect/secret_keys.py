@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 
 # The ends of names. Many connectors declare their passwords as plain strings. `…token.endpoint.url`
 # and `…credentials.provider.class` are no secrets, so a word in the middle says nothing.
@@ -43,6 +44,8 @@ def is_reference(value: str) -> bool:
     return bool(options) and all(_ONLY_REFERENCES.fullmatch(option) for option in options)
 
 
+# All connectors of a class have the same names, and a plan looks at each of them.
+@lru_cache(maxsize=10_000)
 def is_secret_name(key: str) -> bool:
     """True if a config with this name usually is a secret."""
     return _NAME.search(key) is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -16,6 +16,9 @@ class RegistryClient(Protocol):
 
     def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
         """The answer to each call, in order; a Fault for one that got none. Raises OtherSystem."""
+
+    def ask_each(self, calls: Sequence[Call]) -> Iterator[Answer | Fault]:
+        """The same answers, each as soon as it and those before it are there."""
 
     def prove(self) -> None:
         """Ask which registry answers, if registries of this kind say so. Raises OtherSystem."""

@@ -116,10 +116,9 @@ def _make_coverage(complete: bool) -> Coverage:
 def _read_schemas(context: RegistryContext, ids: Sequence[Identity]) -> list[Reading]:
     context.read.update(identity.key for identity in ids)
     calls = [read_version(identity.key, None) for identity in ids]
-    return [
-        _read_schema(context, *one)
-        for one in zip(ids, calls, context.client.ask_all(calls), strict=True)
-    ]
+    # To read a schema takes longer than to ask for one, so it is done while others are asked for.
+    answers = context.client.ask_each(calls)
+    return [_read_schema(context, *one) for one in zip(ids, calls, answers, strict=True)]
 
 
 def _read_schema(

@@ -99,15 +99,21 @@ class HttpClient:
     def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
         """The answer to each call, in order; a Fault for one that got none. They are sent
         concurrently. Raises OtherSystem."""
+        return list(self.ask_each(calls))
+
+    def ask_each(self, calls: Sequence[Call]) -> Iterator[Answer | Fault]:
+        """The same answers, each as soon as it and those before it are there."""
         if len(calls) <= 1:
-            return [self._answer_or_fault(call) for call in calls]
+            yield from map(self._answer_or_fault, calls)
+            return
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # as above
 
         pool = ThreadPoolExecutor(min(len(calls), self._settings.concurrency))
         try:
             # Each thread knows the secrets of this run, and masks them.
             asked = [pool.submit(copy_context().run, self._answer_or_fault, c) for c in calls]
-            return [one.result() for one in asked]
+            for one in asked:
+                yield one.result()
         finally:
             pool.shutdown(cancel_futures=True)
 

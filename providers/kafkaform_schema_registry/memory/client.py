@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from kafkaform.core.resource import Fault
@@ -37,7 +37,10 @@ class SimulatedClient:
         self._closed = False
 
     def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
-        return [self._ask(call) for call in calls]
+        return list(self.ask_each(calls))
+
+    def ask_each(self, calls: Sequence[Call]) -> Iterator[Answer | Fault]:
+        return map(self._ask, calls)
 
     def prove(self) -> None:
         """Nothing can lead to another registry here."""
