@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -72,6 +72,7 @@ class ClusterEntry(Struct, frozen=True):
     name: str
     settings: ProviderConfig
     """How to connect."""
+    provider: Provider
 
 
 class StateEntry(PartialRepr, frozen=True):
@@ -100,8 +101,6 @@ class Fleet(PartialRepr, frozen=True):
     clusters: tuple[ClusterEntry, ...]
     states: tuple[StateEntry, ...]
     register: model.Register
-    provider: Provider
-    """Of all clusters."""
     warnings: Diagnostics
     find_secrets: Lookup
     """Looks up the secrets that the settings of clusters refer to."""
@@ -130,11 +129,11 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  #
     folder = path.resolve().parent
     scope, configuration = _make_scope(file, folder, inputs)
     found = _evaluate_blocks(file, scope)
-    provider = configuration.registry.load(PROVIDER)
-    clusters = tuple(_read_clusters(file, provider, scope))
+    providers = dict(_load_providers(found["cluster"], configuration.registry, scope))
+    clusters = tuple(_read_clusters(file, providers, scope))
     states = tuple(_read_states(found["state"], folder, scope))
     # Every check runs even after faults: the user gets the whole list, not one fault per run.
-    scope.faults.extend(_find_kind_faults(found, provider))
+    scope.faults.extend(_find_kind_faults(found, configuration.registry, providers.values()))
     register = _make_register(found, _read_waivers(file, scope))
     users = [(f'cluster "{e.name}"', e.settings.range, e.settings.config) for e in clusters]
     scope.faults.extend(find_exposed_files(users, folder))
@@ -143,9 +142,7 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  #
         raise ConfigurationError(f"{path.name} has faults", diagnostics=told)
     root = next((values["root"] for _, values in found["fleet"]), None)
     place = None if root is None else resolve_place(root, folder)
-    return Fleet(
-        path, place, clusters, states, register, provider, told, configuration.find_secrets
-    )
+    return Fleet(path, place, clusters, states, register, told, configuration.find_secrets)
 
 
 def _get_place(fault: Diagnostic) -> tuple[int, int]:
@@ -247,26 +244,47 @@ def _evaluate_block(
 # ── clusters and states ─────────────────────────────────────────────────────────────────
 
 
-def _read_clusters(file: File, provider: Provider, scope: _FileScope) -> Iterator[ClusterEntry]:
+def _load_providers(
+    found: Sequence[tuple[Block, FrozenMap]], registry: Registry, scope: _FileScope
+) -> Iterator[tuple[Block, Provider]]:
+    """Yield the provider of each cluster that names one that is installed."""
+    for block, values in found:
+        try:
+            yield block, registry.load(values["provider"])
+        except ConfigurationError as fault:
+            node = block.body.attributes["provider"]
+            scope.report(make_error(node, fault.message, "", fault.advice))
+
+
+def _read_clusters(
+    file: File, providers: Mapping[Block, Provider], scope: _FileScope
+) -> Iterator[ClusterEntry]:
     """Yield the clusters with a sound connection, even if other arguments have faults."""
-    info = ProviderInfo(provider.config, provider.check)
     for block in file.body.blocks:
-        if block.type != "cluster" or len(block.labels) != 1:
+        if block.type != "cluster" or len(block.labels) != 1 or block not in providers:
             continue
+        provider = providers[block]
         name = block.labels[0].text
         connection, faults = find_single(block, "connection")
         scope.faults.extend(faults)
         if connection is None:
-            advice = 'Write connection { bootstrap_servers = ["host:9092"] … }.'
+            address = (
+                'bootstrap_servers = ["host:9092"]' if provider.name == PROVIDER else "url = …"
+            )
+            advice = f"Write connection {{ {address} … }}."
             scope.report(
                 make_error(Header(block), f"{render_title(block)} needs a connection", "", advice)
             )
             continue
         settings = configure_provider(
-            ProviderBlock(PROVIDER, name, connection), info, scope.context, scope.env, scope.report
+            ProviderBlock(provider.name, name, connection),
+            ProviderInfo(provider.config, provider.check),
+            scope.context,
+            scope.env,
+            scope.report,
         )
         if settings is not None:
-            yield ClusterEntry(name, settings)
+            yield ClusterEntry(name, settings, provider)
 
 
 def _read_states(
@@ -303,9 +321,15 @@ def _render_variable(value: Value) -> str:
 # ── the register ────────────────────────────────────────────────────────────────────────
 
 
-def _find_kind_faults(found: _Blocks, provider: Provider) -> Iterator[Diagnostic]:
+def _find_kind_faults(
+    found: _Blocks, registry: Registry, used: Iterable[Provider]
+) -> Iterator[Diagnostic]:
     """Yield a fault for each kind, in a rule or naming block, of which there are no objects."""
-    declared = tuple(provider.types)
+    # Also of providers that no cluster uses: a state can have their objects.
+    asked = found["rule"] or found["naming"]
+    providers = {one.name: one for one in used}
+    providers |= {name: registry.load(name) for name in (registry.names if asked else ())}
+    declared = tuple(name for one in providers.values() for name in one.types)
     shown = (*declared, CLUSTER, TOPIC_USAGE, GROUP_USAGE)
     for block, values in (*found["rule"], *found["naming"]):
         kinds, kind = declared if values.get("source") == "desired" else shown, values["kind"]
@@ -327,7 +351,7 @@ def _make_register(
     rates = next((_select_set(values) for _, values in found["rates"]), None)
     return model.Register(
         tuple(
-            model.RegisteredCluster(name, **_select_set(values))
+            model.RegisteredCluster(name, **_select_set(values.without(("provider",))))
             for name, values in named["cluster"]
         ),
         tuple(

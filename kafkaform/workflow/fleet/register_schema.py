@@ -121,7 +121,14 @@ FLEET = make_schema(
     AttributeSchema("principals", list_of(STRING), "Known principals that belong to no owner."),
 )
 CLUSTER = make_schema(
-    "A cluster of the fleet.",
+    "A cluster of the fleet, or another system that a provider can list.",
+    AttributeSchema(
+        "provider",
+        STRING,
+        "The provider that lists it, such as kafka_connect. `connection` takes what its `provider` "
+        "block takes.",
+        default="kafka",
+    ),
     AttributeSchema("env", STRING, "Its environment, such as prod."),
     AttributeSchema("region", STRING, "Where it is."),
     AttributeSchema("owner", STRING, "Who runs it."),

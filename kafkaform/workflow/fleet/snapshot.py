@@ -31,10 +31,10 @@ from ...inventory.objects import list_declared_rows, list_recorded_rows
 from ...inventory.parallel import map_parallel
 from ...inventory.place import LandingPlace, open_place
 from ...inventory.segments import land_log
-from ...provider.contract import Session
+from ...provider.contract import Provider, Session
 from .register import add_identities as known_register
 from .register import make_document
-from .register_file import ClusterEntry, Fleet
+from .register_file import PROVIDER, ClusterEntry, Fleet
 from .states import KnownState, describe_error, list_wanted, read_known
 from .summary import FAILED, PARTIAL, READ, ClusterResult, StateResult, Summary
 
@@ -184,12 +184,12 @@ def _land_cluster(
 def _capture_cluster(run: _Snapshot, entry: ClusterEntry, states: Iterable[KnownState]) -> Captured:
     try:
         secrets = resolve_instance_secrets(entry.settings, run.fleet.find_secrets)
-        session = run.fleet.provider.open(entry.name, entry.settings.config, secrets)
+        session = entry.provider.open(entry.name, entry.settings.config, secrets)
     except Exception as error:  # noqa: BLE001  # a failure of one cluster must not stop the others
         return Captured(None, error=describe_error(error))
     try:
         named = _find_named_keys(entry, session.facts.scope_id, states)
-        return capture_cluster(session, make_reader(run.fleet), named, entry.name, run.report)
+        return capture_cluster(session, make_reader(entry.provider), named, entry.name, run.report)
     except Exception as error:  # noqa: BLE001  # it has answered, so its id stays known
         return Captured(None, facts=session.facts, error=describe_error(error))
     finally:
@@ -197,8 +197,10 @@ def _capture_cluster(run: _Snapshot, entry: ClusterEntry, states: Iterable[Known
             session.close()
 
 
-def make_reader(fleet: Fleet) -> ClusterReader:
-    """Return how the clusters of a fleet are read."""
+def make_reader(provider: Provider) -> ClusterReader:
+    """Return how the clusters of this provider are read."""
+    if provider.name != PROVIDER:
+        return ClusterReader(provider.types)
     from kafkaform_kafka.inspect import listing_trust  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.inspect.usage import read_usage  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.kinds.topic import resource_type as topics  # noqa: PLC0415  # the clients are slow to load
@@ -211,7 +213,7 @@ def make_reader(fleet: Fleet) -> ClusterReader:
             else ()
         )
 
-    return ClusterReader(fleet.provider.types, NAMED, listing_trust.sharpen_sweeps, more)
+    return ClusterReader(provider.types, NAMED, listing_trust.sharpen_sweeps, more)
 
 
 def _find_named_keys(

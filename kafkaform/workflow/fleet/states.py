@@ -14,7 +14,7 @@ from ...core.clock import Clock
 from ...core.diagnostics import Diagnostics, Severity, has_errors
 from ...core.errors import KafkaformError, UsageError
 from ...core.head import Head
-from ...core.resource import Declared, Desired
+from ...core.resource import Declared, Desired, ProviderConfig
 from ...core.value import FrozenMap
 from ...inventory.live import Captured, compute_destination
 from ...inventory.objects import WantedObject
@@ -28,7 +28,7 @@ from ..stores import Store, open_folder_store
 from ..workspace import make_first_state
 from .register_file import ClusterEntry, StateEntry
 
-BOOTSTRAP = "bootstrap_servers"
+BOOTSTRAP, URL = "bootstrap_servers", "url"
 FEW = 5
 """How many faults of one configuration are reported."""
 
@@ -66,11 +66,17 @@ class KnownState(Struct, frozen=True):
         """
         found = dict(self.state.providers) if self.state else {}
         for instance, config in (self.desired.providers if self.desired else {}).items():
-            servers = set(config.config.get(BOOTSTRAP) or ())
+            addresses = _list_addresses(config)
             for entry, scope in clusters:
-                if servers & set(entry.settings.config.get(BOOTSTRAP) or ()):
+                same = entry.settings.name == config.name
+                if same and addresses & _list_addresses(entry.settings):
                     found.setdefault(instance, scope)
         return found
+
+
+def _list_addresses(config: ProviderConfig) -> set[str]:
+    urls = (url.strip().rstrip("/") for url in str(config.config.get(URL) or "").split(","))
+    return {*(config.config.get(BOOTSTRAP) or ()), *filter(None, urls)}
 
 
 def read_known(entry: StateEntry, clock: Clock) -> KnownState:
