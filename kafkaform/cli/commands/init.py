@@ -86,7 +86,7 @@ def _check_configuration(
     )
     if tests:
         yield "tests", f"{render_count(len(tests), 'test file')}; `kafkaform test` runs them"
-    for name in configuration.registry.names:
+    for name in sorted({config.name for config in desired.providers.values()}):
         yield f"provider {name}", configuration.registry.describe_package(name)
 
 

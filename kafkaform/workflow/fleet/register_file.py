@@ -7,10 +7,8 @@ command line. All faults are reported at once, each with its place.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +54,12 @@ from ..configuration.data_answers import DataAnswers
 from ..configuration.evaluation import Configuration, Inputs
 from ..configuration.files import find_root
 from ..configuration.secret_files import find_exposed_files
-from .register_schema import BLOCKS, INNER, NAMED, ONCE, WAIVER, parse_seconds
+from .register_blocks import Blocks, make_register, select_set
+from .register_schema import BLOCKS, INNER, NAMED, ONCE, WAIVER
 
 DEFAULT_FILE = "fleet.hcl"
 PROVIDER = "kafka"
 VARIABLE = "variable"
-_DURATIONS = (("stale_after", "stale_after_hours", 3_600.0), ("skew", "skew_seconds", 1.0))
-"""Argument, the setting that it becomes, and the unit of that setting in seconds."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
 
 
@@ -134,7 +131,7 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  #
     states = tuple(_read_states(found["state"], folder, scope))
     # Every check runs even after faults: the user gets the whole list, not one fault per run.
     scope.faults.extend(_find_kind_faults(found, configuration.registry, providers.values()))
-    register = _make_register(found, _read_waivers(file, scope))
+    register = make_register(found, _read_waivers(file, scope))
     users = [(f'cluster "{e.name}"', e.settings.range, e.settings.config) for e in clusters]
     scope.faults.extend(find_exposed_files(users, folder))
     told = (*faults, *sorted(scope.faults, key=_get_place))
@@ -178,10 +175,7 @@ def _refuse_question(config: ProviderConfig) -> Any:
     raise AssertionError(f"{config.instance} has no data sources")
 
 
-_Blocks = Mapping[str, list[tuple[Block, FrozenMap]]]
-
-
-def _evaluate_blocks(file: File, scope: _FileScope) -> _Blocks:
+def _evaluate_blocks(file: File, scope: _FileScope) -> Blocks:
     """Return the sound blocks by type, with their values."""
     found: dict[str, list[tuple[Block, FrozenMap]]] = {name: [] for name in BLOCKS}
     seen: dict[tuple[str, str], Block] = {}
@@ -322,13 +316,12 @@ def _render_variable(value: Value) -> str:
 
 
 def _find_kind_faults(
-    found: _Blocks, registry: Registry, used: Iterable[Provider]
+    found: Blocks, registry: Registry, used: Iterable[Provider]
 ) -> Iterator[Diagnostic]:
     """Yield a fault for each kind, in a rule or naming block, of which there are no objects."""
     # Also of providers that no cluster uses: a state can have their objects.
-    asked = found["rule"] or found["naming"]
-    providers = {one.name: one for one in used}
-    providers |= {name: registry.load(name) for name in (registry.names if asked else ())}
+    every = registry.names if found["rule"] or found["naming"] else ()
+    providers = {one.name: one for one in (*used, *map(registry.load, every))}
     declared = tuple(name for one in providers.values() for name in one.types)
     shown = (*declared, CLUSTER, TOPIC_USAGE, GROUP_USAGE)
     for block, values in (*found["rule"], *found["naming"]):
@@ -339,53 +332,6 @@ def _find_kind_faults(
             yield make_error(
                 block.body.attributes["kind"], f'No object has the kind "{kind}"', "", advice
             )
-
-
-def _make_register(
-    found: _Blocks, waivers: Mapping[Block, tuple[model.Waiver, ...]]
-) -> model.Register:
-    named: dict[str, list[tuple[str, FrozenMap]]] = defaultdict(list)
-    for kind in NAMED:
-        named[kind] = [(block.labels[0].text, values) for block, values in found[kind]]
-    fleet = next((values for _, values in found["fleet"]), EMPTY)
-    rates = next((_select_set(values) for _, values in found["rates"]), None)
-    return model.Register(
-        tuple(
-            model.RegisteredCluster(name, **_select_set(values.without(("provider",))))
-            for name, values in named["cluster"]
-        ),
-        tuple(
-            model.RegisteredState(name, folder=values["folder"], owner=values["owner"])
-            for name, values in named["state"]
-        ),
-        tuple(model.Owner(name, **_select_set(values)) for name, values in named["owner"]),
-        tuple(fleet.get("principals") or ()),
-        model.Rates(**rates) if rates else None,
-        tuple(
-            model.PolicyRule(block.labels[0].text, **_select_set(values), waivers=waivers[block])
-            for block, values in found["rule"]
-        ),
-        tuple(model.NamingRule(**_select_set(values)) for _, values in found["naming"]),
-        _read_settings(fleet),
-    )
-
-
-def _select_set(values: FrozenMap) -> dict[str, Any]:
-    """Return the arguments that were written."""
-    return {name: _plain_number(value) for name, value in values.items() if value is not None}
-
-
-def _plain_number(value: Any) -> Any:
-    return float(value) if isinstance(value, Decimal) else value
-
-
-def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
-    """Return durations in the units of the settings: hours and seconds."""
-    given = _select_set(fleet.without(["root", "principals"]))
-    for name, into, unit in _DURATIONS:
-        if name in given:
-            given[into] = parse_seconds(given.pop(name)) / unit
-    return model.FleetSettings(**given)
 
 
 def _read_waivers(file: File, scope: _FileScope) -> Mapping[Block, tuple[model.Waiver, ...]]:
@@ -403,4 +349,4 @@ def _read_waivers(file: File, scope: _FileScope) -> Mapping[Block, tuple[model.W
 
 
 def _make_waiver(values: FrozenMap) -> model.Waiver:
-    return model.Waiver(**{**_select_set(values), "until": date.fromisoformat(values["until"])})
+    return model.Waiver(**{**select_set(values), "until": date.fromisoformat(values["until"])})
