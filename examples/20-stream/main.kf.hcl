@@ -21,6 +21,9 @@ provider "kafka_connect" {
   url      = var.connect
   username = "admin"
   password = secret_env("KAFKAFORM_SANDBOX_PASSWORD")
+
+  # As whom the workers read and write: a plan tells the rights that a connector lacks.
+  worker_principal = "User:connect"
 }
 
 variable "bootstrap" {

@@ -109,6 +109,13 @@ def test_a_stream_from_nothing_to_running_records(
     example, schemas = stream, Client(registry.url)
     example.run("fmt", "--check", "--recursive")
     example.run("init")
+    module = example.folder / "modules/stream/main.kf.hcl"
+    given = module.read_text()
+    module.write_text(given.replace('group     = "connect-', 'group     = "other-'))
+    said = " ".join(example.run("plan").split())
+    assert "it fails: User:connect lacks Read on Group connect-shop.orders.archive" in said
+    module.write_text(given)
+    assert "lacks" not in example.run("plan")
     example.applied()
     wait_for_records(example)
     assert set(CONNECTORS) <= set(list_connectors(connect))
