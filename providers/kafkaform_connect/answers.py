@@ -23,7 +23,7 @@ MAX_CONFIGS = 10_000
 MAX_TASKS = 100_000
 
 
-class BadAnswer(Exception):
+class UnreadableAnswer(Exception):
     """An answer that no worker gives. The text says what is wrong and repeats no value."""
 
 
@@ -109,7 +109,7 @@ def read_connector(info: Any, status: Any, name: str) -> Connector:
     """A connector. status: None if there is none yet; name: who was asked for."""
     found = _object(info, "a connector")
     if _text(found.get("name"), "name") != name:
-        raise BadAnswer("it is about another connector than the one that was asked for")
+        raise UnreadableAnswer("it is about another connector than the one that was asked for")
     config = read_config(found.get("config"))
     kind = found.get("type")
     said = None if status is None else _object(status, "status")
@@ -126,14 +126,14 @@ def read_config(body: Any) -> Mapping[str, str]:
     """Configs by name. Those that are null are not set."""
     found = _object(body, "config")
     if len(found) > MAX_CONFIGS:
-        raise BadAnswer(f"a connector has more than {MAX_CONFIGS:,} configs")
+        raise UnreadableAnswer(f"a connector has more than {MAX_CONFIGS:,} configs")
     return {key: _text(value, "a config") for key, value in found.items() if value is not None}
 
 
 def _read_tasks(body: Any) -> tuple[TaskStatus, ...]:
     tasks = _list(body, "tasks")
     if len(tasks) > MAX_TASKS:
-        raise BadAnswer(f"a connector has more than {MAX_TASKS:,} tasks")
+        raise UnreadableAnswer(f"a connector has more than {MAX_TASKS:,} tasks")
     return tuple(_read_status(task, "a task") for task in tasks)
 
 
@@ -141,7 +141,7 @@ def _read_status(body: Any, what: str) -> TaskStatus:
     found = _object(body, what)
     number = found.get("id", -1)
     if not isinstance(number, int) or isinstance(number, bool) or abs(number) > MAX_TASKS:
-        raise BadAnswer(f"the id of {what} is no number of a task")
+        raise UnreadableAnswer(f"the id of {what} is no number of a task")
     trace, worker = found.get("trace"), found.get("worker_id")
     return TaskStatus(
         _text(found.get("state"), "state"),
@@ -155,7 +155,7 @@ def read_definition(body: Any) -> Definition:
     """The configs of a plugin (KIP-769)."""
     keys = [_object(item, "a config") for item in _list(body, "the definition")]
     if len(keys) > MAX_CONFIGS:
-        raise BadAnswer(f"a plugin has more than {MAX_CONFIGS:,} configs")
+        raise UnreadableAnswer(f"a plugin has more than {MAX_CONFIGS:,} configs")
     named = [(_text(item.get("name"), "name"), item) for item in keys]
     return Definition(
         frozenset(name for name, item in named if item.get("type") == "PASSWORD"),
@@ -185,9 +185,9 @@ def read_validation(body: Any) -> Validation:
             faults[ConfigFault(key, _text(message, "an error"))] = None
     count = found.get("error_count")
     if not isinstance(count, int) or isinstance(count, bool):
-        raise BadAnswer("error_count is no number")
+        raise UnreadableAnswer("error_count is no number")
     if count and not faults:
-        raise BadAnswer("it counts errors and names none")
+        raise UnreadableAnswer("it counts errors and names none")
     return Validation(tuple(faults), frozenset(passwords))
 
 
@@ -228,19 +228,19 @@ def parse_release(version: str) -> tuple[int, int] | None:
 
 def _object(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise BadAnswer(f"{what} is not a JSON object")
+        raise UnreadableAnswer(f"{what} is not a JSON object")
     return value
 
 
 def _list(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise BadAnswer(f"{what} is not a JSON array")
+        raise UnreadableAnswer(f"{what} is not a JSON array")
     return value
 
 
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str):
-        raise BadAnswer(f"{what} is not text")
+        raise UnreadableAnswer(f"{what} is not text")
     if len(value) > MAX_TEXT:
-        raise BadAnswer(f"{what} has more than {MAX_TEXT:,} characters")
+        raise UnreadableAnswer(f"{what} has more than {MAX_TEXT:,} characters")
     return value

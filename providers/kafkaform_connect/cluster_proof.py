@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafkaform.core.errors import ConnectError, OtherSystem
-from kafkaform.provider.http.exchange import Answer
+from kafkaform.provider.http.exchange import HttpAnswer
 
 from . import rest
-from .answers import BadAnswer, Plugin, read_server, read_validation
+from .answers import Plugin, UnreadableAnswer, read_server, read_validation
 from .connector import CLASS, NAME
 from .reading import parse
-from .rest import Client
+from .rest import WorkersClient
 
 _CONFLICT = "conflicts with Connect worker group"
 _PREFIX = "connect-"
@@ -29,7 +29,7 @@ _SINCE = (3, 7)
 _HARMLESS = "FileStreamSinkConnector"
 
 
-class ClusterProof:
+class WorkersProof:
     """Compares what each connection says with what the first one said."""
 
     def __init__(self, url: str) -> None:
@@ -39,11 +39,11 @@ class ClusterProof:
         self.version = ""
         """The version of the worker that answered first."""
 
-    def check(self, answer: Answer) -> None:
+    def check(self, answer: HttpAnswer) -> None:
         """Take an answer to `rest.SERVER`. Raises OtherSystem."""
         try:
             version, cluster = read_server(answer.body)
-        except BadAnswer as error:
+        except UnreadableAnswer as error:
             raise self._make_stranger(f"is no Connect worker: {error}") from None
         if not cluster:
             raise self._make_stranger("does not say which Kafka cluster it belongs to")
@@ -61,7 +61,7 @@ class ClusterProof:
 
 
 def has_group(
-    client: Client, group_id: str, plugins: Iterable[Plugin], release: tuple[int, int] | None
+    client: WorkersClient, group_id: str, plugins: Iterable[Plugin], release: tuple[int, int] | None
 ) -> bool | None:
     """Whether the workers have this `group.id`; None if that cannot be found out. Nothing is
     changed. Raises OtherSystem, RequestFailed."""

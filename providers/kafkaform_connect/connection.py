@@ -18,24 +18,24 @@ from kafkaform.provider.http.settings import BasicLogin, HttpSettings
 
 from . import rest
 from .answers import Plugin, parse_release, read_plugins
-from .cluster_proof import ClusterProof, has_group, make_group_error
+from .cluster_proof import WorkersProof, has_group, make_group_error
 from .provider_block import OPERATION_TIMEOUT
 from .reading import parse
-from .rest import Client, RequestFailed
+from .rest import RequestFailed, WorkersClient
 from .session import ConnectSession
 
 if TYPE_CHECKING:
     from kafkaform.provider.http.client import HttpClient
 
 
-class Address(Struct, frozen=True):
+class WorkerAddress(Struct, frozen=True):
     """How to reach the workers."""
 
-    main: Client
+    main: WorkersClient
     """Asks any of them."""
-    nodes: Mapping[str, Client]
+    nodes: Mapping[str, WorkersClient]
     """Url of a worker -> what asks that one."""
-    proof: ClusterProof
+    proof: WorkersProof
     """What their connections have said."""
 
 
@@ -57,24 +57,24 @@ def open_session(instance: str, config: FrozenMap, secrets: Secrets) -> ConnectS
         raise
 
 
-def _make_address(settings: HttpSettings) -> Address:
+def _make_address(settings: HttpSettings) -> WorkerAddress:
     from kafkaform.provider.http.client import HttpClient, Proof  # noqa: PLC0415  # only a connection needs urllib3
 
-    proof = ClusterProof(settings.urls[0])
+    proof = WorkersProof(settings.urls[0])
 
     def make_client(given: HttpSettings) -> HttpClient:
         return HttpClient(given, Proof(rest.SERVER, proof.check))
 
     main = make_client(settings)
     if len(settings.urls) == 1:
-        return Address(main, {settings.urls[0]: main}, proof)
+        return WorkerAddress(main, {settings.urls[0]: main}, proof)
     nodes = {url: make_client(replace(settings, urls=(url,))) for url in settings.urls}
-    return Address(main, nodes, proof)
+    return WorkerAddress(main, nodes, proof)
 
 
 def connect(
     instance: str,
-    address: Address,
+    address: WorkerAddress,
     group_id: str | None,
     user: str | None,
     timeout: float,
@@ -89,7 +89,7 @@ def connect(
     plugins = _greet(address, url)
     release = parse_release(address.proof.version)
 
-    def prove_group(client: Client) -> OtherSystem | None:
+    def prove_group(client: WorkersClient) -> OtherSystem | None:
         try:
             good = group_id is None or has_group(client, group_id, plugins, release)
         except RequestFailed:
@@ -121,7 +121,7 @@ def make_scope(cluster_id: str, group_id: str | None) -> str:
     return f"connect:{cluster_id}/{group_id}" if group_id else f"connect:{cluster_id}"
 
 
-def _greet(address: Address, url: str) -> tuple[Plugin, ...]:
+def _greet(address: WorkerAddress, url: str) -> tuple[Plugin, ...]:
     """Connect, which asks the workers who they are; and ask what plugins they have, none if they do
     not say. Raises ConnectError."""
     call = rest.PLUGINS
@@ -138,7 +138,7 @@ def _greet(address: Address, url: str) -> tuple[Plugin, ...]:
 
 
 def _make_values(
-    proof: ClusterProof, release: tuple[int, int] | None, plugins: tuple[Plugin, ...]
+    proof: WorkersProof, release: tuple[int, int] | None, plugins: tuple[Plugin, ...]
 ) -> FrozenMap:
     classes = tuple(one.class_ for one in plugins if one.type in ("source", "sink"))
     values = freeze({"version": proof.version, "release": release, "plugins": classes})

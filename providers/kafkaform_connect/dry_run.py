@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from kafkaform.core.change import Step, Verdict
 from kafkaform.core.redaction import mask_secrets
 from kafkaform.core.resource import Absent, Failed, Fault, FaultClass, Hidden, Reading
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from . import rest
 from .answers import ConfigFault, Connector, read_validation
 from .connector import CLASS, NAME
 from .reading import ConnectorReader, parse
-from .rest import Client, RequestFailed
+from .rest import RequestFailed, WorkersClient
 from .secret_keys import is_masked, is_secret
 from .steps import CONFIGURE, CREATE
 
@@ -45,7 +45,9 @@ _CERTAIN = re.compile(
 )
 
 
-def examine_steps(client: Client, reader: ConnectorReader, steps: Sequence[Step]) -> list[Verdict]:
+def examine_steps(
+    client: WorkersClient, reader: ConnectorReader, steps: Sequence[Step]
+) -> list[Verdict]:
     """A verdict for each step that will be refused, whatever comes before it. A connector waits
     for its topics, and without this its dry run would come after their creation."""
     asked = [step for step in steps if step.request.name in (CREATE.name, CONFIGURE.name)]
@@ -63,7 +65,9 @@ def examine_steps(client: Client, reader: ConnectorReader, steps: Sequence[Step]
     return [one for one in verdicts if one.fault is not None and one.fault.code in found]
 
 
-def check_steps(client: Client, reader: ConnectorReader, steps: Sequence[Step]) -> list[Verdict]:
+def check_steps(
+    client: WorkersClient, reader: ConnectorReader, steps: Sequence[Step]
+) -> list[Verdict]:
     """A verdict for each step, in order. All of them share one request."""
     readings = reader.read(client, [step.identity for step in steps])
     hindered = {step.id: _find_hindrance(step, readings[step.identity]) for step in steps}
@@ -97,7 +101,7 @@ def _find_hindrance(step: Step, reading: Reading) -> Fault | None:
 
 
 def _validate(
-    client: Client,
+    client: WorkersClient,
     steps: Sequence[Step],
     live: Mapping[str, Connector],
     believe: Callable[[ConfigFault], bool] = lambda _: True,
@@ -128,13 +132,13 @@ def _judge(
     step: Step,
     config: Mapping[str, str],
     call: Call,
-    answer: Answer | Fault,
+    answer: HttpAnswer | Fault,
     believe: Callable[[ConfigFault], bool],
 ) -> Fault | None:
     fault = rest.find_fault(answer, call)
     if fault is not None:
         return _explain_refusal(fault, step)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, HttpAnswer)
     try:
         said = parse(call, read_validation, answer.body)
     except RequestFailed as failure:

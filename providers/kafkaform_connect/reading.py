@@ -23,13 +23,13 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from . import rest
 from .answers import (
-    BadAnswer,
     Connector,
     Definition,
+    UnreadableAnswer,
     read_connector,
     read_connectors,
     read_definition,
@@ -37,7 +37,7 @@ from .answers import (
 )
 from .connector import KIND
 from .observation import list_plugins, observe
-from .rest import Client, RequestFailed
+from .rest import RequestFailed, WorkersClient
 
 PATIENCE = 15.0
 """Seconds for which a read by name waits for the end of a rebalance."""
@@ -52,7 +52,9 @@ class Definitions:
     def __init__(self) -> None:
         self._known: dict[str, Definition] = {}
 
-    def fetch(self, client: Client, connectors: Iterable[Connector]) -> Mapping[str, Definition]:
+    def fetch(
+        self, client: WorkersClient, connectors: Iterable[Connector]
+    ) -> Mapping[str, Definition]:
         """The definitions of all plugins that these connectors use. Raises RequestFailed."""
         used = {class_ for one in connectors for class_, _ in list_plugins(one.config)}
         calls = {
@@ -64,10 +66,10 @@ class Definitions:
         return self._known
 
 
-def _parse_definition(answer: Answer | Fault, call: Call) -> Definition:
+def _parse_definition(answer: HttpAnswer | Fault, call: Call) -> Definition:
     # 404: the plugin is not installed any more, or the workers are older than 3.2 (KIP-769). Some
     # plugins cannot be asked at all (400, 500). Names alone decide about secrets then.
-    if isinstance(answer, Answer) and answer.status in (400, 404, 405, 500):
+    if isinstance(answer, HttpAnswer) and answer.status in (400, 404, 405, 500):
         return _NOTHING
     return parse(call, read_definition, rest.get_body(answer, call))
 
@@ -76,11 +78,13 @@ def parse(call: Call, read: Callable[[Any], T], body: Any) -> T:
     """What a reader of `answers` makes of an answer. Raises RequestFailed."""
     try:
         return read(body)
-    except BadAnswer as error:
+    except UnreadableAnswer as error:
         raise RequestFailed(rest.make_bad_answer(call, str(error))) from None
 
 
-def list_connectors(client: Client, names: Iterable[str] | None = None) -> dict[str, Connector]:
+def list_connectors(
+    client: WorkersClient, names: Iterable[str] | None = None
+) -> dict[str, Connector]:
     """Every connector with its details; the names of those that have none are added. names: only
     these matter. Raises RequestFailed."""
     call = rest.CONNECTORS
@@ -102,7 +106,7 @@ def list_connectors(client: Client, names: Iterable[str] | None = None) -> dict[
 
 
 def ask_by_name(
-    client: Client, names: Sequence[str]
+    client: WorkersClient, names: Sequence[str]
 ) -> Iterator[tuple[str, Connector | Fault | None]]:
     """Each connector by its name: what it is, why that is not known, or None if a worker says that
     there is none."""
@@ -113,7 +117,7 @@ def ask_by_name(
 
 
 def _judge_answers(
-    name: str, info: Answer | Fault, status: Answer | Fault
+    name: str, info: HttpAnswer | Fault, status: HttpAnswer | Fault
 ) -> Connector | Fault | None:
     call = rest.get_connector(name)
     if rest.proves_absence(info, name):
@@ -121,7 +125,7 @@ def _judge_answers(
     try:
         body = rest.get_body(info, call)
         # No worker has written a status yet, which says nothing about the connector.
-        unknown = isinstance(status, Answer) and status.status == 404
+        unknown = isinstance(status, HttpAnswer) and status.status == 404
         said = None if unknown else rest.get_body(status, rest.get_status(name))
         return parse(call, lambda info: read_connector(info, said, name), body)
     except RequestFailed as failure:
@@ -136,7 +140,7 @@ class ConnectorReader:
         self._clock = clock
         self._definitions = Definitions()
 
-    def sweep(self, client: Client, depth: Depth) -> Sweep:
+    def sweep(self, client: WorkersClient, depth: Depth) -> Sweep:
         """All connectors in full."""
         try:
             found = list_connectors(client)
@@ -148,7 +152,7 @@ class ConnectorReader:
         coverage = Coverage(CoverageKind.VISIBLE_ONLY)
         return Sweep(KIND, depth, items, coverage, whole=True)
 
-    def read(self, client: Client, ids: Sequence[Identity]) -> Mapping[Identity, Reading]:
+    def read(self, client: WorkersClient, ids: Sequence[Identity]) -> Mapping[Identity, Reading]:
         """Each connector. Absent only if a worker that was asked for it by name knows none."""
         names = [identity.key for identity in ids]
         answers: dict[str, Connector | Fault | None] = {}
@@ -169,18 +173,18 @@ class ConnectorReader:
             identity: self._make_reading(identity, answers[identity.key], known) for identity in ids
         }
 
-    def read_plain(self, client: Client, names: Sequence[str]) -> dict[str, Connector]:
+    def read_plain(self, client: WorkersClient, names: Sequence[str]) -> dict[str, Connector]:
         """Connectors as they are, with their secrets, to be sent back. Raises RequestFailed."""
         return list_connectors(client, names)
 
     def fetch_definitions(
-        self, client: Client, connectors: Iterable[Connector]
+        self, client: WorkersClient, connectors: Iterable[Connector]
     ) -> Mapping[str, Definition]:
         """What the plugins of these connectors say. Raises RequestFailed."""
         return self._definitions.fetch(client, connectors)
 
     def _ask_patiently(
-        self, client: Client, names: Sequence[str]
+        self, client: WorkersClient, names: Sequence[str]
     ) -> dict[str, Connector | Fault | None]:
         """The answers by name. A worker that is in a rebalance answers none (409)."""
         deadline = self._clock.monotonic() + PATIENCE

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from kafkaform.core.resource import Fault, FaultClass
-from kafkaform.provider.http.exchange import Answer, Call, join_path
+from kafkaform.provider.http.exchange import Call, HttpAnswer, join_path
 from kafkaform.provider.http.faults import ErrorTable, make_fault, read_error_code, read_message
 
 RETRY_SECONDS = 1.0
@@ -37,10 +37,10 @@ _EXISTS = re.compile(r"\balready exists\b")
 _NOT_FOUND = re.compile(r"\bconnector\b.*\bnot found\b", re.IGNORECASE)
 
 
-class Client(Protocol):
+class WorkersClient(Protocol):
     """What is needed of `kafkaform.provider.http.client.HttpClient`."""
 
-    def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
+    def ask_all(self, calls: Sequence[Call]) -> list[HttpAnswer | Fault]:
         """The answer to each call, in order; a Fault for one that got none."""
 
     def prove(self) -> None:
@@ -116,7 +116,7 @@ def delete(name: str) -> Call:
 # ── answers ─────────────────────────────────────────────────────────────────────────────
 
 
-def find_fault(answer: Answer | Fault, call: Call) -> Fault | None:
+def find_fault(answer: HttpAnswer | Fault, call: Call) -> Fault | None:
     """Why a call failed, None if it did not."""
     if isinstance(answer, Fault):
         return answer
@@ -131,19 +131,19 @@ def find_fault(answer: Answer | Fault, call: Call) -> Fault | None:
     return fault
 
 
-def get_body(answer: Answer | Fault, call: Call) -> Any:
+def get_body(answer: HttpAnswer | Fault, call: Call) -> Any:
     """The JSON value of a success. Raises RequestFailed."""
     fault = find_fault(answer, call)
     if fault is not None:
         raise RequestFailed(fault)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, HttpAnswer)
     return answer.body
 
 
-def proves_absence(answer: Answer | Fault, name: str) -> bool:
+def proves_absence(answer: HttpAnswer | Fault, name: str) -> bool:
     """True if a worker says that it knows no connector of this name."""
     # A wrong path, or a proxy, answers 404 as well. Only a worker names the connector.
-    if not isinstance(answer, Answer) or answer.status != 404 or read_error_code(answer) != 404:
+    if not isinstance(answer, HttpAnswer) or answer.status != 404 or read_error_code(answer) != 404:
         return False
     message = read_message(answer)
     return name in message and _NOT_FOUND.search(message) is not None

@@ -13,25 +13,25 @@ from kafkaform.core.change import Outcome, OutcomeStatus, Step
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from . import rest
 from .connector import CLASS, NAME, RUNNING
 from .observation import make_ticket
 from .reading import ConnectorReader
-from .rest import Client, RequestFailed
+from .rest import RequestFailed, WorkersClient
 from .secret_keys import is_masked, is_reference
 from .steps import CONFIGURE, CREATE, DELETE, HALT, RESTART, RESUME
 
 
 def send_steps(
-    client: Client, reader: ConnectorReader, steps: Sequence[Step], secrets: Secrets
+    client: WorkersClient, reader: ConnectorReader, steps: Sequence[Step], secrets: Secrets
 ) -> list[Outcome]:
     """The outcome of each step, in order. All of them share one request."""
     faults = {step.id: _find_reference(step, secrets) for step in steps}
     good = [step for step in steps if faults[step.id] is None]
     calls = [_make_call(step, secrets) for step in good]
-    answers: list[Answer | Fault] = client.ask_all(calls) if calls else []
+    answers: list[HttpAnswer | Fault] = client.ask_all(calls) if calls else []
     late = [i for i, answer in enumerate(answers) if _knows_no_patch(good[i], answer)]
     if late:
         replaced = _replace_configs(client, reader, [good[i] for i in late], secrets)
@@ -87,15 +87,17 @@ def _reveal(payload: FrozenMap, secrets: Secrets) -> dict[str, str]:
     return {key: secrets[str(ref)].reveal() for key, ref in payload["secrets"].items()}
 
 
-def _knows_no_patch(step: Step, answer: Answer | Fault) -> bool:
+def _knows_no_patch(step: Step, answer: HttpAnswer | Fault) -> bool:
     return (
-        step.request.name == CONFIGURE.name and isinstance(answer, Answer) and answer.status == 405
+        step.request.name == CONFIGURE.name
+        and isinstance(answer, HttpAnswer)
+        and answer.status == 405
     )
 
 
 def _replace_configs(
-    client: Client, reader: ConnectorReader, steps: Sequence[Step], secrets: Secrets
-) -> list[tuple[Call, Answer | Fault]]:
+    client: WorkersClient, reader: ConnectorReader, steps: Sequence[Step], secrets: Secrets
+) -> list[tuple[Call, HttpAnswer | Fault]]:
     """Send whole configurations to workers that know no PATCH."""
     names = [step.identity.key for step in steps]
     try:

@@ -25,7 +25,7 @@ from .answers import Plugin, read_plugins
 from .data_sources import Answers, answer_query, make_query_error
 from .dry_run import check_steps, examine_steps
 from .reading import ConnectorReader, parse
-from .rest import Client, RequestFailed
+from .rest import RequestFailed, WorkersClient
 from .sending import send_steps
 from .startups import Startups
 from .words import WORDS
@@ -40,10 +40,10 @@ class ConnectSession:
         self,
         instance: str,
         facts: Facts,
-        main: Client,
-        nodes: Mapping[str, Client],
+        main: WorkersClient,
+        nodes: Mapping[str, WorkersClient],
         clock: Clock,
-        prove_group: Callable[[Client], OtherSystem | None],
+        prove_group: Callable[[WorkersClient], OtherSystem | None],
     ) -> None:
         """main: asks any worker; nodes: url of a worker -> what asks that one. prove_group: asks
         who answers there, beyond what each connection proves."""
@@ -146,7 +146,7 @@ class ConnectSession:
             raise self._stranger
 
 
-def list_plugins(client: Client) -> tuple[Plugin, ...]:
+def list_plugins(client: WorkersClient) -> tuple[Plugin, ...]:
     """The plugins of the worker that answers. Raises RequestFailed."""
     call = rest.PLUGINS
     (answer,) = client.ask_all([call])

@@ -13,7 +13,7 @@ from .answers import Connector
 from .failures import describe_progress, list_failures
 from .observation import read_ticket
 from .reading import ConnectorReader, ask_by_name
-from .rest import Client, RequestFailed
+from .rest import RequestFailed, WorkersClient
 
 # The status of a connector says nothing about its newest configuration for a moment: a worker
 # first reads it from the config topic, and restarts connector and tasks one after the other.
@@ -36,7 +36,9 @@ class Startups:
         now = self._clock.monotonic()
         self._began.update({one.ticket: now for one in outcomes if one.ticket is not None})
 
-    def ask(self, client: Client, reader: ConnectorReader, tickets: Sequence[str]) -> list[Outcome]:
+    def ask(
+        self, client: WorkersClient, reader: ConnectorReader, tickets: Sequence[str]
+    ) -> list[Outcome]:
         """How far each startup is. Those that this session has begun are waited for a little."""
         found: dict[str, Outcome] = {}
         left = list(dict.fromkeys(tickets))
@@ -57,7 +59,7 @@ class Startups:
         return WAIT_SECONDS if began is None else self._clock.monotonic() - began
 
     def _look(
-        self, client: Client, reader: ConnectorReader, tickets: Sequence[str]
+        self, client: WorkersClient, reader: ConnectorReader, tickets: Sequence[str]
     ) -> Mapping[str, Outcome]:
         names = {ticket: read_ticket(ticket) for ticket in tickets}
         answers: dict[str, Connector | Fault | None] = {}

@@ -10,7 +10,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 from kafkaform.provider.http.block import list_urls, read_settings
 from kafkaform.provider.http.client import HttpClient, Proof
-from kafkaform.provider.http.exchange import Answer
+from kafkaform.provider.http.exchange import HttpAnswer
 from kafkaform.provider.http.settings import BasicLogin, HttpSettings
 
 from .api.answers import read_registry_id
@@ -73,8 +73,8 @@ def _check_id(url: str, product: Product, expected: str | None) -> None:
         )
 
 
-def _make_check(url: str, expected: str) -> Callable[[Answer], None]:
-    def check(answer: Answer) -> None:
+def _make_check(url: str, expected: str) -> Callable[[HttpAnswer], None]:
+    def check(answer: HttpAnswer) -> None:
         found = read_registry_id(answer.body)
         if found != expected:
             raise OtherSystem(

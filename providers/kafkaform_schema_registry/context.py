@@ -8,16 +8,16 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from kafkaform.core.resource import Facts, Fault
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 
 class RegistryClient(Protocol):
     """What reaches a registry: `HttpClient`, or that of the simulated one."""
 
-    def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
+    def ask_all(self, calls: Sequence[Call]) -> list[HttpAnswer | Fault]:
         """The answer to each call, in order; a Fault for one that got none. Raises OtherSystem."""
 
-    def ask_each(self, calls: Sequence[Call]) -> Iterator[Answer | Fault]:
+    def ask_each(self, calls: Sequence[Call]) -> Iterator[HttpAnswer | Fault]:
         """The same answers, each as soon as it and those before it are there."""
 
     def prove(self) -> None:
@@ -37,6 +37,6 @@ class RegistryContext(Struct, frozen=True):
     read: set[str] = field(default_factory=set)
     """The subjects whose schemas this session has read by name: those of the plan."""
 
-    def ask(self, call: Call) -> Answer | Fault:
+    def ask(self, call: Call) -> HttpAnswer | Fault:
         """The answer to one call."""
         return self.client.ask_all([call])[0]

@@ -26,7 +26,7 @@ from kafkaform.core.schema import (
     object_of,
 )
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.http.exchange import Answer
+from kafkaform.provider.http.exchange import HttpAnswer
 
 from .api.answers import SchemaVersion, read_schema_version
 from .api.calls import read_version
@@ -97,10 +97,10 @@ def _answer_schema(context: RegistryContext, arguments: FrozenMap) -> FrozenMap:
             answers = {name: reading.attributes[name] for name in names}
             return FrozenMap({**answers, "latest": found.version, "schema_id": found.id})
         raise _refuse(subject, version, reading)
-    if isinstance(answer, Answer) and is_missing(answer):
+    if isinstance(answer, HttpAnswer) and is_missing(answer):
         raise _make_error(subject, version, "does not exist", "Look for a typing error.")
     identity = Identity(context.instance, SCHEMA, subject)
-    if isinstance(answer, Answer) and answer.status == 403:
+    if isinstance(answer, HttpAnswer) and answer.status == 403:
         raise _refuse(subject, version, Hidden(identity, "Read on it"))
     assert isinstance(found, Fault)
     raise _refuse(subject, version, Failed(identity, found))

@@ -9,7 +9,7 @@ from msgspec import Struct
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .api.answers import BadAnswer, read_registry_id, read_word
 from .api.calls import IDENTIFY, read_setting
@@ -63,8 +63,8 @@ def identify_product(client: RegistryClient, url: str) -> Product:
             raise _make_error(url, answer)
         if answer.status >= 500 or answer.status == 429:
             raise _make_error(url, judge_refusal(answer, call))
-    assert isinstance(mode, Answer)
-    assert isinstance(named, Answer)
+    assert isinstance(mode, HttpAnswer)
+    assert isinstance(named, HttpAnswer)
     apicurio = APICURIO_PATH in f"{urlsplit(url).path}/" or _is_apicurio(mode)
     return Product(
         id=read_registry_id(named.body) if named.succeeded else None,
@@ -74,13 +74,13 @@ def identify_product(client: RegistryClient, url: str) -> Product:
     )
 
 
-def _is_apicurio(mode: Answer) -> bool:
+def _is_apicurio(mode: HttpAnswer) -> bool:
     """Behind a proxy it can have any path. Its refusal of modes is its own."""
     body = mode.body if isinstance(mode.body, dict) else {}
     return lacks_endpoint(mode) and body.get("message") == "Operation not supported."
 
 
-def _require_level(answer: Answer | Fault, url: str) -> None:
+def _require_level(answer: HttpAnswer | Fault, url: str) -> None:
     """The one answer that every registry has, and nothing else."""
     call = read_setting("config", None)
     if isinstance(answer, Fault):

@@ -23,7 +23,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import FrozenMap, Value
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .api.answers import SchemaVersion, read_names, read_schema_version, read_word
 from .api.calls import LIST_SUBJECTS, read_setting, read_version
@@ -122,12 +122,12 @@ def _read_schemas(context: RegistryContext, ids: Sequence[Identity]) -> list[Rea
 
 
 def _read_schema(
-    context: RegistryContext, identity: Identity, call: Call, answer: Answer | Fault
+    context: RegistryContext, identity: Identity, call: Call, answer: HttpAnswer | Fault
 ) -> Reading:
     found = parse_answer(answer, call, lambda body: read_schema_version(body, identity.key))
     if isinstance(found, SchemaVersion):
         return observe_schema(context, identity, found)
-    if isinstance(answer, Answer) and is_missing(answer):
+    if isinstance(answer, HttpAnswer) and is_missing(answer):
         return Absent(identity)
     return _make_failed(identity, answer, found, f"Read on subject {identity.key}")
 
@@ -167,7 +167,7 @@ def _read_configs(context: RegistryContext, ids: Sequence[Identity]) -> list[Rea
 
 
 def _observe_config(
-    context: RegistryContext, identity: Identity, found: Mapping[str, str | Answer | Fault]
+    context: RegistryContext, identity: Identity, found: Mapping[str, str | HttpAnswer | Fault]
 ) -> Reading:
     for name, value in found.items():
         if not isinstance(value, str):
@@ -185,13 +185,13 @@ def _observe_config(
 
 def _read_settings(
     context: RegistryContext, subjects: Sequence[str]
-) -> list[dict[str, str | Answer | Fault]]:
+) -> list[dict[str, str | HttpAnswer | Fault]]:
     """Attribute -> value, INHERITED, or the answer that says neither, for each subject."""
     modes = bool(context.facts.values.get("modes", True))
     names = ["compatibility", "mode"] if modes else ["compatibility"]
     asked = [(subject, name) for subject in subjects for name in names]
     calls = [read_setting(SETTING_OF[name], subject) for subject, name in asked]
-    found: dict[str, dict[str, str | Answer | Fault]] = {
+    found: dict[str, dict[str, str | HttpAnswer | Fault]] = {
         subject: {"compatibility": INHERITED, "mode": INHERITED} for subject in subjects
     }
     for (subject, name), call, answer in zip(
@@ -201,13 +201,13 @@ def _read_settings(
     return [found[subject] for subject in subjects]
 
 
-def _read_setting(name: str, call: Call, answer: Answer | Fault) -> str | Answer | Fault:
+def _read_setting(name: str, call: Call, answer: HttpAnswer | Fault) -> str | HttpAnswer | Fault:
     value = parse_answer(answer, call, lambda body: read_word(body, *FIELDS[SETTING_OF[name]]))
     if isinstance(value, str):
         return value
-    if isinstance(answer, Answer) and is_not_set(answer):
+    if isinstance(answer, HttpAnswer) and is_not_set(answer):
         return INHERITED
-    return value if isinstance(answer, Answer) and answer.succeeded else answer
+    return value if isinstance(answer, HttpAnswer) and answer.succeeded else answer
 
 
 def _read_global(context: RegistryContext, ids: Sequence[Identity]) -> list[Reading]:
@@ -244,9 +244,9 @@ def _list_levels(context: RegistryContext, depth: Depth) -> Sweep:
 
 
 def _make_failed(
-    identity: Identity, answer: Answer | Fault | object, fault: object, right: str
+    identity: Identity, answer: HttpAnswer | Fault | object, fault: object, right: str
 ) -> Hidden | Failed:
-    if isinstance(answer, Answer) and answer.status == 403:
+    if isinstance(answer, HttpAnswer) and answer.status == 403:
         return Hidden(identity, right)
     assert isinstance(fault, Fault)
     return Failed(identity, fault)

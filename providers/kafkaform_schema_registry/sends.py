@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault, FaultClass, Observed
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .api import calls
 from .api.answers import (
@@ -56,7 +56,7 @@ def send_steps(
     return found
 
 
-def _judge_write(call: Call, answer: Answer | Fault) -> Finding:
+def _judge_write(call: Call, answer: HttpAnswer | Fault) -> Finding:
     if isinstance(answer, Fault):
         return answer
     return None if answer.succeeded else judge_refusal(answer, call)
@@ -82,15 +82,15 @@ def check_schemas(context: RegistryContext, steps: Sequence[Step]) -> list[Findi
     checks = [calls.check_all(step.payload) for step in left]
     answers = context.client.ask_all(checks)
     for step, call, answer in zip(left, checks, answers, strict=True):
-        if isinstance(answer, Answer) and lacks_endpoint(answer):
+        if isinstance(answer, HttpAnswer) and lacks_endpoint(answer):
             call = calls.check_latest(step.payload)
             answer = context.ask(call)
         found[step.id] = _judge_check(str(step.payload["subject"]), call, answer)
     return [found[step.id] for step in steps]
 
 
-def _judge_check(subject: str, call: Call, answer: Answer | Fault) -> Finding:
-    if isinstance(answer, Answer) and is_missing(answer):
+def _judge_check(subject: str, call: Call, answer: HttpAnswer | Fault) -> Finding:
+    if isinstance(answer, HttpAnswer) and is_missing(answer):
         # There is nothing yet with which it would have to be compatible.
         return None
     found = parse_answer(answer, call, read_verdict)
@@ -131,9 +131,11 @@ def _compare_versions(context: RegistryContext, steps: Sequence[Step]) -> dict[s
     return found
 
 
-def _read_version(step: Step, call: Call, answer: Answer | Fault) -> SchemaVersion | Fault | None:
+def _read_version(
+    step: Step, call: Call, answer: HttpAnswer | Fault
+) -> SchemaVersion | Fault | None:
     """None if there is no such version."""
-    if isinstance(answer, Answer) and is_missing(answer):
+    if isinstance(answer, HttpAnswer) and is_missing(answer):
         return None
     subject = str(step.payload["subject"])
     return parse_answer(answer, call, lambda body: read_schema_version(body, subject))
@@ -185,7 +187,7 @@ def check_settings(context: RegistryContext, steps: Sequence[Step]) -> list[Find
     return [_judge_setting(*one) for one in zip(steps, reads, answers, strict=True)]
 
 
-def _judge_setting(step: Step, call: Call, answer: Answer | Fault) -> Finding:
+def _judge_setting(step: Step, call: Call, answer: HttpAnswer | Fault) -> Finding:
     if isinstance(answer, Fault):
         return answer
     name, subject = _get_api_name(step), _get_subject(step)

@@ -21,7 +21,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.codec import to_data
 from kafkaform.provider.http.exchange import Call, join_path
 from kafkaform_connect.connector import KIND
-from kafkaform_connect.memory.provider import MemoryProvider
+from kafkaform_connect.memory.provider import ConnectMemoryProvider
 from kafkaform_connect.memory.workers import SimulatedWorkers
 from kafkaform_kafka.memory import Killed
 
@@ -47,7 +47,7 @@ class Connectors(RuleBasedStateMachine):
         self.workers.startup_seconds = 1.0
         sink = MemorySink(fate)
         self.house = House(clock, cast(Any, None), fate, MemoryBackend(fate), sink)
-        provider = MemoryProvider(self.workers, mishap=self._meet)
+        provider = ConnectMemoryProvider(self.workers, mishap=self._meet)
         self.house.providers = {INSTANCE: provider}
         self.wishes: dict[str, tuple[str, str]] = {KEPT: ("1", "running")}
         self.mishaps: list[str] = []

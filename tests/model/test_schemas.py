@@ -20,12 +20,12 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Declared, Desired, Identity, ProviderConfig
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.codec import to_data
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform_kafka.memory import Killed
 from kafkaform_schema_registry.api import calls
 from kafkaform_schema_registry.formats.avro import normalize_avro
 from kafkaform_schema_registry.kinds import schema, subject_config
-from kafkaform_schema_registry.memory.client import Mishap
+from kafkaform_schema_registry.memory.client import RegistryMishap
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
 from kafkaform_schema_registry.memory.simulation import connect_simulated
 
@@ -50,7 +50,7 @@ class Watched(SimulatedRegistry):
 
     house: House
 
-    def answer(self, call: Call, user: str = "admin") -> Answer:
+    def answer(self, call: Call, user: str = "admin") -> HttpAnswer:
         if user == "admin" and not call.reads:
             subject = call.path.split("/")[2]
             assert subject in self._list_open(), f"nobody announced {call}"
@@ -76,7 +76,7 @@ class Schemas(RuleBasedStateMachine):
         clock, fate = Clock(), Fate()
         self.registry = Watched()
         self.registry.users["somebody"] = True
-        self.mishaps: list[Mishap] = []
+        self.mishaps: list[RegistryMishap] = []
         self.house = House(clock, cast(Any, None), fate, MemoryBackend(fate), MemorySink(fate))
         self.registry.house = self.house
         provider = connect_simulated(self.registry, mishaps=self.mishaps)
@@ -162,8 +162,8 @@ class Schemas(RuleBasedStateMachine):
     def apply(self) -> None:
         self._apply()
 
-    @rule(kinds=st.lists(st.sampled_from(Mishap), min_size=1, max_size=3))
-    def apply_on_a_bad_line(self, kinds: list[Mishap]) -> None:
+    @rule(kinds=st.lists(st.sampled_from(RegistryMishap), min_size=1, max_size=3))
+    def apply_on_a_bad_line(self, kinds: list[RegistryMishap]) -> None:
         self.mishaps += kinds
         self._apply()
 

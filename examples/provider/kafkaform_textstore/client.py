@@ -13,7 +13,7 @@ from kafkaform.core.errors import OtherSystem
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.secret import Secret
 from kafkaform.provider.http.client import HttpClient, Proof
-from kafkaform.provider.http.exchange import Answer, Call, CallFailed
+from kafkaform.provider.http.exchange import Call, CallFailed, HttpAnswer
 from kafkaform.provider.http.faults import ErrorTable, make_fault, make_transport_fault
 from kafkaform.provider.http.settings import BearerToken, HttpSettings
 
@@ -106,7 +106,7 @@ class Client:
         """Send nothing any more."""
         self._http.close()
 
-    def _identify(self, answer: Answer) -> None:
+    def _identify(self, answer: HttpAnswer) -> None:
         """The proof of a connection. Raises OtherSystem, and so does every later request."""
         found = answer.body.get("id") if isinstance(answer.body, dict) else None
         if found is None or self.store_id not in ("", found):

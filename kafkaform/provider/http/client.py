@@ -18,7 +18,7 @@ from msgspec import Struct
 from ...core.errors import ConnectError, OtherSystem
 from ...core.resource import Fault
 from .auth import open_login
-from .exchange import NO_QUERY, Answer, AnswerLost, Call, CallFailed, NotSent
+from .exchange import NO_QUERY, AnswerLost, Call, CallFailed, HttpAnswer, NotSent
 from .faults import make_transport_fault
 from .settings import HttpSettings
 from .tls import tls_context
@@ -36,7 +36,7 @@ class Proof(Struct, frozen=True):
 
     call: Call
     """A call that reads."""
-    check: Callable[[Answer], None]
+    check: Callable[[HttpAnswer], None]
     """Takes its answer (2xx). Raises OtherSystem, also for an answer that names no system."""
 
 
@@ -76,12 +76,12 @@ class HttpClient:
         *,
         query: Mapping[str, str] = NO_QUERY,
         reads: bool = False,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """The answer to one call; see `Call` for the arguments. Raises NotSent, AnswerLost,
         OtherSystem."""
         return self.send(Call(method, path, body, query, reads))
 
-    def send(self, call: Call) -> Answer:
+    def send(self, call: Call) -> HttpAnswer:
         """The same for a call that was made before."""
         attempts = self._list_attempts(call)
         for url in attempts[:-1]:
@@ -96,12 +96,12 @@ class HttpClient:
                     raise
         return self._call_at(attempts[-1], call)
 
-    def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
+    def ask_all(self, calls: Sequence[Call]) -> list[HttpAnswer | Fault]:
         """The answer to each call, in order; a Fault for one that got none. They are sent
         concurrently. Raises OtherSystem."""
         return list(self.ask_each(calls))
 
-    def ask_each(self, calls: Sequence[Call]) -> Iterator[Answer | Fault]:
+    def ask_each(self, calls: Sequence[Call]) -> Iterator[HttpAnswer | Fault]:
         """The same answers, each as soon as it and those before it are there."""
         if len(calls) <= 1:
             yield from map(self._answer_or_fault, calls)
@@ -136,7 +136,7 @@ class HttpClient:
 
     # ── one call ────────────────────────────────────────────────────────────────────────
 
-    def _answer_or_fault(self, call: Call) -> Answer | Fault:
+    def _answer_or_fault(self, call: Call) -> HttpAnswer | Fault:
         try:
             return self.send(call)
         except CallFailed as failure:
@@ -147,7 +147,7 @@ class HttpClient:
         urls = self._settings.urls
         return urls * 2 if call.reads and len(urls) == 1 else urls
 
-    def _call_at(self, url: str, call: Call) -> Answer:
+    def _call_at(self, url: str, call: Call) -> HttpAnswer:
         with self._borrow(url) as connection:
             self._connect(connection)
             if call.reads or self._proof is None:

@@ -24,7 +24,7 @@ from urllib3.util import make_headers
 
 from ...core.canonical import dumps
 from ...core.redaction import mask_secrets
-from .exchange import Answer, AnswerLost, Call, NotSent
+from .exchange import AnswerLost, Call, HttpAnswer, NotSent
 from .strict_json import NotJson, parse_json
 
 FAILURES = (HTTPError, HTTPException, OSError, ValueError)
@@ -76,7 +76,7 @@ class ServerConnection:
             cause = f"no connection: {_describe_cause(error)}"
             raise NotSent(cause, _LOOK, self._url) from None
 
-    def send(self, call: Call, headers: Mapping[str, str]) -> Answer:
+    def send(self, call: Call, headers: Mapping[str, str]) -> HttpAnswer:
         """Send a call once, on the connection that stands. Raises AnswerLost."""
         self.proven = 0.0
         where = f"{self._url}, {call}"
@@ -104,7 +104,7 @@ class ServerConnection:
         if self._connection is not None:
             self._connection.close()
 
-    def _exchange(self, call: Call, headers: Mapping[str, str]) -> Answer:
+    def _exchange(self, call: Call, headers: Mapping[str, str]) -> HttpAnswer:
         assert self._connection is not None
         body = None if call.body is None else dumps(call.body).encode("ascii")
         self._deadline = monotonic() + self._timeout
@@ -130,7 +130,7 @@ class ServerConnection:
             if succeeded:
                 raise
             value = None
-        return Answer(response.status, value, said)
+        return HttpAnswer(response.status, value, said)
 
     def _read_body(self, response: BaseHTTPResponse, limit: int) -> bytes | None:
         """The body, None if it is longer than the limit."""

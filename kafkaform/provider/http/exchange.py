@@ -38,7 +38,7 @@ class Call(Struct, frozen=True):
         return f"{self.method} {self.path}"
 
 
-class Answer(Struct, frozen=True):
+class HttpAnswer(Struct, frozen=True):
     """What the server answered, whatever its status."""
 
     status: int
@@ -71,7 +71,7 @@ class NotSent(CallFailed):
     """The server has not seen the call: no connection, no TLS, no login token, or nobody could say
     which system answers there. answer: what it said instead of its name, if it said something."""
 
-    answer: Answer | None = None
+    answer: HttpAnswer | None = None
 
 
 class AnswerLost(CallFailed):

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from ...core.redaction import mask_secrets
 from ...core.resource import Fault, FaultClass
-from .exchange import Answer, Call, CallFailed, NotSent
+from .exchange import Call, CallFailed, HttpAnswer, NotSent
 
 ErrorTable = Mapping[tuple[int, int | None], tuple[FaultClass, str]]
 """(status of HTTP, `error_code` of the body) -> what it says about the effect, and what to do.
@@ -46,7 +46,7 @@ def make_transport_fault(failure: CallFailed) -> Fault:
     return Fault(NOT_SENT, failure.cause, kind, failure.where, advice)
 
 
-def make_fault(answer: Answer, table: ErrorTable, call: Call) -> Fault:
+def make_fault(answer: HttpAnswer, table: ErrorTable, call: Call) -> Fault:
     """The fault of an answer that is not a success.
 
     A row of the table counts first. Without one, a login or right that is missing is PERMISSION,
@@ -76,13 +76,13 @@ def _judge_status(status: int, *, reads: bool) -> tuple[FaultClass, str]:
     return (FaultClass.NOT_APPLIED if reads else FaultClass.AMBIGUOUS), _BROKEN
 
 
-def read_error_code(answer: Answer) -> int | None:
+def read_error_code(answer: HttpAnswer) -> int | None:
     """`error_code` of the body, None without one."""
     code = answer.body.get("error_code") if isinstance(answer.body, dict) else None
     return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 
-def read_message(answer: Answer) -> str:
+def read_message(answer: HttpAnswer) -> str:
     """What the server says in `message`, or the meaning of the status; never a secret."""
     text = answer.body.get("message") if isinstance(answer.body, dict) else None
     if isinstance(text, str) and text.strip():
@@ -93,7 +93,7 @@ def read_message(answer: Answer) -> str:
     return f"HTTP {answer.status} {known.get(answer.status, '')}".strip()
 
 
-def _read_retry_after(answer: Answer) -> float:
+def _read_retry_after(answer: HttpAnswer) -> float:
     """Seconds of Retry-After (RFC 9110 §10.2.3); 0 without it, and for a date."""
     text = answer.headers.get("retry-after", "")
     return float(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0.0

@@ -30,7 +30,7 @@ class Member(Struct, frozen=True):
     """Bytes."""
 
 
-class Archive(Struct, frozen=True):
+class ProgramArchive(Struct, frozen=True):
     """An archive and those of its files that a program needs."""
 
     jar: Jar
@@ -43,18 +43,18 @@ class Archive(Struct, frozen=True):
         return places.get_cache_folder() / f"{self.jar.artifact}-{self.jar.sha256[:16]}"
 
 
-def parse_archive(text: str) -> Archive:
+def parse_archive(text: str) -> ProgramArchive:
     """A list: the archive in its first line, then one file in each."""
     first, *others = split_list(text)
     jar = parse_jar(first)
     members = (line.split() for line in others)
-    return Archive(
+    return ProgramArchive(
         Jar(jar.group, jar.artifact, jar.version, jar.classifier, jar.sha256, jar.size, "tar.gz"),
         tuple(Member(name, sha256, int(size)) for name, sha256, size in members),
     )
 
 
-def ensure_archive(archive: Archive, report: Reporter, source: Source, what: str) -> Path:
+def ensure_archive(archive: ProgramArchive, report: Reporter, source: Source, what: str) -> Path:
     """The folder with the files of the archive, which is downloaded if one is missing. what: what
     the screen calls it.
 
@@ -71,7 +71,7 @@ def ensure_archive(archive: Archive, report: Reporter, source: Source, what: str
 
 
 def _download(
-    archive: Archive, missing: Sequence[Member], report: Reporter, source: Source, what: str
+    archive: ProgramArchive, missing: Sequence[Member], report: Reporter, source: Source, what: str
 ) -> None:
     cache = places.get_cache_folder() / "jars"
     cache.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def _download(
         _unpack_members(archive, {each.name: each for each in missing}, file)
 
 
-def _unpack_members(archive: Archive, wanted: Mapping[str, Member], file: Path) -> None:
+def _unpack_members(archive: ProgramArchive, wanted: Mapping[str, Member], file: Path) -> None:
     # As a stream: to go back to an earlier file, the archive would be unpacked from its beginning.
     with tarfile.open(file, "r|gz") as tar:
         for entry in tar:
@@ -100,7 +100,7 @@ def _unpack_members(archive: Archive, wanted: Mapping[str, Member], file: Path) 
         )
 
 
-def _keep_member(archive: Archive, member: Member, content: bytes, partial: Path) -> None:
+def _keep_member(archive: ProgramArchive, member: Member, content: bytes, partial: Path) -> None:
     # By an atomic rename: another command may unpack the same file, or start from it.
     fresh, target = partial / "member", archive.folder / member.name
     fresh.write_bytes(content)
@@ -109,6 +109,6 @@ def _keep_member(archive: Archive, member: Member, content: bytes, partial: Path
     fresh.replace(target)
 
 
-def _verify_member(archive: Archive, member: Member, path: Path) -> None:
+def _verify_member(archive: ProgramArchive, member: Member, path: Path) -> None:
     name = f"{member.name} of {archive.jar.coordinate}"
     verify_file(name, member.sha256, member.size, path)

@@ -17,7 +17,7 @@ from ...core.progress import Reporter
 from .. import places
 from ..jars import Source
 from ..record import HOST, Sandbox, Server
-from .archive import Archive, ensure_archive, parse_archive
+from .archive import ProgramArchive, ensure_archive, parse_archive
 from .program import Program
 
 _FOLDER = "schema-registry"
@@ -25,7 +25,7 @@ _URL = f"jdbc:h2:file:./data/{_FOLDER}/registry"
 """Relative to the run folder: a path can contain characters that mean something here."""
 
 
-def read_pinned_archive() -> Archive:
+def read_pinned_archive() -> ProgramArchive:
     file = resources.files(__package__).joinpath("class_paths", "schema-registry.txt")
     return parse_archive(file.read_text("ascii"))
 

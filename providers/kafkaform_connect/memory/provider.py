@@ -14,10 +14,10 @@ from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 
-from ..cluster_proof import ClusterProof
-from ..connection import Address, connect
+from ..cluster_proof import WorkersProof
+from ..connection import WorkerAddress, connect
 from ..provider import PROVIDER
 from ..rest import SERVER
 from ..session import ConnectSession
@@ -35,7 +35,7 @@ class MemoryClient:
     """Asks simulated workers as one user. See `rest.Client`."""
 
     def __init__(
-        self, workers: SimulatedWorkers, user: str, proof: ClusterProof, mishap: Mishap
+        self, workers: SimulatedWorkers, user: str, proof: WorkersProof, mishap: Mishap
     ) -> None:
         self._workers = workers
         self._user = user
@@ -44,7 +44,7 @@ class MemoryClient:
         self._stranger: OtherSystem | None = None
         self._closed = False
 
-    def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
+    def ask_all(self, calls: Sequence[Call]) -> list[HttpAnswer | Fault]:
         return [self._ask(call) for call in calls]
 
     def prove(self) -> None:
@@ -59,7 +59,7 @@ class MemoryClient:
     def close(self) -> None:
         self._closed = True
 
-    def _ask(self, call: Call) -> Answer | Fault:
+    def _ask(self, call: Call) -> HttpAnswer | Fault:
         if self._closed:
             return Fault("NOT_SENT", "the session is closed", FaultClass.NOT_APPLIED)
         self.prove()
@@ -72,7 +72,7 @@ class MemoryClient:
         return answer
 
 
-class MemoryProvider(Struct, frozen=True):
+class ConnectMemoryProvider(Struct, frozen=True):
     """Opens sessions with one Connect cluster as one of its users, for any provider instance.
 
     Everything else comes from the Kafka Connect provider.
@@ -97,9 +97,9 @@ class MemoryProvider(Struct, frozen=True):
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> ConnectSession:
         """Open a session. config: of the settings of the connection, only `worker_principal` has
         an effect. Raises ConnectError."""
-        proof = ClusterProof(URL)
+        proof = WorkersProof(URL)
         client = MemoryClient(self.workers, self.user, proof, self.mishap)
-        address = Address(client, {URL: client}, proof)
+        address = WorkerAddress(client, {URL: client}, proof)
         clock = self.workers.clock
         worker = config.get("worker_principal") or None
         return connect(instance, address, None, self.user, TIMEOUT, clock, self.scope, worker)

@@ -9,7 +9,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.simulation import Simulation
 
 from .plugins import PLUGINS, SimulatedPlugin, find_plugin
-from .provider import MemoryProvider
+from .provider import ConnectMemoryProvider
 from .workers import NEWEST, SimulatedWorkers
 
 SETTINGS = make_schema(
@@ -28,13 +28,13 @@ SETTINGS = make_schema(
 )
 
 
-def make_provider(settings: FrozenMap, scope: str, clock: Clock) -> MemoryProvider:
+def make_provider(settings: FrozenMap, scope: str, clock: Clock) -> ConnectMemoryProvider:
     """The provider of a new Connect cluster. scope: its id."""
     named = settings.get("plugins") or ()
     plugins = tuple(_make_plugin(str(class_)) for class_ in sorted(named))
     version = str(settings.get("version") or NEWEST)
     workers = SimulatedWorkers(clock, scope, version=version, plugins=plugins)
-    return MemoryProvider(workers, scope=scope)
+    return ConnectMemoryProvider(workers, scope=scope)
 
 
 def _make_plugin(class_: str) -> SimulatedPlugin:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from kafkaform.core.clock import Clock
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from ..answers import parse_release
 from ..connector import CLASS, NAME
@@ -39,12 +39,12 @@ class SimulatedConnector(Struct):
     """A worker has started it at least once."""
 
 
-class Refusal(Exception):
+class HttpRefusal(Exception):
     """An answer that is an error."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
-        self.answer = Answer(status, {"error_code": status, "message": message})
+        self.answer = HttpAnswer(status, {"error_code": status, "message": message})
 
 
 class SimulatedWorkers:
@@ -72,52 +72,52 @@ class SimulatedWorkers:
         self.allowed: Callable[[str, str], bool] = lambda user, connector: user != "nobody"
         """User, name of a connector (empty for a listing) -> may see and change it."""
 
-    def handle(self, call: Call, user: str = "") -> Answer:
+    def handle(self, call: Call, user: str = "") -> HttpAnswer:
         """The answer to a call."""
         path, _, query = call.target.partition("?")
         parts = [unquote(part) for part in path.split("/") if part]
         try:
             return self._route(call, parts, query, user)
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             return refusal.answer
 
-    def _route(self, call: Call, parts: list[str], query: str, user: str) -> Answer:
+    def _route(self, call: Call, parts: list[str], query: str, user: str) -> HttpAnswer:
         if not parts:
             body = {"version": self.version, "commit": "0", "kafka_cluster_id": self.cluster_id}
-            return Answer(200, body)
+            return HttpAnswer(200, body)
         name = parts[1] if len(parts) > 1 else ""
         shape = "/".join("*" if index == 1 else part for index, part in enumerate(parts))
         handlers = {m: handler for m, pattern, handler in _ROUTES if pattern == shape}
         if not handlers:
-            raise Refusal(404, "HTTP 404 Not Found")
+            raise HttpRefusal(404, "HTTP 404 Not Found")
         if call.method not in handlers:
-            raise Refusal(405, "HTTP 405 Method Not Allowed")
+            raise HttpRefusal(405, "HTTP 405 Method Not Allowed")
         if parts[0] == "connectors" and not self.allowed(user, name):
-            raise Refusal(403, "the user may not do this")
+            raise HttpRefusal(403, "the user may not do this")
         return handlers[call.method](self, name, call.body, query)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────
 
-    def list_connectors(self, _: str, __: Any, query: str) -> Answer:
+    def list_connectors(self, _: str, __: Any, query: str) -> HttpAnswer:
         if "expand" not in query:
-            return Answer(200, sorted(self.connectors))
+            return HttpAnswer(200, sorted(self.connectors))
         # One that no worker has started yet has no status, and is left out as if it were deleted.
         found = {
             name: {"info": self._describe(name), "status": self._compute_status(name)}
             for name in sorted(self.connectors)
             if self._has_status(name)
         }
-        return Answer(200, found)
+        return HttpAnswer(200, found)
 
-    def get_connector(self, name: str, _: Any, __: str) -> Answer:
+    def get_connector(self, name: str, _: Any, __: str) -> HttpAnswer:
         self._refuse_rebalance()
         self._find(name)
-        return Answer(200, self._describe(name))
+        return HttpAnswer(200, self._describe(name))
 
-    def get_status(self, name: str, _: Any, __: str) -> Answer:
+    def get_status(self, name: str, _: Any, __: str) -> HttpAnswer:
         if name not in self.connectors or not self._has_status(name):
-            raise Refusal(404, f"No status found for connector {name}")
-        return Answer(200, self._compute_status(name))
+            raise HttpRefusal(404, f"No status found for connector {name}")
+        return HttpAnswer(200, self._compute_status(name))
 
     def _describe(self, name: str) -> dict[str, Any]:
         one = self.connectors[name]
@@ -150,80 +150,80 @@ class SimulatedWorkers:
 
     # ── changing ────────────────────────────────────────────────────────────────────────
 
-    def create(self, _: str, body: Any, __: str) -> Answer:
+    def create(self, _: str, body: Any, __: str) -> HttpAnswer:
         self._refuse_rebalance()
         if "initial_state" in body and self._is_before((3, 7)):
-            raise Refusal(500, 'Unrecognized field "initial_state"')
+            raise HttpRefusal(500, 'Unrecognized field "initial_state"')
         name = body["name"].strip()
         config = {NAME: name, **body["config"]}
         self._refuse_invalid(config)
         if name in self.connectors:
-            raise Refusal(409, f"Connector {name} already exists")
+            raise HttpRefusal(409, f"Connector {name} already exists")
         state = body.get("initial_state") or "RUNNING"
         now = self.clock.monotonic()
         self.connectors[name] = SimulatedConnector(config, state, now)
-        return Answer(201, self._describe(name))
+        return HttpAnswer(201, self._describe(name))
 
-    def patch_config(self, name: str, body: Any, _: str) -> Answer:
+    def patch_config(self, name: str, body: Any, _: str) -> HttpAnswer:
         if self._is_before((3, 8)):
-            raise Refusal(405, "HTTP 405 Method Not Allowed")
+            raise HttpRefusal(405, "HTTP 405 Method Not Allowed")
         self._refuse_rebalance()
         merged = {**self._find(name).config, **body}
         return self._configure(name, {k: v for k, v in merged.items() if v is not None})
 
-    def put_config(self, name: str, body: Any, _: str) -> Answer:
+    def put_config(self, name: str, body: Any, _: str) -> HttpAnswer:
         self._refuse_rebalance()
         if name not in self.connectors:
             return self.create(name, {"name": name, "config": body}, "")
         return self._configure(name, {NAME: name, **body})
 
-    def _configure(self, name: str, config: dict[str, str]) -> Answer:
+    def _configure(self, name: str, config: dict[str, str]) -> HttpAnswer:
         self._refuse_invalid(config)
         one = self.connectors[name]
         one.config = config
         one.since = self.clock.monotonic()
-        return Answer(200, self._describe(name))
+        return HttpAnswer(200, self._describe(name))
 
-    def pause(self, name: str, _: Any, __: str) -> Answer:
+    def pause(self, name: str, _: Any, __: str) -> HttpAnswer:
         return self._change_state(name, "PAUSED")
 
-    def resume(self, name: str, _: Any, __: str) -> Answer:
+    def resume(self, name: str, _: Any, __: str) -> HttpAnswer:
         return self._change_state(name, "RUNNING")
 
-    def stop(self, name: str, _: Any, __: str) -> Answer:
+    def stop(self, name: str, _: Any, __: str) -> HttpAnswer:
         if self._is_before((3, 5)):
-            raise Refusal(404, "HTTP 404 Not Found")
+            raise HttpRefusal(404, "HTTP 404 Not Found")
         return self._change_state(name, "STOPPED")
 
-    def _change_state(self, name: str, state: str) -> Answer:
+    def _change_state(self, name: str, state: str) -> HttpAnswer:
         one = self._find(name)
         if one.state != state:
             one.state, one.since = state, self.clock.monotonic()
         if state == "STOPPED":
             one.trace = ""  # nothing of it is left that could have failed
-        return Answer(204 if state == "STOPPED" else 202)
+        return HttpAnswer(204 if state == "STOPPED" else 202)
 
-    def restart(self, name: str, _: Any, __: str) -> Answer:
+    def restart(self, name: str, _: Any, __: str) -> HttpAnswer:
         self._refuse_rebalance()
         one = self._find(name)
         one.trace, one.since = "", self.clock.monotonic()
-        return Answer(202, self._compute_status(name))
+        return HttpAnswer(202, self._compute_status(name))
 
-    def delete(self, name: str, _: Any, __: str) -> Answer:
+    def delete(self, name: str, _: Any, __: str) -> HttpAnswer:
         self._refuse_rebalance()
         self._find(name)
         del self.connectors[name]
-        return Answer(204)
+        return HttpAnswer(204)
 
     def _find(self, name: str) -> SimulatedConnector:
         if name not in self.connectors:
-            raise Refusal(404, f"Connector {name} not found")
+            raise HttpRefusal(404, f"Connector {name} not found")
         return self.connectors[name]
 
     def _refuse_rebalance(self) -> None:
         if self.rebalances > 0:
             self.rebalances -= 1
-            raise Refusal(
+            raise HttpRefusal(
                 409,
                 "Cannot complete request momentarily due to stale configuration (typically caused "
                 "by a concurrent config change)",
@@ -233,7 +233,7 @@ class SimulatedWorkers:
         errors = find_errors(self._get_plugin(config[CLASS], config), config)
         if errors:
             said = [message for messages in errors.values() for message in messages]
-            raise Refusal(
+            raise HttpRefusal(
                 400,
                 "Connector configuration is invalid and contains the following "
                 f"{len(said)} error(s):\n" + "\n".join(said),
@@ -244,20 +244,20 @@ class SimulatedWorkers:
 
     # ── plugins ─────────────────────────────────────────────────────────────────────────
 
-    def list_plugins(self, _: str, __: Any, ___: str) -> Answer:
+    def list_plugins(self, _: str, __: Any, ___: str) -> HttpAnswer:
         found = [
             {"class": one.class_, "type": one.type, "version": one.version} for one in self.plugins
         ]
-        return Answer(200, found)
+        return HttpAnswer(200, found)
 
-    def get_definition(self, name: str, _: Any, __: str) -> Answer:
+    def get_definition(self, name: str, _: Any, __: str) -> HttpAnswer:
         found = find_plugin(name, self.plugins)
         if found is None:
-            raise Refusal(404, f"Unknown plugin {name}.")
+            raise HttpRefusal(404, f"Unknown plugin {name}.")
         keys = {key.name: key for key in reversed(list_keys(found))}
-        return Answer(200, [_describe_key(key) for key in keys.values()])
+        return HttpAnswer(200, [_describe_key(key) for key in keys.values()])
 
-    def validate(self, name: str, body: Any, _: str) -> Answer:
+    def validate(self, name: str, body: Any, _: str) -> HttpAnswer:
         plugin = self._get_plugin(name, body)
         errors = find_errors(plugin, body)
         self._compare_group(plugin, body, errors)
@@ -270,7 +270,7 @@ class SimulatedWorkers:
             for key in {**keys, **errors}
         ]
         count = sum(map(len, errors.values()))
-        return Answer(200, {"name": name, "error_count": count, "configs": configs})
+        return HttpAnswer(200, {"name": name, "error_count": count, "configs": configs})
 
     def _compare_group(
         self, plugin: SimulatedPlugin, config: Mapping[str, str], errors: dict[str, list[str]]
@@ -293,7 +293,7 @@ class SimulatedWorkers:
     def _get_plugin(self, name: str, config: Mapping[str, str]) -> SimulatedPlugin:
         found = find_plugin(name, self.plugins)
         if found is None and self.plugins:
-            raise Refusal(
+            raise HttpRefusal(
                 500,
                 "Failed to find any class that implements Connector and which name matches "
                 f"{name}, available connectors are: {', '.join(p.class_ for p in self.plugins)}",
@@ -311,7 +311,7 @@ def _describe_key(key: Key) -> dict[str, Any]:
     }
 
 
-Handler = Callable[[SimulatedWorkers, str, Any, str], Answer]
+Handler = Callable[[SimulatedWorkers, str, Any, str], HttpAnswer]
 _ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "connectors", SimulatedWorkers.list_connectors),
     ("POST", "connectors", SimulatedWorkers.create),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kafkaform.core.resource import Fault, FaultClass
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform.provider.http.faults import ErrorTable, make_fault, read_error_code
 
 from .answers import BadAnswer
@@ -55,27 +55,27 @@ ERRORS: ErrorTable = {
 }
 
 
-def is_missing(answer: Answer) -> bool:
+def is_missing(answer: HttpAnswer) -> bool:
     """True if the answer proves that there is no such subject or schema."""
     return answer.status == 404 and read_error_code(answer) in NO_SUBJECT
 
 
-def is_not_set(answer: Answer) -> bool:
+def is_not_set(answer: HttpAnswer) -> bool:
     """True if the answer proves that the subject has no level or mode of its own."""
     return answer.status == 404 and read_error_code(answer) in NOT_SET
 
 
-def lacks_endpoint(answer: Answer) -> bool:
+def lacks_endpoint(answer: HttpAnswer) -> bool:
     """True if the server does not know the path, in whatever words."""
     return answer.status == 405 or (answer.status == 404 and not 40400 <= _code(answer) < 40500)
 
 
-def judge_refusal(answer: Answer, call: Call) -> Fault:
+def judge_refusal(answer: HttpAnswer, call: Call) -> Fault:
     """The fault of an answer that is no success."""
     return make_fault(answer, ERRORS, call)
 
 
-def parse_answer(answer: Answer | Fault, call: Call, read: Callable[[Any], T]) -> T | Fault:
+def parse_answer(answer: HttpAnswer | Fault, call: Call, read: Callable[[Any], T]) -> T | Fault:
     """What `read` makes of the body of a success; the fault of anything else."""
     if isinstance(answer, Fault):
         return answer
@@ -99,5 +99,5 @@ def make_bad_answer(error: BadAnswer, call: Call) -> Fault:
     )
 
 
-def _code(answer: Answer) -> int:
+def _code(answer: HttpAnswer) -> int:
     return read_error_code(answer) or 0

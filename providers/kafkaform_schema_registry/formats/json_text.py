@@ -57,7 +57,7 @@ def _leave(_: str) -> Any:
     raise _NotPlain
 
 
-class _HasDecimal(TypeError):
+class _FoundDecimal(TypeError):
     """The standard encoder met a number that it cannot write exactly."""
 
 
@@ -66,12 +66,12 @@ def write_json(value: Any) -> str:
     try:
         # Clients look a schema up by its text, and their libraries do not escape what is printable.
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_refuse)
-    except _HasDecimal:
+    except _FoundDecimal:
         return _write_exactly(value)
 
 
 def _refuse(_: object) -> Any:
-    raise _HasDecimal
+    raise _FoundDecimal
 
 
 def _write_exactly(value: Any) -> str:

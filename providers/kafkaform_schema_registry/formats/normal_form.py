@@ -12,7 +12,7 @@ from .json_text import parse_text, sort_keys, write_json
 from .protobuf import find_message_name, normalize_protobuf
 
 
-class Format(Struct, frozen=True):
+class SchemaFormat(Struct, frozen=True):
     """One format of schemas."""
 
     name: str
@@ -37,15 +37,15 @@ def _find_title(text: str) -> str:
     return title
 
 
-FORMATS: Mapping[str, Format] = {
+FORMATS: Mapping[str, SchemaFormat] = {
     one.name: one
     for one in (
-        Format("avro", "AVRO", normalize_avro, find_record_name),
-        Format("json", "JSON", _normalize_json, _find_title),
-        Format("protobuf", "PROTOBUF", normalize_protobuf, find_message_name),
+        SchemaFormat("avro", "AVRO", normalize_avro, find_record_name),
+        SchemaFormat("json", "JSON", _normalize_json, _find_title),
+        SchemaFormat("protobuf", "PROTOBUF", normalize_protobuf, find_message_name),
     )
 }
-BY_REGISTRY_NAME: Mapping[str, Format] = {one.registry_name: one for one in FORMATS.values()}
+BY_REGISTRY_NAME: Mapping[str, SchemaFormat] = {one.registry_name: one for one in FORMATS.values()}
 
 
 # A plan asks for the form of each schema several times: of what is live, declared and recorded.

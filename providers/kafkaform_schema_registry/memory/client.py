@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from kafkaform.core.resource import Fault
-from kafkaform.provider.http.exchange import Answer, AnswerLost, Call, NotSent
+from kafkaform.provider.http.exchange import AnswerLost, Call, HttpAnswer, NotSent
 from kafkaform.provider.http.faults import make_transport_fault
 
 from .registry import SimulatedRegistry
 
 
-class Mishap(StrEnum):
+class RegistryMishap(StrEnum):
     """What happens to one write."""
 
     UNSENT = "unsent"
@@ -30,16 +30,18 @@ class SimulatedClient:
     shares them.
     """
 
-    def __init__(self, registry: SimulatedRegistry, user: str, mishaps: list[Mishap]) -> None:
+    def __init__(
+        self, registry: SimulatedRegistry, user: str, mishaps: list[RegistryMishap]
+    ) -> None:
         self._registry = registry
         self._user = user
         self._mishaps = mishaps
         self._closed = False
 
-    def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
+    def ask_all(self, calls: Sequence[Call]) -> list[HttpAnswer | Fault]:
         return list(self.ask_each(calls))
 
-    def ask_each(self, calls: Sequence[Call]) -> Iterator[Answer | Fault]:
+    def ask_each(self, calls: Sequence[Call]) -> Iterator[HttpAnswer | Fault]:
         return map(self._ask, calls)
 
     def prove(self) -> None:
@@ -48,15 +50,15 @@ class SimulatedClient:
     def close(self) -> None:
         self._closed = True
 
-    def _ask(self, call: Call) -> Answer | Fault:
+    def _ask(self, call: Call) -> HttpAnswer | Fault:
         if self._closed:
             return make_transport_fault(NotSent("the session is closed"))
         mishap = self._mishaps.pop(0) if self._mishaps and not call.reads else None
-        if mishap is Mishap.UNSENT:
+        if mishap is RegistryMishap.UNSENT:
             return make_transport_fault(NotSent("the connection failed"))
-        if mishap is Mishap.DROPPED:
+        if mishap is RegistryMishap.DROPPED:
             return make_transport_fault(AnswerLost("the connection broke"))
         answer = self._registry.answer(call, self._user)
-        if mishap is Mishap.UNANSWERED:
+        if mishap is RegistryMishap.UNANSWERED:
             return make_transport_fault(AnswerLost("the connection broke"))
         return answer

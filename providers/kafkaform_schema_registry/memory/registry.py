@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from ..api.answers import BadAnswer, read_schema_version
 from ..formats.normal_form import BY_REGISTRY_NAME, find_schema_fault
 from ..kinds.levels import LEVELS, MODES
 from ..products import APICURIO_LIMIT
-from .versions import Draft, Subjects, find_conflicts
+from .versions import SchemaDraft, Subjects, find_conflicts
 
 
 class _Refused(Exception):
@@ -20,7 +20,7 @@ class _Refused(Exception):
 
     def __init__(self, status: int, code: int, message: str) -> None:
         super().__init__(message)
-        self.answer = Answer(status, {"error_code": code, "message": message})
+        self.answer = HttpAnswer(status, {"error_code": code, "message": message})
 
 
 class SimulatedRegistry:
@@ -41,7 +41,7 @@ class SimulatedRegistry:
         self.calls: list[Call] = []
         """Every call that came here."""
 
-    def answer(self, call: Call, user: str = "admin") -> Answer:
+    def answer(self, call: Call, user: str = "admin") -> HttpAnswer:
         """What the registry says to a call of a user."""
         self.calls.append(call)
         names = [unquote(part) for part in call.path.strip("/").split("/")]
@@ -51,7 +51,7 @@ class SimulatedRegistry:
                 raise _Refused(404, 0, "Operation not supported.")
             if not self.users.get(user, False):
                 raise _Refused(403, 40301, f"User {user} is denied this operation")
-            return Answer(200, serve(subject, rest, call))
+            return HttpAnswer(200, serve(subject, rest, call))
         except _Refused as refused:
             return refused.answer
 
@@ -189,7 +189,7 @@ class SimulatedRegistry:
         self.subjects.delete(subject, [number])
         return number
 
-    def _read_draft(self, call: Call, *, strict: bool = True) -> Draft:
+    def _read_draft(self, call: Call, *, strict: bool = True) -> SchemaDraft:
         """The schema of a call. strict: one that is none is refused."""
         body = call.body if isinstance(call.body, dict) else {}
         try:
@@ -204,7 +204,7 @@ class SimulatedRegistry:
         for one in found.references:
             if strict and self.subjects.find_version(one["subject"], one["version"]) is None:
                 raise _Refused(422, 42201, f"Invalid schema: no reference {one['subject']}")
-        return Draft(found.kind, found.schema, found.references)
+        return SchemaDraft(found.kind, found.schema, found.references)
 
     # ── levels and modes ────────────────────────────────────────────────────────────────
 

@@ -14,7 +14,7 @@ from ..kinds.levels import LEVELS
 from ..products import identify_product
 from ..provider import PROVIDER, SchemaRegistryProvider
 from ..session import RegistrySession
-from .client import Mishap, SimulatedClient
+from .client import RegistryMishap, SimulatedClient
 from .registry import SimulatedRegistry
 
 ADDRESS = "https://registry"
@@ -42,7 +42,7 @@ SETTINGS = make_schema(
 
 
 def connect_simulated(
-    registry: SimulatedRegistry, user: str = "admin", mishaps: list[Mishap] | None = None
+    registry: SimulatedRegistry, user: str = "admin", mishaps: list[RegistryMishap] | None = None
 ) -> SchemaRegistryProvider:
     """The provider whose sessions all reach this registry, as this user."""
 

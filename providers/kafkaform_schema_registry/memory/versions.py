@@ -40,7 +40,7 @@ class StoredVersion(Struct, frozen=True):
         return found if self.kind == "AVRO" else {**found, "schemaType": self.kind}
 
 
-class Draft(Struct, frozen=True):
+class SchemaDraft(Struct, frozen=True):
     """A schema that somebody sends."""
 
     kind: str
@@ -70,7 +70,7 @@ class Subjects:
     def find_version(self, subject: str, number: int) -> StoredVersion | None:
         return next((v for v in self.list_versions(subject) if v.number == number), None)
 
-    def find_equal(self, subject: str, draft: Draft) -> StoredVersion | None:
+    def find_equal(self, subject: str, draft: SchemaDraft) -> StoredVersion | None:
         """The version that the registry takes for this very schema."""
         wanted = self._make_key(draft.kind, draft.text, draft.references)
         for one in self.list_versions(subject):
@@ -78,7 +78,7 @@ class Subjects:
                 return one
         return None
 
-    def add(self, subject: str, draft: Draft) -> StoredVersion:
+    def add(self, subject: str, draft: SchemaDraft) -> StoredVersion:
         """Register a schema that is allowed."""
         key = self._make_key(draft.kind, draft.text, draft.references)
         number = max((v.number for v in self._versions.get(subject, ())), default=0) + 1
@@ -117,11 +117,11 @@ class Subjects:
         ]
 
     def _make_key(self, kind: str, text: str, references: Sequence[Mapping[str, Any]]) -> str:
-        draft = Draft(kind, text, tuple(references))
+        draft = SchemaDraft(kind, text, tuple(references))
         return dumps([kind, text if self._verbatim else draft.normalize(), list(references)])
 
 
-def find_conflicts(draft: Draft, versions: Sequence[StoredVersion], level: str) -> list[str]:
+def find_conflicts(draft: SchemaDraft, versions: Sequence[StoredVersion], level: str) -> list[str]:
     """Why a level forbids a schema beside these versions. Other formats than Avro are not judged:
     only a registry knows their rules."""
     promise = PROMISES[level]

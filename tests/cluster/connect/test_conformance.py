@@ -15,11 +15,11 @@ from kafkaform.provider.conformance import Check, select_checks
 from kafkaform.provider.contract import Session
 from kafkaform.provider.fixture import INSTANCE
 from kafkaform.provider.http.client import HttpClient, Proof
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform.provider.http.settings import BasicLogin, HttpSettings
 from kafkaform_connect import rest
-from kafkaform_connect.cluster_proof import ClusterProof
-from kafkaform_connect.connection import Address
+from kafkaform_connect.cluster_proof import WorkersProof
+from kafkaform_connect.connection import WorkerAddress
 from kafkaform_connect.connection import connect as open_session
 from kafkaform_connect.provider import PROVIDER
 
@@ -39,7 +39,7 @@ class LosesLogin:
     def lose(self) -> None:
         self._client = self._bad
 
-    def ask_all(self, calls: Sequence[Call]) -> list[Answer | Fault]:
+    def ask_all(self, calls: Sequence[Call]) -> list[HttpAnswer | Fault]:
         return self._client.ask_all(calls)
 
     def prove(self) -> None:
@@ -87,20 +87,20 @@ class RealSystem(ConnectorSystem):
             )
             secrets = {str(PASSWORD): Secret(worker.password)}
             return wait_for_states(PROVIDER.open(INSTANCE, config, secrets))
-        proof = ClusterProof(worker.url)
+        proof = WorkersProof(worker.url)
         good, bad = (self._make_client(word, proof) for word in (worker.password, "wrong-one"))
         client = LosesLogin(good, bad)
-        address = Address(client, {worker.url: client}, proof)
+        address = WorkerAddress(client, {worker.url: client}, proof)
         session = open_session(INSTANCE, address, None, "nobody", TIMEOUT, self.clock)
         client.lose()
         return session
 
-    def _make_client(self, password: str, proof: ClusterProof) -> HttpClient:
+    def _make_client(self, password: str, proof: WorkersProof) -> HttpClient:
         login = BasicLogin(self._worker.username, Secret(password))
         settings = HttpSettings((self._worker.url,), timeout=TIMEOUT, auth=login)
         return HttpClient(settings, Proof(rest.SERVER, proof.check))
 
-    def send(self, call: Call) -> Answer:
+    def send(self, call: Call) -> HttpAnswer:
         answers: list[tuple[int, Any]] = []
 
         def is_answered() -> bool:
@@ -109,7 +109,7 @@ class RealSystem(ConnectorSystem):
             return answers[0][0] != 409
 
         wait_until(is_answered)
-        return Answer(*answers[0])
+        return HttpAnswer(*answers[0])
 
 
 class Names:

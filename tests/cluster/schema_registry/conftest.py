@@ -8,7 +8,7 @@ import pytest
 
 from kafkaform.core.clock import SystemClock
 from kafkaform.provider.http.client import HttpClient
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform.provider.http.settings import HttpSettings
 
 from ...kit.schema_registry.server import APICURIO, guard_registry, open_as
@@ -28,7 +28,7 @@ def client(registry: Registry) -> Iterator[HttpClient]:
 def door(client: HttpClient) -> Iterator[Door]:
     """The registry with an administrator and with a user who may do nothing."""
 
-    def ask(call: Call) -> Answer:
+    def ask(call: Call) -> HttpAnswer:
         return client.ask(call.method, call.path, call.body, query=call.query)
 
     with guard_registry(client, APICURIO) as served:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform.provider.http.faults import read_error_code
 from kafkaform_schema_registry.api import calls
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
@@ -23,7 +23,7 @@ from ...kit.schema_registry.schemas import (
 )
 from ...kit.schema_registry.systems import Door
 
-Ask = Callable[[Call], Answer]
+Ask = Callable[[Call], HttpAnswer]
 TEXTS = ("message", "reason", "messages", "id")
 """Members of an answer that every registry words or counts for itself."""
 
@@ -129,7 +129,7 @@ def formats(name: str) -> Iterator[Call]:
         yield calls.register(send(subject, "{", kind))
 
 
-def reduce(answer: Answer) -> Any:
+def reduce(answer: HttpAnswer) -> Any:
     """What a client decides by."""
     if not answer.succeeded:
         # Apicurio answers some refusals with a text that is no JSON.
@@ -147,7 +147,7 @@ def test_both_answer_alike(script: Callable[[str], Iterator[Call]], door: Door) 
     name = f"parity {uuid4().hex[:8]}"
     for number, call in enumerate(script(name)):
         real = door.ask(call)
-        assert isinstance(real, Answer)
+        assert isinstance(real, HttpAnswer)
         assert reduce(real) == reduce(simulated.answer(call)), (number, str(call), real)
 
 

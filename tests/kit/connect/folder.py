@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkaform.core.clock import SystemClock
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform_connect.memory.plugins import GUARDED, PLUGINS
 from kafkaform_connect.memory.workers import SimulatedConnector, SimulatedWorkers
 
@@ -23,7 +23,7 @@ def make_workers() -> SimulatedWorkers:
 
 def answer(workers: SimulatedWorkers, request: Request) -> tuple[int, Any]:
     """What the workers answer to a request of HTTP."""
-    said: Answer = workers.handle(Call(request.method, request.path, request.body), "admin")
+    said: HttpAnswer = workers.handle(Call(request.method, request.path, request.body), "admin")
     return said.status, said.body
 
 

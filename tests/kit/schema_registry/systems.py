@@ -12,7 +12,7 @@ from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 from kafkaform.provider.fixture import INSTANCE, About, Edit, Question
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform_schema_registry.api import calls
 from kafkaform_schema_registry.data_sources import DATA, SCHEMA, SCHEMAS
 from kafkaform_schema_registry.formats.avro import normalize_avro
@@ -40,7 +40,7 @@ class Door:
     def __init__(
         self,
         open_session: Callable[[bool], Session],
-        ask: Callable[[Call], Answer | Fault],
+        ask: Callable[[Call], HttpAnswer | Fault],
         clock: Clock,
         *,
         apicurio: bool,
@@ -50,10 +50,10 @@ class Door:
         self.clock = clock
         self.apicurio = apicurio
 
-    def write(self, call: Call) -> Answer:
+    def write(self, call: Call) -> HttpAnswer:
         """An answer that has to be a success."""
         answer = self.ask(call)
-        assert isinstance(answer, Answer) and answer.succeeded, (call, answer)
+        assert isinstance(answer, HttpAnswer) and answer.succeeded, (call, answer)
         return answer
 
     def register(self, subject: str, text: str, kind: str = "avro", *references: Any) -> int:

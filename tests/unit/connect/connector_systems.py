@@ -12,10 +12,10 @@ from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 from kafkaform.provider.fixture import INSTANCE, About, Edit, Question
-from kafkaform.provider.http.exchange import Answer, Call, join_path
+from kafkaform.provider.http.exchange import Call, HttpAnswer, join_path
 from kafkaform_connect.connector import KIND, TYPE
 from kafkaform_connect.data_sources import DATA, PLUGINS
-from kafkaform_connect.memory.provider import MemoryProvider
+from kafkaform_connect.memory.provider import ConnectMemoryProvider
 from kafkaform_connect.memory.workers import SimulatedWorkers
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -86,13 +86,13 @@ class ConnectorSystem:
         self.ask("DELETE", ("connectors", attributes["name"]))
         self.make(attributes)
 
-    def ask(self, method: str, path: Sequence[str], body: Any = None) -> Answer:
+    def ask(self, method: str, path: Sequence[str], body: Any = None) -> HttpAnswer:
         """One request behind the tool's back. It has to succeed."""
         answer = self.send(Call(method, join_path(*path), body))
         assert answer.succeeded, answer
         return answer
 
-    def send(self, call: Call) -> Answer:
+    def send(self, call: Call) -> HttpAnswer:
         raise NotImplementedError
 
 
@@ -105,9 +105,9 @@ class SimulatedSystem(ConnectorSystem):
 
     def open(self, *, privileged: bool) -> Session:
         user = "admin" if privileged else "nobody"
-        return MemoryProvider(self._workers, user).open(INSTANCE, EMPTY, {})
+        return ConnectMemoryProvider(self._workers, user).open(INSTANCE, EMPTY, {})
 
-    def send(self, call: Call) -> Answer:
+    def send(self, call: Call) -> HttpAnswer:
         return self._workers.handle(call, "admin")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafkaform_connect.answers import (
-    BadAnswer,
+    UnreadableAnswer,
     read_connector,
     read_connectors,
     read_definition,
@@ -142,7 +142,7 @@ def test_an_error_of_a_worker_does_not_repeat_a_secret(folder: ConnectFolder) ->
 )
 def test_a_wrong_shape_is_refused(read: Any, body: Any) -> None:
     """Every reader checks what it reads; the message repeats no value."""
-    with pytest.raises(BadAnswer) as caught:
+    with pytest.raises(UnreadableAnswer) as caught:
         read(body)
     assert len(str(caught.value)) < 200
 
@@ -150,7 +150,7 @@ def test_a_wrong_shape_is_refused(read: Any, body: Any) -> None:
 def test_too_many_configs_are_refused() -> None:
     """One answer must not fill a plan."""
     config = {f"k{i}": "v" for i in range(10_001)}
-    with pytest.raises(BadAnswer, match="more than"):
+    with pytest.raises(UnreadableAnswer, match="more than"):
         read_connector({**INFO, "config": config}, None, "a")
 
 

@@ -13,7 +13,7 @@ from kafkaform.core.risk import RiskKind
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call
 from kafkaform_connect.connector import KIND
-from kafkaform_connect.memory.provider import MemoryProvider
+from kafkaform_connect.memory.provider import ConnectMemoryProvider
 from kafkaform_connect.memory.workers import SimulatedWorkers
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl
@@ -54,7 +54,7 @@ def make_house(cluster_id: str = "") -> tuple[House, SimulatedWorkers]:
     """A Kafka cluster, and workers that use it, or the cluster with this id."""
     house = engine.house()
     workers = SimulatedWorkers(house.clock, cluster_id or house.cluster.id)
-    house.providers = {**house.providers, CONNECT: MemoryProvider(workers)}
+    house.providers = {**house.providers, CONNECT: ConnectMemoryProvider(workers)}
     return house, workers
 
 

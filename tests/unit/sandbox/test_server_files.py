@@ -19,7 +19,7 @@ from kafkaform.sandbox import configuration, environment, jars, places, versions
 from kafkaform.sandbox.jars import Fetch, Jar, Source
 from kafkaform.sandbox.record import Broker, Ports, Sandbox, Server, ServerKind
 from kafkaform.sandbox.servers import connect, list_connect_versions, schema_registry
-from kafkaform.sandbox.servers.archive import Archive, ensure_archive, parse_archive
+from kafkaform.sandbox.servers.archive import ProgramArchive, ensure_archive, parse_archive
 
 FILES = {"program-runner.jar": b"the program", "lib/one.jar": b"a library"}
 SERVERS = (
@@ -60,7 +60,7 @@ def pack(files: dict[str, bytes]) -> bytes:
     return made.getvalue()
 
 
-def pin(content: bytes) -> Archive:
+def pin(content: bytes) -> ProgramArchive:
     """The list for an archive with FILES."""
     hashed = {**FILES, "org.example:program:1.0:all": content}
     lines = [f"{name} {hashlib.sha256(c).hexdigest()} {len(c)}" for name, c in hashed.items()]

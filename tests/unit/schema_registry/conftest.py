@@ -13,7 +13,7 @@ from kafkaform.core.change import Action, Batch, Change, Outcome, PathChange, St
 from kafkaform.core.resource import Identity, Observed, Reading
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import Session
-from kafkaform_schema_registry.memory.client import Mishap
+from kafkaform_schema_registry.memory.client import RegistryMishap
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
 from kafkaform_schema_registry.memory.simulation import connect_simulated
 from kafkaform_schema_registry.provider import TYPES
@@ -46,7 +46,7 @@ class Desk:
 
     registry: SimulatedRegistry
     session: Session
-    mishaps: list[Mishap]
+    mishaps: list[RegistryMishap]
 
     @property
     def door(self) -> Door:
@@ -89,7 +89,7 @@ def _make_batch(step: Step) -> Batch:
 
 def open_desk(registry: SimulatedRegistry, **config: Value) -> Desk:
     """The administrator's desk."""
-    mishaps: list[Mishap] = []
+    mishaps: list[RegistryMishap] = []
     provider = connect_simulated(registry, mishaps=mishaps)
     return Desk(registry, provider.open(INSTANCE, FrozenMap(config), EMPTY), mishaps)
 

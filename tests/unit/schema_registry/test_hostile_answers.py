@@ -23,7 +23,7 @@ from kafkaform.core.resource import (
     Observed,
 )
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.http.exchange import Answer, Call
+from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform_schema_registry.kinds import global_config, schema, subject_config
 from kafkaform_schema_registry.products import identify_product
 from kafkaform_schema_registry.session import RegistrySession
@@ -40,10 +40,10 @@ VERSION: dict[str, Any] = {"subject": "a", "id": 1, "version": 1, "schema": ORDE
 class Liar:
     """Gives the same answer to every call."""
 
-    def __init__(self, answer: Answer | Fault) -> None:
+    def __init__(self, answer: HttpAnswer | Fault) -> None:
         self._answer = answer
 
-    def ask_all(self, calls: list[Call]) -> list[Answer | Fault]:
+    def ask_all(self, calls: list[Call]) -> list[HttpAnswer | Fault]:
         return [self._answer for _ in calls]
 
     ask_each = ask_all
@@ -56,7 +56,7 @@ class Liar:
 
 
 def open_liar(status: int, body: Any) -> RegistrySession:
-    return RegistrySession(INSTANCE, Liar(Answer(status, body)), FACTS)
+    return RegistrySession(INSTANCE, Liar(HttpAnswer(status, body)), FACTS)
 
 
 def read(session: RegistrySession, kind: str, key: str = "a") -> Any:
@@ -150,7 +150,7 @@ def test_a_listing_that_can_be_cut_is_not_complete(
     """With a login a registry may leave out what the user must not see, and Apicurio ends after a
     thousand."""
     names = [f"s{index}" for index in range(number)]
-    session = RegistrySession(INSTANCE, Liar(Answer(200, names)), Facts("x", values=facts))
+    session = RegistrySession(INSTANCE, Liar(HttpAnswer(200, names)), Facts("x", values=facts))
     assert session.sweep(schema.KIND, Depth.NAMES).coverage.kind is kind
 
 
@@ -204,5 +204,5 @@ def test_no_answer_raises(status: int, body: Any, kind: str) -> None:
 def test_what_is_no_registry_is_refused(status: int, body: Any) -> None:
     """With the address and what to check."""
     with pytest.raises(ConnectError, match="http://r") as caught:
-        identify_product(Liar(Answer(status, body)), "http://r")
+        identify_product(Liar(HttpAnswer(status, body)), "http://r")
     assert caught.value.advice

@@ -9,7 +9,7 @@ from kafkaform.core.resource import Absent, CoverageKind, Depth, FaultClass, Obs
 from kafkaform.core.value import EMPTY
 from kafkaform_schema_registry.api import calls
 from kafkaform_schema_registry.kinds import global_config, schema, subject_config
-from kafkaform_schema_registry.memory.client import Mishap
+from kafkaform_schema_registry.memory.client import RegistryMishap
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
 
 from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_AMOUNT, ORDER_WITH_NOTE
@@ -80,13 +80,13 @@ def test_a_registry_without_the_newer_check_is_asked_the_older_way(
 @pytest.mark.parametrize(
     ("mishap", "status", "registered"),
     [
-        (Mishap.UNSENT, OutcomeStatus.FAILED, False),
-        (Mishap.DROPPED, OutcomeStatus.UNKNOWN, False),
-        (Mishap.UNANSWERED, OutcomeStatus.UNKNOWN, True),
+        (RegistryMishap.UNSENT, OutcomeStatus.FAILED, False),
+        (RegistryMishap.DROPPED, OutcomeStatus.UNKNOWN, False),
+        (RegistryMishap.UNANSWERED, OutcomeStatus.UNKNOWN, True),
     ],
 )
 def test_a_lost_answer_is_read_and_not_repeated(
-    desk: Desk, mishap: Mishap, status: OutcomeStatus, registered: bool
+    desk: Desk, mishap: RegistryMishap, status: OutcomeStatus, registered: bool
 ) -> None:
     """One request leaves; only a read says what became of it."""
     _, steps = desk.plan(schema.KIND, Action.CREATE, subject=NAME, schema=ORDER)

@@ -14,10 +14,10 @@ from kafkaform.core.resource import Fault as CoreFault
 from kafkaform.core.resource import FaultClass
 from kafkaform.provider.http.client import HttpClient, Proof
 from kafkaform.provider.http.exchange import (
-    Answer,
     AnswerLost,
     Call,
     CallFailed,
+    HttpAnswer,
     NotSent,
     join_path,
 )
@@ -52,7 +52,7 @@ def test_an_answer_has_status_body_and_headers(server: Served, connect: Connect)
     assert answer.status == 200 and answer.headers["content-length"]
     assert answer.body == {"method": "PUT", "path": "/base/a/b%20c?q=%C3%A4%26b", "body": {"n": 1}}
     server.answers = lambda request: (404, {"error_code": 40401})
-    assert client.ask("GET", "/x", reads=True) == Answer(
+    assert client.ask("GET", "/x", reads=True) == HttpAnswer(
         404, {"error_code": 40401}, client.ask("GET", "/x", reads=True).headers
     )
 
@@ -228,7 +228,9 @@ def test_calls_at_once_keep_order_and_limit(connect: Connect) -> None:
         client = connect(server.url, concurrency=3)
         calls = [Call("GET", f"/{number}", reads=True) for number in range(30)]
         answers = client.ask_all(calls)
-        assert [one.body for one in answers if isinstance(one, Answer)] == [c.path for c in calls]
+        assert [one.body for one in answers if isinstance(one, HttpAnswer)] == [
+            c.path for c in calls
+        ]
         assert server.most == 3
 
 
@@ -237,7 +239,7 @@ def test_one_failed_call_of_many_is_a_fault_of_its_own(proxy: Proxy, connect: Co
     proxy.arm(Fault("PUT /1", "reset after"))
     calls = [Call("PUT", f"/{number}", {}) for number in range(3)]
     first, second, third = connect(proxy.url).ask_all(calls)
-    assert isinstance(first, Answer) and isinstance(third, Answer)
+    assert isinstance(first, HttpAnswer) and isinstance(third, HttpAnswer)
     assert isinstance(second, CoreFault)
     assert (second.kind, second.code) == (FaultClass.AMBIGUOUS, "ANSWER_LOST")
     assert "PUT /1" in second.where
@@ -260,7 +262,7 @@ def test_a_closed_client_sends_nothing(server: Served, connect: Connect) -> None
 def proof_of(system: str) -> Proof:
     """Believes the server that has this id."""
 
-    def check(answer: Answer) -> None:
+    def check(answer: HttpAnswer) -> None:
         if answer.body["id"] != system:
             raise OtherSystem(f"another system: {answer.body['id']}")
 

@@ -9,7 +9,7 @@ import pytest
 from kafkaform.core.redaction import watch_secrets
 from kafkaform.core.resource import FaultClass
 from kafkaform.core.secret import Secret
-from kafkaform.provider.http.exchange import Answer, AnswerLost, Call, NotSent
+from kafkaform.provider.http.exchange import AnswerLost, Call, HttpAnswer, NotSent
 from kafkaform.provider.http.faults import (
     MAX_MESSAGE,
     ErrorTable,
@@ -53,7 +53,7 @@ def test_the_class_of_a_refusal(
 ) -> None:
     """The table counts first. What nobody knows is ambiguous only if it was executed perhaps."""
     body = None if code is None else {"error_code": code, "message": "no"}
-    fault = make_fault(Answer(status, body), TABLE, call)
+    fault = make_fault(HttpAnswer(status, body), TABLE, call)
     assert fault.kind is kind
     assert fault.advice and fault.message and str(call) in fault.where
     assert fault.code == (str(code) if code else f"HTTP_{status}")
@@ -66,15 +66,15 @@ def test_the_class_of_a_refusal(
 def test_how_long_a_server_asks_to_wait(text: str, seconds: float) -> None:
     """Retry-After in seconds, and only where nothing was executed."""
     headers = {"retry-after": text}
-    assert make_fault(Answer(429, None, headers), {}, WRITE).retry_after == seconds
-    assert make_fault(Answer(500, None, headers), {}, WRITE).retry_after == 0.0
+    assert make_fault(HttpAnswer(429, None, headers), {}, WRITE).retry_after == seconds
+    assert make_fault(HttpAnswer(500, None, headers), {}, WRITE).retry_after == 0.0
 
 
 @pytest.mark.parametrize("body", [None, [], "x", {"error_code": True}, {"error_code": "5"}, {}])
 def test_an_error_without_a_code_has_none(body: Any) -> None:
     """Whatever a proxy sends instead."""
-    assert read_error_code(Answer(500, body)) is None
-    assert make_fault(Answer(500, body), {}, READ).message == "HTTP 500 Internal Server Error"
+    assert read_error_code(HttpAnswer(500, body)) is None
+    assert make_fault(HttpAnswer(500, body), {}, READ).message == "HTTP 500 Internal Server Error"
 
 
 def test_a_message_shows_no_secret_and_has_an_end() -> None:
@@ -82,7 +82,9 @@ def test_a_message_shows_no_secret_and_has_an_end() -> None:
     with watch_secrets():
         Secret("hunter2-hunter2")
         said = "a\n" * MAX_MESSAGE
-        text = make_fault(Answer(400, {"message": f"hunter2-hunter2 {said}"}), {}, WRITE).message
+        text = make_fault(
+            HttpAnswer(400, {"message": f"hunter2-hunter2 {said}"}), {}, WRITE
+        ).message
     assert "hunter2" not in text and "\n" not in text and len(text) <= MAX_MESSAGE
 
 
@@ -92,7 +94,7 @@ def test_a_call_without_an_answer() -> None:
     assert (lost.kind, lost.where, lost.advice) == (FaultClass.AMBIGUOUS, "PUT /x", "look")
     unsent = NotSent("refused")
     assert make_transport_fault(unsent).kind is FaultClass.NOT_APPLIED
-    unsent.answer = Answer(401)
+    unsent.answer = HttpAnswer(401)
     assert make_transport_fault(unsent).kind is FaultClass.PERMISSION
-    unsent.answer = Answer(503)
+    unsent.answer = HttpAnswer(503)
     assert make_transport_fault(unsent).kind is FaultClass.NOT_APPLIED
