@@ -14,7 +14,8 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -34,7 +35,6 @@ from .cluster_proof import ClusterProof
 from .listener import Listener, look_at
 from .settings import KafkaSettings
 
-T = TypeVar("T")
 NATIVE = "one of bootstrap_servers"
 """Where an answer comes from; this client does not say which broker gave it."""
 
@@ -121,11 +121,13 @@ def _ask_cluster(client: AdminClient) -> Future[Any]:
     answer: Future[Any] = Future()
 
     def ask() -> None:
-        first = client.describe_cluster(request_timeout=_CONTROLLER)
+        found = None
+        # confluent-kafka never resolves a future that a malformed answer leaves out.
+        with suppress(KafkaException, TimeoutError):
+            first = client.describe_cluster(request_timeout=_CONTROLLER)
+            found = first.result(_CONTROLLER + 1)
         try:
-            answer.set_result(
-                _await_future(first, _CONTROLLER) or client.list_topics("?", timeout=PATIENCE)
-            )
+            answer.set_result(found or client.list_topics("?", timeout=PATIENCE))
         except KafkaException as error:
             answer.set_exception(error)
 
@@ -151,15 +153,6 @@ def inspect_listeners(settings: KafkaSettings) -> Listener | None:
         if found.reached:
             return found
     return None
-
-
-def _await_future(future: Future[T], timeout: float) -> T | None:
-    """The result of a future, None if there is none in time (seconds)."""
-    # confluent-kafka never resolves a future that a malformed answer leaves out.
-    try:
-        return future.result(timeout + 1)
-    except (KafkaException, TimeoutError):
-        return None
 
 
 def _describe_error(error: Exception) -> str:
