@@ -21,7 +21,8 @@ from .archive import ProgramArchive, ensure_archive, parse_archive
 from .program import Program
 
 _FOLDER = "schema-registry"
-_URL = f"jdbc:h2:file:./data/{_FOLDER}/registry"
+# Without the second part, what was committed in the last half second is lost with the process.
+_URL = f"jdbc:h2:file:./data/{_FOLDER}/registry;WRITE_DELAY=0"
 """Relative to the run folder: a path can contain characters that mean something here."""
 
 

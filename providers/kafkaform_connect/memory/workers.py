@@ -110,7 +110,9 @@ class SimulatedWorkers:
         return HttpAnswer(200, found)
 
     def get_connector(self, name: str, _: Any, __: str) -> HttpAnswer:
-        self._refuse_rebalance()
+        if self.rebalances > 0:
+            self.rebalances -= 1
+            raise HttpRefusal(500, "Request cannot be completed because a rebalance is expected")
         self._find(name)
         return HttpAnswer(200, self._describe(name))
 

@@ -269,7 +269,7 @@ def test_validate_json(folder: Folder) -> None:
 def test_version(folder: Folder) -> None:
     """As a command, as a flag, and for programs."""
     answer = json.loads(folder.done("version", "-json").out)
-    assert set(answer["provider_selections"]) == {"kafka"}
+    assert set(answer["provider_selections"]) == {"kafka", "kafka_connect", "schema_registry"}
     text = f"kafkaform {answer['kafkaform_version']}\n"
     assert folder.done("version").out.startswith(text)
     assert folder.done("-version").out.startswith(text)

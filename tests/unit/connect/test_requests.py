@@ -77,6 +77,20 @@ def test_a_rebalance_is_waited_for(folder: ConnectFolder) -> None:
     assert "a" in folder.workers.connectors
 
 
+def test_a_refused_read_is_repeated_and_a_write_is_not(folder: ConnectFolder) -> None:
+    """500 says of a read that workers rebalance; of a write it says nothing for certain."""
+    folder.declare(connector("a"))
+    body = b'{"error_code": 500, "message": "Request cannot be completed because a rebalance is '
+    with proxying(folder.served.port) as proxy:
+        lead_through(folder, proxy)
+        proxy.arm(Fault("GET /connectors/a", "refuse", status=500, body=body + b'expected"}'))
+        proxy.arm(Fault("POST /connectors", "refuse", status=500, body=body + b'expected"}'))
+        said = folder.here.fails("apply", "-auto-approve", code=5)
+        assert "the request was not executed" in said and not folder.list_writes()
+        folder.here.done("apply", "-auto-approve")
+    assert folder.list_writes() == ["POST /connectors"]
+
+
 def test_a_connector_that_somebody_made_meanwhile_is_left_alone(folder: ConnectFolder) -> None:
     """409 has two meanings: this one is no rebalance, and is not asked again."""
     folder.declare(connector("a"))
