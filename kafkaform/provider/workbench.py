@@ -161,7 +161,10 @@ class Bench:
         return self._poll(lambda: self.read([identity], at)[identity], accept, what)
 
     def wait_seen(self, attributes: FrozenMap) -> Observed:
-        """The object, once a read shows it."""
+        """The object, once a read shows it, whichever node answers."""
+        nodes = self.session.live_nodes()
+        for node in nodes if len(nodes) > 1 else ():
+            self.wait(attributes, lambda r: isinstance(r, Observed), f"is there at {node}", node)
         reading = self.wait(attributes, lambda r: isinstance(r, Observed), "is there")
         assert isinstance(reading, Observed)
         return reading

@@ -51,7 +51,10 @@ def run_tests(choice: Choice, part: str) -> dict[str, Result]:
         file.touch()
         plugin = ["-p", "tests.matrix.recorder", f"--record={file}"]
         command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-m", "broker", "--tb=short"]
-        subprocess.run([*command, *plugin, *options, *list_tests(part)], check=False)
+        ended = subprocess.run([*command, *plugin, *options, *list_tests(part)], check=False)
+        if ended.returncode not in (0, 1):
+            # What a crash has left out would look as if it had passed.
+            sys.exit(f"pytest ended with {ended.returncode}: nothing is kept of {part}")
         records = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     return summarize(records, part)
 

@@ -70,7 +70,8 @@ def die_where(
         ended = lane.run(APPLY, moment)
         if ended.code == KILLED and holds(lane.folder.records()):
             return
-        assert not tuple(lane.faults())
+        faults = tuple(lane.faults())
+    assert not faults, faults
     raise AssertionError("no run died where it was meant to")
 
 
@@ -120,7 +121,8 @@ def torn_outcome(lane: CrashLane, calls: Sequence[str]) -> Torn:
     die_where(lane, moments, lambda records: records[-1].kind == "outcome")
     kept = lane.folder.path.with_name(f"{lane.folder.path.name}-kept")
     shutil.copytree(lane.folder.path, kept)
-    assert not tuple(lane.faults())
+    faults = tuple(lane.faults())
+    assert not faults, faults
     return Torn(kept, len((kept / promises.LOG).read_bytes().splitlines()[-1]))
 
 
