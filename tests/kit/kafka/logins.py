@@ -46,11 +46,11 @@ def admin_login(broker: Any) -> Login:
     return Login("admin", broker.admin_password, "PLAIN")
 
 
-def open_client(broker: Any, login: Login) -> AdminClient:
-    """Another client than kafkaform's, as this user."""
+def open_client(broker: Any, login: Login, address: str = "") -> AdminClient:
+    """Another client than kafkaform's, as this user. address: of one broker of several."""
     return AdminClient(
         {
-            "bootstrap.servers": broker.bootstrap,
+            "bootstrap.servers": address or broker.bootstrap,
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": login.mechanism,
             "sasl.username": login.user,
@@ -66,11 +66,14 @@ def new_login(broker: Any, user: str = "", password: str = "") -> Iterator[Login
     nobody else has. Afterwards the user and all ACLs for it are gone."""
     login = Login(user or f"user-{uuid.uuid4().hex[:10]}", password or uuid.uuid4().hex)
     admin = open_client(broker, admin_login(broker))
+    # Also so that the client knows all brokers: a request is lost if it learns of them meanwhile.
+    brokers = admin.list_topics(timeout=PATIENCE).brokers.values()
     made = UserScramCredentialUpsertion(
         login.user, ScramCredentialInfo(SCRAM, 4096), login.password.encode()
     )
     _finish(admin.alter_user_scram_credentials([made]))
-    _wait_until_known(broker, login)
+    for one in brokers:
+        _wait_until_known(broker, login, f"{one.host}:{one.port}")
     yield login
     everything = (ResourceType.ANY, None, ResourcePatternType.ANY)
     mine = (login.principal, None, AclOperation.ANY, AclPermissionType.ANY)
@@ -78,12 +81,12 @@ def new_login(broker: Any, user: str = "", password: str = "") -> Iterator[Login
     _finish(admin.alter_user_scram_credentials([UserScramCredentialDeletion(login.user, SCRAM)]))
 
 
-def _wait_until_known(broker: Any, login: Login) -> None:
+def _wait_until_known(broker: Any, login: Login, address: str) -> None:
     """A broker learns of a user a little after the controller has answered."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            open_client(broker, login).list_topics(timeout=10)
+            open_client(broker, login, address).list_topics(timeout=10)
         except KafkaException:
             assert time.monotonic() < deadline, f"the broker does not get to know {login.user}"
         else:
