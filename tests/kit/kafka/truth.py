@@ -97,6 +97,8 @@ class Observer:
         new = [NewTopic(n, count, 1, config=dict(config)) for n, (count, config) in topics.items()]
         if not new:
             return
+        # A request is lost if the client learns of the other brokers meanwhile.
+        self.native.list_topics(timeout=SECONDS)
         for future in self.native.create_topics(new, operation_timeout=SECONDS).values():
             future.result(SECONDS)
         while not topics.keys() <= self.native.list_topics(timeout=SECONDS).topics.keys():
