@@ -42,7 +42,7 @@ def brokers(own_brokers: None) -> Iterator[Brokers]:
     with three_brokers(f"three-{os.getpid()}") as three:
         admin = observe(three.box)
         admin.make(BYSTANDER)
-        before = admin.topics("bystander")
+        before = eventually(lambda: admin.topics("bystander"), bool)
         yield three
         assert admin.topics("bystander") == before
 
