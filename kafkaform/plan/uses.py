@@ -327,44 +327,40 @@ def tell_missing_rights(
     # As above: almost every plan ends here.
     if not any(map(_ACTS_AS, facts.values())):
         return changes
-    result = list(changes)
+    # Each system is asked once for all users: it has to be listed, and can be large.
+    asked: dict[tuple[str, str], dict[int, Sequence[Use]]] = defaultdict(dict)
     for n, change in enumerate(changes):
         find, who = types[change.identity.kind].uses, facts[change.identity.instance].acts_as
         if find is None or who is None or not change.effective or change.after is None:
             continue
-        uses = [use for use in find(change.after) if use.rights]
-        deciders = _list_deciders(change.identity, providers, facts) if uses else {}
-        missing = [
-            one
-            for instance, provider in deciders.items()
-            for one in provider.find_missing_rights(
-                who,
-                uses,
-                [one for one in changes if one.identity.instance in _list_same(instance, facts)],
-                look.collect_sweeps(instance, provider.access_needs),
-                facts[instance],
-            )
-        ]
-        result[n] = _add_missing(change, who, missing)
+        if uses := [use for use in find(change.after) if use.rights]:
+            for instance in _list_deciders(change.identity, providers, facts):
+                asked[instance, who][n] = uses
+    result = list(changes)
+    for (instance, who), users in asked.items():
+        provider, seen = cast(AccessProvider, providers[instance]), facts[instance]
+        same = {name for name, other in facts.items() if other.scope_id == seen.scope_id}
+        missing = provider.find_missing_rights(
+            who,
+            sorted({use for mine in users.values() for use in mine}),
+            [change for change in changes if change.identity.instance in same],
+            look.collect_sweeps(instance, provider.access_needs),
+            seen,
+        )
+        for n, mine in users.items():
+            result[n] = _add_missing(result[n], who, [one for one in missing if one.use in mine])
     return result
-
-
-def _list_same(instance: str, facts: Mapping[str, Facts]) -> Collection[str]:
-    """The provider instances of the same system."""
-    return {name for name, seen in facts.items() if seen.scope_id == facts[instance].scope_id}
 
 
 def _list_deciders(
     user: Identity, providers: Mapping[str, Provider], facts: Mapping[str, Facts]
-) -> Mapping[str, AccessProvider]:
+) -> Collection[str]:
     """One provider instance for each system that decides what this object's system may use."""
-    found: dict[str, tuple[str, AccessProvider]] = {}
+    found: dict[str, str] = {}
     for instance in _list_partners(user, facts):
-        provider = providers.get(instance)
-        if hasattr(provider, "find_missing_rights"):
-            decider = cast(AccessProvider, provider)
-            found.setdefault(facts[instance].scope_id, (instance, decider))
-    return dict(found.values())
+        if hasattr(providers.get(instance), "find_missing_rights"):
+            found.setdefault(facts[instance].scope_id, instance)
+    return found.values()
 
 
 def _add_missing(change: Change, who: str, missing: Sequence[MissingRight]) -> Change:

@@ -238,6 +238,8 @@ class Provider(Protocol):
 class MissingRight(Struct, frozen=True):
     """What a principal has no right to."""
 
+    use: Use
+    """What it needs the right for."""
     right: str
     """What cannot be done, and on what, in the words of the provider."""
     doubt: str = ""

@@ -41,20 +41,19 @@ def find_missing_rights(
         return ()
     plan = collect_acls([change for change in changes if is_acl_change(change)], sweep)
     access = build_access(plan.after, facts)
-    questions = dict.fromkeys(_list_questions(principal, uses))
-    found = [(question, decide(access, question)) for question in questions]
+    found = [(use, one, decide(access, one)) for use, one in _list_questions(principal, uses)]
     return [
-        MissingRight(_describe_right(question), _describe_doubt(decision))
-        for question, decision in found
+        MissingRight(use, _describe_right(question), _describe_doubt(decision))
+        for use, question, decision in found
         if decision.verdict is not AccessVerdict.ALLOWED
     ]
 
 
-def _list_questions(principal: str, uses: Sequence[Use]) -> Iterator[AccessQuestion]:
+def _list_questions(principal: str, uses: Sequence[Use]) -> Iterator[tuple[Use, AccessQuestion]]:
     for use in uses:
         kind = _RESOURCE_TYPES.get(use.kind)
         for right in use.rights if kind else ():
-            yield AccessQuestion(principal, None, right, str(kind), use.key)
+            yield use, AccessQuestion(principal, None, right, str(kind), use.key)
 
 
 def _describe_right(question: AccessQuestion) -> str:

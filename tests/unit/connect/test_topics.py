@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kafkaform.core.address import parse_address
 from kafkaform.core.change import Change
 from kafkaform.core.errors import DryRunRefused
-from kafkaform.core.resource import Declared, Desired, Identity, ProviderConfig
+from kafkaform.core.resource import Declared, Depth, Desired, Identity, ProviderConfig, Sweep
 from kafkaform.core.risk import RiskKind
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call
@@ -17,6 +17,7 @@ from kafkaform_connect.memory.provider import ConnectMemoryProvider
 from kafkaform_connect.memory.workers import SimulatedWorkers
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.memory.session import MemorySession
 
 from ...kit.simulated import engine
 from ...kit.simulated.engine import PLACE, House, removed, topic
@@ -179,3 +180,23 @@ def test_nothing_is_told_of_a_principal_that_nobody_names() -> None:
     other = {"consumer_override_sasl_mechanism": "PLAIN"}
     own = declare("out", SINK, topics="orders", file="/tmp/x", **other)
     assert not list_warnings(house, own, SINKS[1], worker=WORKER, authorizer=AUTHORIZER)
+
+
+def test_the_acls_are_listed_once_for_all_connectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster has many of them, and each connector has a risk of its own."""
+    house, _ = make_house()
+    swept: list[str] = []
+    sweep = MemorySession.sweep
+
+    def count(session: MemorySession, kind: str, depth: Depth) -> Sweep:
+        swept.append(kind)
+        return sweep(session, kind, depth)
+
+    monkeypatch.setattr(MemorySession, "sweep", count)
+    sinks = [declare(f"s{n}", SINK, topics=f"t{n}", file="/tmp/x") for n in range(5)]
+    said = both(*sinks, topic("orders"), worker=WORKER, authorizer=AUTHORIZER)
+    made = engine.plan(house, said).changes
+    assert swept.count(acls.KIND) == 1
+    for n in range(5):
+        (risk,) = find(made, f"{KIND}.s{n}").risks
+        assert risk.text.endswith(f"lacks Read on Group connect-s{n}, Read on Topic t{n}")
