@@ -10,7 +10,7 @@ import pytest
 
 from ...kit.commands.fixtures import admin, folder  # noqa: F401  # pytest finds them here
 from ...kit.commands.folder import Folder
-from ...kit.connect.entry_point import offer_provider
+from ...kit.entry_point import offer_provider
 from ...kit.servers import Worker, wait_until
 
 PROVIDER = """
@@ -75,7 +75,7 @@ def stream(
 ) -> Iterator[Stream]:
     """Nothing is declared yet."""
     site: Path = tmp_path_factory.mktemp("site")
-    offer_provider(site, monkeypatch)
+    offer_provider("kafka_connect", site, monkeypatch)
     monkeypatch.setenv("CONNECT_PASSWORD", connect.password)
     folder.write("connect.kf.hcl", PROVIDER.format(url=connect.url, user=connect.username))
     made = Stream(folder, connect)

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from ...kit.commands.here import Here
-from ...kit.schema_registry.entry_point import offer_provider
+from ...kit.entry_point import offer_provider
 from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_AMOUNT, ORDER_WITH_NOTE
 from ...kit.servers import Registry
 
@@ -36,7 +36,7 @@ def here(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Here:
     """An empty folder."""
-    offer_provider(tmp_path / "site", monkeypatch)
+    offer_provider("schema_registry", tmp_path / "site", monkeypatch)
     monkeypatch.setenv("NO_COLOR", "1")
     folder = tmp_path / "here"
     folder.mkdir()

@@ -12,8 +12,8 @@ from kafkaform_connect import startups
 
 from ...kit.commands.fixtures import here  # noqa: F401  # pytest finds it here
 from ...kit.commands.here import Here
-from ...kit.connect.entry_point import offer_provider
 from ...kit.connect.folder import SECRET, ConnectFolder, answer, make_workers
+from ...kit.entry_point import offer_provider
 from ...kit.http.server import serving
 
 
@@ -25,7 +25,7 @@ def folder(
 ) -> Iterator[ConnectFolder]:
     """Nothing is declared yet, and the workers run nothing."""
     site: Path = tmp_path_factory.mktemp("site")
-    offer_provider(site, monkeypatch)
+    offer_provider("kafka_connect", site, monkeypatch)
     monkeypatch.setenv("CONNECT_SECRET", SECRET)
     monkeypatch.setattr(startups, "SETTLE_SECONDS", 0.0)
     monkeypatch.setattr(startups, "WAIT_SECONDS", 1.0)

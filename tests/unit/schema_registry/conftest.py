@@ -18,8 +18,8 @@ from kafkaform_schema_registry.memory.registry import SimulatedRegistry
 from kafkaform_schema_registry.memory.simulation import connect_simulated
 from kafkaform_schema_registry.provider import TYPES
 
+from ...kit.entry_point import offer_provider
 from ...kit.http.server import Served
-from ...kit.schema_registry.entry_point import offer_provider
 from ...kit.schema_registry.server import serve_registry
 from ...kit.schema_registry.systems import Door, open_simulated
 
@@ -131,7 +131,7 @@ def folder(
     capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Folder]:
     """An empty folder, and a registry behind HTTP."""
-    offer_provider(tmp_path / "site", monkeypatch)
+    offer_provider("schema_registry", tmp_path / "site", monkeypatch)
     monkeypatch.setenv("NO_COLOR", "1")
     here = tmp_path / "here"
     here.mkdir()
