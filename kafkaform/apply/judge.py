@@ -102,12 +102,17 @@ def _judge_absent(action: Action) -> Judgement:
 
 
 def _judge_observed(change: Change, step: Step, live: Observed) -> Judgement:
+    now, after, before = flatten(live.attributes), flatten(change.after), flatten(change.before)
     if change.action is Action.CREATE:
-        done = change.after is not None and equals_target(change.after, live)
+        # The first of several requests makes the object, without what the others will add to it.
+        done = change.after is not None and (
+            _agree(step.paths, now, after)
+            if len(change.steps) > 1
+            else equals_target(change.after, live)
+        )
         return Judgement.DONE if done else Judgement.OTHER
     if is_untellable(change, step):
         return Judgement.UNKNOWN
-    now, after, before = flatten(live.attributes), flatten(change.after), flatten(change.before)
     if _agree(step.paths, now, after):
         return Judgement.DONE
     # A step that waited for another step of its change starts from what that one left, which the

@@ -89,6 +89,8 @@ class Use(Struct, frozen=True, order=True):
     pattern: bool = False
     """The key is a regular expression, and stands for all objects of this kind whose whole key
     fits."""
+    ends_with: bool = False
+    """The system deletes it together with its user, so its own deletion has to come first."""
 
 
 class Removed(Struct, frozen=True):

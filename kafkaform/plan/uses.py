@@ -59,15 +59,23 @@ def order_by_uses(
     addresses = index_by_address(changes)
     needs = [{m for a in change.depends_on for m in addresses.get(a, ())} for change in changes]
     pairs: list[tuple[int, int]] = []
+    ended: dict[int, set[str]] = {}
     for n, change in enumerate(changes):
         if types[change.identity.kind].uses is None:
             continue
-        before, after = (
-            {known[i] for i, _ in _find_used(change.identity, attributes, types, facts, known)}
-            for attributes in (change.before, change.after)
-        )
+        used = [
+            {known[i]: use for i, use in _find_used(change.identity, given, types, facts, known)}
+            for given in (change.before, change.after)
+        ]
+        before, after = set(used[0]), set(used[1])
         deletes = change.action is Action.DELETE
-        pairs += ((n, m) for m in sorted(before if deletes else after))
+        ends_with = {m for m in before if deletes and used[0][m].ends_with}
+        if ends_with & needs[n]:
+            # The state has the order in which they were made.
+            needs[n] -= ends_with
+            ended[n] = {changes[m].address for m in ends_with}
+        pairs += ((m, n) for m in sorted(ends_with))
+        pairs += ((n, m) for m in sorted(before - ends_with if deletes else after))
         let_go = set() if change.after is None else before - after
         pairs += ((m, n) for m in sorted(let_go) if changes[m].action is Action.DELETE)
     added: dict[int, set[str]] = defaultdict(set)
@@ -76,9 +84,9 @@ def order_by_uses(
             needs[n].add(m)
             added[n].add(changes[m].address)
     result = list(changes)
-    for n, new in added.items():
-        depends_on = tuple(sorted({*changes[n].depends_on, *new}))
-        result[n] = replace(changes[n], depends_on=depends_on)
+    for n in {*added, *ended}:
+        depends_on = {*changes[n].depends_on, *added[n]} - ended.get(n, set())
+        result[n] = replace(changes[n], depends_on=tuple(sorted(depends_on)))
     return result
 
 

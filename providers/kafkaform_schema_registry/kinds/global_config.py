@@ -6,7 +6,7 @@ what nobody declares any more stays as it is.
 
 from __future__ import annotations
 
-from kafkaform.core.change import Action, Change, Step
+from kafkaform.core.change import Change, Step
 from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema
@@ -34,7 +34,7 @@ def _target(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> Fr
 def _check(change: Change, facts: Facts) -> Diagnostics:
     after = change.after or EMPTY
     found = [*find_missing_features(after, facts)]
-    if change.action is not Action.DELETE and all(after.get(name) is None for name in SETTINGS):
+    if change.after is not None and all(after.get(name) is None for name in SETTINGS):
         found.append(("Nothing is set", "Set compatibility or mode, or remove the block."))
     return tuple(Diagnostic(Severity.ERROR, one, advice=advice) for one, advice in found)
 

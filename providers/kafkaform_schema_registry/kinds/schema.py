@@ -138,11 +138,15 @@ def _find_uses(attributes: FrozenMap) -> tuple[Use, ...]:
     the schema refers to."""
     topic, subject = names.find_topic(attributes), str(attributes["subject"])
     described = () if topic is None else (Use("kafka_topic", topic, "describes", needed=False),)
+    # Confluent's registry forgets the level of a subject with the subject.
+    level = Use(
+        subject_config.KIND, subject, "is checked at the level of", needed=False, ends_with=True
+    )
     references = attributes.get("references") or ()
     others = dict.fromkeys(str(one["subject"]) for one in references)
     return (
         *described,
-        Use(subject_config.KIND, subject, "is checked at the level of", needed=False),
+        level,
         *(Use(KIND, name, "refers to") for name in others if name != subject),
     )
 

@@ -12,12 +12,13 @@ MAX_ITEMS = 100
 MAX_KILOBYTES = 4096
 
 # Levels and modes that let more in come before the schemas, modes that let less in after them.
+# What a subject has of both is removed before the subject, with which it would be gone.
 SET_LEVEL = Request("SetCompatibility", 1, 10, MAX_ITEMS, MAX_ITEMS)
 OPEN_MODE = Request("SetMode", 1, 11, MAX_ITEMS, MAX_ITEMS)
 REGISTER = Request("RegisterSchema", 1, 20, MAX_ITEMS, MAX_KILOBYTES)
 CLOSE_MODE = Request("SetMode", 1, 40, MAX_ITEMS, MAX_ITEMS)
 REMOVE_MODE = Request("DeleteMode", 2, 10, MAX_ITEMS, MAX_ITEMS)
-REMOVE_LEVEL = Request("DeleteCompatibility", 2, 30, MAX_ITEMS, MAX_ITEMS)
+REMOVE_LEVEL = Request("DeleteCompatibility", 2, 15, MAX_ITEMS, MAX_ITEMS)
 DELETE = Request("DeleteSubject", 2, 20, MAX_ITEMS, MAX_ITEMS)
 PURGE = Request("DeleteSubjectPermanently", 2, 25, MAX_ITEMS, MAX_ITEMS)
 

@@ -45,7 +45,7 @@ def _choose(declared: object, live: object) -> object:
 
 
 def _check(change: Change, facts: Facts) -> Diagnostics:
-    if change.action is Action.DELETE:
+    if change.after is None:
         return ()
     return tuple(
         Diagnostic(Severity.ERROR, summary, advice=advice)

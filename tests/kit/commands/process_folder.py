@@ -29,13 +29,14 @@ provider "kafka" {{
 @dataclass(frozen=True)
 class Folder:
     """path: the folder, which exists; bootstrap: the broker or a proxy in front of it; more: what
-    else the environment of its commands holds."""
+    else the environment of its commands holds; places: see `Job`."""
 
     path: Path
     bootstrap: str
     password: str
     timeout: str = "30s"
     more: Mapping[str, str] = field(default_factory=dict)
+    places: Sequence[str] = ()
 
     @property
     def log(self) -> Path:
@@ -63,7 +64,7 @@ class Folder:
         known = ("PATH", "HOME", "LANG", "TMPDIR")
         environment = {name: os.environ[name] for name in known if name in os.environ}
         environment |= {"PROOF_PASSWORD": self.password, **self.more}
-        return Job(arguments, str(self.path), environment)
+        return Job(arguments, str(self.path), environment, places=self.places)
 
     def run(self, *arguments: str) -> Ended:
         """Run a command to its end."""

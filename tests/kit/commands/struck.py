@@ -2,14 +2,17 @@
 and what it sends: `python -m tests.kit.commands.struck TRACE [NUMBER HOW] -- ARGUMENTS...`.
 
 Calls are counted from the moment when the state is locked. TRACE: a file that gets a line for
-each call before it is made; NUMBER: of the call, from 1; HOW: `before` it, `after` it, or `half`:
-with the first half of its bytes written.
+each call before it is made, with method and target of a request of HTTP; NUMBER: of the call, from
+1; HOW: `before` it, `after` it, or `half`: with the first half of its bytes written. A request of
+HTTP can be `lost`, too: it is carried out, and its answer is not read.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
+import select
 import signal
 import socket
 import sys
@@ -19,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-BEFORE, AFTER, HALF = "before", "after", "half"
+BEFORE, AFTER, HALF, LOST = "before", "after", "half", "lost"
 FILES = (
     "write",
     "pwrite",
@@ -33,26 +36,39 @@ FILES = (
     "posix_fallocate",
 )
 """Functions of `os` that change what a disk holds or make it durable; pathlib calls them too."""
-PAYLOADS = ("write", "pwrite", "send", "sendall")
+NETWORK = ("send", "sendall")
+PAYLOADS = ("write", "pwrite", *NETWORK)
 """Calls with bytes, half of which can be written."""
+MAX_HEAD = 500
+"""Bytes."""
+_HEAD = re.compile(rb"([A-Z]+ /\S*) HTTP/1")
+"""What a request of HTTP begins with."""
+_LENGTH = re.compile(rb"\r\ncontent-length: *[1-9]", re.IGNORECASE)
+_PATIENCE = 30.0
+"""Seconds for which an answer is waited for that is lost then."""
 
 
 @dataclass(frozen=True)
 class Strike:
-    """When to die."""
+    """When to die. request: a regular expression for method and target; only requests of HTTP that
+    fit are counted then, and where one begins is where it is struck."""
 
     number: int
     how: str
+    request: str = ""
 
 
 @dataclass
 class Counter:
-    """trace: descriptor of the trace; strike: None to only count."""
+    """trace: descriptor of the trace; strike: None to only count; fits: how many requests were like
+    the strike's; doomed: the socket whose next bytes are a request's last, and the process's."""
 
     trace: int
     strike: Strike | None
     count: int = 0
+    fits: int = 0
     begun: bool = False
+    doomed: object = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     write: Callable[[int, bytes], int] = os.write
 
@@ -61,10 +77,12 @@ class Counter:
         if not self.begun:
             return call(*arguments, **more)
         with self.lock:
+            if name in NETWORK and arguments[0] is self.doomed:
+                _lose(call, arguments)
             self.count += 1
-            hit = self.strike is not None and self.strike.number == self.count
-            how = self.strike.how if hit and self.strike else ""
-            self.write(self.trace, f"{self.count} {name} {how}\n".encode())
+            what = _read_head(arguments) if name in NETWORK else ""
+            how = self.strike.how if self.strike and self._hits(self.strike, what) else ""
+            self.write(self.trace, f"{self.count} {name} {how} {what}\n".encode())
             if how == BEFORE:
                 _die()
             if how == HALF:
@@ -73,14 +91,26 @@ class Counter:
             if how == AFTER:
                 call(*arguments, **more)
                 _die()
+            if how == LOST and not _LENGTH.search(bytes(arguments[1])):
+                _lose(call, arguments)
+            if how == LOST:
+                self.doomed = arguments[0]
         return call(*arguments, **more)
+
+    def _hits(self, strike: Strike, what: str) -> bool:
+        if not strike.request:
+            return strike.number == self.count
+        if not re.fullmatch(strike.request, what):
+            return False
+        self.fits += 1
+        return strike.number == self.fits
 
 
 def arm(counter: Counter) -> None:
     """Put the counter around every call, in this process and for good."""
     for name in FILES:
         setattr(os, name, _around(counter, name, getattr(os, name)))
-    for name in ("send", "sendall"):
+    for name in NETWORK:
         setattr(socket.socket, name, _around_network(counter, name, getattr(socket.socket, name)))
     lock = fcntl.flock
 
@@ -106,11 +136,24 @@ def _around_network(counter: Counter, name: str, call: Callable[..., Any]) -> Ca
     return send
 
 
+def _read_head(arguments: Sequence[Any]) -> str:
+    """Method and target if a request of HTTP begins here, else nothing."""
+    found = _HEAD.match(memoryview(arguments[1])[:MAX_HEAD])
+    return found[1].decode() if found else ""
+
+
 def _half(name: str, call: Callable[..., Any], arguments: Sequence[Any]) -> None:
     if name not in PAYLOADS:
         return
     target, data, *rest = arguments
     call(target, memoryview(data)[: len(data) // 2], *rest)
+
+
+def _lose(call: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    """Send the rest of a request, and die when its answer is there."""
+    call(*arguments)
+    select.select([arguments[0]], [], [], _PATIENCE)
+    _die()
 
 
 def _die() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,6 +62,14 @@ def echo(request: Request) -> tuple[int, Any]:
     return 200, {"method": request.method, "path": request.path, "body": request.body}
 
 
+class _Quiet(ThreadingHTTPServer):
+    """A connection that its client resets is no news."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def serving(answers: Callable[[Request], tuple[int, Any]] = echo) -> Iterator[Served]:
     """Serve until the block ends."""
@@ -73,21 +82,25 @@ def serving(answers: Callable[[Request], tuple[int, Any]] = echo) -> Iterator[Se
 
         def do_GET(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(size)) if size else None
+            data = self.rfile.read(size)
+            if len(data) < size:  # its sender died
+                self.close_connection = True
+                return
+            body = json.loads(data) if size else None
             login = self.headers.get("Authorization", "")
             status, value = served.answer(Request(self.command, self.path, login, body))
-            data = b"" if value is None else json.dumps(value).encode()
+            said = b"" if value is None else json.dumps(value).encode()
             self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
+            self.send_header("Content-Length", str(len(said)))
             self.end_headers()
-            self.wfile.write(data)
+            self.wfile.write(said)
 
         do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
 
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Quiet(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     served.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})

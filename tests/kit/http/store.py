@@ -13,19 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kafkaform.core.value import FrozenMap
 from kafkaform_textstore.server import Server, Store, User
 
 from ..commands.process_folder import Folder
-from ..commands.server import REPOSITORY, Job
+from ..commands.server import REPOSITORY
 from ..promises import Reached, Thing, World
 from .proxy import Passed
+from .system import STEADY, TIMEOUT, HttpSystem
 
 EXAMPLE = REPOSITORY / "examples" / "provider"
 TOKEN = "admin-token-of-the-store"
-TIMEOUT = 2
-"""Seconds after which the store drops a request; a recovery waits for 5 more."""
-STEADY = 2
-"""The first round in which something goes that an earlier one has made."""
 REAL = b'"validate_only":false'
 """What the body of a write has that is no dry run."""
 
@@ -65,24 +63,13 @@ def storing() -> Iterator[Server]:
             thread.join()
 
 
-@dataclass(frozen=True)
-class StoreFolder(Folder):
-    """A folder whose commands find the example's package. places: see `Job`."""
-
-    places: Sequence[str] = ()
-
-    def make_job(self, arguments: Sequence[str]) -> Job:
-        job = super().make_job(arguments)
-        environment = {**job.environment, "TEXTSTORE_TOKEN": self.password}
-        return Job(arguments, job.folder, environment, places=self.places)
-
-
-def make_folder(path: Path) -> StoreFolder:
+def make_folder(path: Path) -> Folder:
     """A new folder at this path, and beside it what `pip install` notes of the example."""
     path.mkdir(parents=True)
     site = path.with_name(f"{path.name}.site")
     install(site)
-    return StoreFolder(path, "", TOKEN, places=(str(site), str(EXAMPLE)))
+    places = (str(site), str(EXAMPLE))
+    return Folder(path, "", TOKEN, more={"TEXTSTORE_TOKEN": TOKEN}, places=places)
 
 
 def write_round(url: str, number: int) -> str:
@@ -147,6 +134,33 @@ def read_world(store: Store) -> World:
         for kind, items in (("file", store.files), ("link", store.links))
         for name, item in dict(items).items()
     }
+
+
+@dataclass
+class StoreSystem(HttpSystem):
+    """A store and its folder."""
+
+    store: Store
+    requests = FrozenMap({"Write": "POST /write"})
+
+    def write_round(self, url: str, number: int) -> str:
+        return write_round(url, number)
+
+    def list_wanted(self, number: int) -> World:
+        return list_wanted(number)
+
+    def read_world(self) -> World:
+        return read_world(self.store)
+
+    def read_passed(self, passed: Sequence[Passed]) -> Sequence[Reached]:
+        return list_reached(passed)
+
+
+@contextmanager
+def open_store(path: Path) -> Iterator[StoreSystem]:
+    """A store with a folder at this path."""
+    with storing() as server:
+        yield StoreSystem(make_folder(path), server.server_address[1], server.store)
 
 
 REQUESTS = {

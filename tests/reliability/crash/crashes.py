@@ -14,12 +14,11 @@ from random import Random
 from kafkaform.audit.event import Record
 
 from ...kit import promises
-from ...kit.commands.struck import AFTER, BEFORE, HALF, PAYLOADS, Strike
+from ...kit.commands.struck import AFTER, BEFORE, HALF, NETWORK, PAYLOADS, Strike
 from ...kit.lane import APPLY, KILLED
 from . import traced
 from .lanes import CrashLane, Point, Tally, Task
 
-NETWORK = ("send", "sendall")
 SHIFTS = (0, -1, 1, -2, 2, -3, 3, -4, 4)
 CUT_STEP = 10
 """Bytes between two places where a record is torn."""
@@ -152,10 +151,7 @@ def tasks(lane: CrashLane, random: Random, starts: int, tally: Tally) -> list[Ta
     """Every point, as what one lane does, in an order drawn at random. starts: how many deaths of
     an apply its recoveries are killed after."""
     calls = counted(lane)
-    points = list(every(calls))
-    for first in firsts(calls, random, starts):
-        points += every(counted(lane, first), first)
-    found: list[Task] = [partial(strike, point=point, tally=tally) for point in points]
+    found = strikes(lane, calls, random, starts, tally)
     torn = torn_outcome(lane.renewed(), calls)  # whose objects nobody touches afterwards
     found += [partial(cut, torn=torn, at=at, tally=tally) for at in range(1, torn.length, CUT_STEP)]
     if traced.installed():
@@ -163,6 +159,21 @@ def tasks(lane: CrashLane, random: Random, starts: int, tally: Tally) -> list[Ta
         found += [partial(from_outside, call=c, number=n, tally=tally) for c, n in system]
     else:
         print(traced.MISSING)
+    return shuffle(found, random, tally)
+
+
+def strikes(
+    lane: CrashLane, calls: Sequence[str], random: Random, starts: int, tally: Tally
+) -> list[Task]:
+    """A death at every one of these calls of an apply, and of the recoveries from some of them."""
+    points = list(every(calls))
+    for first in firsts(calls, random, starts):
+        points += every(counted(lane, first), first)
+    return [partial(strike, point=point, tally=tally) for point in points]
+
+
+def shuffle(found: list[Task], random: Random, tally: Tally) -> list[Task]:
+    """The tasks in an order drawn at random, none of which ends the test."""
     random.shuffle(found)
     return [partial(tried, task=task, tally=tally) for task in found]
 

@@ -20,7 +20,7 @@ from ...kit.commands.server import Ended, get_server
 from ...kit.commands.struck import Strike
 from ...kit.kafka.truth import Observer, looking
 from ...kit.lane import APPLY, Lane, find_faults
-from ...kit.promises import Before, World
+from ...kit.promises import Before, Reached, World
 from . import scenes
 
 TIMEOUT = 2
@@ -85,6 +85,10 @@ class CrashLane(Lane):
         """What there is after this round."""
         return scenes.wanted(self.prefix, self.number)
 
+    def reached(self) -> Sequence[Reached] | None:
+        """The writes of this round that reached the system; None if nobody looks."""
+        return None
+
     def world(self) -> World:
         kept = f"{self.prefix}g" if scenes.has_group_configs() else ""
         return self.town.client.world(self.prefix, kept)
@@ -104,7 +108,7 @@ class CrashLane(Lane):
             yield "the second recovery wrote something"
         if "No changes" not in second.out:
             yield f"the second recovery had something to do: {second.out[-2000:]}"
-        yield from self.find_broken_promises(self.wanted())
+        yield from self.find_broken_promises(self.wanted(), self.reached())
         for ended in (first, second):
             yield from find_faults(ended, self.folder.password)
 

@@ -10,12 +10,13 @@ from kafkaform.apply.report import Result
 from kafkaform.apply.settle import settle_results
 from kafkaform.apply.verify import is_visible
 from kafkaform.core.change import Action, Change, Outcome, OutcomeStatus, PathChange
-from kafkaform.core.resource import Absent, Facts, Fault, FaultClass
+from kafkaform.core.resource import Absent, Facts, Fault, FaultClass, Identity, Observed
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.topic import configs
 from kafkaform_kafka.kinds.user import resource_type as scram
 from kafkaform_kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster
+from kafkaform_schema_registry.kinds import subject_config
 
 from ...kit.simulated.engine import identity
 from ..kafka.kinds import test_scram as login
@@ -87,3 +88,20 @@ def test_a_login_that_is_gone_has_no_new_password() -> None:
     (step,), gone = change.steps, Absent(change.identity)
     assert judge_step(change, step, gone, scram.TYPE, FACTS) is Judgement.OTHER
     assert not is_visible(change, gone, scram.TYPE, FACTS, None)
+
+
+def test_the_first_of_several_requests_makes_an_object() -> None:
+    """The answer to it is lost, and the object lacks what the others would add: it is ours. With
+    another value it is somebody else's."""
+    kind, subject = subject_config.TYPE, {"subject": "orders-value"}
+    after = FrozenMap(**subject, compatibility="FULL", mode="READWRITE")
+    paths = tuple(PathChange((name,), None, after[name]) for name in sorted(after))
+    identity = Identity("schema_registry", kind.name, "orders-value")
+    change = Change(identity, f"{kind.name}.orders", Action.CREATE, None, after, paths)
+    change = replace(change, steps=kind.steps(change, FACTS))
+    first, second = change.steps
+    made = Observed(identity, FrozenMap(**subject, compatibility="FULL", mode="INHERITED"))
+    theirs = replace(made, attributes=made.attributes.with_items({"compatibility": "NONE"}))
+    assert judge_step(change, first, made, kind, FACTS) is Judgement.DONE
+    assert judge_step(change, first, theirs, kind, FACTS) is Judgement.OTHER
+    assert judge_step(change, second, made, kind, FACTS) is Judgement.OTHER

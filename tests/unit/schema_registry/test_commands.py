@@ -103,6 +103,25 @@ def test_a_schema_is_deleted_softly_and_only_on_request(folder: Folder) -> None:
     assert subjects.list_names(deleted=True) == ["orders-value", "counts-key"]
 
 
+def test_a_level_goes_before_its_subject(folder: Folder) -> None:
+    """A registry forgets the level of a subject with the subject, so one apply deletes both only in
+    this order, whatever the order was in which they were made."""
+    start(folder, OTHER + SCHEMA + LEVEL % "FULL")
+    folder.write(OTHER + REMOVED + REMOVED.replace("_schema.order", "_subject_config.order"))
+    assert "2 destroyed" in folder.run("apply", "-auto-approve")
+    assert "No changes" in folder.run("plan")
+    assert folder.registry.subjects.list_names() == ["counts-key"]
+    assert not folder.registry.levels
+
+
+def test_a_level_that_somebody_removed_can_be_given_up(folder: Folder) -> None:
+    """A block that wants it deleted is not asked what it sets."""
+    start(folder, SCHEMA + LEVEL % "FULL")
+    folder.registry.levels.clear()
+    folder.write(SCHEMA + REMOVED.replace("_schema.order", "_subject_config.order"))
+    assert "1 forgotten" in folder.run("apply", "-auto-approve")
+
+
 def test_a_schema_is_deleted_permanently_if_the_provider_says_so(folder: Folder) -> None:
     """The plan says that records cannot be read any more."""
     start(folder)

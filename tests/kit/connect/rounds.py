@@ -1,0 +1,206 @@
+"""Connectors that a folder declares from round to round, on workers on which somebody else has a
+connector, too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kafkaform.core.clock import SystemClock
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.http.exchange import Call
+from kafkaform_connect.connector import KIND
+from kafkaform_connect.memory.plugins import GUARDED, PLUGINS
+from kafkaform_connect.memory.workers import SimulatedConnector, SimulatedWorkers
+
+from ..commands.process_folder import Folder
+from ..entry_point import note_provider
+from ..http.server import Request, serving
+from ..http.system import STEADY, TIMEOUT, Arrivals, HttpSystem, name_request
+from ..promises import Reached, Thing, World
+from .folder import SECRET, answer
+
+THEIRS, STAYS = "theirs", "stay"
+SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+PASSWORD = "PROOF_PASSWORD"
+REQUESTS = FrozenMap(
+    CreateConnectors="POST /connectors",
+    ConfigureConnectors="PATCH /connectors/[^/]+/config",
+    HaltConnectors="PUT /connectors/[^/]+/(pause|stop)",
+    ResumeConnectors="PUT /connectors/[^/]+/resume",
+    RestartConnectors="POST /connectors/[^/]+/restart.*",
+    DeleteConnectors="DELETE /connectors/[^/]+",
+)
+"""Request of a step -> a regular expression for its method and target."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A connector as it is declared."""
+
+    config: Mapping[str, str]
+    state: str = "paused"
+    secret: bool = False
+    class_: str = SOURCE
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """prefix: of all connectors; login: further lines of the provider block; guarded: the workers
+    have the plugin `GUARDED`."""
+
+    prefix: str = ""
+    login: str = ""
+    guarded: bool = True
+    timeout: int = TIMEOUT
+
+    def write(self, url: str, number: int) -> str:
+        """The configuration of a round."""
+        provider = (
+            f'provider "kafka_connect" {{\n  url = "{url}"\n  operation_timeout = {self.timeout}\n'
+            f"{self.login}}}\n"
+        )
+        wishes = self._list_wishes(number)
+        gone = (f"{name}{number - STEADY}" for name in ("t", "u")) if number >= STEADY else ()
+        blocks = (_connector(self.prefix, name, one, number) for name, one in wishes.items())
+        return "\n".join((provider, *blocks, *map(_removed, gone)))
+
+    def _list_wishes(self, number: int) -> Mapping[str, Wish]:
+        """One changes in each round; one comes halted and runs in the next round, one comes running
+        and is halted in the next."""
+        changing = {"topic": "orders", "file": "/dev/null", "batch.size": str(number + 1)}
+        new, changed = ({"topic": topic, "file": "/dev/null"} for topic in ("new", "changed"))
+        stay = Wish(changing, "running")
+        if self.guarded:
+            stay = Wish({"topics": "orders", "host": f"h{number}"}, "running", True, GUARDED.class_)
+        found = {STAYS: stay, f"t{number}": Wish(new), f"u{number}": Wish(new, "running")}
+        if number:
+            found[f"t{number - 1}"] = Wish(changed, "running")
+            found[f"u{number - 1}"] = Wish(changed, "stopped")
+        return found
+
+    def list_wanted(self, number: int) -> World:
+        """What of it is there after a round."""
+        return {
+            (KIND, self.prefix + name): make_thing(
+                self.prefix + name, one.class_, one.config, one.state, secret=one.secret
+            )
+            for name, one in self._list_wishes(number).items()
+        }
+
+
+def make_thing(
+    name: str,
+    class_: str,
+    config: Mapping[str, str],
+    state: str,
+    *,
+    secret: bool = False,
+    failed: bool = False,
+) -> Thing:
+    """A connector as a world has it. config: without name, class and secrets."""
+    return Thing(
+        {
+            "name": name,
+            "class": class_,
+            "config": dict(config),
+            "state": state,
+            "secret_keys": {"pin": "set"} if secret else {},
+            "failures": {"tasks": "failed"} if failed else {},
+        }
+    )
+
+
+def _connector(prefix: str, name: str, wish: Wish, number: int) -> str:
+    secret = (
+        f'  secret_config = {{ pin = secret_env("{PASSWORD}") }}\n'
+        f'  secret_config_version = "{number}"\n'
+    )
+    return (
+        f'resource "{KIND}" "{name}" {{\n  name = "{prefix}{name}"\n  class = "{wish.class_}"\n'
+        f'  config = {json.dumps(wish.config)}\n  state = "{wish.state}"\n'
+        f"{secret if wish.secret else ''}}}\n"
+    )
+
+
+def _removed(name: str) -> str:
+    block = "  lifecycle {\n    destroy = true\n  }\n"
+    return f"removed {{\n  from = {KIND}.{name}\n{block}}}\n"
+
+
+@dataclass
+class WorkersSystem(HttpSystem):
+    """Simulated workers at an address. arrivals: the writes of the folder."""
+
+    workers: SimulatedWorkers
+    arrivals: Arrivals
+    rounds: Rounds = Rounds()
+    requests = REQUESTS
+
+    def write_round(self, url: str, number: int) -> str:
+        return self.rounds.write(url, number)
+
+    def list_wanted(self, number: int) -> World:
+        theirs = make_thing(THEIRS, SOURCE, {"topic": "t"}, "running")
+        return {**self.rounds.list_wanted(number), (KIND, THEIRS): theirs}
+
+    def read_world(self) -> World:
+        return {
+            (KIND, name): _describe(name, one)
+            for name, one in dict(self.workers.connectors).items()
+        }
+
+    def begin(self, number: int) -> None:
+        """Tasks fail that run since a former round."""
+        for name in (STAYS, f"t{number - 2}") if number >= STEADY else ():
+            self.workers.connectors[name].trace = "java.lang.Exception: no\n"
+        self.arrivals.begin()
+
+    def list_reached(self) -> Sequence[Reached]:
+        return tuple(self.arrivals.reached)
+
+    def find_faults(self) -> Iterator[str]:
+        yield from self.arrivals.strays
+
+
+def _describe(name: str, one: SimulatedConnector) -> Thing:
+    config = {
+        key: value
+        for key, value in one.config.items()
+        if key not in ("name", "connector.class", "pin")
+    }
+    secret, state = "pin" in one.config, one.state.lower()
+    class_ = one.config["connector.class"]
+    return make_thing(name, class_, config, state, secret=secret, failed=bool(one.trace))
+
+
+@contextmanager
+def open_workers(path: Path) -> Iterator[WorkersSystem]:
+    """Simulated workers with a folder at this path."""
+    workers = SimulatedWorkers(SystemClock(), plugins=(*PLUGINS, GUARDED))
+    body = {"name": THEIRS, "config": {"connector.class": SOURCE, "topic": "t"}}
+    workers.handle(Call("POST", "/connectors", body), "somebody")
+    arrivals = Arrivals(path)
+
+    def note(request: Request) -> tuple[int, Any]:
+        name = name_request(REQUESTS, request.method, request.path)
+        if name is not None:
+            is_new = name == "CreateConnectors"
+            connector = request.body["name"] if is_new else request.path.split("/")[2]
+            arrivals.note(name, (KIND, connector))
+        return answer(workers, request)
+
+    with serving(note) as served:
+        yield WorkersSystem(make_folder(path), served.port, workers, arrivals)
+
+
+def make_folder(path: Path, password: str = SECRET) -> Folder:
+    """A new folder at this path, whose commands find the provider."""
+    path.mkdir(parents=True)
+    site = path.with_name(f"{path.name}.site")
+    found = note_provider("kafka_connect", site)
+    return Folder(path, "", password, places=(str(site),) if found else ())

@@ -1,0 +1,194 @@
+"""Subjects and levels that a folder declares from round to round, on a registry on which somebody
+else has a subject, too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.http.exchange import Call, HttpAnswer
+from kafkaform_schema_registry.api import calls
+from kafkaform_schema_registry.formats.avro import normalize_avro
+from kafkaform_schema_registry.kinds import schema, subject_config
+from kafkaform_schema_registry.memory.registry import SimulatedRegistry
+
+from ..commands.process_folder import Folder
+from ..entry_point import note_provider
+from ..http.server import serving
+from ..http.system import STEADY, TIMEOUT, Arrivals, HttpSystem, name_request
+from ..promises import Name, Reached, Thing, World
+from .schemas import ORDER, ORDER_WITH_NOTE, field, record
+from .server import read_call
+
+THEIRS = "theirs"
+INHERITED = "INHERITED"
+REQUESTS = FrozenMap(
+    RegisterSchema="POST /subjects/[^/]+/versions",
+    DeleteSubject="DELETE /subjects/[^/]+",
+    SetCompatibility="PUT /config/.+",
+    DeleteCompatibility="DELETE /config/.+",
+    SetMode="PUT /mode/.+",
+    DeleteMode="DELETE /mode/.+",
+)
+"""Request of a step -> a regular expression for its method and target."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """prefix: of all subjects; modes: subjects have modes."""
+
+    prefix: str = ""
+    modes: bool = True
+    timeout: int = TIMEOUT
+
+    def write(self, url: str, number: int) -> str:
+        """The configuration of a round."""
+        blocks = (
+            *(_schema(self.prefix, *one) for one in self._list_schemas(number).items()),
+            *(_config(self.prefix, *one) for one in self._list_configs(number).items()),
+            *(_removed(kind, f"t{number - 2}") for kind in _KINDS if number >= STEADY),
+        )
+        return "\n".join((self._write_provider(url), *blocks))
+
+    def _write_provider(self, url: str) -> str:
+        return (
+            f'provider "schema_registry" {{\n  url = "{url}"\n'
+            f"  operation_timeout = {self.timeout}\n  protect_schemas = false\n}}\n"
+        )
+
+    def _list_schemas(self, number: int) -> Mapping[str, str]:
+        changing = record(field("id", "long"), field("n", "int", default=number))
+        found = {"stay": changing, f"t{number}": ORDER}
+        return {**found, f"t{number - 1}": ORDER_WITH_NOTE} if number else found
+
+    def _list_configs(self, number: int) -> Mapping[str, tuple[str, str]]:
+        """Subject -> level and mode."""
+        mode = "READWRITE" if self.modes else INHERITED
+        found = {f"t{number}": ("FULL", mode)}
+        return {**found, f"t{number - 1}": ("BACKWARD", INHERITED)} if number else found
+
+    def list_wanted(self, number: int) -> World:
+        """What of it is there after a round."""
+        schemas, configs = self._list_schemas(number), self._list_configs(number)
+        return {
+            **make_things({self.prefix + name: text for name, text in schemas.items()}),
+            **make_configs(
+                {self.prefix + name: level for name, (level, _) in configs.items()},
+                {self.prefix + name: mode for name, (_, mode) in configs.items()},
+            ),
+        }
+
+
+def make_things(schemas: Mapping[str, str]) -> dict[Name, Thing]:
+    """Subjects as a world has them, by the text of their latest schemas."""
+    return {
+        (schema.KIND, name): Thing(
+            {"subject": name, "format": "avro", "schema": normalize_avro(text), "references": ()}
+        )
+        for name, text in schemas.items()
+    }
+
+
+def make_configs(levels: Mapping[str, str], modes: Mapping[str, str]) -> dict[Name, Thing]:
+    """Levels and modes of subjects as a world has them."""
+    return {
+        (subject_config.KIND, name): Thing(
+            {
+                "subject": name,
+                "compatibility": levels.get(name, INHERITED),
+                "mode": modes.get(name, INHERITED),
+            }
+        )
+        for name in {*levels, *modes}
+    }
+
+
+_KINDS = (schema.KIND, subject_config.KIND)
+
+
+def _schema(prefix: str, name: str, text: str) -> str:
+    return (
+        f'resource "{schema.KIND}" "{name}" {{\n  subject = "{prefix}{name}"\n'
+        f"  schema = {json.dumps(text)}\n}}\n"
+    )
+
+
+def _config(prefix: str, name: str, settings: tuple[str, str]) -> str:
+    level, mode = settings
+    return (
+        f'resource "{subject_config.KIND}" "{name}" {{\n  subject = "{prefix}{name}"\n'
+        f'  compatibility = "{level}"\n  mode = "{mode}"\n}}\n'
+    )
+
+
+def _removed(kind: str, name: str) -> str:
+    block = "  lifecycle {\n    destroy = true\n  }\n"
+    return f"removed {{\n  from = {kind}.{name}\n{block}}}\n"
+
+
+@dataclass
+class RegistrySystem(HttpSystem):
+    """A simulated registry at an address. arrivals: the writes of the folder."""
+
+    registry: SimulatedRegistry
+    arrivals: Arrivals
+    rounds: Rounds = Rounds()
+    requests = REQUESTS
+
+    def write_round(self, url: str, number: int) -> str:
+        return self.rounds.write(url, number)
+
+    def list_wanted(self, number: int) -> World:
+        return {**self.rounds.list_wanted(number), **make_things({THEIRS: ORDER})}
+
+    def read_world(self) -> World:
+        subjects = self.registry.subjects
+        latest = {name: subjects.list_versions(name)[-1].text for name in subjects.list_names()}
+        return {**make_things(latest), **make_configs(self.registry.levels, self.registry.modes)}
+
+    def begin(self, number: int) -> None:
+        self.arrivals.begin()
+
+    def list_reached(self) -> Sequence[Reached]:
+        return tuple(self.arrivals.reached)
+
+    def find_faults(self) -> Iterator[str]:
+        yield from self.arrivals.strays
+
+
+def _name_object(request: str, call: Call) -> Name:
+    name = call.path.strip("/").split("/")[1]
+    is_setting = request.endswith(("Compatibility", "Mode"))
+    return (subject_config.KIND if is_setting else schema.KIND), name
+
+
+@contextmanager
+def open_registry(path: Path) -> Iterator[RegistrySystem]:
+    """A simulated registry with a folder at this path."""
+    registry, arrivals = SimulatedRegistry(), Arrivals(path)
+    body = FrozenMap(subject=THEIRS, format="avro", schema=ORDER, references=())
+    registry.answer(calls.register(body))
+
+    def answer(request: Any) -> tuple[int, Any]:
+        call = read_call(request)
+        name = name_request(REQUESTS, request.method, request.path)
+        if name is not None:
+            arrivals.note(name, _name_object(name, call))
+        found: HttpAnswer = registry.answer(call)
+        return found.status, found.body
+
+    with serving(answer) as served:
+        yield RegistrySystem(make_folder(path), served.port, registry, arrivals)
+
+
+def make_folder(path: Path) -> Folder:
+    """A new folder at this path, whose commands find the provider."""
+    path.mkdir(parents=True)
+    site = path.with_name(f"{path.name}.site")
+    found = note_provider("schema_registry", site)
+    return Folder(path, "", "no password at all", places=(str(site),) if found else ())
