@@ -7,21 +7,14 @@ as it is, and once nothing disturbs any more, two applies make everything as it 
 from __future__ import annotations
 
 import json
-from contextlib import suppress
-from typing import Any, cast
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from kafkaform.core.address import parse_address
-from kafkaform.core.canonical import digest
-from kafkaform.core.errors import KafkaformError
-from kafkaform.core.resource import Declared, Desired, Identity, ProviderConfig
+from kafkaform.core.resource import Declared, Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.codec import to_data
 from kafkaform.provider.http.exchange import Call, HttpAnswer
-from kafkaform_kafka.memory import Killed
 from kafkaform_schema_registry.api import calls
 from kafkaform_schema_registry.formats.avro import normalize_avro
 from kafkaform_schema_registry.kinds import schema, subject_config
@@ -29,13 +22,11 @@ from kafkaform_schema_registry.memory.client import RegistryMishap
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
 from kafkaform_schema_registry.memory.simulation import connect_simulated
 
-from ..kit.quick import examples
 from ..kit.schema_registry.schemas import field, record
-from ..kit.simulated.engine import PLACE, Clock, House, apply, plan
-from ..kit.simulated.memory_store import Fate, MemoryBackend, MemorySink
+from ..kit.simulated.engine import PLACE, Clock, House
+from .single_provider import SETTINGS, THEIRS, SingleProvider, list_announced, make_house
 
 INSTANCE = "schema_registry"
-THEIRS = "theirs"
 NAMES = st.sampled_from(["a", "b", "c"])
 LEVELS = st.sampled_from(["FULL", "BACKWARD", "NONE"])
 
@@ -53,39 +44,26 @@ class Watched(SimulatedRegistry):
     def answer(self, call: Call, user: str = "admin") -> HttpAnswer:
         if user == "admin" and not call.reads:
             subject = call.path.split("/")[2]
-            assert subject in self._list_open(), f"nobody announced {call}"
+            assert subject in list_announced(self.house), f"nobody announced {call}"
         return super().answer(call, user)
 
-    def _list_open(self) -> set[str]:
-        """The subjects with an intent that has no outcome."""
-        found: dict[str, str] = {}
-        for one in self.house.records("intent", "outcome", "recover"):
-            step = one.body.get("step", "")
-            if one.kind == "intent":
-                found[step] = one.body["key"]
-            else:
-                found.pop(step, None)
-        return set(found.values())
 
-
-class Schemas(RuleBasedStateMachine):
+class Schemas(SingleProvider):
     """One state, one registry, and what happens to both."""
+
+    instance = INSTANCE
+    block = FrozenMap(protect_schemas=False)
 
     def __init__(self) -> None:
         super().__init__()
-        clock, fate = Clock(), Fate()
         self.registry = Watched()
         self.registry.users["somebody"] = True
-        self.mishaps: list[RegistryMishap] = []
-        self.house = House(clock, cast(Any, None), fate, MemoryBackend(fate), MemorySink(fate))
-        self.registry.house = self.house
-        provider = connect_simulated(self.registry, mishaps=self.mishaps)
-        self.house.providers = {INSTANCE: provider}
+        self.mishaps = []
+        self.house = self.registry.house = make_house(Clock())
+        self.use(connect_simulated(self.registry, mishaps=self.mishaps))
         self.schemas: dict[str, int] = {"kept": 0}
         self.levels: dict[str, str] = {}
         self.number = 0
-        self.settled = False
-        """The last apply has done everything: what is there and declared is ours."""
         self._outside(calls.register(self._send(THEIRS, 0)))
 
     def _outside(self, call: Call) -> None:
@@ -102,7 +80,7 @@ class Schemas(RuleBasedStateMachine):
 
     # ── what is wished, and what is done ────────────────────────────────────────────────
 
-    def _desired(self) -> Desired:
+    def list_declared(self) -> tuple[Declared, ...]:
         named = {"topic": None, "part": None}
         wishes = [
             (
@@ -121,7 +99,7 @@ class Schemas(RuleBasedStateMachine):
             (subject_config.KIND, name, {**named, "compatibility": level, "mode": "INHERITED"})
             for name, level in self.levels.items()
         ]
-        declared = tuple(
+        return tuple(
             Declared(
                 Identity(INSTANCE, kind, name),
                 parse_address(f"{kind}.{name}"),
@@ -130,17 +108,6 @@ class Schemas(RuleBasedStateMachine):
             )
             for kind, name, attributes in sorted(wishes, key=lambda wish: wish[:2])
         )
-        block = FrozenMap(protect_schemas=False)
-        providers = {INSTANCE: ProviderConfig(INSTANCE, INSTANCE, block, PLACE)}
-        return Desired(declared, providers, digest=digest([to_data(one) for one in declared]))
-
-    def _apply(self) -> None:
-        self.settled = False
-        with suppress(KafkaformError, Killed):
-            apply(self.house, self._desired())
-            self.settled = True
-        self.mishaps.clear()
-        self.house.backend.held = False
 
     @rule(name=NAMES)
     def declare(self, name: str) -> None:
@@ -158,24 +125,10 @@ class Schemas(RuleBasedStateMachine):
     def undeclare_level(self, name: str) -> None:
         self.levels.pop(name, None)
 
-    @rule()
-    def apply(self) -> None:
-        self._apply()
-
     @rule(kinds=st.lists(st.sampled_from(RegistryMishap), min_size=1, max_size=3))
     def apply_on_a_bad_line(self, kinds: list[RegistryMishap]) -> None:
         self.mishaps += kinds
-        self._apply()
-
-    @rule(
-        what=st.sampled_from(["*", "intent", "outcome", "state"]),
-        skip=st.integers(0, 3),
-        moment=st.sampled_from(["before", "torn", "after"]),
-    )
-    def apply_and_die(self, what: str, skip: int, moment: str) -> None:
-        self.house.fate.set(what, skip, moment)
-        self._apply()
-        self.house.fate.clear()
+        self.apply_once()
 
     # ── what others do ──────────────────────────────────────────────────────────────────
 
@@ -200,29 +153,13 @@ class Schemas(RuleBasedStateMachine):
         if name in self.registry.levels:
             self._outside(calls.put_setting("config", name, {"compatibility": level}))
 
-    @rule(seconds=st.sampled_from([1.0, 30.0, 600.0]))
-    def time_passes(self, seconds: float) -> None:
-        self.house.clock.sleep(seconds)
-
     # ── what must hold ──────────────────────────────────────────────────────────────────
 
     @invariant()
     def somebody_elses_subject_stays(self) -> None:
         assert [one.number for one in self.registry.subjects.list_versions(THEIRS)] == [1]
 
-    @invariant()
-    def the_log_is_whole(self) -> None:
-        self.house.check_log()
-
-    def teardown(self) -> None:
-        """Nothing disturbs any more."""
-        for _ in range(3):
-            self.house.clock.sleep(600.0)
-            self._apply()
-        self.house.clock.sleep(600.0)
-        made = plan(self.house, self._desired()).changes
-        left = [change for change in made if change.effective or change.blocked]
-        assert not left, left
+    def compare(self) -> None:
         assert set(self.registry.subjects.list_names()) == {*self.schemas, THEIRS}
         assert self.registry.levels == self.levels
         for name, number in self.schemas.items():
@@ -230,12 +167,5 @@ class Schemas(RuleBasedStateMachine):
             assert latest.text == normalize_avro(make_schema(number))
 
 
-Schemas.TestCase.settings = settings(
-    max_examples=examples(40),
-    stateful_step_count=20,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+Schemas.TestCase.settings = SETTINGS
 TestSchemas = Schemas.TestCase

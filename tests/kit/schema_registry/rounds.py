@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call, HttpAnswer
@@ -22,6 +23,7 @@ from ..entry_point import note_provider
 from ..http.server import serving
 from ..http.system import STEADY, TIMEOUT, Arrivals, HttpSystem, name_request
 from ..promises import Name, Reached, Thing, World
+from ..servers import Client, Registry
 from .schemas import ORDER, ORDER_WITH_NOTE, field, record
 from .server import read_call
 
@@ -192,3 +194,48 @@ def make_folder(path: Path) -> Folder:
     site = path.with_name(f"{path.name}.site")
     found = note_provider("schema_registry", site)
     return Folder(path, "", "no password at all", places=(str(site),) if found else ())
+
+
+@dataclass
+class RealRegistrySystem(HttpSystem):
+    """A registry of the sandbox, of which a folder has the subjects with its prefix."""
+
+    address: str
+    client: Client
+    rounds: Rounds
+    requests = FrozenMap({name: f".*{fits}" for name, fits in REQUESTS.items()})
+
+    @property
+    def url(self) -> str:
+        return self.address
+
+    def write_round(self, url: str, number: int) -> str:
+        return self.rounds.write(url, number)
+
+    def list_wanted(self, number: int) -> World:
+        return self.rounds.list_wanted(number)
+
+    def read_world(self) -> World:
+        _, names = self.client.ask("GET", "/subjects")
+        ours = [name for name in names if name.startswith(self.rounds.prefix)]
+        latest, levels = {}, {}
+        for name in ours:
+            status, found = self.client.ask("GET", f"/subjects/{name}/versions/latest")
+            if status < 400:
+                latest[name] = found["schema"]
+            status, found = self.client.ask("GET", f"/config/{name}?defaultToGlobal=false")
+            if status < 400:
+                levels[name] = found["compatibilityLevel"]
+        return {**make_things(latest), **make_configs(levels, {})}
+
+
+@contextmanager
+def use_registry(path: Path, registry: Registry, prefix: str) -> Iterator[RealRegistrySystem]:
+    """This registry with a folder at this path; its subjects go at the end."""
+    port = urlsplit(registry.url).port or 0
+    rounds = Rounds(prefix, modes=False, timeout=10)
+    client = Client(registry.url)
+    yield RealRegistrySystem(make_folder(path), port, registry.url, client, rounds)
+    for name in client.ask("GET", "/subjects")[1]:
+        if name.startswith(prefix):
+            client.ask("DELETE", f"/subjects/{name}")
