@@ -127,6 +127,8 @@ class AttributeSchema(Struct, frozen=True):
     # whom to connect, so the author of a pull request can say it.
     policy: bool = False
     """In a provider block: it is taken from an untrusted configuration, too."""
+    names: bool = False
+    """It names the object: if it is left out, the key of the identity is what others see."""
 
 
 class ObjectSchema(Struct, frozen=True):

@@ -367,7 +367,10 @@ def _make_object(declared: Declared, schema: ObjectSchema, settled: Settled) -> 
     fields: dict[str, Val] = {"id": declared.identity.key}
     for name, found in schema.attributes.items():
         if not found.computed:
-            fields[name] = lift_value(declared.attributes.get(name), found.type)
+            given = declared.attributes.get(name)
+            if given is None and found.names:
+                given = declared.identity.key
+            fields[name] = lift_value(given, found.type)
         elif server.get(name) is not None:
             fields[name] = lift_value(server[name], found.type)
         else:

@@ -24,7 +24,11 @@ MAX_LENGTH = 1000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 SUBJECT = AttributeSchema(
-    "subject", STRING, "Name of the subject. Without it, topic and strategy name the subject."
+    "subject",
+    STRING,
+    "Name of the subject. Without it, topic and strategy name the subject, and references to it "
+    "have that name.",
+    names=True,
 )
 TOPIC_NAME = AttributeSchema("topic", STRING, "Name of the topic whose records have the schema.")
 PART = AttributeSchema(

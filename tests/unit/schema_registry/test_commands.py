@@ -150,6 +150,26 @@ def test_the_global_level_is_taken_over(folder: Folder) -> None:
     assert folder.registry.level == "FULL"
 
 
+def test_a_reference_to_the_subject_has_its_name(folder: Folder) -> None:
+    """Whether the block gives it, or topic and strategy do: it is known before anything exists."""
+    folder.write(ORDER, "order.avsc")
+    level = LEVEL.replace(
+        'topic         = "orders"', "subject = schema_registry_schema.order.subject"
+    )
+    shown = (
+        'output "names" {\n  value = [schema_registry_schema.order.subject, '
+        "schema_registry_schema.count.subject, schema_registry_schema.whole.subject]\n}\n"
+    )
+    whole = SCHEMA.replace('"order"', '"whole"', 1).replace(
+        "schema =", 'strategy = "topic-record"\n  schema ='
+    )
+    folder.write(SCHEMA + OTHER + whole + level % "FULL" + shown)
+    said = folder.run("apply", "-auto-approve")
+    assert 'names = ["orders-value", "counts-key", "orders-Order"]' in said, said
+    assert folder.registry.levels == {"orders-value": "FULL"}
+    assert "No changes" in folder.run("plan")
+
+
 def test_references_name_versions_of_other_subjects(folder: Folder) -> None:
     """They are sent, read and compared; what others refer to cannot be deleted."""
     start(folder)
