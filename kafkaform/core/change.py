@@ -278,8 +278,11 @@ class Change(Struct, frozen=True):
 
     @property
     def is_listed(self) -> bool:
-        """False for an object that needs nothing, is not blocked and has not drifted."""
-        return self.action is not Action.NOOP or self.blocked is not None or bool(self.drift)
+        """False for an object that needs nothing, is not blocked, has not drifted, and to which no
+        other change does harm."""
+        if self.action is not Action.NOOP or self.blocked is not None or self.drift:
+            return True
+        return bool(self.risks)
 
     @property
     def removed(self) -> tuple[Path, ...]:

@@ -5,7 +5,7 @@ without what is deleted, and who may not use what it needs (`ResourceType.uses`)
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import cast
 
@@ -28,6 +28,7 @@ from ..core.resource import (
 from ..core.risk import Risk, RiskKind
 from ..core.value import FrozenMap
 from ..provider.contract import AccessProvider, MissingRight, Provider, ResourceType
+from ..provider.uses import find_used, list_partners, match_pattern
 from ..state.model import State
 from .observe import Look
 from .risks import join_risks
@@ -35,8 +36,6 @@ from .select import index_by_address
 
 NAMED = 10
 """How many users of one object a plan names; of further ones it says the number."""
-PATTERN_SECONDS = 1.0
-"""For one key and a regular expression that somebody else wrote."""
 
 _HAS_USES, _ACTS_AS = attrgetter("uses"), attrgetter("acts_as")
 
@@ -64,7 +63,7 @@ def order_by_uses(
         if types[change.identity.kind].uses is None:
             continue
         used = [
-            {known[i]: use for i, use in _find_used(change.identity, given, types, facts, known)}
+            {known[i]: use for i, use in find_used(change.identity, given, types, facts, known)}
             for given in (change.before, change.after)
         ]
         before, after = set(used[0]), set(used[1])
@@ -101,69 +100,6 @@ def _leads_to(start: int, end: int, needs: Sequence[set[int]]) -> bool:
         reached |= fresh
         queue.extend(fresh)
     return False
-
-
-# ── what uses what ──────────────────────────────────────────────────────────────────────
-
-
-def _find_used(
-    user: Identity,
-    attributes: FrozenMap | None,
-    types: Mapping[str, ResourceType],
-    facts: Mapping[str, Facts],
-    known: Collection[Identity],
-) -> Iterator[tuple[Identity, Use]]:
-    """The known objects that this one uses, with how it does."""
-    find = types[user.kind].uses
-    if find is None or attributes is None:
-        return
-    for use in find(attributes):
-        if use.pattern:
-            there = set(_list_partners(user, facts))
-            fits = _match_pattern(use.key)
-            for identity in known:
-                if identity.kind == use.kind and identity.instance in there and fits(identity.key):
-                    yield identity, use
-        elif (key := _read_key(use, types)) is not None:
-            for instance in _list_partners(user, facts):
-                identity = Identity(instance, use.kind, key)
-                if identity in known and identity != user:
-                    yield identity, use
-
-
-def _list_partners(user: Identity, facts: Mapping[str, Facts]) -> Iterator[str]:
-    """The provider instances that can have what this object uses."""
-    partners = facts[user.instance].partners if user.instance in facts else FrozenMap()
-    for instance, seen in facts.items():
-        # Without word from the system, each instance of that provider can have the object.
-        if partners.get(instance.partition(".")[0], seen.scope_id) == seen.scope_id:
-            yield instance
-
-
-def _match_pattern(pattern: str) -> Callable[[str], bool]:
-    """True for the keys that fit; for none if this is no regular expression that we can read."""
-    import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to load, and few have one
-
-    try:
-        compiled = regex.compile(pattern)
-    except regex.error:
-        return lambda key: False
-
-    def fits(key: str) -> bool:
-        try:
-            return compiled.fullmatch(key, timeout=PATTERN_SECONDS) is not None
-        except TimeoutError:
-            return False
-
-    return fits
-
-
-def _read_key(use: Use, types: Mapping[str, ResourceType]) -> str | None:
-    """The key of the used object, None for a name that its type cannot have."""
-    try:
-        return types[use.kind].import_key(use.key) if use.kind in types else None
-    except ValueError:
-        return None
 
 
 # ── impact ──────────────────────────────────────────────────────────────────────────────
@@ -217,7 +153,7 @@ def name_users(
             candidates += _list_unmanaged(sweep, types[sweep.kind], seen, known)
     users: dict[Identity, set[_User]] = defaultdict(set)
     for one in candidates:
-        for identity, use in _find_used(one.identity, one.attributes, types, facts, gone):
+        for identity, use in find_used(one.identity, one.attributes, types, facts, gone):
             users[identity].add(_User(one.name, use.verb, use.needed))
     result = list(changes)
     for identity, n in gone.items():
@@ -323,6 +259,15 @@ def _join_first(names: Sequence[str]) -> str:
 # ── rights ──────────────────────────────────────────────────────────────────────────────
 
 
+class _Question(Struct, frozen=True):
+    """What one change makes its system need."""
+
+    uses: tuple[Use, ...]
+    """What the object works with."""
+    stays: bool
+    """The plan leaves the object as it is, so only what it loses matters."""
+
+
 def tell_missing_rights(
     changes: Sequence[Change],
     types: Mapping[str, ResourceType],
@@ -331,33 +276,65 @@ def tell_missing_rights(
     facts: Mapping[str, Facts],
 ) -> Sequence[Change]:
     """The changes; each that makes its system use what it has no right to has a risk, or a note
-    where the rights are not known for certain."""
+    where the rights are not known for certain. So has an object that stays, if another change of
+    this plan takes away a right that it has now."""
     # As above: almost every plan ends here.
     if not any(map(_ACTS_AS, facts.values())):
         return changes
     # Each system is asked once for all users: it has to be listed, and can be large.
-    asked: dict[tuple[str, str], dict[int, Sequence[Use]]] = defaultdict(dict)
+    asked: dict[tuple[str, str], dict[int, _Question]] = defaultdict(dict)
     for n, change in enumerate(changes):
         find, who = types[change.identity.kind].uses, facts[change.identity.instance].acts_as
-        if find is None or who is None or not change.effective or change.after is None:
+        stays = not change.effective or change.action is Action.FORGET
+        attributes = change.before if stays else change.after
+        if find is None or who is None or attributes is None:
             continue
-        if uses := [use for use in find(change.after) if use.rights]:
+        if uses := tuple(use for use in find(attributes) if use.rights):
             for instance in _list_deciders(change.identity, providers, facts):
-                asked[instance, who][n] = uses
+                asked[instance, who][n] = _Question(uses, stays)
     result = list(changes)
-    for (instance, who), users in asked.items():
+    for (instance, who), questions in asked.items():
         provider, seen = cast(AccessProvider, providers[instance]), facts[instance]
         same = {name for name, other in facts.items() if other.scope_id == seen.scope_id}
-        missing = provider.find_missing_rights(
-            who,
-            sorted({use for mine in users.values() for use in mine}),
-            [change for change in changes if change.identity.instance in same],
-            look.collect_sweeps(instance, provider.access_needs),
-            seen,
-        )
-        for n, mine in users.items():
-            result[n] = _add_missing(result[n], who, [one for one in missing if one.use in mine])
+        theirs = [change for change in changes if change.identity.instance in same]
+        if not any(one.effective and one.identity.kind in provider.access_needs for one in theirs):
+            questions = {n: one for n, one in questions.items() if not one.stays}
+        if not questions:
+            continue
+        sweeps = look.collect_sweeps(instance, provider.access_needs)
+        mine = {
+            n: list(_expand_patterns(one.uses, theirs, look, instance))
+            for n, one in questions.items()
+        }
+        every = sorted({use for uses in mine.values() for use in uses})
+        missing = provider.find_missing_rights(who, every, theirs, sweeps, seen)
+        lacked: Collection[MissingRight] = ()
+        if any(one.stays for one in questions.values()):
+            lacked = provider.find_missing_rights(who, every, (), sweeps, seen)
+        already = {(one.use, one.right) for one in lacked}
+        for n, question in questions.items():
+            told = [one for one in missing if one.use in mine[n]]
+            if question.stays:
+                told = [one for one in told if (one.use, one.right) not in already]
+            result[n] = _add_missing(result[n], who, told, stays=question.stays)
     return result
+
+
+def _expand_patterns(
+    uses: Sequence[Use], changes: Sequence[Change], look: Look, instance: str
+) -> Iterator[Use]:
+    """The uses; a pattern is replaced by the objects that fit it after these changes."""
+    for use in uses:
+        if not use.pattern:
+            yield use
+            continue
+        items = look.collect_sweeps(instance, {use.kind: Depth.NAMES})[use.kind].items
+        ours = [change for change in changes if change.identity.kind == use.kind]
+        keys = {item.identity.key for item in items if not item.details.get("internal")}
+        keys -= {one.identity.key for one in ours if one.effective and one.after is None}
+        keys |= {one.identity.key for one in ours if one.effective and one.after is not None}
+        fits = match_pattern(use.key)
+        yield from (replace(use, key=key) for key in sorted(keys) if fits(key))
 
 
 def _list_deciders(
@@ -365,17 +342,26 @@ def _list_deciders(
 ) -> Collection[str]:
     """One provider instance for each system that decides what this object's system may use."""
     found: dict[str, str] = {}
-    for instance in _list_partners(user, facts):
+    for instance in list_partners(user, facts):
         if hasattr(providers.get(instance), "find_missing_rights"):
             found.setdefault(facts[instance].scope_id, instance)
     return found.values()
 
 
-def _add_missing(change: Change, who: str, missing: Sequence[MissingRight]) -> Change:
-    lacks: dict[str, list[str]] = defaultdict(list)
+def _add_missing(
+    change: Change, who: str, missing: Sequence[MissingRight], *, stays: bool
+) -> Change:
+    lacks: dict[tuple[bool, str], list[str]] = defaultdict(list)
     for one in missing:
-        lacks[one.doubt].append(one.right)
-    told = {doubt: f"it fails: {who} lacks {_join_first(names)}" for doubt, names in lacks.items()}
-    risks = [Risk(RiskKind.AVAILABILITY, told.pop(""))] if "" in told else []
-    notes = (f"{text}, unless {doubt}" for doubt, text in told.items())
+        lacks[one.use.pattern, one.doubt].append(one.right)
+    verb = "loses" if stays else "lacks"
+    told = {key: f"{who} {verb} {_join_first(names)}" for key, names in lacks.items()}
+    when = "it fails as soon as this plan is applied" if stays else "it fails"
+    sure = told.pop((False, ""), None)
+    risks = [Risk(RiskKind.AVAILABILITY, f"{when}: {sure}")] if sure else []
+    notes = (
+        f"{'it leaves out what it may not read' if pattern else when}: {text}"
+        f"{f', unless {doubt}' if doubt else ''}"
+        for (pattern, doubt), text in told.items()
+    )
     return replace(join_risks(change, risks), notes=(*change.notes, *notes))

@@ -213,7 +213,7 @@ def _choose_group(change: Change) -> str | None:
     if change.action is Action.REFRESH:
         return None
     if change.action is Action.NOOP:
-        return "noted" if change.notes else None
+        return "noted" if change.notes or change.risks else None
     if change.action is Action.UPDATE and _loses(change):
         return "loses"
     return change.action.value

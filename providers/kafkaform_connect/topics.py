@@ -54,7 +54,7 @@ def _find_uses(name: str, config: FrozenMap) -> Iterator[Use]:
         yield Use(TOPIC, topic, READS, rights=(READ,))
     if pattern:
         # The connector goes on without one of the topics.
-        yield Use(TOPIC, pattern, READS, needed=False, pattern=True)
+        yield Use(TOPIC, pattern, READS, needed=False, rights=(READ,), pattern=True)
     if topics or pattern:
         group = str(config.get("consumer.override.group.id") or f"connect-{name}")
         yield Use(GROUP, group, "keeps its offsets in", needed=False, rights=(READ,))

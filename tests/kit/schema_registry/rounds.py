@@ -203,7 +203,7 @@ class RealRegistrySystem(HttpSystem):
     address: str
     client: Client
     rounds: Rounds
-    requests = FrozenMap({name: f".*{fits}" for name, fits in REQUESTS.items()})
+    requests = FrozenMap({name: fits.replace(" /", " /.+/") for name, fits in REQUESTS.items()})
 
     @property
     def url(self) -> str:
@@ -224,7 +224,8 @@ class RealRegistrySystem(HttpSystem):
             if status < 400:
                 latest[name] = found["schema"]
             status, found = self.client.ask("GET", f"/config/{name}?defaultToGlobal=false")
-            if status < 400:
+            # Apicurio says NONE for a subject that has no level of its own.
+            if status < 400 and found["compatibilityLevel"] != "NONE":
                 levels[name] = found["compatibilityLevel"]
         return {**make_things(latest), **make_configs(levels, {})}
 

@@ -200,3 +200,44 @@ def test_the_acls_are_listed_once_for_all_connectors(monkeypatch: pytest.MonkeyP
     for n in range(5):
         (risk,) = find(made, f"{KIND}.s{n}").risks
         assert risk.text.endswith(f"lacks Read on Group connect-s{n}, Read on Topic t{n}")
+
+
+READ_ORDERS = allow("Read", "Topic", "orders")
+READ_GROUP = allow("All", "Group", "connect-", "Prefixed")
+
+
+def test_a_right_that_a_plan_takes_away_is_told_at_the_connector() -> None:
+    """Which stays as it is; and not again by a plan that takes nothing away."""
+    house, _ = make_house()
+    sink = declare("out", SINK, topics="orders", file="/tmp/x")
+    said = {"worker": WORKER, "authorizer": AUTHORIZER}
+    engine.apply(house, both(sink, SINKS[1], READ_ORDERS, READ_GROUP, **said))
+    gone = both(
+        sink,
+        SINKS[1],
+        READ_GROUP,
+        removed=(removed("kafka_acl.read_topic_orders", destroy=True),),
+        **said,
+    )
+    change = find(engine.plan(house, gone).changes, f"{KIND}.out")
+    assert not change.effective
+    (risk,) = change.risks
+    assert risk.kind is RiskKind.AVAILABILITY
+    loses = f"{WORKER} loses Read on Topic orders"
+    assert risk.text == f"it fails as soon as this plan is applied: {loses}"
+    engine.apply(house, gone)
+    again = engine.plan(house, gone).changes
+    assert not [one for one in again if one.address == f"{KIND}.out"]
+
+
+def test_the_topics_that_fit_a_pattern_are_checked() -> None:
+    """Those that are there and those that the plan makes; a consumer leaves out the others."""
+    house, _ = make_house()
+    house.cluster.outside.create("orders-old", 1, 1, FrozenMap())
+    sink = declare("out", SINK, topics_regex="orders.*", file="/tmp/x")
+    said = {"worker": WORKER, "authorizer": AUTHORIZER}
+    told = list_warnings(house, sink, topic("orders-new"), topic("other"), READ_GROUP, **said)
+    lacks = "Read on Topic orders-new, Read on Topic orders-old"
+    assert told == (f"it leaves out what it may not read: {WORKER} lacks {lacks}",)
+    prefix = allow("Read", "Topic", "orders", "Prefixed")
+    assert not list_warnings(house, sink, topic("orders-new"), READ_GROUP, prefix, **said)
