@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kafkaform.core.change import Action, Change, Review
 from kafkaform.core.resource import Depth, Facts, Identity, Sweep
+from kafkaform.core.value import EMPTY
 
 from .connector import KIND
 
@@ -21,12 +22,15 @@ def review_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     return {KIND: Depth.FULL} if any(map(_restarts, changes)) else {}
 
 
-def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], _: Facts) -> Review:
+def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts) -> Review:
     """Notes under the changes; nothing is blocked."""
-    told = [change for change in changes if _is_deleted(change) or _restarts(change)]
-    items = sweeps[KIND].items if told and KIND in sweeps else ()
+    items = sweeps[KIND].items if KIND in sweeps else ()
     reasons = {item.identity: item.details.get("reasons") or () for item in items}
-    return Review(notes={change.identity: tuple(_list_notes(change, reasons)) for change in told})
+    notes = {
+        change.identity: (*_list_notes(change, reasons), *_list_unchecked(change, facts))
+        for change in changes
+    }
+    return Review(notes={identity: found for identity, found in notes.items() if found})
 
 
 def _is_deleted(change: Change) -> bool:
@@ -35,6 +39,25 @@ def _is_deleted(change: Change) -> bool:
 
 def _restarts(change: Change) -> bool:
     return change.effective and any(item.path[0] == "failures" for item in change.paths)
+
+
+def _list_unchecked(change: Change, facts: Facts) -> Iterator[str]:
+    """The rights of a source with exactly-once support that only its workers can know.
+
+    Source: KIP-618. Whether a worker supports it, and so whether a source that does not require it
+    has transactions, is in no answer of the REST API; workers that do not support it refuse one
+    that requires it.
+    """
+    after = change.after if change.effective else None
+    if facts.acts_as is None or after is None:
+        return
+    config = after.get("config") or EMPTY
+    if str(config.get("exactly.once.support")).lower() == "required":
+        group = facts.scope_id.partition("/")[2] or "GROUP"
+        yield (
+            f"{facts.acts_as} also needs Write and Describe on the transactional id "
+            f"{group}-{after['name']}-N of each task N, which this plan does not check"
+        )
 
 
 def _list_notes(change: Change, reasons: Mapping[Identity, Sequence[str]]) -> Iterator[str]:

@@ -241,3 +241,16 @@ def test_the_topics_that_fit_a_pattern_are_checked() -> None:
     assert told == (f"it leaves out what it may not read: {WORKER} lacks {lacks}",)
     prefix = allow("Read", "Topic", "orders", "Prefixed")
     assert not list_warnings(house, sink, topic("orders-new"), READ_GROUP, prefix, **said)
+
+
+def test_transactional_ids_are_named_and_not_promised() -> None:
+    """Only of a source that requires exactly-once support: with it, the workers have that."""
+    house, _ = make_house()
+    said = {"worker": WORKER, "authorizer": AUTHORIZER}
+    write = allow("Write", "Topic", "orders")
+    plain = declare("out", SOURCE, topic="orders")
+    assert not list_warnings(house, plain, write, **said)
+    once = declare("out", SOURCE, topic="orders", exactly_once_support="required")
+    (note,) = list_warnings(house, once, write, **said)
+    assert "Write and Describe on the transactional id GROUP-out-N of each task N" in note
+    assert not list_warnings(house, once, write, authorizer=AUTHORIZER)
