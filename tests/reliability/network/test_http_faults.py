@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from ...kit.http.faults import FOR_EVER, Fault
-from ...kit.http.store import REAL
+from ...kit.http.store import REAL, open_store
 from .http_lane import HttpLane, open_lane
 
 pytestmark = [
@@ -23,7 +23,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def lane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpLane]:
     """A folder behind a proxy, in which an apply comes that has everything to do."""
-    with open_lane(tmp_path_factory.mktemp("http") / "lane") as made:
+    with open_lane(open_store, tmp_path_factory.mktemp("http") / "lane") as made:
         yield made
 
 
