@@ -6,6 +6,7 @@ can: a head that is kept elsewhere, in the state or in the log of a pipeline.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator
 
@@ -60,16 +61,23 @@ def seal_record(
     prev: Head, *, time: str, run: str, actor: str, kind: str, body: FrozenMap
 ) -> Record:
     """The record that follows `prev`."""
-    parts = {
-        "seq": prev.seq + 1,
-        "time": time,
-        "run": run,
-        "actor": actor,
-        "kind": kind,
-        "body": body,
-        "prev": prev.hash,
-    }
-    return Record(prev.seq + 1, time, run, actor, kind, body, prev.hash, canonical.digest(parts))
+    return seal_line(prev, time=time, run=run, actor=actor, kind=kind, body=body)[0]
+
+
+def seal_line(
+    prev: Head, *, time: str, run: str, actor: str, kind: str, body: FrozenMap
+) -> tuple[Record, bytes]:
+    """The record that follows `prev`, and its line, as `event.encode` makes it."""
+    seq = prev.seq + 1
+    # A body can be a plan of everything, so it is written once, for the hash and for the line. The
+    # hash covers all other members, and stands between those that sort before and after it.
+    first = canonical.dumps({"actor": actor, "body": body})[:-1]
+    last = canonical.dumps({"kind": kind, "prev": prev.hash, "run": run, "seq": seq, "time": time})[
+        1:
+    ]
+    digest = hashlib.sha256(f"{first},{last}".encode("ascii")).hexdigest()
+    line = f'{first},"hash":"{digest}",{last}'.encode("ascii")
+    return Record(seq, time, run, actor, kind, body, prev.hash, digest), line
 
 
 def verify_log(lines: Iterable[Line], *anchors: Head | None) -> ChainVerdict:

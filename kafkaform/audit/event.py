@@ -9,8 +9,9 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
+import orjson
 from msgspec import Struct
 
 from ..core import canonical
@@ -111,15 +112,26 @@ class Glance:
 
     def _parse_line(self) -> Mapping[str, Any]:
         if self._data is None:
+            # Plain JSON, not frozen values: making those takes several times as long.
+            line = read_line(self.line)
             try:
-                # Plain JSON, not frozen values: making those takes several times as long.
-                data = _JSON.decode(read_line(self.line).decode("ascii"))
-                check_members(data)
-                check_body(self.kind, data["body"])
+                # orjson reads in half the time, but takes more for JSON, and rounds huge numbers.
+                # So it can only say that a record is sound.
+                self._data = self._check_data(orjson.loads(line)) if line.isascii() else None
+            except ValueError:
+                pass
+            try:
+                if self._data is None:
+                    self._data = self._check_data(_JSON.decode(line.decode("ascii")))
             except (ValueError, RecursionError) as error:
                 raise _make_unusable_error(self, error) from None
-            self._data = data
         return self._data
+
+    def _check_data(self, data: Any) -> Mapping[str, Any]:
+        """The record of this JSON. Raises BadRecord."""
+        check_members(data)
+        check_body(self.kind, data["body"])
+        return cast(Mapping[str, Any], data)
 
 
 def _refuse_constant(text: str) -> Any:
