@@ -115,23 +115,32 @@ class Glance:
             # Plain JSON, not frozen values: making those takes several times as long.
             line = read_line(self.line)
             try:
-                # orjson reads in half the time, but takes more for JSON, and rounds huge numbers.
-                # So it can only say that a record is sound.
-                self._data = self._check_data(orjson.loads(line)) if line.isascii() else None
-            except ValueError:
-                pass
-            try:
-                if self._data is None:
-                    self._data = self._check_data(_JSON.decode(line.decode("ascii")))
+                self._data = _parse_sound(line, self.kind) or _parse_any(line, self.kind)
             except (ValueError, RecursionError) as error:
                 raise _make_unusable_error(self, error) from None
         return self._data
 
-    def _check_data(self, data: Any) -> Mapping[str, Any]:
-        """The record of this JSON. Raises BadRecord."""
-        check_members(data)
-        check_body(self.kind, data["body"])
-        return cast(Mapping[str, Any], data)
+
+def _parse_sound(line: bytes, kind: str) -> Mapping[str, Any] | None:
+    """The record in a line, None if the strict parser has to look at it."""
+    # orjson needs half the time, but it takes more than ASCII, and rounds numbers beyond 64 bits.
+    if not line.isascii():
+        return None
+    try:
+        return _check_record(orjson.loads(line), kind)
+    except ValueError:
+        return None
+
+
+def _parse_any(line: bytes, kind: str) -> Mapping[str, Any]:
+    """The record in a line. Raises ValueError or RecursionError."""
+    return _check_record(_JSON.decode(line.decode("ascii")), kind)
+
+
+def _check_record(data: Any, kind: str) -> Mapping[str, Any]:
+    check_members(data)
+    check_body(kind, data["body"])
+    return cast(Mapping[str, Any], data)
 
 
 def _refuse_constant(text: str) -> Any:

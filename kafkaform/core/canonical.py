@@ -79,21 +79,24 @@ def dumps(value: Any) -> str:
     )
     try:
         text = orjson.dumps(value, _default, flags)
-    except TypeError:
-        return _dump_slowly(value)
+    except TypeError as error:
+        meets_decimal = isinstance(error.__cause__, _HasDecimal)
+        return _dump_parts(value) if meets_decimal else _dump_slowly(value)
     return text.decode("ascii") if text.isascii() and b"\x7f" not in text else _dump_slowly(value)
 
 
 def _dump_slowly(value: Any) -> str:
-    """Canonical JSON of any value. Raises TypeError for one that has none."""
-    if isinstance(value, Decimal):
-        return render_number(value)
+    """Canonical JSON by the standard encoder. Raises TypeError for a value that has none."""
     try:
         return _encode(value)
     except _HasDecimal:
-        # The standard encoder knows binary floats only. It writes all but the containers of a
-        # decimal.
-        pass
+        return _dump_parts(value)
+
+
+def _dump_parts(value: Any) -> str:
+    """Canonical JSON of a decimal, or of a container of one, which are few."""
+    if isinstance(value, Decimal):
+        return render_number(value)
     if isinstance(value, dict):
         items = (f"{json.dumps(key)}:{dumps(value[key])}" for key in sorted(value))
         return "{" + ",".join(items) + "}"
