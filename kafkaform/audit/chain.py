@@ -6,6 +6,7 @@ can: a head that is kept elsewhere, in the state or in the log of a pipeline.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
@@ -130,13 +131,19 @@ def _make_glance(line: Line, head: Head, where: str) -> Glance:
     match = match_last_members(line)
     assert match is not None  # a line that follows the one before it was matched already
     try:
-        run = json.loads(match["run"])
+        run = _parse_run(match["run"])
     except ValueError:
         problem = "its run is not text"
         raise _make_broken_error(
             where, ChainVerdict(head.seq - 1, head, head.seq, problem)
         ) from None
     return Glance(line, head.seq, run, match["kind"].decode(), head.hash, where)
+
+
+# A run writes many records, and its id is the same in each.
+@functools.lru_cache(maxsize=256)
+def _parse_run(text: bytes) -> str:
+    return str(json.loads(text))
 
 
 def check_bodies(lines: Iterable[Line], where: str) -> None:
