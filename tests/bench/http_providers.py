@@ -173,7 +173,10 @@ def main() -> None:
         f"medians of {ROUNDS} runs in one process"
     )
     what = f"bare requests ({bare * 1000:.0f} ms, {CONCURRENCY} at a time)"
-    for text, spent in (("plan: connect, read, diff, render", plan), ("with the configuration", whole)):
+    for text, spent in (
+        ("plan: connect, read, diff, render", plan),
+        ("with the configuration", whole),
+    ):
         print(f"{text:<34} {spent * 1000:7.0f} ms = {spent / bare:5.2f} x {what}")
 
 

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from time import monotonic
-from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
