@@ -44,6 +44,7 @@ WORKER_PATHS = (
     "/",
     "/connector-plugins?connectorsOnly=false",
     "/connectors?expand=info&expand=status",
+    "/connectors",
     f"/connector-plugins/{CLASS}/config",
 )
 """What a plan has to know of workers: who answers, what is installed, and every connector."""
@@ -101,9 +102,10 @@ def make_schema(number: int) -> str:
 
 
 def send_bare(registry: str, workers: str) -> None:
-    """The requests alone, over connections that stay open; the answers are parsed and thrown
-    away."""
+    """The requests of a plan alone, without those that find out which registry it is, over
+    connections that stay open; the answers are parsed and thrown away."""
     read_paths(workers, WORKER_PATHS)
+    read_paths(registry, ["/subjects"])
     with ThreadPoolExecutor(CONCURRENCY) as pool:
         parts = [SUBJECT_PATHS[n::CONCURRENCY] for n in range(CONCURRENCY)]
         list(pool.map(partial(read_paths, registry), parts))
