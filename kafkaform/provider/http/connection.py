@@ -1,37 +1,38 @@
-"""One connection to one server, used by one thread at a time.
+"""One connection to one server, used by one thread at a time. Only this module imports urllib3.
 
-Nothing is repeated, followed or unpacked here: a compressed answer could grow without limit.
+urllib3 repeats nothing here, follows nothing and unpacks nothing: a compressed answer could grow
+without limit.
 """
 
 from __future__ import annotations
 
-import re
-import select
+import io
 import socket
 import ssl
-from base64 import b64encode
 from collections.abc import Mapping
-from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPException, HTTPResponse
 from time import monotonic
+from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
+
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError
+from urllib3.exceptions import TimeoutError as NothingInTime
+from urllib3.response import BaseHTTPResponse
+from urllib3.util import make_headers
 
 from ...core.canonical import dumps
 from ...core.redaction import mask_secrets
 from .exchange import AnswerLost, Call, HttpAnswer, NotSent
-from .response import ServerResponse
 from .strict_json import NotJson, parse_json
 
-FAILURES = (HTTPException, OSError, ValueError)
-"""What `http.client` and the modules below it raise for a failed call."""
+FAILURES = (HTTPError, HTTPException, OSError, ValueError)
+"""What urllib3 and the modules below it raise for a failed call."""
 MAX_CAUSE = 300
 """Characters of a cause: it can repeat what a server sent."""
 MAX_ERROR_BYTES = 1024 * 1024
 """Of the body of an error. What is larger is left unread: the status says enough."""
-
-_WITH_BODY = frozenset({"PATCH", "POST", "PUT"})
-_PRINTABLE = re.compile(r"[ -~]+")
 
 _LOOK = "check url and the network, and whether the server runs"
 
@@ -49,31 +50,26 @@ class ServerConnection:
         self._base = place.path.rstrip("/")
         self._timeout = timeout
         self._max_bytes = max_bytes
+        self._deadline = 0.0
         self.proven = 0.0
         """When the system proved itself with the last call (of `monotonic`), 0 after any other."""
         self._place = place.hostname or "", place.port, context, timeout
-        self._constant = (
-            f"Host: {place.netloc}\r\nUser-Agent: kafkaform\r\n"
-            "Accept: application/json\r\nAccept-Encoding: identity\r\n"
-        )
-        """The headers of every call."""
         self._connection: HTTPConnection | None = None
 
     @property
     def connected(self) -> bool:
         """True if the connection of the last call still stands, and nothing came on it unasked."""
-        sock = None if self._connection is None else self._connection.sock
-        return sock is not None and not _has_input(sock)
+        return self._connection is not None and self._connection.is_connected
 
     def connect(self) -> None:
         """Open a new connection. Raises NotSent."""
         self.close()
+        self._deadline = monotonic() + self._timeout
         try:
             # A new one each time: a closed one forgets the proxy that it led through.
             self._connection = _make_connection(*self._place)
-            # The answer of a proxy, which comes first, has the same deadline.
-            make_response = partial(ServerResponse, deadline=monotonic() + self._timeout)
-            self._connection.response_class = make_response  # type: ignore[assignment]
+            # The class of an answer is an attribute of a connection, so that it can be changed.
+            self._connection.response_class = self._open_answer  # type: ignore[assignment]
             self._connection.connect()
         except FAILURES as error:
             self.close()
@@ -84,15 +80,18 @@ class ServerConnection:
         """Send a call once, on the connection that stands. Raises AnswerLost."""
         self.proven = 0.0
         where = f"{self._url}, {call}"
+        given = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
+        if call.body is not None:
+            given["Content-Type"] = "application/json"
         try:
-            return self._exchange(call, headers)
+            return self._exchange(call, given)
         except NotJson as error:
             self.close()
             raise AnswerLost(f"the answer cannot be read: {error}", _LOOK, where) from None
         except FAILURES as error:
             self.close()
             lost = AnswerLost(_describe_cause(error), _LOOK, where)
-            lost.timed_out = isinstance(error, TimeoutError)
+            lost.timed_out = isinstance(error, NothingInTime | TimeoutError)
             raise lost from None
         except BaseException:
             # Somebody interrupts: what is left of this answer must not become that of the next
@@ -106,50 +105,73 @@ class ServerConnection:
             self._connection.close()
 
     def _exchange(self, call: Call, headers: Mapping[str, str]) -> HttpAnswer:
-        connection, request = self._connection, self._make_request(call, headers)
-        assert connection is not None
-        deadline = monotonic() + self._timeout
-        connection.sock.settimeout(self._timeout)
-        connection.sock.sendall(request)
-        with ServerResponse(connection.sock, deadline=deadline) as response:
-            response.begin()
-            succeeded = 200 <= response.status < 300
-            data = response.read_up_to(self._max_bytes if succeeded else MAX_ERROR_BYTES)
-        if response.will_close or data is None:
+        assert self._connection is not None
+        body = None if call.body is None else dumps(call.body).encode("ascii")
+        self._deadline = monotonic() + self._timeout
+        self._connection.request(
+            call.method,
+            self._base + call.target,
+            body,
+            headers,
+            preload_content=False,
+            decode_content=False,
+        )
+        response = self._connection.getresponse()
+        succeeded = 200 <= response.status < 300
+        data = self._read_body(response, self._max_bytes if succeeded else MAX_ERROR_BYTES)
+        if data is None and succeeded:
+            raise NotJson(f"it has more than {self._max_bytes} bytes")
+        if succeeded and response.headers.get("content-encoding", "identity") != "identity":
+            raise NotJson("it is compressed, and nobody asked for that")
+        try:
+            value = parse_json(data) if data else None
+        except NotJson:
+            if succeeded:
+                raise
+            value = None
+        return HttpAnswer(response.status, value, response.headers)
+
+    def _read_body(self, response: BaseHTTPResponse, limit: int) -> bytes | None:
+        """The body, None if it is longer than the limit."""
+        data = response.read(limit + 1)
+        if len(data) > limit:
             self.close()
-        return _make_answer(response, data, self._max_bytes)
+            return None
+        return data
 
-    def _make_request(self, call: Call, headers: Mapping[str, str]) -> bytes:
-        """The call as it is sent. Raises ValueError."""
-        body = b"" if call.body is None else dumps(call.body).encode("ascii")
-        given = dict(headers)
-        if call.body is not None:
-            given["Content-Type"] = "application/json"
-        if body or call.method in _WITH_BODY:
-            given["Content-Length"] = f"{len(body)}"
-        target = self._base + call.target
-        parts = (call.method, target, *given.values())
-        if not all(map(_PRINTABLE.fullmatch, parts)):
-            raise ValueError("the call contains a character that a head cannot have")
-        lines = "".join([f"{name}: {value}\r\n" for name, value in given.items()])
-        head = f"{call.method} {target} HTTP/1.1\r\n{self._constant}{lines}\r\n"
-        return head.encode("ascii") + body
+    def _open_answer(self, sock: socket.socket, *args: Any, **given: Any) -> HTTPResponse:
+        """The answer of http.client, read until the deadline of its call."""
+        response = HTTPResponse(sock, *args, **given)
+        timed = _TimedReader(response.fp.detach(), sock, self._deadline)
+        response.fp = io.BufferedReader(timed)
+        return response
 
 
-def _make_answer(response: ServerResponse, data: bytes | None, limit: int) -> HttpAnswer:
-    """data: the body, None if it is larger than the limit (bytes). Raises NotJson."""
-    succeeded = 200 <= response.status < 300
-    if data is None and succeeded:
-        raise NotJson(f"it has more than {limit} bytes")
-    if succeeded and response.headers.get("content-encoding", "identity") != "identity":
-        raise NotJson("it is compressed, and nobody asked for that")
-    try:
-        value = parse_json(data) if data else None
-    except NotJson:
-        if succeeded:
-            raise
-        value = None
-    return HttpAnswer(response.status, value, response.headers)
+class _TimedReader(io.RawIOBase):
+    """Reads from a socket until a deadline (of `monotonic`).
+
+    A socket's own timeout begins anew with each byte, so that a server that sends one now and then
+    would hold a call for ever.
+    """
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, deadline: float) -> None:
+        self._raw = raw
+        self._sock = sock
+        self._deadline = deadline
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._deadline - monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self._sock.settimeout(left)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 def _make_connection(
@@ -160,34 +182,26 @@ def _make_connection(
         return HTTPConnection(host, port, timeout=timeout)
     proxy = "" if proxy_bypass(host) else getproxies().get("https", "")
     if not proxy:
-        return HTTPSConnection(host, port, timeout=timeout, context=context)
+        return HTTPSConnection(host, port, timeout=timeout, ssl_context=context)
     place = urlsplit(proxy if "//" in proxy else f"http://{proxy}")
     connection = HTTPSConnection(
-        place.hostname or "", place.port or 3128, timeout=timeout, context=context
+        place.hostname or "", place.port or 3128, timeout=timeout, ssl_context=context
     )
-    headers = {}
-    if place.username:
-        login = f"{unquote(place.username)}:{unquote(place.password or '')}"
-        headers["Proxy-Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
-    connection.set_tunnel(host, port or 443, headers)
+    login = f"{unquote(place.username)}:{unquote(place.password or '')}" if place.username else None
+    connection.set_tunnel(host, port or 443, make_headers(proxy_basic_auth=login))
     return connection
-
-
-def _has_input(sock: socket.socket) -> bool:
-    """Whether something can be read at once, the end of the connection included."""
-    if not hasattr(select, "poll"):  # Windows
-        return bool(select.select([sock], [], [], 0)[0])
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def _describe_cause(error: BaseException) -> str:
     """One sentence, without secrets, of bounded length."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is refused: {error.verify_message}"
-    if isinstance(error, TimeoutError):
+    cause: Any = error
+    # urllib3 wraps what happened, and puts addresses of its objects into its texts.
+    while isinstance(cause, HTTPError) and isinstance(cause.__cause__, BaseException):
+        cause = cause.__cause__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is refused: {cause.verify_message}"
+    if isinstance(cause, NothingInTime | TimeoutError):
         return "nothing came in time"
-    reason = error.reason if isinstance(error, ssl.SSLError) else None
-    text = reason or getattr(error, "strerror", None) or str(error) or type(error).__name__
+    reason = getattr(cause, "reason", None) if isinstance(cause, ssl.SSLError) else None
+    text = reason or getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
     return mask_secrets(" ".join(str(text).split()))[:MAX_CAUSE]
