@@ -93,15 +93,16 @@ def _wait_until_known(broker: Any, login: Login, address: str) -> None:
             return
 
 
-def finish(send: Callable[[], Mapping[Any, Any]]) -> None:
+def finish(send: Callable[[], Mapping[Any, Any]], accepted: tuple[int, ...] = ()) -> None:
     """Wait for the answers to a request of a client that may be new. send: sends it, which may
-    happen twice. Raises KafkaException."""
+    happen twice; accepted: error codes that are as good as success. Raises KafkaException."""
     # A client drops its connection to the address that it was given once it knows which broker
     # that is, together with the request that it has just sent there.
     lost = False
     while True:
         errors = [future.exception(PATIENCE) for future in send().values()]
-        faults = [e for e in errors if e and not (lost and _get_code(e) in _DONE_BEFORE)]
+        good = (*accepted, *(_DONE_BEFORE if lost else ()))
+        faults = [error for error in errors if error and _get_code(error) not in good]
         if not faults:
             return
         if lost or {_get_code(fault) for fault in faults} != {KafkaError._DESTROY_BROKER}:
