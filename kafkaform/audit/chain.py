@@ -6,6 +6,8 @@ can: a head that is kept elsewhere, in the state or in the log of a pipeline.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 from collections.abc import Iterable, Iterator
 
@@ -60,16 +62,23 @@ def seal_record(
     prev: Head, *, time: str, run: str, actor: str, kind: str, body: FrozenMap
 ) -> Record:
     """The record that follows `prev`."""
-    parts = {
-        "seq": prev.seq + 1,
-        "time": time,
-        "run": run,
-        "actor": actor,
-        "kind": kind,
-        "body": body,
-        "prev": prev.hash,
-    }
-    return Record(prev.seq + 1, time, run, actor, kind, body, prev.hash, canonical.digest(parts))
+    return seal_line(prev, time=time, run=run, actor=actor, kind=kind, body=body)[0]
+
+
+def seal_line(
+    prev: Head, *, time: str, run: str, actor: str, kind: str, body: FrozenMap
+) -> tuple[Record, bytes]:
+    """The record that follows `prev`, and its line, as `event.encode` makes it."""
+    seq = prev.seq + 1
+    # A body can be a plan of everything, so it is written once, for the hash and for the line. The
+    # hash covers all other members, and stands between those that sort before and after it.
+    first = canonical.dumps({"actor": actor, "body": body})[:-1]
+    last = canonical.dumps({"kind": kind, "prev": prev.hash, "run": run, "seq": seq, "time": time})[
+        1:
+    ]
+    digest = hashlib.sha256(f"{first},{last}".encode("ascii")).hexdigest()
+    line = f'{first},"hash":"{digest}",{last}'.encode("ascii")
+    return Record(seq, time, run, actor, kind, body, prev.hash, digest), line
 
 
 def verify_log(lines: Iterable[Line], *anchors: Head | None) -> ChainVerdict:
@@ -122,13 +131,19 @@ def _make_glance(line: Line, head: Head, where: str) -> Glance:
     match = match_last_members(line)
     assert match is not None  # a line that follows the one before it was matched already
     try:
-        run = json.loads(match["run"])
+        run = _parse_run(match["run"])
     except ValueError:
         problem = "its run is not text"
         raise _make_broken_error(
             where, ChainVerdict(head.seq - 1, head, head.seq, problem)
         ) from None
     return Glance(line, head.seq, run, match["kind"].decode(), head.hash, where)
+
+
+# A run writes many records, and its id is the same in each.
+@functools.lru_cache(maxsize=256)
+def _parse_run(text: bytes) -> str:
+    return str(json.loads(text))
 
 
 def check_bodies(lines: Iterable[Line], where: str) -> None:

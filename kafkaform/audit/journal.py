@@ -8,8 +8,8 @@ from ..core.clock import Clock
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
-from .chain import parse_line_head, seal_record
-from .event import UNUSABLE, Record, RecordKind, decode, encode, render_time
+from .chain import parse_line_head, seal_line
+from .event import UNUSABLE, Record, RecordKind, decode, render_time
 from .record_bodies import make_torn_body
 from .sink import Sink
 
@@ -52,19 +52,20 @@ class Journal:
         return self._append(entries)
 
     def _append(self, entries: Iterable[tuple[str, FrozenMap]]) -> tuple[Record, ...]:
-        head, records = self._head, []
+        head, records, lines = self._head, [], []
         now = render_time(self._clock.now())
         for kind, body in entries:
             owned = body.with_items({"lineage": self.lineage})
-            record = seal_record(
+            record, line = seal_line(
                 head, time=now, run=self.run, actor=self.actor, kind=str(kind), body=owned
             )
             records.append(record)
+            lines.append(line)
             head = Head(record.seq, record.hash)
         if records:
             # Whoever lost the lock must not write: the next run has read the log by now.
             self._ensure(0.0)
-            self.sink.append([encode(record) for record in records])
+            self.sink.append(lines)
             self._head = head
         return tuple(records)
 

@@ -51,7 +51,7 @@ def digest(value: Any) -> str:
 
 
 class _HasDecimal(TypeError):
-    """The standard encoder met a number that it cannot write exactly."""
+    """An encoder met a number that it cannot write exactly."""
 
 
 def _default(value: object) -> object:
@@ -62,25 +62,41 @@ def _default(value: object) -> object:
     raise TypeError(f"no canonical form for {type(value).__name__}")
 
 
-_COMPACT: dict[str, Any] = {
-    "sort_keys": True,
-    "separators": (",", ":"),
-    "ensure_ascii": True,
-    "allow_nan": False,
-    "default": _default,
-}
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, default=_default
+).encode
 
 
 def dumps(value: Any) -> str:
     """Canonical JSON text of a frozen or plain value, one line without a newline."""
+    import orjson  # noqa: PLC0415  # it loads dataclasses, and `validate` writes no JSON
+
+    # A third of an apply was the standard encoder. orjson writes the same ten times as fast, except
+    # for what it refuses, and except for characters that are not ASCII, or delete (7f): it does not
+    # escape those.
+    flags = (
+        orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+    )
+    try:
+        text = orjson.dumps(value, _default, flags)
+    except TypeError as error:
+        meets_decimal = isinstance(error.__cause__, _HasDecimal)
+        return _dump_parts(value) if meets_decimal else _dump_slowly(value)
+    return text.decode("ascii") if text.isascii() and b"\x7f" not in text else _dump_slowly(value)
+
+
+def _dump_slowly(value: Any) -> str:
+    """Canonical JSON by the standard encoder. Raises TypeError for a value that has none."""
+    try:
+        return _encode(value)
+    except _HasDecimal:
+        return _dump_parts(value)
+
+
+def _dump_parts(value: Any) -> str:
+    """Canonical JSON of a decimal, or of a container of one, which are few."""
     if isinstance(value, Decimal):
         return render_number(value)
-    try:
-        return json.dumps(value, **_COMPACT)
-    except _HasDecimal:
-        # The standard encoder knows binary floats only. It writes all but the containers of a
-        # decimal, which are few, so almost everything stays as fast as it is in C.
-        pass
     if isinstance(value, dict):
         items = (f"{json.dumps(key)}:{dumps(value[key])}" for key in sorted(value))
         return "{" + ",".join(items) + "}"

@@ -122,18 +122,18 @@ def _refuse_impossible_row(change: Change, where: str) -> None:
 
 def to_data(value: Any) -> Value:
     """Frozen, JSON-able data of a value. A struct becomes a map without its default fields."""
-    if isinstance(value, FrozenMap | SecretRef) or value is None:
+    kind = type(value)
+    if kind in _DATA:
         return value
     if isinstance(value, Enum):
         return str(value.value)
-    if isinstance(value, str | bool | int | Decimal):
-        return value
     if isinstance(value, Struct):
+        members = ((name, getattr(value, name), usual) for name, usual in list_defaults(kind))
         return FrozenMap(
             {
-                name: to_data(getattr(value, name))
-                for name, default in list_defaults(type(value))
-                if getattr(value, name) != default
+                name: item if type(item) in _DATA else to_data(item)
+                for name, item, usual in members
+                if item is not usual and item != usual
             }
         )
     if isinstance(value, tuple | list):
@@ -144,4 +144,8 @@ def to_data(value: Any) -> Value:
         return value.isoformat()
     if isinstance(value, float):
         return Decimal(repr(value))
-    raise TypeError(f"a plan cannot contain {type(value).__name__}")
+    raise TypeError(f"a plan cannot contain {kind.__name__}")
+
+
+_DATA = frozenset({FrozenMap, SecretRef, type(None), str, bool, int, Decimal})
+"""The types of frozen values, which are data already. Most of a plan is made of them."""

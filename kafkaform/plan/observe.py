@@ -89,6 +89,8 @@ def _read_instance(
     missing = [i for i in rows if isinstance(resolve_absence(readings[i], rows[i]), Absent)]
     if missing:
         readings.update(confirm_absent(session, missing, clock, settle))
+    if settle and (changed := [i for i in rows if _is_changed(rows[i], readings[i])]):
+        readings.update(_confirm_changed(session, changed, clock, settle))
     # A proxy may have led a connection to another system meanwhile. Nothing that was read counts
     # before every connection has said again whose it is.
     session.prove()
@@ -119,6 +121,42 @@ def confirm_absent(
         if not gone or clock.monotonic() >= deadline:
             return answers
         clock.sleep(POLL_SECONDS)
+
+
+def _is_changed(row: FrozenMap, reading: Reading) -> bool:
+    """True if the object shows other values than are recorded. row: its recorded attributes."""
+    if not isinstance(reading, Observed):
+        return False
+    names = [name for name in reading.attributes if row.get(name) is not None]
+    recorded, live = (FrozenMap({n: each[n] for n in names}) for each in (row, reading.attributes))
+    return flatten(recorded) != flatten(live)
+
+
+def _confirm_changed(
+    session: Session, ids: Sequence[Identity], clock: Clock, settle: float
+) -> Mapping[Identity, Reading]:
+    """These objects, read again once all live nodes that answer show the same of them, or when
+    `settle` seconds have passed. Nothing if there is only one node, which cannot lag behind
+    another one."""
+    # Shortly after a write, a node that lags behind shows what was there before it. A plan made
+    # from that would be refused as stale as soon as another node is asked.
+    deadline = clock.monotonic() + settle
+    left = ids if len(session.live_nodes()) > 1 else ()
+    if not left:
+        return {}
+    while True:
+        views = [session.read(left, at=node) for node in session.live_nodes()]
+        left = [i for i in left if len({_get_view(view[i]) for view in views} - {None}) > 1]
+        if not left or clock.monotonic() >= deadline:
+            return session.read(ids)
+        clock.sleep(POLL_SECONDS)
+
+
+def _get_view(reading: Reading) -> object:
+    """What all nodes have to show of an object, None for a node that could not be asked."""
+    if isinstance(reading, Observed):
+        return (reading.attributes, reading.incarnation, reading.moving)
+    return None if isinstance(reading, Failed) else type(reading)
 
 
 def _ask_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity, Reading]:

@@ -335,7 +335,8 @@ def _verify_report(scene: Scene, job: ApplyRun, report: Report) -> Report:
     bad = {
         r.change.identity for r in report.results if r.outcome.status is not OutcomeStatus.APPLIED
     }
-    whole = [change for change in job.plan.effective if change.identity in good - bad]
+    good -= bad
+    whole = [change for change in job.plan.effective if change.identity in good]
     if not scene.ask.wait or not whole or report.stopped is not None:
         return report
     made = {

@@ -1,6 +1,6 @@
 """What kafkaform adds to what cannot be avoided, as ratios measured in one run on one machine:
 `python -m tests.bench [startup] [language] [planning] [scale] [audit]
-[registry] [connectors] [permissions] [fleet]`.
+[http] [permissions] [fleet]`.
 
 Times differ from machine to machine, ratios hardly do; nothing here fails on either.
 """
@@ -32,7 +32,7 @@ from kafkaform.workflow.workspace import Workspace, open_sessions, open_workspac
 from ..kit.commands.process_folder import PROVIDER
 from ..kit.kafka.clusters import own_sandbox
 from ..kit.kafka.truth import observe
-from . import audit, connectors, language, registry, scale, startup
+from . import audit, http_providers, language, scale, startup
 
 TOPICS, ROUNDS = 500, 5
 KIND = "kafka_topic"
@@ -140,8 +140,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "planning": plan,
     "scale": scale.main,
     "audit": audit.main,
-    "registry": registry.main,
-    "connectors": connectors.main,
+    "http": http_providers.main,
     "permissions": permissions,
     "fleet": fleet,
 }

@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +111,10 @@ def broken(
     """Everything that does not hold in this folder, whose last run has recovered.
 
     read: the cluster as it is now; asked again for `patience` seconds as long as it differs from
-    the state, because reads lag behind writes. wanted: what must be live at the end (None: do
-    not compare). reached: the items of writing requests that really reached the broker since
-    `before`, dry runs left out. unresolved: intents may be open, and their objects differ.
+    the state or from what is wanted, because reads lag behind writes. wanted: what must be live at
+    the end (None: do not compare). reached: the items of writing requests that really reached the
+    broker since `before`, dry runs left out. unresolved: intents may be open, and their objects
+    differ.
     """
     faults = (*_whole(folder, before), *_chained(folder), *_left(folder))
     if faults:
@@ -120,7 +122,10 @@ def broken(
     new = [decode(line) for line in _lines(folder)[before.seq :]]
     state = state_of(folder)
     open_ = {_name(record) for record in open_intents(new)}
-    world = _settled(read, lambda world: _unequal(state, world, open_), patience)
+    unwanted = partial(find_unwanted, wanted) if wanted is not None else lambda _: ()
+    world = read_settled(
+        read, lambda world: (*_unequal(state, world, open_), *unwanted(world)), patience
+    )
     return (
         *_unintended(before.world, world, new),
         *(f"NL2 {fault}" for fault in _unequal(state, world, open_)),
@@ -128,7 +133,7 @@ def broken(
         *_unapproved(new),
         *_repeated(before.world, world, new, reached),
         *_unpaired(before, new, unresolved=unresolved),
-        *(_unwanted(wanted, world) if wanted is not None else ()),
+        *unwanted(world),
     )
 
 
@@ -285,9 +290,10 @@ def _flat(thing: Thing) -> dict[str, Any]:
 # ── NL2: the state is the cluster ───────────────────────────────────────────────────────
 
 
-def _settled(
-    read: Callable[[], World], faults: Callable[[World], Iterable[str]], patience: float
+def read_settled(
+    read: Callable[[], World], faults: Callable[[World], Iterable[str]], patience: float = LAG
 ) -> World:
+    """The world, asked again for so many seconds as long as it has faults."""
     deadline = time.monotonic() + patience
     while True:
         world = read()
@@ -323,7 +329,8 @@ def _unrecorded(
         yield f"NL2 {name} was made and is not in the state"
 
 
-def _unwanted(wanted: World, world: World) -> Iterator[str]:
+def find_unwanted(wanted: World, world: World) -> Iterator[str]:
+    """How the world differs from what is wanted."""
     for name in sorted(wanted.keys() | world.keys()):
         want, live = wanted.get(name), world.get(name)
         if want is None or live is None:

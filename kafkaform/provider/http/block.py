@@ -13,6 +13,7 @@ from ...core.schema import ANY, NUMBER, STRING, AttributeSchema, list_of
 from ...core.secret import Secret
 from ...core.value import FrozenMap, SecretRef
 from ..durations import parse_seconds
+from .certificates import CERTIFICATES
 from .pem import is_pem
 from .settings import CONCURRENCY, TIMEOUT, Auth, BasicLogin, BearerToken, HttpSettings
 from .tokens import BEARER, TokenEndpoint
@@ -40,25 +41,7 @@ ATTRIBUTES = (
     AttributeSchema("oauth_client_id", STRING, "Client id at the token endpoint."),
     AttributeSchema("oauth_client_secret", STRING, "Secret of that client.", secret=True),
     AttributeSchema("oauth_scopes", list_of(STRING), "Scopes to ask the token endpoint for."),
-    AttributeSchema(
-        "ca_cert",
-        STRING,
-        "Certificates to trust: a PEM file or PEM text. Default: those of the operating system.",
-        aliases=("ca_cert_file",),
-    ),
-    AttributeSchema(
-        "client_cert",
-        STRING,
-        "Our certificate for mutual TLS: a PEM file or PEM text.",
-        aliases=("client_cert_file",),
-    ),
-    AttributeSchema(
-        "client_key",
-        STRING,
-        "Private key of client_cert: a PEM file or PEM text.",
-        sensitive=True,
-        aliases=("client_key_file",),
-    ),
+    *CERTIFICATES,
     AttributeSchema("client_key_passphrase", STRING, "Passphrase of client_key.", secret=True),
     AttributeSchema(
         "operation_timeout",

@@ -117,12 +117,11 @@ class ServerConnection:
             decode_content=False,
         )
         response = self._connection.getresponse()
-        said = {name.lower(): value for name, value in response.headers.items()}
         succeeded = 200 <= response.status < 300
         data = self._read_body(response, self._max_bytes if succeeded else MAX_ERROR_BYTES)
         if data is None and succeeded:
             raise NotJson(f"it has more than {self._max_bytes} bytes")
-        if succeeded and said.get("content-encoding", "identity") != "identity":
+        if succeeded and response.headers.get("content-encoding", "identity") != "identity":
             raise NotJson("it is compressed, and nobody asked for that")
         try:
             value = parse_json(data) if data else None
@@ -130,7 +129,7 @@ class ServerConnection:
             if succeeded:
                 raise
             value = None
-        return HttpAnswer(response.status, value, said)
+        return HttpAnswer(response.status, value, response.headers)
 
     def _read_body(self, response: BaseHTTPResponse, limit: int) -> bytes | None:
         """The body, None if it is longer than the limit."""

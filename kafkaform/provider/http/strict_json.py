@@ -6,14 +6,24 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import msgspec
+
 MAX_DEPTH = 100
 """Levels of lists and objects. Python's own limit depends on who calls."""
 MAX_DIGITS = 400
 """Of a number, and of its exponent as a power of ten: the largest double has 309 digits."""
 
 
+_LONG_NUMBER = b"0" * MAX_DIGITS
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+
+
 class NotJson(ValueError):
     """The text is not JSON as RFC 8259 and RFC 7493 (I-JSON) want it. It repeats nothing of it."""
+
+
+class _NotPlain(Exception):
+    """Something that the short way cannot judge."""
 
 
 def parse_json(data: bytes | str) -> Any:
@@ -24,6 +34,30 @@ def parse_json(data: bytes | str) -> Any:
     """
     # Not `core.canonical`, which reads our own files: there {"$secret": …} is a reference to a
     # secret, and no server can be allowed to write one.
+    try:
+        return _parse_plain(data if isinstance(data, bytes) else data.encode("utf-8"))
+    except (_NotPlain, msgspec.MsgspecError, RecursionError, UnicodeError):
+        return parse_slowly(data)
+
+
+def _parse_plain(data: bytes) -> Any:
+    """The value of what nearly every server sends, in a quarter of the time. Raises _NotPlain,
+    MsgspecError, RecursionError, UnicodeError for anything that only `parse_slowly` can judge."""
+    if b"\\u" in data or _LONG_NUMBER in data.translate(_DIGITS):
+        raise _NotPlain
+    value = _DECODER.decode(data)
+    # The decoder keeps the last of two equal keys without a word. Written again, the value then has
+    # fewer colons: the texts have as many as before, and one is missing for each key that is.
+    if msgspec.json.encode(value).count(b":") != data.count(b":"):
+        raise _NotPlain
+    # So few brackets cannot be nested too deeply.
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
+        _check_parts(value)
+    return value
+
+
+def parse_slowly(data: bytes | str) -> Any:
+    """The same with the whole check."""
     try:
         value = json.loads(
             data if isinstance(data, str) else data.decode("utf-8"),
@@ -94,3 +128,6 @@ def _parse_integer(text: str) -> int:
 
 def _refuse_constant(text: str) -> Any:
     raise NotJson(f"{text} is not a JSON number")
+
+
+_DECODER = msgspec.json.Decoder(float_hook=_parse_decimal)

@@ -12,6 +12,10 @@ from ..wire.cluster import ClusterRow, describe_cluster, find_quorum_leader
 from .context import ClusterContext
 from .exchange import attempt
 
+LAG = 3.0
+"""Seconds in which brokers normally show what the controller committed. Before Kafka 4.1, an idle
+broker learns of it half a second later (KIP-1166)."""
+
 
 def live_nodes(context: ClusterContext) -> tuple[str, ...]:
     """Ids of the brokers that are live now; those of the facts if no broker answers."""

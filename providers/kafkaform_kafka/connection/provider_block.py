@@ -14,6 +14,7 @@ from typing import Any
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.schema import ANY, BOOL, STRING, AttributeSchema, list_of, make_schema
 from kafkaform.provider.durations import parse_seconds
+from kafkaform.provider.http.certificates import CERTIFICATES
 
 from ..protocol.sizes import parse_size
 from ..vendors.names import PROFILES
@@ -62,25 +63,7 @@ CONFIG = make_schema(
     ),
     AttributeSchema("sasl_username", STRING, "User to log in as."),
     AttributeSchema("sasl_password", STRING, "Password of that user.", secret=True),
-    AttributeSchema(
-        "ca_cert",
-        STRING,
-        "Certificates to trust: a PEM file or PEM text. Default: those of the operating system.",
-        aliases=("ca_cert_file",),
-    ),
-    AttributeSchema(
-        "client_cert",
-        STRING,
-        "Our certificate for mutual TLS: a PEM file or PEM text.",
-        aliases=("client_cert_file",),
-    ),
-    AttributeSchema(
-        "client_key",
-        STRING,
-        "Private key of client_cert: a PEM file or PEM text.",
-        sensitive=True,
-        aliases=("client_key_file",),
-    ),
+    *CERTIFICATES,
     AttributeSchema(
         "client_key_passphrase",
         STRING,

@@ -25,6 +25,8 @@ def split(text: str) -> tuple[str, ...]:
     A `\` before any other character than `|` and `\` is literal, so that a key that somebody typed
     without escapes (`User:CORP\ci|…`) is read as it is written.
     """
+    if ESCAPE not in text:
+        return tuple(text.split(SEPARATOR))
     fields = [""]
     characters = iter(text)
     for character in characters:

@@ -69,10 +69,17 @@ class AclChanges(Struct, frozen=True):
 
 
 def needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
-    """The listings that `review` needs: all ACLs, the names of topics, and our own rights."""
-    if not any(map(is_acl_change, changes)):
+    """The listings that `review` needs: all ACLs, our own rights, and the names of topics if an
+    ACL is deleted."""
+    mine = [change for change in changes if is_acl_change(change)]
+    if not mine:
         return {}
-    return {acls.KIND: Depth.FULL, topics.KIND: Depth.NAMES, rights.KIND: Depth.FULL}
+    deletes = any(change.action is Action.DELETE for change in mine)
+    return {
+        acls.KIND: Depth.FULL,
+        rights.KIND: Depth.FULL,
+        **({topics.KIND: Depth.NAMES} if deletes else {}),
+    }
 
 
 def review(
@@ -275,10 +282,11 @@ def _note_closed_to_producers(acl: Acl, found: Effect, before: Access, after: Ac
     """Add that the first ACL of SOME_TOPIC shuts out idempotent producers of all topics."""
     # Brokers ask whether a producer may write to SOME_TOPIC (KIP-679). In an open cluster that is a
     # yes for everybody until an ACL covers that name.
-    somebody = AccessQuestion(f"User:{OTHER}", OTHER, IDEMPOTENT, "Cluster", acls.CLUSTER)
-    mine = acl.resource_type == "Topic" and has_acl(index_acls([acl]), "Topic", SOME_TOPIC)
-    if before.allow_if_no_acl is not True or not mine or acl.resource_name == acls.EVERYTHING:
+    if before.allow_if_no_acl is not True or acl.resource_name == acls.EVERYTHING:
         return found
+    if acl.resource_type != "Topic" or not has_acl(index_acls([acl]), "Topic", SOME_TOPIC):
+        return found
+    somebody = AccessQuestion(f"User:{OTHER}", OTHER, IDEMPOTENT, "Cluster", acls.CLUSTER)
     had, has = (decide(one, somebody).verdict for one in (before, after))
     if had is not AccessVerdict.ALLOWED or has is AccessVerdict.ALLOWED:
         return found

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .json_text import parse_text, sort_keys, write_json
+from kafkaform.provider.http.strict_json import parse_json
+
+from .json_text import sort_keys, write_json
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 NAMED = frozenset({"record", "error", "enum", "fixed"})
@@ -35,7 +37,7 @@ def parse_avro(text: str) -> Any:
     """The schema as JSON values: names with namespaces where they are needed, attributes in the
     usual order. Raises NotAvro."""
     try:
-        document = parse_text(text)
+        document = parse_json(text)
     except ValueError as error:
         raise NotAvro(str(error)) from None
     return _shape(document, "")

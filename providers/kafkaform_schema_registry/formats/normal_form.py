@@ -7,8 +7,10 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from kafkaform.provider.http.strict_json import parse_json
+
 from .avro import find_record_name, normalize_avro
-from .json_text import parse_text, sort_keys, write_json
+from .json_text import sort_keys, write_json
 from .protobuf import find_message_name, normalize_protobuf
 
 
@@ -26,11 +28,11 @@ class SchemaFormat(Struct, frozen=True):
 
 
 def _normalize_json(text: str) -> str:
-    return write_json(sort_keys(parse_text(text)))
+    return write_json(sort_keys(parse_json(text)))
 
 
 def _find_title(text: str) -> str:
-    document = parse_text(text)
+    document = parse_json(text)
     title = document.get("title") if isinstance(document, dict) else None
     if not isinstance(title, str) or not title:
         raise ValueError("it has no title, so it has no name")

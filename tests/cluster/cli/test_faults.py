@@ -17,6 +17,9 @@ from kafkaform_kafka.session import KafkaSession
 
 from ...kit.commands.folder import STATE, Folder
 from ...kit.kafka.logins import Login
+from ...kit.proxy import rewrite
+from ...kit.proxy.frames import Asked
+from ...kit.proxy.proxy import proxying
 
 # ── configuration ───────────────────────────────────────────────────────────────────────
 
@@ -132,6 +135,27 @@ def test_without_rights_nothing_looks_absent(folder: Folder, stranger: Login) ->
         for name in ("kept", "gone", "new"):
             assert f"Describe on Topic {folder.prefix}{name}" in said
         assert "will be" not in said
+
+
+def test_a_broker_that_lags_behind_blocks_no_plan(folder: Folder) -> None:
+    """DescribeConfigs twice does not know a topic that Metadata has shown, as right after its
+    creation: it is read again, and the plan is that of the whole topic."""
+    folder.declare("a")
+    folder.done("apply", "-auto-approve")
+    topic, late = f"{folder.prefix}a".encode(), list[Asked]()
+
+    def lag(request: Asked, data: bytes) -> bytes:
+        if request.api != "DescribeConfigs" or topic not in request.data or len(late) == 2:
+            return data
+        late.append(request)
+        return rewrite.said(request, data, code=3)
+
+    with proxying(int(folder.broker.bootstrap.rpartition(":")[2])) as proxy:
+        folder.connect(bootstrap=proxy.bootstrap)
+        proxy.tamper = lag
+        assert "No changes" in folder.done("plan").text
+    assert len(late) == 2
+    folder.connect()
 
 
 # ── plans ───────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pytest
 from confluent_kafka.admin import (
@@ -14,13 +15,11 @@ from confluent_kafka.admin import (
     AclPermissionType,
     ResourcePatternType,
     ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialDeletion,
-    UserScramCredentialUpsertion,
 )
 
 from ...kit.commands.folder import Folder
+from ...kit.kafka.logins import finish, new_login
+from ...kit.kafka.sessions import wait_for_acls
 
 PROVIDER = """
 provider "kafka" {{
@@ -73,15 +72,15 @@ class Acls:
         return (address, self.app, "Read", "Topic", f"{self.folder.prefix}{name or 'a'}")
 
     def grant(self, *bindings: AclBinding) -> None:
-        for future in self.folder.admin.create_acls(list(bindings)).values():
-            future.result(SECONDS)
+        finish(lambda: self.folder.admin.create_acls(list(bindings)))
         self.folder.until(lambda: all(self._there(binding) for binding in bindings))
+        wait_for_acls(self.folder.broker, self.folder.admin, bindings)
 
     def revoke(self, *bindings: AclBinding) -> None:
         filters = [_filter(binding) for binding in bindings]
-        for future in self.folder.admin.delete_acls(filters).values():
-            future.result(SECONDS)
+        finish(lambda: self.folder.admin.delete_acls(filters))
         self.folder.until(lambda: not any(self._there(binding) for binding in bindings))
+        wait_for_acls(self.folder.broker, self.folder.admin, bindings, there=False)
 
     def _there(self, binding: AclBinding) -> bool:
         return bool(self.folder.admin.describe_acls(_filter(binding)).result(SECONDS))
@@ -120,8 +119,7 @@ def acls(folder: Folder) -> Iterator[Acls]:
             AclOperation.ANY,
             AclPermissionType.ANY,
         )
-        for future in folder.admin.delete_acls([everything]).values():
-            future.result(SECONDS)
+        finish(partial(folder.admin.delete_acls, [everything]))
 
 
 @pytest.fixture
@@ -129,21 +127,13 @@ def own(acls: Acls, monkeypatch: pytest.MonkeyPatch) -> Iterator[Acls]:
     """The same for a user who may change and see ACLs because ACLs say so."""
     password = "own-secret-password"
     monkeypatch.setenv("OWN_PASSWORD", password)
-    mechanism, admin = ScramMechanism.SCRAM_SHA_256, acls.folder.admin
-    info = ScramCredentialInfo(mechanism, 4096)
-    made = [UserScramCredentialUpsertion(acls.me, info, password.encode())]
-    for future in admin.alter_user_scram_credentials(made).values():
-        future.result(SECONDS)
-    who = f"User:{acls.me}"
-    acls.grant(
-        binding(who, "ALTER", "Cluster", "kafka-cluster"),
-        binding(who, "DESCRIBE", "Cluster", "kafka-cluster"),
-    )
-    acls.provider(KNOWN, acls.me)
-    yield acls
-    gone = [UserScramCredentialDeletion(acls.me, mechanism)]
-    for future in admin.alter_user_scram_credentials(gone).values():
-        future.result(SECONDS)
+    with new_login(acls.folder.broker, acls.me, password) as user:
+        acls.grant(
+            binding(user.principal, "ALTER", "Cluster", "kafka-cluster"),
+            binding(user.principal, "DESCRIBE", "Cluster", "kafka-cluster"),
+        )
+        acls.provider(KNOWN, acls.me)
+        yield acls
 
 
 def adopted(acls: Acls, *rows: tuple[str, str, str, str, str]) -> None:

@@ -44,7 +44,7 @@ from kafkaform_kafka.wire.topics import list_topics
 from ...conftest import Broker
 from ...kit.kafka import sessions as cluster
 from ...kit.kafka.logins import Login, new_login
-from ...kit.kafka.sessions import apply, eventually, login, new, preflight
+from ...kit.kafka.sessions import apply, eventually, login, new, preflight, wait_everywhere
 from ...kit.kafka.terraform import BLOCK, desired
 
 
@@ -78,7 +78,11 @@ def reads(session: KafkaSession, rules: Sequence[Acl], **more: Any) -> list[Read
 
 
 def wait(session: KafkaSession, kind: type, *rules: Acl) -> None:
-    eventually(lambda: reads(session, rules), lambda found: all(isinstance(r, kind) for r in found))
+    def all_are(**more: Any) -> bool:
+        return all(isinstance(reading, kind) for reading in reads(session, rules, **more))
+
+    eventually(all_are, bool)
+    wait_everywhere(session, lambda node: all_are(at=node))
 
 
 EVERY = [

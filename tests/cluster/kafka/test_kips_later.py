@@ -9,19 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialDeletion,
-    UserScramCredentialUpsertion,
-)
 from kafka.protocol.metadata import MetadataRequest
 from msgspec.structs import replace
 
@@ -29,7 +16,6 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.resource import Absent, Depth, FaultClass, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.connection.clients import native_config
 from kafkaform_kafka.inspect.documents import describe
 from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.kinds.acl import resource_type as acls
@@ -40,66 +26,34 @@ from kafkaform_kafka.wire.configs import describe_configs
 from kafkaform_kafka.wire.describe import ConfigRow, ResourceRow
 from kafkaform_kafka.wire.topics import list_topics
 
-from ...kit.kafka.sessions import apply, connect, eventually, gone, login, new, read
+from ...kit.kafka.logins import Login, new_login
+from ...kit.kafka.sessions import apply, connect, eventually, gone, grant, new, read
 from ...kit.kafka.terraform import BLOCK, faults
 from ...kit.kafka.versions import make_options
 
 TIMEOUT = 20.0
-PASSWORD = "a-password-of-a-test"
 UNKNOWN_TOPIC = 3
 
 
 @pytest.fixture
-def native(broker: Any) -> AdminClient:
-    """Another client, with all rights."""
-    return AdminClient(native_config(login(broker, "admin")))
+def user(broker: Any, prefix: str) -> Iterator[Login]:
+    """A user whom no other test knows, and who has no rights."""
+    with new_login(broker, prefix) as made:
+        yield made
 
 
 @pytest.fixture
-def somebody(broker: Any, native: AdminClient, prefix: str) -> Iterator[KafkaSession]:
-    """A session of a user whom no other test knows, and who has no rights."""
-    kind = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
-    made = UserScramCredentialUpsertion(prefix, kind, PASSWORD.encode())
-    native.alter_user_scram_credentials([made])[prefix].result(60)
-    user = {"username": prefix, "password": PASSWORD, "principal": f"User:{prefix}"}
-    yield from opened(broker, user)
-    lost = UserScramCredentialDeletion(prefix, ScramMechanism.SCRAM_SHA_256)
-    native.alter_user_scram_credentials([lost])[prefix].result(60)
-
-
-def opened(broker: Any, user: dict[str, Any]) -> Iterator[KafkaSession]:
-    session = eventually(lambda: tried(broker, user), lambda found: found is not None)
-    assert session is not None
+def somebody(broker: Any, user: Login) -> Iterator[KafkaSession]:
+    """A session of that user."""
+    session = connect(broker, user)
     yield session
     session.close()
 
 
-def tried(broker: Any, user: dict[str, Any]) -> KafkaSession | None:
-    """A login that was just made is not known at once."""
-    try:
-        return connect(broker, "admin", mechanism="SCRAM-SHA-256", **user)
-    except Exception:  # noqa: BLE001  # whatever it is, it is tried again
-        return None
-
-
 @pytest.fixture
-def all_on_topic(native: AdminClient, prefix: str) -> Iterator[Callable[[], None]]:
+def all_on_topic(broker: Any, user: Login, prefix: str) -> Callable[[], object]:
     """Gives that user All on the topic of the same name."""
-    rule = ("Topic", prefix, f"User:{prefix}")
-    kind, pattern = ResourceType.TOPIC, ResourcePatternType.LITERAL
-    operation, allow = AclOperation.ALL, AclPermissionType.ALLOW
-
-    def give() -> None:
-        (made,) = native.create_acls(
-            [AclBinding(kind, rule[1], pattern, rule[2], "*", operation, allow)]
-        ).values()
-        made.result(60)
-
-    yield give
-    (lost,) = native.delete_acls(
-        [AclBindingFilter(kind, rule[1], pattern, rule[2], "*", operation, allow)]
-    ).values()
-    lost.result(60)
+    return lambda: grant(broker, user, "Topic", prefix, "ALL")
 
 
 @pytest.fixture
@@ -113,7 +67,7 @@ def live(admin: KafkaSession, prefix: str) -> Iterator[str]:
 
 
 def test_rights_to_change_acls_are_no_finer_than_the_cluster(
-    somebody: KafkaSession, live: str, all_on_topic: Callable[[], None]
+    somebody: KafkaSession, live: str, all_on_topic: Callable[[], object]
 ) -> None:
     """All on a topic gives its configs, DescribeConfigs and AlterConfigs being part of it, and no
     say in its ACLs: that is Alter on the cluster, and nothing less."""
@@ -136,7 +90,7 @@ def test_rights_to_change_acls_are_no_finer_than_the_cluster(
 
 
 def test_nobody_lists_his_own_acls_without_describe_on_the_cluster(
-    somebody: KafkaSession, live: str, all_on_topic: Callable[[], None]
+    somebody: KafkaSession, live: str, all_on_topic: Callable[[], object]
 ) -> None:
     """KIP-4 let every principal see his own; Kafka does not. What a broker does tell everybody is
     what he may do with what he sees."""
@@ -174,10 +128,9 @@ def test_configs_are_told_by_name(admin: KafkaSession, live: str) -> None:
         found = wire_describe.describe_all_configs(wire, "topic", [live], TIMEOUT, keys=keys)
         return {row.name for row in found[live].configs}
 
-    # One of several brokers can need a moment to know the topic.
-    assert len(eventually(lambda: ask(None), bool)) > 20
+    assert len(ask(None)) > 20
     named = ["segment.ms", "retention.ms"]
-    assert eventually(lambda: ask([*named, "no.such"]), bool) == set(named)
+    assert ask([*named, "no.such"]) == set(named)
     assert describe_configs(wire, "topic", [live], TIMEOUT)[live].configs
 
 

@@ -33,7 +33,7 @@ from ...conftest import Broker
 from ...kit.kafka.changes import change, topic
 from ...kit.kafka.logins import Login
 from ...kit.kafka.quota_user import Entity, Limits, account, limits, opened
-from ...kit.kafka.sessions import apply, eventually, gone, login, new, preflight
+from ...kit.kafka.sessions import eventually, gone, login, new, preflight, send
 from ...kit.simulated.engine import KAFKA, desired
 from ...kit.simulated.engine import topic as declared
 
@@ -236,12 +236,12 @@ def transcript(session: Any, clock: Clock, prefix: str) -> list[tuple[str, float
     dry = [new(f"{prefix}-{number}", partitions=n) for number, n in enumerate((100, 100, 40, 1))]
     note(*preflight(session, *dry))
     wait()
-    made, _ = note(*apply(session, new(a, partitions=25), new(b)))
+    made, _ = note(*send(session, new(a, partitions=25), new(b)))
     wait()
     grow = change(Action.UPDATE, topic(a, partitions=25), topic(a, partitions=50))
-    note(*preflight(session, grow), *apply(session, grow))
+    note(*preflight(session, grow), *send(session, grow))
     wait()
-    note(*apply(session, gone(a, made.incarnation)), *apply(session, new(c)))
+    note(*send(session, gone(a, made.incarnation)), *send(session, new(c)))
     return said
 
 

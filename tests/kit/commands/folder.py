@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -24,9 +25,11 @@ from confluent_kafka.admin import (
 )
 
 from kafkaform.cli.app import run_command_line
+from kafkaform.core.resource import Observed, Reading
 
 from ...conftest import Broker
-from ..kafka.logins import Login, admin_login
+from ..kafka.logins import Login, admin_login, finish
+from ..kafka.sessions import read, wait_at_brokers
 
 STATE, LOG = "kafkaform.state.json", "kafkaform.audit.jsonl"
 DEADLINE_SECONDS = 120.0
@@ -176,16 +179,25 @@ class Folder:
     def create(self, name: str, partitions: int = 1) -> None:
         """Create a topic with another client."""
         topic = NewTopic(f"{self.prefix}{name}", partitions, 1)
-        _finish(self.admin.create_topics([topic]).values())
+        finish(lambda: self.admin.create_topics([topic]))
         self.until(lambda: name in self.topics())
+        self._wait_at_brokers(name, lambda reading: isinstance(reading, Observed))
 
     def alter(self, name: str, key: str, value: str) -> None:
         """Set a config of a topic with another client."""
         entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
         topic = f"{self.prefix}{name}"
         place = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        _finish(self.admin.incremental_alter_configs([place]).values())
+        finish(lambda: self.admin.incremental_alter_configs([place]))
         self.until(lambda: self.config(name)[key] == value)
+        self._wait_at_brokers(name, lambda reading: _get_config(reading).get(key) == value)
+
+    def _wait_at_brokers(self, name: str, accept: Callable[[Reading], bool]) -> None:
+        """Wait until each of several brokers shows the topic so."""
+        topic = f"{self.prefix}{name}"
+        wait_at_brokers(
+            self.broker, self.admin, lambda session, node: accept(read(session, topic, at=node))
+        )
 
     def config(self, name: str) -> dict[str, str | None]:
         """The configs of a topic that take effect."""
@@ -204,12 +216,14 @@ class Folder:
         """Delete what is left of the folder's topics."""
         left = [f"{self.prefix}{name}" for name in self.topics()]
         if left:
-            _finish(self.admin.delete_topics(left).values())
+            # A broker that lags behind still lists what the test has deleted.
+            gone = (KafkaError.UNKNOWN_TOPIC_OR_PART,)
+            finish(lambda: self.admin.delete_topics(left), gone)
 
 
-def _finish(futures: Sequence[Any] | Any) -> None:
-    for future in futures:
-        future.result(timeout=60)
+def _get_config(reading: Reading) -> Mapping[str, Any]:
+    """The overrides of a topic."""
+    return reading.attributes["config"] if isinstance(reading, Observed) else {}
 
 
 def child_environment() -> dict[str, str]:

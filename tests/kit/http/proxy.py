@@ -5,24 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import ssl
-import struct
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
+from ..proxy.arming import HOST, ArmedProxy, reset, running_loop
 from .faults import NEVER_ARRIVES, Fault
 from .messages import LIMIT, Asked, Given, make_answer, read_answer, read_request
 
-HOST = "127.0.0.1"
 GARBAGE = bytes(range(255, 191, -1))
-RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER: whoever closes such a socket resets the connection."""
 ENDS = frozenset({"cut", "cut head", "endless"})
 """Kinds after which the connection is closed."""
 
@@ -40,20 +33,6 @@ class Passed:
 
 
 @dataclass
-class Armed:
-    """A fault and how many requests that it concerns have come."""
-
-    fault: Fault
-    seen: int = 0
-
-    def strikes(self, request: Asked) -> bool:
-        if not self.fault.concerns(str(request), request.body):
-            return False
-        self.seen += 1
-        return self.fault.nth <= self.seen < self.fault.nth + self.fault.times
-
-
-@dataclass
 class Link:
     """One connection: the client's end and the server's."""
 
@@ -63,54 +42,18 @@ class Link:
 
 
 @dataclass
-class Proxy:
-    """port: where it listens; target: the port of the server; passed: every request since the last
-    `arm`; opened: connections since the last `cut`; fired: set when a fault strikes; watched: a
-    file whose size is noted whenever a writing request is forwarded; tamper: changes the body of
-    every answer that no fault concerns."""
+class Proxy(ArmedProxy[Fault, Passed, Link]):
+    """port: where it listens; target: the port of the server; tamper: changes the body of every
+    answer that no fault concerns. The rest is that of `ArmedProxy`."""
 
-    loop: asyncio.AbstractEventLoop
-    target: int
+    target: int = 0
     scheme: str = "http"
     port: int = 0
-    links: list[Link] = field(default_factory=list)
-    opened: int = 0
-    passed: list[Passed] = field(default_factory=list)
-    fired: threading.Event = field(default_factory=threading.Event)
-    armed: list[Armed] = field(default_factory=list)
-    silent: bool = False
-    first: dict[str, bytes] = field(default_factory=dict)
-    released: asyncio.Event = field(default_factory=asyncio.Event)
-    passes: bool = True
-    watched: Path | None = None
     tamper: Callable[[Asked, Given], bytes] | None = None
 
     @property
     def url(self) -> str:
         return f"{self.scheme}://{HOST}:{self.port}"
-
-    @property
-    def all_struck(self) -> bool:
-        """True if every fault met a request."""
-        return all(armed.seen >= armed.fault.nth for armed in self.armed)
-
-    def arm(self, *faults: Fault) -> None:
-        """Strike with these from now on, and forget what was."""
-        self._do(self._arm, faults)
-
-    def disarm(self) -> list[Passed]:
-        """Pass everything again, and let go what is held; all requests since `arm`."""
-        passed = self.passed
-        self._do(self._arm, ())
-        return passed
-
-    def release(self, *, passes: bool = True) -> None:
-        """Let go what is held; a request that waits is passed on, or lost."""
-        self._do(self._release, passes)
-
-    def cut(self) -> None:
-        """Break all connections, and forget what was."""
-        self._do(self._cut)
 
     def lead_to(self, port: int, *, cut: bool = True) -> None:
         """From now on new connections lead to this port, and after a cut there are no others."""
@@ -122,35 +65,9 @@ class Proxy:
         """How many requests came with each method since the last call, and forget them."""
         return Counter(passed.request.method for passed in self.disarm())
 
-    def _do(self, call: Callable[..., None], *given: Any) -> None:
-        done = threading.Event()
-        self.loop.call_soon_threadsafe(lambda: (call(*given), done.set()))
-        assert done.wait(30)
-
-    def _arm(self, faults: Sequence[Fault]) -> None:
-        self.armed = [Armed(fault) for fault in faults]
-        self.passed, self.first, self.silent = [], {}, False
-        self.fired.clear()
-        self._release(True)
-
-    def _release(self, passes: bool) -> None:
-        self.passes = passes
-        self.released.set()
-        self.released = asyncio.Event()
-
-    def _cut(self) -> None:
-        for link in self.links:
-            link.near.transport.abort()
-            link.far.transport.abort()
-        self.passed, self.opened = [], 0
-
-    def _meets(self, request: Asked) -> Fault | None:
+    def _find_fault(self, request: Asked) -> Fault | None:
         """The fault that strikes this request."""
-        struck = [armed.fault for armed in self.armed if armed.strikes(request)]
-        if struck:
-            self.silent = self.silent or struck[0].kind == "half open"
-            self.fired.set()
-        return struck[0] if struck else None
+        return self.meets(lambda fault: fault.concerns(str(request), request.body))
 
     # ── connections ─────────────────────────────────────────────────────────────────────
 
@@ -176,7 +93,7 @@ class Proxy:
 
     async def _pass(self, request: Asked, link: Link) -> bool:
         """What becomes of one request; whether the connection goes on."""
-        fault = None if self.silent else self._meets(request)
+        fault = None if self.silent else self._find_fault(request)
         kind = fault.kind if fault else ""
         passed = Passed(request, kind not in NEVER_ARRIVES and not self.silent, fault)
         self.passed.append(passed)
@@ -186,10 +103,10 @@ class Proxy:
             link.near.write(_invent(fault))
             return True
         if kind in ("reset before", "late"):
-            _reset(link.near)
+            reset(link.near)
             if fault is None or kind == "reset before":
                 return False
-        if kind == "wait" and not await self._may_pass():
+        if kind == "wait" and not await self.may_pass():
             passed.forwarded = False
             return False
         if fault is not None and kind in ("late", "delay"):
@@ -202,11 +119,6 @@ class Proxy:
             link.near.write(given)
             await link.near.drain()
         return kind not in ENDS and not answer.closes and not link.near.is_closing()
-
-    async def _may_pass(self) -> bool:
-        """Wait to be released; whether the request is passed on."""
-        await self.released.wait()
-        return self.passes
 
     async def _forward(self, passed: Passed, link: Link) -> Given | None:
         if passed.request.writes and self.watched is not None and self.watched.exists():
@@ -244,7 +156,7 @@ class Proxy:
         if kind == "lose":
             return True
         if kind == "reset after":
-            _reset(near)
+            reset(near)
         elif kind == "twice":
             near.write(data + data)
         elif kind == "cut head":
@@ -275,42 +187,28 @@ def _invent(fault: Fault) -> bytes:
     return make_answer(fault.status, fault.body, fault.headers)
 
 
-def _reset(writer: asyncio.StreamWriter) -> None:
-    """Break a connection with RST."""
-    raw = writer.get_extra_info("socket")
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-    writer.transport.abort()
-
-
 @contextmanager
 def proxying(port: int, tls: ssl.SSLContext | None = None) -> Iterator[Proxy]:
     """Listen before the server on this port until the block ends. tls: what new connections are
     shown; None for plain text."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="http proxy", daemon=True)
-    thread.start()
-    proxy = Proxy(loop, port, "https" if tls else "http")
 
-    async def listen() -> asyncio.Server:
+    async def listen(proxy: Proxy) -> asyncio.Server:
         server = await asyncio.start_server(proxy.serve, HOST, 0, limit=LIMIT, ssl=tls)
         proxy.port = server.sockets[0].getsockname()[1]
         return server
 
-    server = asyncio.run_coroutine_threadsafe(listen(), loop).result(30)
-    try:
-        yield proxy
-    finally:
-        asyncio.run_coroutine_threadsafe(_end(server, proxy), loop).result(30)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
-        loop.close()
+    with running_loop("http proxy") as loop:
+        proxy = Proxy(loop, target=port, scheme="https" if tls else "http")
+        server = asyncio.run_coroutine_threadsafe(listen(proxy), loop).result(30)
+        try:
+            yield proxy
+        finally:
+            asyncio.run_coroutine_threadsafe(_end(server, proxy), loop).result(30)
 
 
 async def _end(server: asyncio.Server, proxy: Proxy) -> None:
     server.close()
-    for link in proxy.links:
-        link.near.transport.abort()
-        link.far.transport.abort()
+    proxy.abort()
     ours = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in ours:
         task.cancel()

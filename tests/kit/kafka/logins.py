@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
@@ -66,19 +66,19 @@ def new_login(broker: Any, user: str = "", password: str = "") -> Iterator[Login
     nobody else has. Afterwards the user and all ACLs for it are gone."""
     login = Login(user or f"user-{uuid.uuid4().hex[:10]}", password or uuid.uuid4().hex)
     admin = open_client(broker, admin_login(broker))
-    # Also so that the client knows all brokers: a request is lost if it learns of them meanwhile.
     brokers = admin.list_topics(timeout=PATIENCE).brokers.values()
     made = UserScramCredentialUpsertion(
         login.user, ScramCredentialInfo(SCRAM, 4096), login.password.encode()
     )
-    _finish(admin.alter_user_scram_credentials([made]))
+    finish(lambda: admin.alter_user_scram_credentials([made]))
     for one in brokers:
         _wait_until_known(broker, login, f"{one.host}:{one.port}")
     yield login
     everything = (ResourceType.ANY, None, ResourcePatternType.ANY)
     mine = (login.principal, None, AclOperation.ANY, AclPermissionType.ANY)
-    _finish(admin.delete_acls([AclBindingFilter(*everything, *mine)]))
-    _finish(admin.alter_user_scram_credentials([UserScramCredentialDeletion(login.user, SCRAM)]))
+    finish(lambda: admin.delete_acls([AclBindingFilter(*everything, *mine)]))
+    gone = UserScramCredentialDeletion(login.user, SCRAM)
+    finish(lambda: admin.alter_user_scram_credentials([gone]))
 
 
 def _wait_until_known(broker: Any, login: Login, address: str) -> None:
@@ -93,6 +93,30 @@ def _wait_until_known(broker: Any, login: Login, address: str) -> None:
             return
 
 
-def _finish(futures: Mapping[Any, Any]) -> None:
-    for future in futures.values():
-        future.result(PATIENCE)
+def finish(send: Callable[[], Mapping[Any, Any]], accepted: tuple[int, ...] = ()) -> None:
+    """Wait for the answers to a request of a client that may be new. send: sends it, which may
+    happen twice; accepted: error codes that are as good as success. Raises KafkaException."""
+    # A client drops its connection to the address that it was given once it knows which broker
+    # that is, together with the request that it has just sent there.
+    lost = False
+    while True:
+        errors = [future.exception(PATIENCE) for future in send().values()]
+        good = (*accepted, *(_DONE_BEFORE if lost else ()))
+        faults = [error for error in errors if error and _get_code(error) not in good]
+        if not faults:
+            return
+        if lost or {_get_code(fault) for fault in faults} != {KafkaError._DESTROY_BROKER}:
+            raise faults[0]
+        lost = True
+
+
+def _get_code(fault: BaseException) -> int | None:
+    return fault.args[0].code() if isinstance(fault, KafkaException) else None
+
+
+_DONE_BEFORE = (
+    KafkaError.TOPIC_ALREADY_EXISTS,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.RESOURCE_NOT_FOUND,
+)
+"""The answers to what a lost request has done."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from confluent_kafka.admin import (
@@ -25,10 +26,11 @@ from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.client import Wire
+from kafkaform_kafka.wire.cluster import describe_cluster
 from kafkaform_kafka.wire.quotas import QuotaRow, describe_quotas
 
-from .logins import admin_login, new_login, open_client
-from .sessions import eventually, login
+from .logins import admin_login, finish, new_login, open_client
+from .sessions import eventually, login, wait_for_acls
 
 Entity = Mapping[str, str | None]
 Values = Mapping[str, float]
@@ -43,9 +45,12 @@ class Limits:
     made: dict[FrozenMap, set[str]] = field(default_factory=dict)
 
     def set(self, *rows: tuple[Entity, Values]) -> None:
-        """Several entities at once, which the broker then shows and follows."""
+        """Several entities at once, which each broker then shows and follows."""
         self.send(*rows)
-        eventually(self.rows, lambda seen: all(QuotaRow(e, v) in seen for e, v in rows))
+        for node in sorted(describe_cluster(self.wire, PATIENCE).brokers):
+            eventually(
+                partial(self.rows, node), lambda seen: all(QuotaRow(e, v) in seen for e, v in rows)
+            )
         # The broker changes what it enforces just after what it shows.
         time.sleep(0.1)
 
@@ -55,9 +60,9 @@ class Limits:
         for entity, values in rows:
             self.made.setdefault(FrozenMap(entity), set()).update(values)
 
-    def rows(self) -> Sequence[QuotaRow]:
-        """All quotas of the broker."""
-        return describe_quotas(self.wire, PATIENCE).rows
+    def rows(self, node: str | None = None) -> Sequence[QuotaRow]:
+        """All quotas. node: id of the broker that shows them, None for any."""
+        return describe_quotas(self.wire, PATIENCE, node).rows
 
     def lift(self) -> None:
         """Take everything back."""
@@ -99,8 +104,8 @@ def account(
     allow = AclPermissionType.ALLOW
     with new_login(broker, name, password) as user:
         given = [AclBinding(*w, user.principal, "*", what, allow) for w, what in rights]
-        for future in client.create_acls(given).values():
-            future.result(PATIENCE)
+        finish(lambda: client.create_acls(given))
+        wait_for_acls(broker, client, given)
         yield login(broker, user)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, Producer
@@ -18,17 +19,20 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from kafka.protocol.admin import AlterClientQuotasRequest
+from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Batch, Change, Outcome, Verdict
-from kafkaform.core.resource import Identity, Reading
+from kafkaform.apply.verify import is_visible
+from kafkaform.core.change import Action, Batch, Change, Outcome, OutcomeStatus, Verdict
+from kafkaform.core.resource import Hidden, Identity, Observed, Reading
 from kafkaform.core.secret import Secret
 from kafkaform_kafka.connection.clients import native_config
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.provider import TYPES
 from kafkaform_kafka.session import KafkaSession, open_session
+from kafkaform_kafka.wire.acls import AclRow, describe_acls
 
 from .changes import change, topic
-from .logins import Login, admin_login
+from .logins import Login, admin_login, finish
 
 T = TypeVar("T")
 _RESOURCES = {
@@ -37,6 +41,7 @@ _RESOURCES = {
     "Cluster": ResourceType.BROKER,
     "TransactionalId": ResourceType.TRANSACTIONAL_ID,
 }
+_SECONDS = 60.0
 
 
 def login(broker: Any, user: Login | str = "admin", **more: Any) -> KafkaSettings:
@@ -71,9 +76,91 @@ def batches(session: KafkaSession, changes: Sequence[Change]) -> list[Batch]:
     return [Batch("b", "kafka", request, tuple(steps)) for request, steps in groups.items()]
 
 
-def apply(session: KafkaSession, *changes: Change) -> list[Outcome]:
+def send(session: KafkaSession, *changes: Change) -> list[Outcome]:
     """Send everything once; the outcomes in order."""
     return [o for batch in batches(session, changes) for o in session.apply(batch, {})]
+
+
+def apply(session: KafkaSession, *changes: Change) -> list[Outcome]:
+    """The same, and wait until each of several brokers shows what was done."""
+    outcomes = send(session, *changes)
+    steps = {step.id: step for batch in batches(session, changes) for step in batch.steps}
+    undone = {steps[o.step].identity for o in outcomes if o.status is not OutcomeStatus.APPLIED}
+    made = {steps[o.step].identity: o.incarnation for o in outcomes}
+    done = [change for change in changes if change.identity not in undone]
+    # The simulated cluster has a clock of its own.
+    if done and isinstance(session, KafkaSession):
+        wait_everywhere(session, partial(_shows, session, done, made))
+    return outcomes
+
+
+def _shows(
+    session: KafkaSession,
+    changes: Sequence[Change],
+    made: Mapping[Identity, str | None],
+    node: str,
+) -> bool:
+    """Whether this broker shows these changes. made: object -> the id that it got. Nobody waits
+    for what he may not see."""
+    readings = session.read([one.identity for one in changes], at=node)
+    return all(
+        _is_shown(session, one, readings[one.identity], made[one.identity]) for one in changes
+    )
+
+
+def _is_shown(session: KafkaSession, one: Change, reading: Reading, made: str | None) -> bool:
+    if isinstance(reading, Hidden):
+        return True
+    if one.action is Action.CREATE:
+        # Not all that a test asks for is spelled as it is read.
+        return isinstance(reading, Observed) and made in (None, reading.incarnation)
+    kind = TYPES[one.identity.kind]
+    whole = replace(one, steps=tuple(kind.steps(one, session.facts)))
+    return is_visible(whole, reading, kind, session.facts, None)
+
+
+def wait_everywhere(session: KafkaSession, shows: Callable[[str], bool]) -> None:
+    """Wait until each of several live brokers shows it: each applies the metadata log by itself,
+    some time after the controller has answered. shows: id of a broker -> whether it does."""
+    if len(session.facts.nodes) > 1:
+        eventually(
+            lambda: [node for node in session.live_nodes() if not shows(node)],
+            lambda late: not late,
+        )
+
+
+def wait_at_brokers(
+    broker: Any, client: AdminClient, shows: Callable[[KafkaSession, str], bool]
+) -> None:
+    """The same for what another client has done, as the super user. client: that one."""
+    if len(client.list_topics(timeout=_SECONDS).brokers) > 1:
+        session = connect(broker)
+        wait_everywhere(session, partial(shows, session))
+        session.close()
+
+
+def wait_for_acls(
+    broker: Any, client: AdminClient, bindings: Sequence[AclBinding], *, there: bool = True
+) -> None:
+    """Wait until each of several brokers has these ACLs, or none of them."""
+    wanted = {
+        AclRow(
+            each.restype.value,
+            each.name,
+            each.resource_pattern_type.value,
+            each.principal,
+            each.host,
+            each.operation.value,
+            each.permission_type.value,
+        )
+        for each in bindings
+    }
+
+    def shows(session: KafkaSession, node: str) -> bool:
+        rows = {*describe_acls(session.context.wire, _SECONDS, None, node).rows}
+        return wanted <= rows if there else not wanted & rows
+
+    wait_at_brokers(broker, client, shows)
 
 
 def preflight(session: KafkaSession, *changes: Change) -> list[Verdict]:
@@ -124,13 +211,13 @@ def grant(broker: Any, user: Login, kind: str, name: str, *operations: str) -> C
         )
         for operation in operations
     ]
-    for future in admin.create_acls(bindings).values():
-        future.result(60)
+    finish(lambda: admin.create_acls(bindings))
+    wait_for_acls(broker, admin, bindings)
 
     def revoke() -> None:
         filters = [_filter(binding) for binding in bindings]
-        for future in admin.delete_acls(filters).values():
-            future.result(60)
+        finish(lambda: admin.delete_acls(filters))
+        wait_for_acls(broker, admin, bindings, there=False)
 
     return revoke
 
@@ -160,7 +247,7 @@ def limit_mutations(session: KafkaSession, user: str, rate: float) -> Callable[[
     """Give a user a controller mutation quota; returns how to take it back."""
     wire = session.context.wire
 
-    def send(*, remove: bool) -> None:
+    def set_limit(*, remove: bool) -> None:
         row = AlterClientQuotasRequest.EntryData
         entry = row(
             entity=[row.EntityData(entity_type="user", entity_name=user)],
@@ -169,8 +256,8 @@ def limit_mutations(session: KafkaSession, user: str, rate: float) -> Callable[[
         answer = wire.send(AlterClientQuotasRequest(entries=[entry], validate_only=False), 10)
         assert [item.error_code for item in answer.entries] == [0]
 
-    send(remove=False)
-    return lambda: send(remove=True)
+    set_limit(remove=False)
+    return lambda: set_limit(remove=True)
 
 
 def _filter(binding: AclBinding) -> Any:

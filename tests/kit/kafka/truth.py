@@ -26,6 +26,7 @@ from kafka.errors import for_code
 from kafka.protocol.admin import DescribeAclsRequest, DescribeClientQuotasRequest
 
 from ..promises import Name, Thing, World
+from .logins import finish
 
 TOPIC_OWN = 1
 """ConfigSource of a topic's own override."""
@@ -97,10 +98,7 @@ class Observer:
         new = [NewTopic(n, count, 1, config=dict(config)) for n, (count, config) in topics.items()]
         if not new:
             return
-        # A request is lost if the client learns of the other brokers meanwhile.
-        self.native.list_topics(timeout=SECONDS)
-        for future in self.native.create_topics(new, operation_timeout=SECONDS).values():
-            future.result(SECONDS)
+        finish(lambda: self.native.create_topics(new, operation_timeout=SECONDS))
         while not topics.keys() <= self.native.list_topics(timeout=SECONDS).topics.keys():
             time.sleep(0.05)
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from . import rewrite
+from .arming import reset
 from .faults import Fault
 from .frames import Asked
 
 GARBAGE = bytes(range(255, 191, -1))
 OVERSIZED = struct.pack(">I", 2**31 - 1)
-RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER: whoever closes such a socket resets the connection."""
 
 
 @dataclass
@@ -67,13 +65,6 @@ class Memory(Protocol):
 def send(writer: asyncio.StreamWriter, data: bytes) -> None:
     """Write a frame."""
     writer.write(struct.pack(">i", len(data)) + data)
-
-
-def reset(writer: asyncio.StreamWriter) -> None:
-    """Break a connection with RST."""
-    raw = writer.get_extra_info("socket")
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-    writer.transport.abort()
 
 
 def change(proxy: Memory, request: Asked, fault: Fault, data: bytes) -> bytes:

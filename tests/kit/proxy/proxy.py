@@ -12,94 +12,39 @@ import asyncio
 import contextlib
 import ssl
 import struct
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from . import answers, rewrite
-from .answers import Coming, Link, Passed, reset, send
+from .answers import Coming, Link, Passed, send
+from .arming import HOST, ArmedProxy, reset, running_loop
 from .faults import NEVER_ARRIVES, Fault
 from .frames import TELLS_ADDRESSES, Asked, asked, moved, with_body
 
-HOST = "127.0.0.1"
 LIMIT = 64 * 1024 * 1024
 SECONDS = 60.0
 """What takes longer is a failure of its own."""
 
 
 @dataclass
-class Armed:
-    """A fault and how many requests that it concerns have come."""
-
-    fault: Fault
-    seen: int = 0
-
-    def strikes(self, request: Asked) -> bool:
-        if not self.fault.concerns(request.api, dry=request.dry):
-            return False
-        self.seen += 1
-        return self.fault.nth <= self.seen < self.fault.nth + self.fault.times
-
-
-@dataclass
-class Proxy:
+class Proxy(ArmedProxy[Fault, Passed, Link]):
     """ports: of each broker -> where the proxy listens for it; leads: broker -> another one that
-    its address leads to; passed: every request since the last `arm`; opened: connections since
-    the last `cut`, whose TLS handshake was done; fired: set when a fault strikes; watched: a file
-    whose size is noted whenever a writing request is forwarded; tamper: changes every answer that
-    no fault concerns; translate: changes every request."""
+    its address leads to; opened: those whose TLS handshake was done; rows: what Metadata first said
+    of a topic; tamper: changes every answer that no fault concerns; translate: changes every
+    request. The rest is that of `ArmedProxy`."""
 
-    loop: asyncio.AbstractEventLoop
     ports: dict[int, int] = field(default_factory=dict)
     leads: dict[int, int] = field(default_factory=dict)
-    links: list[Link] = field(default_factory=list)
-    opened: int = 0
-    passed: list[Passed] = field(default_factory=list)
-    fired: threading.Event = field(default_factory=threading.Event)
-    armed: list[Armed] = field(default_factory=list)
-    silent: bool = False
-    first: dict[bytes, bytes] = field(default_factory=dict)
     rows: dict[tuple[int, str], Any] = field(default_factory=dict)
-    released: asyncio.Event = field(default_factory=asyncio.Event)
-    passes: bool = True
-    watched: Path | None = None
     tamper: Callable[[Asked, bytes], bytes] | None = None
     translate: Callable[[Asked], bytes] | None = None
 
     @property
     def bootstrap(self) -> str:
         return f"{HOST}:{next(iter(self.ports.values()))}"
-
-    @property
-    def all_struck(self) -> bool:
-        """True if every fault met a request."""
-        return all(armed.seen >= armed.fault.nth for armed in self.armed)
-
-    def arm(self, *faults: Fault) -> None:
-        """Strike with these from now on, and forget what was."""
-        self._do(self._arm, faults)
-
-    def keep(self, *faults: Fault) -> None:
-        """Strike with these from now on, and remember what was."""
-        self._do(lambda: setattr(self, "armed", [Armed(fault) for fault in faults]))
-
-    def disarm(self) -> list[Passed]:
-        """Pass everything again, and let go what is held; all requests since `arm`."""
-        passed = self.passed
-        self._do(self._arm, ())
-        return passed
-
-    def release(self, *, passes: bool = True) -> None:
-        """Let go what is held; a request that waits is passed on, or lost."""
-        self._do(self._release, passes)
-
-    def cut(self) -> None:
-        """Break all connections, and forget what was."""
-        self._do(self._cut)
 
     def lead_to(self, broker: int) -> None:
         """Break all connections; from now on they lead to this broker, which may be of another
@@ -112,36 +57,13 @@ class Proxy:
         """How many requests of each API came since the last call, and forget them."""
         return Counter(passed.request.api for passed in self.disarm())
 
-    def _do(self, call: Callable[..., None], *given: Any) -> None:
-        done = threading.Event()
-        self.loop.call_soon_threadsafe(lambda: (call(*given), done.set()))
-        assert done.wait(30)
-
     def _arm(self, faults: Sequence[Fault]) -> None:
-        self.armed = [Armed(fault) for fault in faults]
-        self.passed, self.first, self.rows = [], {}, {}
-        self.silent = False
-        self.fired.clear()
-        self._release(True)
+        super()._arm(faults)
+        self.rows = {}
 
-    def _release(self, passes: bool) -> None:
-        self.passes = passes
-        self.released.set()
-        self.released = asyncio.Event()
-
-    def _cut(self) -> None:
-        for link in self.links:
-            link.near.transport.abort()
-            link.far.transport.abort()
-        self.passed, self.opened = [], 0
-
-    def meets(self, request: Asked) -> Fault | None:
+    def _find_fault(self, request: Asked) -> Fault | None:
         """The fault that strikes this request."""
-        struck = [armed.fault for armed in self.armed if armed.strikes(request)]
-        if struck:
-            self.silent = self.silent or struck[0].kind == "half open"
-            self.fired.set()
-        return struck[0] if struck else None
+        return self.meets(lambda fault: fault.concerns(request.api, dry=request.dry))
 
     # ── connections ─────────────────────────────────────────────────────────────────────
 
@@ -188,7 +110,7 @@ class Proxy:
     async def _requests(self, reader: asyncio.StreamReader, link: Link) -> None:
         async for data in _frames(reader):
             request = asked(data)
-            fault = None if self.silent else self.meets(request)
+            fault = None if self.silent else self._find_fault(request)
             kind = fault.kind if fault else ""
             arrives = kind not in NEVER_ARRIVES and not self.silent
             passed = Passed(request, arrives, fault)
@@ -198,7 +120,7 @@ class Proxy:
             if kind == "reset before":
                 reset(link.near)
                 return
-            if kind == "wait" and not await self._may_pass():
+            if kind == "wait" and not await self.may_pass():
                 passed.forwarded = False
                 return
             if fault is not None and kind == "late":
@@ -211,11 +133,6 @@ class Proxy:
                 link.due.put_nowait(Coming(passed, None, answers.refusal(request, fault)))
             elif kind != "swallow":
                 await self._forward(link, passed, fault)
-
-    async def _may_pass(self) -> bool:
-        """Wait to be released; whether the request is passed on."""
-        await self.released.wait()
-        return self.passes
 
     async def _forward(self, link: Link, passed: Passed, fault: Fault | None) -> None:
         request = passed.request
@@ -280,12 +197,8 @@ async def _frames(reader: asyncio.StreamReader) -> Any:
 def proxying(*brokers: int, tls: ssl.SSLContext | None = None) -> Iterator[Proxy]:
     """Listen before the brokers on these ports until the block ends. tls: what new connections
     are shown, which may change meanwhile; None for plain text."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="proxy", daemon=True)
-    thread.start()
-    proxy = Proxy(loop)
 
-    async def listen() -> list[asyncio.Server]:
+    async def listen(proxy: Proxy) -> list[asyncio.Server]:
         servers = []
         for broker in brokers:
             server = await asyncio.start_server(
@@ -299,14 +212,13 @@ def proxying(*brokers: int, tls: ssl.SSLContext | None = None) -> Iterator[Proxy
             servers.append(server)
         return servers
 
-    servers = asyncio.run_coroutine_threadsafe(listen(), loop).result(30)
-    try:
-        yield proxy
-    finally:
-        asyncio.run_coroutine_threadsafe(_end(servers), loop).result(30)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
-        loop.close()
+    with running_loop("proxy") as loop:
+        proxy = Proxy(loop)
+        servers = asyncio.run_coroutine_threadsafe(listen(proxy), loop).result(30)
+        try:
+            yield proxy
+        finally:
+            asyncio.run_coroutine_threadsafe(_end(servers), loop).result(30)
 
 
 async def _end(servers: Sequence[asyncio.Server]) -> None:

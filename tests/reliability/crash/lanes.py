@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -20,7 +21,7 @@ from ...kit.commands.server import Ended, get_server
 from ...kit.commands.struck import Strike
 from ...kit.kafka.truth import Observer, looking
 from ...kit.lane import APPLY, Lane, find_faults
-from ...kit.promises import Before, Reached, World
+from ...kit.promises import Before, Reached, World, find_unwanted, read_settled
 from . import scenes
 
 TIMEOUT = 2
@@ -72,7 +73,7 @@ class CrashLane(Lane):
 
     def declare(self) -> None:
         """Write the configuration of the next round."""
-        self.before = Before.of(self.folder.path, self.world())
+        self.before = Before.of(self.folder.path, self._last_world())
         self.number += 1
         (self.folder.path / "main.kf.hcl").write_text(self.text(), "utf-8")
 
@@ -92,6 +93,13 @@ class CrashLane(Lane):
     def world(self) -> World:
         kept = f"{self.prefix}g" if scenes.has_group_configs() else ""
         return self.town.client.world(self.prefix, kept)
+
+    def _last_world(self) -> World:
+        """What the last round has left, as soon as it can be seen: one of several brokers may
+        still show what was there before."""
+        if self.number < 0:
+            return self.world()
+        return read_settled(self.world, partial(find_unwanted, self.wanted()))
 
     def faults(self) -> Iterator[str]:
         """Recover, twice, and look at everything that is promised."""

@@ -109,6 +109,50 @@ def test_after_a_recent_write_an_absence_must_last() -> None:
     assert where.clock.monotonic() - start >= 4
 
 
+def test_after_a_recent_write_a_change_counts_once_all_brokers_show_it() -> None:
+    """A broker that lags behind shows what was there before: the plan waits for it, and is not
+    made from values that the next read would call stale."""
+    where = house(brokers=3)
+    with where.cluster.others() as others:
+        made = others.create("a")
+        where.cluster.lag(seconds=2, broker=1)
+        others.grow("a", 3)
+    recorded = state(row(partitions=3, id=made.id))
+    found = reading(where, desired(), recorded)
+    assert isinstance(found, Observed) and found.attributes["partitions"] == 1
+    start = where.clock.monotonic()
+    found = reading(where, desired(), recorded, settle=4)
+    assert isinstance(found, Observed) and found.attributes["partitions"] == 3
+    assert 2 <= where.clock.monotonic() - start < 4
+
+
+def test_what_all_brokers_show_is_a_change_at_once() -> None:
+    """Somebody else's change is drift, however recent our own write is."""
+    where = house(brokers=3)
+    with where.cluster.others() as others:
+        made = others.create("a", 2)
+    said, recorded = desired(), state(row(partitions=1, id=made.id))
+    opened = session(where, said)
+    start = where.clock.monotonic()
+    world = read_world({KAFKA: opened}, said, recorded, where.clock, settle=4)
+    found = world[KAFKA].readings[A]
+    assert isinstance(found, Observed) and found.attributes["partitions"] == 2
+    assert where.clock.monotonic() == start
+
+
+def test_brokers_that_never_agree_hold_up_a_plan_for_a_limited_time() -> None:
+    """The reading is then what a broker shows; freshness is checked before anything is sent."""
+    where = house(brokers=3)
+    with where.cluster.others() as others:
+        made = others.create("a")
+        where.cluster.lag(seconds=60, broker=1)
+        others.grow("a", 3)
+    start = where.clock.monotonic()
+    recorded = state(row(partitions=3, id=made.id))
+    assert isinstance(reading(where, desired(), recorded, settle=4), Observed)
+    assert 4 <= where.clock.monotonic() - start <= 5
+
+
 def test_what_may_not_be_seen_is_hidden_not_absent() -> None:
     """The right that is missing is named."""
     where = house()

@@ -12,7 +12,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from kafkaform.core.change import Action, Change, Evidence, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity
@@ -131,15 +131,7 @@ class Acl(Struct, frozen=True, order=True):
     @property
     def fields(self) -> tuple[str, ...]:
         """All fields in the order of the key."""
-        return (
-            self.principal,
-            self.host,
-            self.operation,
-            self.permission,
-            self.resource_type,
-            self.resource_name,
-            self.pattern_type,
-        )
+        return astuple(self)
 
     @property
     def key(self) -> str:

@@ -5,6 +5,7 @@ A listing never proves that a topic is absent: only the error UNKNOWN_TOPIC_OR_P
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -28,6 +29,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
+from ...cluster.brokers import LAG, live_nodes
 from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol.config_keys import ALL_TOPIC_KEYS, BROKER_TIMES
@@ -52,6 +54,9 @@ IN_FLIGHT = 4
 # Not `is_default`: an override that equals the default is an override all the same.
 OWN = 1
 """The source of a topic's own override (ConfigSource DYNAMIC_TOPIC_CONFIG)."""
+
+_PAUSE = 0.1
+"""Seconds between two looks at topics about which the brokers disagree."""
 
 UNKNOWN_TOPIC = 3
 _HIDDEN = 29
@@ -82,8 +87,8 @@ def sweep_topics(context: ClusterContext, depth: Depth) -> Sweep:
 
 def _judge_coverage(readings: Iterable[Reading]) -> Coverage:
     # Error 3 here: somebody deleted the topic between the two requests of the listing.
-    faults = (item.fault for item in readings if isinstance(item, Failed))
-    fault = next((fault for fault in faults if fault.code != code_name(UNKNOWN_TOPIC)), None)
+    failed = (item for item in readings if isinstance(item, Failed))
+    fault = next((item.fault for item in failed if not _is_disputed(item)), None)
     return _VISIBLE if fault is None else Coverage(CoverageKind.FAILED, fault)
 
 
@@ -95,7 +100,38 @@ def read_topics(
     # Metadata would show old and new replicas together, as if the replication factor were higher.
     moves = list_moves(context, node)
     rows, readings = read_topic_rows(context, ids, node)
-    return {**readings, **_add_configs(context, rows, moves, node)} if rows else readings
+    found = {**readings, **_add_configs(context, rows, moves, node)} if rows else readings
+    disputed = [i for i, item in found.items() if isinstance(item, Failed) and _is_disputed(item)]
+    return {**found, **_read_disputed(context, disputed, node)} if disputed else found
+
+
+def _is_disputed(reading: Reading) -> bool:
+    """True for a topic that Metadata showed and DescribeConfigs does not know."""
+    return isinstance(reading, Failed) and reading.fault.code == code_name(UNKNOWN_TOPIC)
+
+
+def _read_disputed(
+    context: ClusterContext, ids: Sequence[Identity], node: str | None
+) -> Mapping[Identity, Reading]:
+    """Topics on which the brokers agree before LAG is over, read again until they do."""
+    # Brokers apply the metadata log late: one that lags behind does not know a topic that was just
+    # created, or still shows one that was just deleted. What one broker has shown is gone only if
+    # none shows it any more.
+    deadline = time.monotonic() + LAG
+    found: dict[Identity, Reading] = {}
+    left = list(ids)
+    while left and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+        moves = list_moves(context, node)
+        rows, readings = read_topic_rows(context, left, node)
+        found.update(readings)
+        found.update(_add_configs(context, rows, moves, node) if rows else {})
+        absent = gone = {i for i in left if isinstance(found[i], Absent)}
+        for other in live_nodes(context) if gone and node is None else ():
+            unseen = read_topic_rows(context, sorted(gone), other)[1]
+            gone = {i for i in gone if isinstance(unseen.get(i), Absent)}
+        left = [i for i in left if i in absent - gone or _is_disputed(found[i])]
+    return {i: reading for i, reading in found.items() if i not in left}
 
 
 def sweep_topic_configs(context: ClusterContext, depth: Depth) -> Sweep:
@@ -216,7 +252,7 @@ def _make_whole_reading(
     if answer.code == _HIDDEN:
         return Hidden(identity, name_right("DescribeConfigs", identity.key))
     if answer.code:
-        # Also code 3: Metadata listed this topic a moment ago, so brokers disagree about it.
+        # Also code 3: Metadata showed this topic a moment ago, so brokers disagree about it.
         return Failed(
             identity,
             fault_of("DescribeConfigs", answer.code, identity.key, answer.message, node or ""),

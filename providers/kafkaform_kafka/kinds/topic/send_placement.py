@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Outcome, OutcomeStatus, Step
 from kafkaform.core.resource import Fault, FaultClass
 
-from ...cluster.brokers import live_nodes
+from ...cluster.brokers import LAG, live_nodes
 from ...cluster.context import ClusterContext, Order, Reply
 from ...cluster.exchange import attempt
 from ...protocol.apis import ALTER_PARTITION_REASSIGNMENTS, MAX_PARTITIONS_MOVED
@@ -28,8 +28,6 @@ from .placement import MoveTicket, ThrottleTicket, parse_ticket, throttle_ticket
 from .read_placement import Moves, compute_destination, list_moves, measure_progress
 
 API = ALTER_PARTITION_REASSIGNMENTS.name
-_LAGS = 3.0
-"""Seconds in which brokers normally show what the controller committed."""
 _PAUSE = 0.25
 
 
@@ -245,11 +243,11 @@ def _report_standing(
 def _await_standing(
     context: ClusterContext, text: str, ticket: MoveTicket, moves: Moves
 ) -> Outcome:
-    """Ask all brokers how this move stands, until they agree or _LAGS is over."""
+    """Ask all brokers how this move stands, until they agree or LAG is over."""
     # Brokers apply the metadata log late, and Metadata shows added replicas at once, so a broker
     # that lags behind a cancelled move shows it at its target. An end therefore counts only if all
-    # brokers show it, and only after _LAGS unless all replicas are in sync.
-    deadline = time.monotonic() + _LAGS
+    # brokers show it, and only after LAG unless all replicas are in sync.
+    deadline = time.monotonic() + LAG
     while True:
         running = moves.get(ticket.topic, {})
         views = [

@@ -8,6 +8,7 @@ from functools import partial
 
 from kafkaform.core.resource import Fault
 
+from ...cluster.brokers import LAG
 from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol.faults import fault_of, lost_answer_fault
@@ -19,8 +20,6 @@ from .throttles import ThrottleAccess, ThrottlePlace
 _BUILT_IN = 5
 """ConfigSource DEFAULT_CONFIG."""
 _API = "IncrementalAlterConfigs"
-_LAGS = 3.0
-"""Seconds in which brokers normally show what the controller committed."""
 _PAUSE = 0.1
 
 
@@ -31,7 +30,7 @@ def make_throttle_access(context: ClusterContext) -> ThrottleAccess:
         partial(read_throttle, context),
         partial(alter_throttle, context),
         partial(_read_topic_id, context),
-        partial(_wait_for_lag, time.monotonic() + _LAGS),
+        partial(_wait_for_lag, time.monotonic() + LAG),
         context.throttles,
         context.foreign,
     )

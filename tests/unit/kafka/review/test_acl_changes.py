@@ -82,8 +82,9 @@ def judge(
         rights.KIND: _sweep(rights.KIND, may, VISIBLE),
         topics.KIND: _sweep(topics.KIND, live_topics, VISIBLE),
     }
-    assert PROVIDER.review_needs(changes).keys() >= sweeps.keys()
-    return PROVIDER.review(changes, sweeps, facts)
+    # What it does not ask for, a plan does not list.
+    asked = PROVIDER.review_needs(changes)
+    return PROVIDER.review(changes, {kind: sweeps[kind] for kind in sweeps.keys() & asked}, facts)
 
 
 def _sweep(kind: str, rows: Sequence[tuple[str, str, FrozenMap]], coverage: Coverage) -> Sweep:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform.provider.http.strict_json import MAX_DEPTH, NotJson, parse_json
+from kafkaform.provider.http.strict_json import (
+    MAX_DEPTH,
+    MAX_DIGITS,
+    NotJson,
+    parse_json,
+    parse_slowly,
+)
 
 from ....kit.quick import examples
 
@@ -92,3 +99,60 @@ def test_nothing_but_not_json_is_raised(data: bytes) -> None:
     """Whatever a server sends."""
     with suppress(NotJson):
         parse_json(data)
+
+
+PIECES = (
+    *("{", "}", "[", "]", ",", ":", '"', '"a"', '"a:b"', '"{"', "1", "-0", "1.50", "1e3", "E", "."),
+    *(
+        "-",
+        "null",
+        "true",
+        "NaN",
+        " ",
+        "\n",
+        "\\u0061",
+        "\\",
+        "é",
+        "\ud800",
+        "\0",
+        "\x0b",
+        "\ufeff",
+    ),
+    *("9" * 20, "7" * MAX_DIGITS, "7" * (MAX_DIGITS + 1), "[" * 60, "]" * 60, '{"a":1,"a":1}'),
+)
+
+
+def judge(parse: Callable[[bytes], Any], data: bytes) -> str:
+    """The value with its types, or that there is none."""
+    try:
+        return repr(parse(data))
+    except NotJson:
+        return "refused"
+
+
+@settings(max_examples=examples(2000), deadline=None)
+@given(st.lists(st.sampled_from(PIECES)).map("".join) | JSON.map(json.dumps))
+def test_the_short_way_gives_what_the_whole_check_gives(text: str) -> None:
+    """The same values of the same types; and it lets nothing pass that the check refuses."""
+    data = text.encode("utf-8", "surrogatepass")
+    assert judge(parse_json, data) == judge(parse_slowly, data)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"b":{"c":":","c":1}}',
+        '{"a:":1,"a:":1}',
+        '[{"a":1,"a":{"b":2}}]',
+        '{"a":{"b":1,"c":2},"a":{}}',
+        "7" * (MAX_DIGITS + 1),
+        "-" + "7" * MAX_DIGITS,
+        '{"a":' * MAX_DEPTH + "[]" + "}" * MAX_DEPTH,
+        '"' + "]" * 200 + '"' + "[" * 101 + "]" * 101,
+        "[" * 101 + '"' + "]" * 200 + '"' + "]" * 101,
+    ],
+    ids=range(9),
+)
+def test_the_short_way_does_not_pass_what_it_cannot_see(text: str) -> None:
+    """Equal keys whose values hide colons, long numbers, and depth among brackets of texts."""
+    assert judge(parse_json, text.encode()) == "refused"
