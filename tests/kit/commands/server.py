@@ -128,7 +128,7 @@ class Running:
 
 class Server:
     """The near end of the server; several threads may use it. address: of its socket, at which
-    `forked_python` asks, too."""
+    `asking` asks, too."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kafkaform-server-")
