@@ -21,7 +21,7 @@ CLOSED = "closed"
 
 
 def run(
-    arguments: Sequence[str],
+    arguments: Sequence[str | Path],
     folder: Path,
     environment: Mapping[str, str],
     *,
@@ -47,7 +47,7 @@ def run(
                 stack.callback(os.close, given[number])
             else:
                 given[number] = other
-        job = Job(tuple(arguments), str(folder), environment, program=program)
+        job = Job(tuple(map(str, arguments)), str(folder), {**environment}, program=program)
         running = get_server().start_with(job, (given[0], given[1], given[2]))
         try:
             code = running.wait(seconds)
@@ -59,4 +59,4 @@ def run(
         for file in (out, err):
             file.seek(0)
             said.append(file.read().decode())
-    return subprocess.CompletedProcess(list(arguments), code, said[0], said[1])
+    return subprocess.CompletedProcess(job.arguments, code, said[0], said[1])

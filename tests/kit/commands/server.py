@@ -327,6 +327,7 @@ def _open_streams() -> None:
             buffer = io.BufferedReader(inner) if mode == "r" else io.BufferedWriter(inner)
             lines = name == "stderr" or inner.isatty()
             new = io.TextIOWrapper(buffer, old.encoding, old.errors, "\n", line_buffering=lines)
+            new.mode = mode  # type: ignore[attr-defined]  # what `open` leaves there, too
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)
 

@@ -71,9 +71,7 @@ def run(
                 read, given[number] = os.pipe()
                 os.close(read)
                 stack.callback(os.close, given[number])
-        return runner(
-            words, folder, {**os.environ}, program=program, streams=given, seconds=SECONDS
-        )
+        return runner(words, folder, os.environ, program=program, streams=given, seconds=SECONDS)
 
 
 def start(
