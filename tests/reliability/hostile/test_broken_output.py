@@ -68,9 +68,10 @@ def run(
         given: dict[int, int | str] = dict(streams)
         for number, what in streams.items():
             if what == LEFT:
-                read, given[number] = os.pipe()
+                read, write = os.pipe()
                 os.close(read)
-                stack.callback(os.close, given[number])
+                stack.callback(os.close, write)
+                given[number] = write
         return runner(words, folder, os.environ, program=program, streams=given, seconds=SECONDS)
 
 
