@@ -19,9 +19,10 @@ def run(scale: float) -> Figures:
     os.environ.setdefault(scenes.PASSWORD, "secret-of-the-users")
     with tempfile.TemporaryDirectory() as home:
         scratch = Path(home)
-        names = swaps.requests(swaps.begin(scratch / "calm"))
+        begin = swaps.keep(swaps.begin(scratch / "begun"))
+        names = swaps.requests(begin(scratch / "calm"))
         points = swaps.every(names)[:: max(1, round(1 / scale))]
-        tally = swaps.strike_all(points, scratch / "lanes")
+        tally = swaps.strike_all(points, scratch / "lanes", begin)
     counts = {
         "swaps": tally.points.total(),
         **{f"at {name}, {how}": count for (name, how), count in sorted(tally.points.items())},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from ...kit.kafka.java_tools import (
     GROUPS,
     SHARE_GROUPS,
     STREAMS_GROUPS,
+    Row,
     read_tables,
     run_tool,
 )
@@ -73,13 +74,23 @@ def commit(consumer: Consumer, topic: str, **offsets: int) -> None:
 
 def theirs(config: Path, group: str) -> tuple[set[tuple[str, ...]], dict[str, str], set[Any]]:
     """What Kafka's tool says about a group: its offsets, its state, its members."""
-    ask: Callable[..., Any] = lambda *flags: list(  # noqa: E731
-        read_tables(run_tool(config, CONSUMER_GROUPS, "--describe", "--group", group, *flags))
-    )
+    (state,) = ask_tool(config, group, "--state")
+    told = ask_tool(config, group, "--members")
+    members = {(row["CONSUMER-ID"], row["HOST"], row["CLIENT-ID"]) for row in told}
+    return their_offsets(config, group), state, members
+
+
+def their_offsets(config: Path, group: str) -> set[tuple[str, ...]]:
     columns = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG")
-    (state,) = ask("--state")
-    members = {(row["CONSUMER-ID"], row["HOST"], row["CLIENT-ID"]) for row in ask("--members")}
-    return {tuple(row[name] for name in columns) for row in ask("--offsets")}, state, members
+    told = ask_tool(config, group, "--offsets")
+    return {tuple(row[name] for name in columns) for row in told}
+
+
+def ask_tool(config: Path, group: str, flag: str) -> list[Row]:
+    """The rows that one Java process prints."""
+    return list(
+        read_tables(run_tool(config, CONSUMER_GROUPS, "--describe", "--group", group, flag))
+    )
 
 
 def ours(group: dict[str, Any]) -> set[tuple[str, ...]]:
@@ -295,7 +306,7 @@ def test_who_may_not_describe_a_group_is_told_so(bare: Bare, topic: str, strange
         lambda: bare.document("groups", group, user=stranger)["groups"][0],
         lambda row: row["lag"] is not None,
     )
-    assert ours(found) == theirs(bare.config, group)[0]
+    assert ours(found) == their_offsets(bare.config, group)
 
 
 def test_who_may_describe_the_cluster_sees_the_name_of_each_group(

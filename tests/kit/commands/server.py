@@ -10,25 +10,31 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import gc
+import io
 import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from .struck import Strike, armed
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+COMMAND = "from kafkaform.cli.app import main; main()"
+Streams: TypeAlias = tuple[int | None, int | None, int | None]
+"""The file descriptors that become a command's input and outputs; None: it is closed."""
 PATIENCE = 120.0
 """Seconds after which a command that does not end is a failure of its own."""
 
@@ -37,7 +43,8 @@ PATIENCE = 120.0
 class Job:
     """One command, and nothing but this environment. strike: when it dies, trace: the file that
     tells at which call (None: it is not watched); held: it stops itself at once and waits for
-    SIGCONT; places: folders in which Python looks for packages first."""
+    SIGCONT; places: folders in which Python looks for packages first; program: what runs instead of
+    the command itself, as with `python -c`."""
 
     arguments: Sequence[str]
     folder: str
@@ -46,6 +53,7 @@ class Job:
     trace: str | None = None
     held: bool = False
     places: Sequence[str] = ()
+    program: str = COMMAND
 
 
 @dataclass(frozen=True)
@@ -58,21 +66,30 @@ class Ended:
     calls: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
 class Running:
-    """A command that may still run. screen: the file that gets what it prints."""
+    """A command that may still run. screen: the file that gets what it prints, if it has one."""
 
-    pid: int
-    ended: Future[int]
-    screen: Path
+    def __init__(self, line: socket.socket, screen: Path | None) -> None:
+        self._line = line
+        self._lock = threading.Lock()
+        self._told = b""
+        self._code: int | None = None
+        self._screen = screen
+        self.pid = self._read_number(PATIENCE)
 
     def poll(self) -> int | None:
         """Its code; None while it runs."""
-        return self.ended.result() if self.ended.done() else None
+        with self._lock:
+            if self._code is None and select.select([self._line], [], [], 0)[0]:
+                self._code = self._read_number(PATIENCE)
+            return self._code
 
     def wait(self, seconds: float = PATIENCE) -> int:
         """Its code. Raises TimeoutError if it runs longer."""
-        return self.ended.result(seconds)
+        with self._lock:
+            if self._code is None:
+                self._code = self._read_number(seconds)
+            return self._code
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
@@ -80,7 +97,8 @@ class Running:
                 os.kill(self.pid, number)
 
     def printed(self) -> str:
-        return self.screen.read_text("utf-8", errors="replace") if self.screen.exists() else ""
+        known = self._screen is not None and self._screen.exists()
+        return self._screen.read_text("utf-8", errors="replace") if self._screen and known else ""
 
     def finish(self, patience: float = PATIENCE) -> Ended:
         """Wait for its end; one that hangs is ended and says so by its code."""
@@ -90,65 +108,80 @@ class Running:
             self.send_signal(signal.SIGKILL)
             code = self.wait()
         out = self.printed()
-        self.screen.unlink(missing_ok=True)
+        if self._screen is not None:
+            self._screen.unlink(missing_ok=True)
         return Ended(code, out)
+
+    def _read_number(self, seconds: float) -> int:
+        """The next number that the server tells: the process id, and then the code."""
+        self._line.settimeout(seconds)
+        while b"\n" not in self._told:
+            more = self._line.recv(64)
+            if not more:
+                raise RuntimeError("the server has ended")
+            self._told += more
+        number, _, self._told = self._told.partition(b"\n")
+        if self._code is None and hasattr(self, "pid"):
+            self._line.close()
+        return int(number)
 
 
 class Server:
-    """The near end of the server; several threads may use it."""
+    """The near end of the server; several threads may use it. address: of its socket, at which
+    `asking` asks, too."""
 
     def __init__(self) -> None:
-        words = [sys.executable, "-m", "tests.kit.commands.server"]
+        self._folder = tempfile.TemporaryDirectory(prefix="kafkaform-server-")
+        self.address = str(Path(self._folder.name, "socket"))
+        words = [sys.executable, "-m", "tests.kit.commands.server", self.address]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
-            words, cwd=REPOSITORY, stdin=pipe, stdout=pipe, text=True, start_new_session=True
+            words, cwd=REPOSITORY, stdin=pipe, stdout=pipe, start_new_session=True
         )
-        self._lock = threading.Lock()
-        self._count = 0
-        self._pids: dict[int, Future[int]] = {}
-        self._codes: dict[int, Future[int]] = {}
-        threading.Thread(target=self._listen, daemon=True).start()
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"listening\n", "the server has ended"
 
     def start(self, job: Job) -> Running:
-        """Begin a command."""
-        with self._lock:
-            pid, code, screen = self._send(job)
-        return Running(pid.result(PATIENCE), code, screen)
+        """Begin a command. It has an empty input, and both of its outputs go to one file."""
+        return self._start_on_screen(job, inside=False)
 
     def run_inside(self, job: Job) -> Ended:
         """Run a command in the server itself."""
-        with self._lock:
-            _, code, screen = self._send(job, inside=True)
-        return Running(0, code, screen).finish()
+        return self._start_on_screen(job, inside=True).finish()
+
+    def start_with(self, job: Job, streams: Streams) -> Running:
+        """Begin a command with these streams. It ends as any Python does: with what was registered
+        for its exit, and with code 120 if its output cannot be flushed."""
+        return Running(self._ask(job, streams, inside=False, whole=True), None)
 
     def end(self) -> None:
         """End the server with all that it started."""
-        assert self._process.stdin is not None
+        assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait(PATIENCE)
+        self._process.stdout.close()
+        self._folder.cleanup()
 
-    def _send(self, job: Job, *, inside: bool = False) -> tuple[Future[int], Future[int], Path]:
-        self._count += 1
-        descriptor, screen = tempfile.mkstemp(prefix="kafkaform-screen-")
-        os.close(descriptor)
-        pid, code = Future[int](), Future[int]()
-        self._pids[self._count], self._codes[self._count] = pid, code
-        message = {"id": self._count, "inside": inside, "screen": screen, **asdict(job)}
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message) + "\n")
-        self._process.stdin.flush()
-        return pid, code, Path(screen)
+    def _start_on_screen(self, job: Job, *, inside: bool) -> Running:
+        out, screen = tempfile.mkstemp(prefix="kafkaform-screen-")
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        try:
+            line = self._ask(job, (nothing, out, out), inside=inside, whole=False)
+        finally:
+            os.close(nothing)
+            os.close(out)
+        return Running(line, Path(screen))
 
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            told = json.loads(line)
-            for name, waiting in (("pid", self._pids), ("code", self._codes)):
-                if name in told:
-                    waiting.pop(told["id"]).set_result(told[name])
-        for future in (*self._pids.values(), *self._codes.values()):
-            if not future.done():
-                future.set_exception(RuntimeError("the server has ended"))
+    def _ask(self, job: Job, streams: Streams, *, inside: bool, whole: bool) -> socket.socket:
+        line = socket.socket(socket.AF_UNIX)
+        line.settimeout(PATIENCE)
+        line.connect(self.address)
+        given = [stream for stream in streams if stream is not None]
+        closed = [number for number, stream in enumerate(streams) if stream is None]
+        message = {"inside": inside, "whole": whole, "closed": closed, **asdict(job)}
+        data = json.dumps(message).encode() + b"\n"
+        line.sendall(data[socket.send_fds(line, [data], given) :])
+        return line
 
 
 @cache
@@ -162,32 +195,51 @@ def get_server() -> Server:
 # ── the server ──────────────────────────────────────────────────────────────────────────
 
 
-def serve() -> None:
-    """Read jobs, start them, and say when they end."""
+def serve(address: str) -> Job | None:
+    """Start what is asked for, and say when it ends. Returns None when nobody can ask any more;
+    in the process of a job that is to end as Python does, returns the job."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen(128)
+    os.write(1, b"listening\n")
     _load()
-    out = os.dup(1)
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    children: dict[int, int] = {}
-    rest = b""
+    children: dict[int, socket.socket] = {}
     while True:
-        ready, _, _ = select.select([0, woken], [], [])
+        ready, _, _ = select.select([0, woken, listener], [], [])
         if woken in ready:
             os.read(woken, 4096)
-            _reap(children, out)
+            _reap(children)
+        if listener in ready:
+            line, _ = listener.accept()
+            message, streams = _receive(line)
+            if message.pop("inside"):
+                _run_inside(_read_job(message), line, streams)
+                continue
+            whole = message.pop("whole")
+            pid = os.fork()
+            if pid == 0:
+                for each in (listener, line, *children.values()):
+                    each.detach()
+                job = _read_job(message)
+                _dress(job, streams)
+                if whole:
+                    return job
+                os._exit(_become(job))
+            for stream in streams.values():
+                os.close(stream)
+            children[pid] = line
+            _say(line, pid)
         if 0 in ready:
-            data = os.read(0, 1 << 16)
-            if not data:
-                break
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                _begin(json.loads(line), children, out)
+            break
     for pid in children:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    return None
 
 
 def _load() -> None:
@@ -201,56 +253,98 @@ def _load() -> None:
     parse('a = "${b}"', "server")
     gc.collect()
     gc.freeze()
+    loaded = dict(sys.modules)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(loaded))
+    atexit.register(_leave, loaded)
 
 
-def _begin(message: dict[str, Any], children: dict[int, int], out: int) -> None:
-    number, inside, screen = (message.pop(name) for name in ("id", "inside", "screen"))
+def _leave(loaded: Mapping[str, Any]) -> None:
+    """The last that is done before Python flushes its streams and clears all modules. In a copy of
+    the server that would copy its memory, object by object, only to give it back: what was loaded
+    before stays, for which `_load` has added an owner."""
+    for name in loaded:
+        if name not in ("sys", "builtins", "__main__"):
+            sys.modules.pop(name, None)
+
+
+def _receive(line: socket.socket) -> tuple[dict[str, Any], dict[int, int]]:
+    """What somebody asks for, and the streams that came with it, by their numbers."""
+    data, found, _, _ = socket.recv_fds(line, 1 << 16, 3)
+    while not data.endswith(b"\n"):
+        data += line.recv(1 << 16)
+    message = json.loads(data)
+    closed = message.pop("closed")
+    numbers = [number for number in range(3) if number not in closed]
+    return message, dict(zip(numbers, found, strict=True))
+
+
+def _read_job(message: dict[str, Any]) -> Job:
     strike = message.pop("strike")
-    job = Job(**message, strike=Strike(**strike) if strike else None)
-    if inside:
-        _say(out, {"id": number, "code": _become(job, screen)})
-        gc.freeze()
-        return
-    pid = os.fork()
-    if pid == 0:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        if job.held:
-            os.kill(os.getpid(), signal.SIGSTOP)
-        if job.trace is not None:
-            armed(Path(job.trace), job.strike)
-        os._exit(_become(job, screen))
-    children[pid] = number
-    _say(out, {"id": number, "pid": pid})
+    message.pop("whole", None)
+    return Job(**message, strike=Strike(**strike) if strike else None)
 
 
-def _reap(children: dict[int, int], out: int) -> None:
-    while children:
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        if pid == 0:
-            return
-        _say(out, {"id": children.pop(pid), "code": os.waitstatus_to_exitcode(status)})
+def _run_inside(job: Job, line: socket.socket, streams: dict[int, int]) -> None:
+    for number in (1, 2):
+        os.dup2(streams[number], number)
+    for stream in streams.values():
+        os.close(stream)
+    _enter(job)
+    _say(line, 0)
+    _say(line, _become(job))
+    line.close()
+    gc.freeze()
 
 
-def _say(out: int, message: Mapping[str, Any]) -> None:
-    os.write(out, json.dumps(message).encode() + b"\n")
+def _dress(job: Job, streams: dict[int, int]) -> None:
+    """In a process of its own: what a new Python has, and nothing of the server's."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in range(3):
+        if number in streams:
+            os.dup2(streams[number], number)
+        else:
+            os.close(number)
+    os.closerange(3, 4096)
+    _open_streams()
+    if job.held:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if job.trace is not None:
+        armed(Path(job.trace), job.strike)
+    _enter(job)
 
 
-def _become(job: Job, screen: str) -> int:
-    """Run the command here; its code."""
-    from kafkaform.cli.app import main
+def _open_streams() -> None:
+    """Python's own streams, as `create_stdio` in its pylifecycle.c makes them; None for one that is
+    closed."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        old, new = getattr(sys, f"__{name}__"), None
+        with contextlib.suppress(OSError):
+            inner = io.FileIO(number, mode, closefd=False)
+            inner.name = f"<{name}>"
+            buffer = io.BufferedReader(inner) if mode == "r" else io.BufferedWriter(inner)
+            lines = name == "stderr" or inner.isatty()
+            new = io.TextIOWrapper(buffer, old.encoding, old.errors, "\n", line_buffering=lines)
+            new.mode = mode  # type: ignore[attr-defined]  # what `open` leaves there, too
+        setattr(sys, name, new)
+        setattr(sys, f"__{name}__", new)
 
+
+def _enter(job: Job) -> None:
     os.chdir(job.folder)
     sys.path[:0] = job.places
     os.environ.clear()
     os.environ.update(job.environment)
-    output = os.open(screen, os.O_WRONLY | os.O_TRUNC)
-    for stream in (1, 2):
-        os.dup2(output, stream)
-    os.close(output)
+    time.tzset()
+    sys.argv = ["kafkaform", *job.arguments]
+
+
+def _become(job: Job) -> int:
+    """Run the command here; its code."""
     try:
-        main(list(job.arguments))
+        exec(job.program, {"__name__": "__main__"})
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     finally:
@@ -259,5 +353,22 @@ def _become(job: Job, screen: str) -> int:
     return 0
 
 
+def _reap(children: dict[int, socket.socket]) -> None:
+    while children:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        with children.pop(pid) as line:
+            _say(line, os.waitstatus_to_exitcode(status))
+
+
+def _say(line: socket.socket, number: int) -> None:
+    with contextlib.suppress(OSError):  # nobody waits for it any more
+        line.sendall(f"{number}\n".encode())
+
+
 if __name__ == "__main__":
-    serve()
+    begun = serve(sys.argv[1])
+    if begun is not None:
+        # Here and not in a function: what is raised reaches Python itself, as in any program.
+        exec(begun.program, {"__name__": "__main__"})

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkaform.sandbox import jars
+from kafkaform.sandbox.classes import find_archive, list_start_options
 from kafkaform.sandbox.java import find_java
 
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -36,8 +37,11 @@ def run_tool(config: Path, tool: str, *words: str) -> str:
         for line in config.read_text("utf-8").splitlines()
         if line.startswith("bootstrap.servers=")
     )
-    command = [find_java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    command += ["-cp", os.pathsep.join(map(str, class_path())), tool]
+    java, jar_files = find_java(), class_path()
+    command = [java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    # The classes that the broker was started from.
+    command += list_start_options(find_archive(java, jar_files))
+    command += ["-cp", os.pathsep.join(map(str, jar_files)), tool]
     command += ["--bootstrap-server", servers, "--command-config", str(config), *words]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=SECONDS, check=False, errors="replace"

@@ -8,23 +8,33 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..commands.server import get_server
+
 ROOT = Path(__file__).resolve().parents[3]
 TOOL = ("action.yml", "ci", "templates", "kafkaform", "providers", "examples/pipelines/ci")
 """What pipelines need of this repository."""
 
 PYTHON = """\
-#!{real} -I
-import json, os, pathlib, subprocess, sys, sysconfig
+#!{real} -IS
+import os, shutil, sys
 said = sys.argv[1:]
 if said[:3] != ["-I", "-m", "venv"]:
     os.execv({real!r}, [{real!r}, *said])
 # Without pip, which would ask a package index. The packages of this environment stand in for those
 # of the lock file, and a module called pip writes down what it is asked for.
-subprocess.run([{real!r}, "-I", "-m", "venv", "--without-pip", said[3]], check=True)
-(site,) = pathlib.Path(said[3]).glob("lib/python*/site-packages")
-(site / "test.pth").write_text({places!r})
-(site / "pip.py").write_text({pip!r})
+shutil.copytree({made!r}, said[3], symlinks=True, dirs_exist_ok=True)
 """
+FORKING = """\
+#!{real} -IS
+import os, sys
+said = sys.argv[1:]
+if said[:3] != ["-I", "-m", "kafkaform"]:
+    os.execv({real!r}, [sys.argv[0], *said])
+sys.path.insert(0, {root!r})
+from tests.kit.commands.asking import ask
+ask({address!r}, said[3:], {places!r})
+"""
+"""A Python whose kafkaform is forked from the server of the tests."""
 PIP = """\
 import json, sys
 with open({calls!r}, "a") as file:
@@ -106,21 +116,30 @@ def copy_tool(folder: Path) -> Repository:
     return made
 
 
-def install_python(folder: Path, *places: Path) -> Path:
+def install_python(folder: Path, *places: Path, forking: bool = False) -> Path:
     """A folder for the PATH with a `python3` whose environments have the packages of this one, and
-    these places. It writes down the calls of pip: `list_installs`."""
+    these places. It writes down the calls of pip: `list_installs`. forking: the environments fork
+    kafkaform instead of starting it."""
     folder.mkdir(parents=True)
+    real, made = os.path.realpath(sys.executable), folder.with_name(f"{folder.name}-made")
+    subprocess.run([real, "-I", "-m", "venv", "--without-pip", str(made)], check=True)
     own = [entry for entry in sys.path if Path(entry).name == "site-packages"]
-    program = folder / "python3"
-    program.write_text(
-        PYTHON.format(
-            real=os.path.realpath(sys.executable),
-            places="".join(f"{place}\n" for place in (*own, *places)),
-            pip=PIP.format(calls=str(folder / "calls")),
-        )
-    )
-    program.chmod(0o755)
+    (site,) = made.glob("lib/python*/site-packages")
+    (site / "test.pth").write_text("".join(f"{place}\n" for place in (*own, *places)))
+    (site / "pip.py").write_text(PIP.format(calls=str(folder / "calls")))
+    if forking:
+        # Its other names are links to this one, or to the same program.
+        (made / "bin/python").unlink()
+        address, added = get_server().address, [str(place) for place in places]
+        text = FORKING.format(real=real, root=str(ROOT), address=address, places=added)
+        _write_program(made / "bin/python", text)
+    _write_program(folder / "python3", PYTHON.format(real=real, made=str(made)))
     return folder
+
+
+def _write_program(file: Path, text: str) -> None:
+    file.write_text(text)
+    file.chmod(0o755)
 
 
 def list_installs(folder: Path) -> list[str]:

@@ -6,7 +6,6 @@ can be copied, so that every image of the disk meets the cluster as it stood at 
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from kafkaform_kafka.simulation.world import Changes
 from ...kit import promises
 from ...kit.promises import LOG, STATE, Before, Thing, World
 from ...kit.simulated import engine
+from ...kit.simulated.copies import Mould
 from ...kit.simulated.engine import KAFKA, House, WatchedCluster, desired, removed, topic
 from .disk import Image
 from .recorder import Died, Recorder
@@ -154,7 +154,7 @@ class Scene:
 
 
 def copied(cluster: WatchedCluster) -> WatchedCluster:
-    made = copy.deepcopy(cluster)
+    made = Mould(cluster).copy()
     made.mutations = type(made.mutations)(made._world, made.commit)
     return made
 

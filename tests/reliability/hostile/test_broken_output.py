@@ -7,59 +7,102 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
 
+from kafkaform.cli import commands
+
+from ...kit.commands import forked
+from ...kit.commands.forked import CLOSED
+from ...kit.commands.server import REPOSITORY, Job, get_server
 from .edited import CONFIGURATION
 
 SECONDS = 100
 pytestmark = pytest.mark.slow("starts processes for each command and each output")
-CLOSED, FULL, LEFT = ">&-", ">/dev/full", "reader left"
-SHELL = {
-    "out closed": ">&-",
-    "err closed": "2>&-",
-    "both closed": ">&- 2>&-",
-    "all closed": "<&- >&- 2>&-",
-    "in closed": "<&-",
-    "out full": ">/dev/full",
-    "err full": "2>/dev/full",
-    "both full": ">/dev/full 2>/dev/full",
+FULL, LEFT = "/dev/full", "reader left"
+OUTPUTS: Mapping[str, Mapping[int, str]] = {
+    "out closed": {1: CLOSED},
+    "err closed": {2: CLOSED},
+    "both closed": {1: CLOSED, 2: CLOSED},
+    "all closed": {0: CLOSED, 1: CLOSED, 2: CLOSED},
+    "in closed": {0: CLOSED},
+    "out full": {1: FULL},
+    "err full": {2: FULL},
+    "both full": {1: FULL, 2: FULL},
+    "out left": {1: LEFT},
 }
+"""What is wrong with which streams; LEFT: a pipe that nobody reads any more."""
 DRIVER = "from tests.reliability.hostile.simulated_command import main; main()"
+STARTED = ("version", "plan -out=p")
+"""Of these commands each run is a Python of its own, which starts with such streams; of all others
+it is forked."""
+Done = subprocess.CompletedProcess[str]
 
 
-def run(folder: Path, words: Sequence[str], streams: str) -> subprocess.CompletedProcess[str]:
-    """A command whose streams the shell has changed so; what went through is captured."""
+@pytest.fixture(scope="module", autouse=True)
+def _load() -> None:
+    """The server has what the simulated cluster and all commands import."""
+    imports = "\n".join(
+        f"import {module.name}"
+        for module in walk_packages(commands.__path__, f"{commands.__name__}.")
+    )
+    program = f"{imports}\nfrom kafkaform_kafka.memory import MemoryProvider"
+    job = Job((), "/", {**os.environ}, program=program)
+    ended = get_server().run_inside(job)
+    assert ended.code == 0, ended.out
+
+
+def run(
+    folder: Path,
+    words: Sequence[str],
+    streams: Mapping[int, str],
+    program: str = DRIVER,
+    runner: Callable[..., Done] = forked.run,
+) -> Done:
+    """A command with such streams; what went through the others is captured."""
+    with ExitStack() as stack:
+        given: dict[int, int | str] = dict(streams)
+        for number, what in streams.items():
+            if what == LEFT:
+                read, write = os.pipe()
+                os.close(read)
+                stack.callback(os.close, write)
+                given[number] = write
+        return runner(words, folder, os.environ, program=program, streams=given, seconds=SECONDS)
+
+
+def start(
+    words: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    program: str,
+    streams: Mapping[int, int | str],
+    seconds: float,
+) -> Done:
+    """As `forked.run`, but in a new Python; a shell replaces the streams."""
+    changes = " ".join(
+        f"{number}>&-"
+        if what == CLOSED
+        else f"{number}>{what}"
+        if what == FULL
+        else f"{number}>&{what}"
+        for number, what in streams.items()
+    )
     return subprocess.run(
-        ["bash", "-c", f'exec "$0" "$@" {streams}', sys.executable, "-c", DRIVER, *words],
+        ["bash", "-c", f'exec "$0" "$@" {changes}', sys.executable, "-c", program, *words],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])},
+        env={**environment, "PYTHONPATH": str(REPOSITORY)},
         stdin=subprocess.DEVNULL,
+        pass_fds=[what for what in streams.values() if isinstance(what, int)],
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=seconds,
     )
-
-
-def run_unread(folder: Path, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """A command whose standard output is a pipe that nobody reads any more."""
-    read, write = os.pipe()
-    os.close(read)
-    try:
-        return subprocess.run(
-            [sys.executable, "-c", DRIVER, *words],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])},
-            stdin=subprocess.DEVNULL,
-            stdout=write,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=SECONDS,
-        )
-    finally:
-        os.close(write)
 
 
 def sound(done: subprocess.CompletedProcess[str]) -> None:
@@ -96,25 +139,25 @@ def test_every_command_with_every_output(folder: Path, command: str) -> None:
     """Each ends by itself with a code of ours. What it had to say and could not makes it fail:
     an output that was lost never looks like an empty one."""
     words = command.split()
-    whole = run(folder, words, "")
+    runner = start if command in STARTED else forked.run
+    whole = run(folder, words, {}, runner=runner)
     sound(whole)
-    for streams in SHELL.values():
-        done = run(folder, words, streams)
+    for name, streams in OUTPUTS.items():
+        done = run(folder, words, streams, runner=runner)
         sound(done)
-        if ">" in streams.replace("2>", "") and whole.stdout:
-            assert done.returncode != 0, (streams, done.stderr)
-            if "2>" not in streams and whole.returncode == 0:
-                assert "standard output cannot be written" in done.stderr, streams
+        if streams.get(1) == LEFT:
+            if whole.stdout and whole.returncode == 0:
+                assert done.returncode != 0
+        elif 1 in streams and whole.stdout:
+            assert done.returncode != 0, (name, done.stderr)
+            if 2 not in streams and whole.returncode == 0:
+                assert "standard output cannot be written" in done.stderr, name
         else:
-            assert done.returncode == whole.returncode, (streams, done.stderr)
-            if ">" not in streams.replace("2>", ""):
+            assert done.returncode == whole.returncode, (name, done.stderr)
+            if 1 not in streams:
                 assert done.stdout.splitlines()[:1] == whole.stdout.splitlines()[:1] or (
                     "--json" in words
                 )
-    left = run_unread(folder, words)
-    sound(left)
-    if whole.stdout and whole.returncode == 0:
-        assert left.returncode != 0
 
 
 def records(folder: Path) -> list[str]:
@@ -123,25 +166,25 @@ def records(folder: Path) -> list[str]:
     return [json.loads(line)["kind"] for line in lines]
 
 
-@pytest.mark.parametrize("streams", [*SHELL.values(), LEFT])
+@pytest.mark.parametrize("name", OUTPUTS)
 @pytest.mark.parametrize("json_", [False, True], ids=["text", "json"])
-def test_an_apply_records_what_it_sends(folder: Path, streams: str, json_: bool) -> None:
+def test_an_apply_records_what_it_sends(folder: Path, name: str, json_: bool) -> None:
     """Without a place for the plan nothing is sent; where only messages are lost all is applied
     as ever. Whatever was sent is recorded, and the log has nothing in it that was meant for a
     stream."""
     words = ["apply", "--auto-approve", "--accept-unproven-access", *(["--json"] if json_ else [])]
-    done = run_unread(folder, words) if streams == LEFT else run(folder, words, streams)
+    streams = OUTPUTS[name]
+    done = run(folder, words, streams, runner=forked.run if json_ else start)
     sound(done)
     kinds = records(folder)
     assert kinds.count("intent") == kinds.count("outcome")
-    out_is_lost = streams == LEFT or ">" in streams.replace("2>", "")
-    if out_is_lost:
+    if 1 in streams:
         assert done.returncode != 0 and "intent" not in kinds, (done.stderr, kinds)
-        if "2>" not in streams and not (json_ and streams == LEFT):
+        if 2 not in streams and not (json_ and streams[1] == LEFT):
             assert "cannot be written" in done.stderr
     else:
         assert done.returncode == 0 and kinds.count("intent") == 5, (done.stderr, kinds)
-    assert run(folder, ["audit", "verify"], "").returncode in (0, 9 if not kinds else 0)
+    assert run(folder, ["audit", "verify"], {}).returncode in (0, 9 if not kinds else 0)
 
 
 LATER = """
@@ -164,22 +207,14 @@ def test_an_output_that_is_lost_while_sending(folder: Path, json_: bool) -> None
     """All is sent, recorded and saved as if somebody read it; the exit code and standard error
     tell that the output is not whole, and that nothing else is missing."""
     words = ["apply", "--auto-approve", "--accept-unproven-access", *(["--json"] if json_ else [])]
-    done = subprocess.run(
-        [sys.executable, "-c", LATER, *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    done = run(folder, words, {}, LATER)
     sound(done)
     assert done.returncode == 1
     assert "Only its output is missing" in " ".join(done.stderr.replace("│", " ").split())
     kinds = records(folder)
     assert kinds.count("outcome") == kinds.count("intent") == 5 and kinds[-1] == "run_end"
     assert len(json.loads((folder / "kafkaform.state.json").read_bytes())["objects"]) == 5
-    assert run(folder, ["audit", "verify"], "").returncode == 0
+    assert run(folder, ["audit", "verify"], {}).returncode == 0
 
 
 def test_a_closed_stream_is_no_place_for_a_file(folder: Path) -> None:

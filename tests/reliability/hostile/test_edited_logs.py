@@ -3,13 +3,12 @@ again: each command says which record or member is wrong, or works; none fails u
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from ...kit.audit_story import GOLDEN
 from ...kit.commands.here import Here
+from ...kit.simulated.copies import Mould, copy_later
 from ...test_cases import cluster_of
 from . import edited
 
@@ -75,7 +75,7 @@ def past(here: Here, pasts: list[tuple[Past, dict[str, bytes]]]) -> Past:
     [(found, files)] = pasts
     for name, data in files.items():
         here.write(name, data)
-    found = replace(found, cluster=copy.deepcopy(found.cluster))
+    found = replace(found, cluster=Mould(found.cluster).copy())
     edited.simulate(here.monkeypatch, found.cluster)
     return found
 
@@ -101,7 +101,7 @@ def run_all(here: Here, past: Past, log: bytes, state: bytes | None) -> dict[str
     for command in COMMANDS:
         for name in (STATE, LOG, "pushed.json", "pushed.audit.jsonl"):
             (here.path / name).unlink(missing_ok=True)
-        copied = cache(partial(copy.deepcopy, past.cluster))  # few commands need one
+        copied = copy_later(past.cluster)  # few commands need one
         here.monkeypatch.setattr(
             Registry, "load", lambda self, name, copied=copied: MemoryProvider(copied())
         )
@@ -302,7 +302,7 @@ def run_plan(here: Here, past: Past, data: bytes) -> list[int]:
     here.write("p.json", data)
     here.write(STATE, past.last)
     here.write(LOG, edited.chained_log(past.log))
-    cluster = copy.deepcopy(past.cluster)
+    cluster = Mould(past.cluster).copy()
     here.monkeypatch.setattr(Registry, "load", lambda self, name: MemoryProvider(cluster))
     codes = []
     for command in (*SHOWS, "apply p.json"):

@@ -3,7 +3,6 @@ with, and those of whole objects. Each is found where it is, and no command fail
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from kafkaform_kafka.memory import MemoryProvider
 from ...kit import log_edits
 from ...kit.commands.here import Here
 from ...kit.quick import examples
+from ...kit.simulated.copies import Mould
 from ...kit.stores import s3
 from . import edited
 from .test_edited_logs import COMMANDS, REFUSED, YES, Past, anchored
@@ -130,7 +130,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch, past: Past) -> Iterator[s3.Bucket]:
 
 def run_all(here: Here, past: Past, bucket: s3.Bucket, log: bytes, state: bytes | None) -> Any:
     """Every command on this log and state; what each ended with, and what `verify` said."""
-    codes, said = {}, ""
+    codes, said, mould = {}, "", Mould(past.cluster)
     for command in COMMANDS:
         bucket.objects.clear()
         for key, data in as_objects(log, 5).items():
@@ -139,7 +139,7 @@ def run_all(here: Here, past: Past, bucket: s3.Bucket, log: bytes, state: bytes 
             bucket.objects[STATE] = s3.Stored(state, '"s"', 0.0)
         here.write("pushed.audit.jsonl", log)
         here.write("pushed.json", state or b"")
-        cluster = copy.deepcopy(past.cluster)
+        cluster = mould.copy()
         here.monkeypatch.setattr(Registry, "load", lambda self, name, c=cluster: MemoryProvider(c))
         found = here.run(*command.split())
         assert found.code in (0, 1, 2, 4, 5, 6, 7, 8, 9), (command, found.text)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
 from datetime import date, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -50,6 +49,7 @@ from kafkaform.plan.model import (
 )
 from kafkaform.workflow.configuration.policies import Policies
 
+from ...kit.simulated.copies import Mould
 from ...kit.simulated.engine import House, apply, desired, house, plan, removed, topic
 from ...unit.apply.test_throttle import RATE
 from ...unit.language.policies import compiled
@@ -190,12 +190,13 @@ def built() -> House:
 
 
 @cache
-def town() -> tuple[House, Plan]:
+def town() -> tuple[Mould[House], Plan]:
     """The house, and the plan that was saved there. Each apply works in a copy of it."""
     where = built()
     folders = PolicyFolders(("policies",), "0" * 64)
     where.policies = Policies(outside=compiled(POLICIES), folders=folders)
-    return where, plan(where, SAID)
+    saved = plan(where, SAID)
+    return Mould(where), saved
 
 
 def outcome(where: House, saved: Plan) -> tuple[Any, ...]:
@@ -309,15 +310,13 @@ def all_edits() -> list[tuple[str, str, str, Plan]]:
     return [edit for edit in edits(true) if edit[3] != true]
 
 
-def told(where: House, altered: Plan, act: Callable[[House, Plan], Any]) -> Any:
-    """What an apply of the altered plan leaves in a copy of the house, None if it is refused and
-    has sent nothing."""
-    file = encode(altered)
+def told(mould: Mould[House], altered: Plan, act: Callable[[House, Plan], Any]) -> Any:
+    """What an apply of the altered plan, which it reads from a file, leaves in a copy of the house;
+    None if it is refused and has sent nothing."""
+    where = mould.copy()
     before = len(where.sink.records), dict(where.cluster.requests)
     try:
-        plan = decode(file, "plan.json")
-        where = deepcopy(where)
-        return act(where, plan)
+        return act(where, altered)
     except (KafkaformError, ArithmeticError) as error:
         assert isinstance(error, KafkaformError), repr(error)
         sent = {a: n for a, n in where.cluster.requests.items() if _writes(a)}
@@ -361,18 +360,18 @@ def test_many_members_are_edited() -> None:
 def test_an_edited_member_is_refused_or_harmless(part: str) -> None:
     """What is approved is refused; what is shown only leaves the very same behind; what is
     computed anew does one of both."""
-    where, saved = town()
-    true = outcome(deepcopy(where), saved)
+    mould, saved = town()
+    true = outcome(mould.copy(), saved)
     faults, mine = [], [edit for edit in all_edits() if edit[0] == part]
     assert mine
     for _, member, rank, altered in mine:
         if rank == "approved":
             # The configuration is in the token.
             expect = saved.token if member == "configuration" else None
-            left = told(where, altered, lambda w, p, e=expect: apply(w, SAID, saved=p, expect=e))
+            left = told(mould, altered, lambda w, p, e=expect: apply(w, SAID, saved=p, expect=e))
             ok = left is None
         else:
-            left = told(where, altered, outcome)
+            left = told(mould, altered, outcome)
             ok = left == true or (rank == "recomputed" and left is None)
         if not ok:
             faults.append((member, rank, "refused" if left is None else difference(true, left)))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -40,6 +40,7 @@ from ...kit import promises
 from ...kit.commands.server import Ended
 from ...kit.lane import AGAIN, LEFT, REFUSED, find_token
 from ...kit.promises import Before, Thing, World
+from ...kit.simulated.copies import Mould
 from ...kit.simulated.engine import Screen
 from ..crash import scenes
 
@@ -58,7 +59,7 @@ KEYS = {
 }
 """Kind -> what `scenes.wanted` says of it."""
 ERROR = 1
-LIFE = 6
+LIFE = 4
 """Rounds of a lane: every command reads the whole log."""
 WRITES = frozenset(
     {
@@ -168,6 +169,10 @@ def world(cluster: SimulatedCluster) -> World:
     return found
 
 
+Begin: TypeAlias = Callable[[Path], SwapLane]
+"""Makes a lane in a folder that is not there yet."""
+
+
 # ── the other cluster ───────────────────────────────────────────────────────────────────
 
 
@@ -235,6 +240,17 @@ def begin(folder: Path) -> SwapLane:
         ended = lane.recovered()
         assert ended.code == 0, ended.out
     return lane
+
+
+def keep(lane: SwapLane) -> Begin:
+    """What makes a lane that goes on from where this one is now, in the folder that it is given."""
+    mould, number = Mould(lane.cluster), lane.number
+
+    def begin_there(folder: Path) -> SwapLane:
+        shutil.copytree(lane.folder, folder)
+        return SwapLane(folder, mould.copy(), number)
+
+    return begin_there
 
 
 def requests(lane: SwapLane) -> list[str]:
@@ -314,8 +330,9 @@ def _refused(lane: SwapLane) -> Iterator[str]:
         yield "the next apply wrote something"
 
 
-def strike_all(points: Sequence[Point], scratch: Path) -> Tally:
-    """All of these, in lanes that follow each other."""
+def strike_all(points: Sequence[Point], scratch: Path, begin: Begin = begin) -> Tally:
+    """All of these, in lanes that follow each other. begin: makes each of them."""
+    scratch.mkdir(parents=True, exist_ok=True)
     tally, lane, lives = Tally(), begin(scratch / "0"), 0
     for point in points:
         found = len(tally.violations)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import copy
 import io
 import json
 import os
@@ -21,6 +20,8 @@ from kafkaform.cli.app import run_command_line
 from kafkaform.provider.registry import Registry
 from kafkaform.syntax.write import quote_string
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
+
+from ...kit.simulated.copies import Mould
 
 PROVIDER = """
 provider "kafka" {
@@ -267,7 +268,7 @@ class Template:
     """A house in which everything was applied once, and has changed since; copies are cheap."""
 
     root: Path
-    cluster: SimulatedCluster
+    cluster: Mould[SimulatedCluster]
 
     @staticmethod
     def build(root: Path) -> Template:
@@ -280,12 +281,12 @@ class Template:
             for words in (["apply", "-auto-approve"], ["plan", "-out=saved.kfplan"]):
                 said = house.type(words)
                 assert said.code == 0, said.text
-        return Template(root, house.cluster)
+        return Template(root, Mould(house.cluster))
 
     @contextmanager
     def copied(self, mood: Mood | None = None) -> Iterator[House]:
         with tempfile.TemporaryDirectory(prefix="canary-") as place:
             root = Path(place, "house")
             shutil.copytree(self.root, root)
-            cluster = copy.deepcopy(self.cluster)
+            cluster = self.cluster.copy()
             yield House(root / "folder", root / "home", cluster, mood or Mood())

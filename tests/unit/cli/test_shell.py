@@ -21,6 +21,7 @@ from kafkaform.workflow.connection import ConnectionInputs
 from kafkaform_kafka.commands import completion
 from kafkaform_kafka.inspect.source import DescribeQuery
 
+from ...kit.commands import forked
 from ...kit.commands.bare import LOGIN, Bare
 from ...kit.commands.folder import Folder, Said
 from ...kit.commands.terminal import Terminal
@@ -28,15 +29,8 @@ from ...kit.commands.terminal import Terminal
 
 def script(bare: Bare, text: str, *flags: str) -> Said:
     """Feed lines to a shell."""
-    done = subprocess.run(
-        [sys.executable, "-m", "kafkaform", "shell", "--command-config", bare.config, *flags],
-        cwd=bare.folder.path,
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    words = ("shell", "--command-config", bare.config, *flags)
+    done = forked.run(words, bare.folder.path, os.environ, input=text)
     said = Said(done.returncode, done.stdout, done.stderr)
     assert "Traceback" not in said.text
     assert "failed unexpectedly" not in said.text

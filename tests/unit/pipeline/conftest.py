@@ -81,7 +81,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for the PATH, with Python and without a package index."""
     place = tmp_path_factory.mktemp("python")
     install(place / "site")
-    return install_python(place / "bin", place / "site", EXAMPLE)
+    return install_python(place / "bin", place / "site", EXAMPLE, forking=True)
 
 
 @pytest.fixture
