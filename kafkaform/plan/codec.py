@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -124,11 +124,13 @@ def to_data(value: Any) -> Value:
     """Frozen, JSON-able data of a value. A struct becomes a map without its default fields."""
     kind = type(value)
     if kind in _DATA:
-        return value
+        return cast(Value, value)
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, Struct):
-        members = ((name, getattr(value, name), usual) for name, usual in list_defaults(kind))
+        members = (
+            (name, getattr(value, name), usual) for name, usual in list_defaults(type(value))
+        )
         return FrozenMap(
             {
                 name: item if type(item) in _DATA else to_data(item)

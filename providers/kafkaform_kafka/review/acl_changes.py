@@ -71,15 +71,11 @@ class AclChanges(Struct, frozen=True):
 def needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     """The listings that `review` needs: all ACLs, our own rights, and the names of topics if an
     ACL is deleted."""
-    mine = [change for change in changes if is_acl_change(change)]
-    if not mine:
+    actions = {change.action for change in changes if is_acl_change(change)}
+    if not actions:
         return {}
-    deletes = any(change.action is Action.DELETE for change in mine)
-    return {
-        acls.KIND: Depth.FULL,
-        rights.KIND: Depth.FULL,
-        **({topics.KIND: Depth.NAMES} if deletes else {}),
-    }
+    names = {topics.KIND: Depth.NAMES} if Action.DELETE in actions else {}
+    return {acls.KIND: Depth.FULL, rights.KIND: Depth.FULL, **names}
 
 
 def review(
