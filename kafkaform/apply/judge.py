@@ -105,10 +105,9 @@ def _judge_observed(change: Change, step: Step, live: Observed) -> Judgement:
     now, after, before = flatten(live.attributes), flatten(change.after), flatten(change.before)
     if change.action is Action.CREATE:
         # The first of several requests makes the object, without what the others will add to it.
+        one_of_many = len(change.steps) > 1 and bool(step.paths)
         done = change.after is not None and (
-            _agree(step.paths, now, after)
-            if len(change.steps) > 1
-            else equals_target(change.after, live)
+            _agree(step.paths, now, after) if one_of_many else equals_target(change.after, live)
         )
         return Judgement.DONE if done else Judgement.OTHER
     if is_untellable(change, step):
