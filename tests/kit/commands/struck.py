@@ -82,7 +82,8 @@ class Counter:
             self.count += 1
             what = _read_head(arguments) if name in NETWORK else ""
             how = self.strike.how if self.strike and self._hits(self.strike, what) else ""
-            self.write(self.trace, f"{self.count} {name} {how} {what}\n".encode())
+            said = f"{self.count} {name} {how} {what}".rstrip()
+            self.write(self.trace, f"{said}\n".encode())
             if how == BEFORE:
                 _die()
             if how == HALF:
