@@ -105,7 +105,8 @@ def run(given: argparse.Namespace) -> None:
                 session = replace(session or about, versions=versions)
             _tell(given, session, measured)
     if session is not None:
-        print("\n" + page.render_tables(kept.merge_figures(Figures(), session, measured)))
+        found = kept.merge_figures(Figures(), session, measured)
+        print("\n" + page.render_tables(found, concise=True))
 
 
 def _tell(given: argparse.Namespace, session: Session | None, measured: Sequence[Figure]) -> None:

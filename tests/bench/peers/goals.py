@@ -72,7 +72,7 @@ def _find(point: Point, figures: Figures) -> tuple[Figure | None, str]:
     found = figures.find(point.scene, point.work, point.tool)
     name = f"{point.tool}, {point.work} of {point.scene.size}"
     if found is None:
-        return None, f"nobody measured {name}"
+        return None, ""
     if not found.runs:
         return None, f"{name}: {found.why}"
     return found, ""

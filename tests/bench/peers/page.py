@@ -27,9 +27,13 @@ def fill_page(text: str, figures: Figures) -> str:
     return f"{head}{BEGIN}\n\n{render_tables(figures)}\n{END}{tail}"
 
 
-def render_tables(figures: Figures) -> str:
-    """Goals, then a table for each scene, then the sessions."""
-    parts = ["### Goals", _render_goals([evaluate_goal(goal, figures) for goal in GOALS])]
+def render_tables(figures: Figures, *, concise: bool = False) -> str:
+    """Goals, then a table for each scene, then the sessions. concise: only goals that something
+    was measured for."""
+    results = [evaluate_goal(goal, figures) for goal in GOALS]
+    if concise:
+        results = [result for result in results if result.value is not None]
+    parts = ["### Goals", _render_goals(results)] if results else []
     for scene, many in groupby(_sort(figures.figures), key=lambda figure: figure.scene):
         parts += [f"### {describe_scene(scene)}", _render_scene(tuple(many))]
     if figures.sessions:

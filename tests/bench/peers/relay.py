@@ -35,6 +35,8 @@ class Relay:
         self.delay = delay
         """Seconds that a round trip takes longer, half of it in each direction."""
         self.ports: dict[int, int] = {}
+        self.transports: set[asyncio.BaseTransport] = set()
+        """Of the connections that are open."""
         self._requests: Counter[int] = Counter()
 
     @property
@@ -145,6 +147,7 @@ class _Client(asyncio.Protocol):
         self._near: Any = transport
         # TCP's handshake costs a round trip before the first request can be sent.
         self._begun = loop.time() + self._relay.delay
+        self._relay.transports.add(transport)
         self._task = loop.create_task(self._connect())
 
     async def _connect(self) -> None:
@@ -159,6 +162,8 @@ class _Client(asyncio.Protocol):
         except OSError:
             self._near.close()
             return
+        self._far = far
+        self._relay.transports.add(far)
         self._to_broker = _Pipe(far, half, self._begun)
         for data in self._early:
             self._to_broker.write(data)
@@ -176,8 +181,10 @@ class _Client(asyncio.Protocol):
             back.write(self._relay.move_addresses(frame))
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._relay.transports.discard(self._near)
         if self._to_broker is not None:
             self._to_broker.write(None)
+            self._relay.transports.discard(self._far)
 
 
 @contextmanager
@@ -199,6 +206,8 @@ def relaying(brokers: Sequence[int], delay: float = 0.0) -> Iterator[Relay]:
     async def end(servers: Sequence[asyncio.Server]) -> None:
         for server in servers:
             server.close()
+        for transport in tuple(relay.transports):
+            transport.close()
         ours = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in ours:
             task.cancel()

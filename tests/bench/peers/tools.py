@@ -248,6 +248,7 @@ def _import_types(given: Given, kinds: frozenset[str]) -> tuple[str, ...]:
 
 # ── topicctl and jikkou ─────────────────────────────────────────────────────────────────
 
+_BOOTSTRAPPED = "bootstrapped"
 _FAST = "--sleep-loop-duration=100ms"
 """topicctl sleeps a fifth of this after each new topic: 2 s with its own default."""
 
@@ -267,13 +268,14 @@ def make_topicctl(binaries: Binaries, password: str) -> Tool:
         "topicctl",
         frozenset({"topics"}),
         lambda given: {
+            f"{_BOOTSTRAPPED}/.keep": "",
             "c.yaml": yaml_files.write_topicctl_cluster(given.address.bootstrap, USER, password),
             **yaml_files.write_topicctl_files(given.world),
         },
         {
             "empty": (plan,),
             "apply": (apply(),),
-            "import": (run("bootstrap", "--output=bootstrapped", "--match=^peers"),),
+            "import": (run("bootstrap", f"--output={_BOOTSTRAPPED}", "--match=^peers"),),
             "no-op": (plan,),
             "drift": (run("check", "topics/*.yaml", codes=(1,)),),
             "change": (plan, apply()),

@@ -14,8 +14,8 @@ from .measurement import Asked, make_variables, run_command
 from .tools import Tool
 from .works import STARTS
 
-CLUSTERS, SHARE = 5, 0.01
-"""A fleet, and the size of its clusters: 20 topics, 100 ACLs, 250 audit records."""
+CLUSTERS, SHARE = 5, 0.02
+"""A fleet, and the size of its clusters: 40 topics, 200 ACLs, 500 audit records."""
 
 
 def measure_starts(asked: Asked, tools: Sequence[Tool], home: Path) -> Iterator[Figure]:

@@ -7,8 +7,9 @@ A size is written `1000x3` (topics x partitions), `10000acls`, `20quotas`, or se
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -117,18 +118,18 @@ def change_world(world: World) -> World:
     """The same world after the change of one percent: longer retention, another operation, twice
     the rate. An ACL with another operation is another ACL; everything else is changed in place."""
     return World(
-        tuple(_keep_longer(t) if n % STEP == 0 else t for n, t in enumerate(world.topics)),
-        tuple(
-            replace(acl, operation=OTHER_OPERATION) if n % STEP == 0 else acl
-            for n, acl in enumerate(world.acls)
-        ),
-        tuple(
-            replace(quota, producer_byte_rate=quota.producer_byte_rate * 2)
-            if n % STEP == 0
-            else quota
-            for n, quota in enumerate(world.quotas)
-        ),
+        tuple(_change_some(world.topics, _keep_longer)),
+        tuple(_change_some(world.acls, lambda acl: replace(acl, operation=OTHER_OPERATION))),
+        tuple(_change_some(world.quotas, _double)),
     )
+
+
+def _change_some(objects: Sequence[Any], change: Callable[[Any], Any]) -> Iterator[Any]:
+    return (change(each) if n % STEP == 0 else each for n, each in enumerate(objects))
+
+
+def _double(quota: Quota) -> Quota:
+    return replace(quota, producer_byte_rate=quota.producer_byte_rate * 2)
 
 
 def _name(number: int) -> str:

@@ -1,19 +1,24 @@
 """The world in YAML: a file for each topic for topicctl, one file for jikkou.
 
 Sources: topicctl 1.23.1, pkg/config/{topic,cluster}.go; jikkou 1.1.0, examples/ and
-e2e/resources/jikkou-e2e-sasl.conf. Strings are written as JSON, which YAML contains.
+e2e/resources/jikkou-e2e-sasl.conf.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from .world import Acl, Topic, World
+import yaml
+
+from .world import Acl, Quota, Topic, World
 
 MINUTE_MS = 60_000
 CLUSTER = "peers"
+_BETA = "kafka.jikkou.io/v1beta2"
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def write_topicctl_files(world: World) -> dict[str, str]:
@@ -56,51 +61,48 @@ spec:
 
 def write_jikkou_file(world: World, *, deleted: bool = False) -> str:
     """All resources. deleted: with the annotation that makes `apply` delete them."""
-    return "---\n".join(_write_jikkou_documents(world, deleted))
+    mark = {"annotations": {"jikkou.io/delete": True}} if deleted else {}
+    documents = _list_jikkou_documents(world, mark)
+    return yaml.dump_all(documents, Dumper=_DUMPER, sort_keys=False, width=1000)
 
 
-def _write_jikkou_documents(world: World, deleted: bool) -> Iterator[str]:
-    mark = "\n    annotations: { jikkou.io/delete: true }" if deleted else ""
+def _list_jikkou_documents(world: World, mark: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if world.topics:
-        items = "".join(_write_jikkou_topic(topic, mark) for topic in world.topics)
-        yield f"apiVersion: kafka.jikkou.io/v1\nkind: KafkaTopicList\nitems:\n{items}"
+        items = [_make_jikkou_topic(topic, mark) for topic in world.topics]
+        yield {"apiVersion": "kafka.jikkou.io/v1", "kind": "KafkaTopicList", "items": items}
     users: dict[str, list[Acl]] = defaultdict(list)
     for acl in world.acls:
         users[acl.user].append(acl)
     for user, acls in users.items():
-        annotation = "\n  annotations: { jikkou.io/delete: true }" if deleted else ""
-        rules = "".join(map(_write_jikkou_acl, acls))
-        yield (
-            "apiVersion: kafka.jikkou.io/v1beta2\nkind: KafkaPrincipalAuthorization\n"
-            f'metadata:\n  name: "User:{user}"{annotation}\nspec:\n  acls:\n{rules}'
-        )
+        yield {
+            "apiVersion": _BETA,
+            "kind": "KafkaPrincipalAuthorization",
+            "metadata": {"name": f"User:{user}", **mark},
+            "spec": {"acls": [_make_jikkou_acl(acl) for acl in acls]},
+        }
     if world.quotas:
-        items = "".join(
-            f"  - metadata:{mark or ' {}'}\n    spec:\n      type: USER\n"
-            f"      entity: {{ user: {quota.user} }}\n"
-            f"      configs: {{ producerByteRate: {quota.producer_byte_rate} }}\n"
-            for quota in world.quotas
-        )
-        yield f"apiVersion: kafka.jikkou.io/v1beta2\nkind: KafkaClientQuotaList\nitems:\n{items}"
+        items = [_make_jikkou_quota(quota, mark) for quota in world.quotas]
+        yield {"apiVersion": _BETA, "kind": "KafkaClientQuotaList", "items": items}
 
 
-def _write_jikkou_topic(topic: Topic, mark: str) -> str:
-    configs = "".join(
-        f"        {key}: {json.dumps(value)}\n" for key, value in topic.config.items()
-    )
-    return (
-        f"  - metadata:\n      name: {topic.name}{mark.replace(chr(10), chr(10) + '  ')}\n"
-        f"    spec:\n      partitions: {topic.partitions}\n      replicas: 1\n"
-        f"      configs:\n{configs}"
-    )
+def _make_jikkou_topic(topic: Topic, mark: Mapping[str, Any]) -> dict[str, Any]:
+    spec = {"partitions": topic.partitions, "replicas": 1, "configs": dict(topic.config)}
+    return {"metadata": {"name": topic.name, **mark}, "spec": spec}
 
 
-def _write_jikkou_acl(acl: Acl) -> str:
-    return (
-        f"    - resource: {{ type: topic, pattern: {acl.topic}, patternType: LITERAL }}\n"
-        f"      type: ALLOW\n      operations: [{_shout(acl.operation)}]\n"
-        '      host: "*"\n'
-    )
+def _make_jikkou_acl(acl: Acl) -> dict[str, Any]:
+    return {
+        "resource": {"type": "topic", "pattern": acl.topic, "patternType": "LITERAL"},
+        "type": "ALLOW",
+        "operations": [_shout(acl.operation)],
+        "host": "*",
+    }
+
+
+def _make_jikkou_quota(quota: Quota, mark: Mapping[str, Any]) -> dict[str, Any]:
+    configs = {"producerByteRate": quota.producer_byte_rate}
+    spec = {"type": "USER", "entity": {"user": quota.user}, "configs": configs}
+    return {"metadata": dict(mark), "spec": spec}
 
 
 def _shout(operation: str) -> str:
