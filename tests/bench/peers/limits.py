@@ -128,6 +128,17 @@ def delete(client: AdminClient, world: World) -> None:
     )
 
 
+def create_quotas(bare: Bare, world: World) -> None:
+    """Apart from the rest, since confluent-kafka has no request for them."""
+    if world.quotas:
+        bare.set_quotas(_rates(world))
+
+
+def delete_quotas(bare: Bare, world: World) -> None:
+    if world.quotas:
+        bare.set_quotas(dict.fromkeys(_rates(world)))
+
+
 def wait_until_shown(bare: Bare, world: World) -> None:
     """Until each broker shows every topic with leaders, and every ACL."""
     wanted = {topic.name: topic.partitions for topic in world.topics}
@@ -181,8 +192,7 @@ def turn(client: AdminClient, bare: Bare, before: World, after: World) -> None:
 def build(client: AdminClient, bare: Bare, world: World) -> None:
     """Create everything, until every broker shows it."""
     create(client, world)
-    if world.quotas:
-        bare.set_quotas(_rates(world))
+    create_quotas(bare, world)
     wait_until_shown(bare, world)
 
 
@@ -191,8 +201,8 @@ def clear(client: AdminClient, bare: Bare, world: World) -> None:
     there = client.list_topics(timeout=TIMEOUT).topics
     left = replace(world, topics=tuple(t for t in world.topics if t.name in there))
     delete(client, left)
-    if world.quotas and bare.count_quotas():
-        bare.set_quotas(dict.fromkeys(_rates(world)))
+    if bare.count_quotas():
+        delete_quotas(bare, world)
     wait_until_gone(bare, world)
 
 
@@ -238,22 +248,29 @@ def _wait(*asked: Mapping[Any, Future[Any]]) -> None:
         future.result(TIMEOUT)
 
 
+_WRITES = {
+    "create": (create, create_quotas, wait_until_shown),
+    "delete": (delete, delete_quotas, wait_until_gone),
+}
+
+
 # ── one work as a process ───────────────────────────────────────────────────────────────
 
 
 def _run(work: str, size: str, bootstrap: str) -> None:
     password, world = os.environ[PASSWORD], make_world(parse_size(size))
     client = connect(bootstrap, password)
-    doing = {"sweep": None, "create": create, "delete": delete}
-    verb, _, shown = work.partition("-")
-    act = doing[verb]
-    if act is None:
+    if work == "sweep":
         sweep(client, lambda: Bare(bootstrap, password), world)
         return
+    verb, _, shown = work.partition("-")
+    act, set_quotas, wait = _WRITES[verb]
     act(client, world)
-    if shown:
+    if world.quotas or shown:
         bare = Bare(bootstrap, password)
-        {"create": wait_until_shown, "delete": wait_until_gone}[verb](bare, world)
+        set_quotas(bare, world)
+        if shown:
+            wait(bare, world)
         bare.close()
 
 
