@@ -54,6 +54,8 @@ class Measurement(Struct, frozen=True):
     peers: tuple[str, ...] = PEERS
 
 
+BASELINE = "4ec4ab13"
+"""The commit of the goals' "today"."""
 _OWN = (OURS, TODAY, LIMIT)
 DEFAULT = (
     Measurement(Scene("start"), ("start",), (OURS, LIMIT)),
@@ -73,18 +75,16 @@ DEFAULT = (
 
 def choose_measurements(given: argparse.Namespace) -> list[Measurement]:
     """All of them, or those that the options name."""
+    peers = tuple(given.peers or PEERS)
     if not (given.sizes or given.rows):
-        peers = tuple(given.peers or PEERS)
-        return [
-            Measurement(m.scene, m.rows, tuple(p for p in m.peers if p in peers)) for m in DEFAULT
-        ]
+        return [replace(m, peers=tuple(p for p in m.peers if p in peers)) for m in DEFAULT]
     rows, sizes = tuple(given.rows or SMALL), given.sizes or ["1000x3"]
     scenes = [Scene(size, given.form, given.latency, given.brokers) for size in sizes]
     alone = [row for row in rows if row in ALONE]
-    found = [Measurement(Scene(row), (row,), tuple(given.peers or PEERS)) for row in alone]
+    found = [Measurement(Scene(row), (row,), peers) for row in alone]
     others = tuple(row for row in rows if row not in ALONE)
     if others:
-        found += [Measurement(scene, others, tuple(given.peers or PEERS)) for scene in scenes]
+        found += [Measurement(scene, others, peers) for scene in scenes]
     return found
 
 
@@ -93,10 +93,12 @@ def run(given: argparse.Namespace) -> None:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="peers-")))
-        baseline = stack.enter_context(check_out(given.against, home)) if given.against else None
+        measurements = choose_measurements(given)
+        needed = any(TODAY in measurement.peers for measurement in measurements)
+        baseline = stack.enter_context(check_out(given.against, home)) if needed else None
         session: Session | None = None
         measured: list[Figure] = []
-        for number, measurement in enumerate(choose_measurements(given)):
+        for number, measurement in enumerate(measurements):
             folder = home / str(number)
             folder.mkdir()
             for figure, about in _measure(given, measurement, folder, baseline, now):
@@ -148,8 +150,7 @@ def make_tools(
     baseline: Path | None,
     password: str,
 ) -> list[Tool]:
-    """Those that a measurement names, in the order of PEERS. Without --against there is no
-    baseline."""
+    """Those that a measurement names, in the order of PEERS."""
     binaries = go_tools.Binaries(given.programs)
     makers = {
         OURS: lambda: tools.make_kafkaform(OURS, ROOT, describe_commit()),
@@ -201,7 +202,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--latency", type=int, default=0, metavar="MS", help="a round trip takes so much longer")
     add("--form", choices=tuple(Form), default=Form.FOR_EACH, help="how the files are written")
     add("--brokers", type=int, choices=(1, 3), default=1)
-    add("--against", metavar="COMMIT", help="the baseline: kafkaform at this commit")
+    add("--against", metavar="COMMIT", default=BASELINE, help="what the baseline is")
     add("--programs", type=Path, default=go_tools.get_folder(), metavar="FOLDER")
     add("--patience", type=float, default=PATIENCE, help="seconds that a command may take")
     add("--record", action="store_true", help="add the figures to figures.json and to the page")

@@ -30,7 +30,8 @@ def check_out(commit: str, folder: Path) -> Iterator[Path]:
         _git(ROOT, "worktree", "add", "--detach", "--quiet", str(path), commit)
     except (OSError, subprocess.CalledProcessError) as error:
         said = getattr(error, "stderr", "") or str(error)
-        raise SystemExit(f"--against {commit}: {said.strip()}") from None
+        advice = "name another commit, or --peers without baseline"
+        raise SystemExit(f"--against {commit}: {said.strip()}\n{advice}") from None
     try:
         yield path
     finally:

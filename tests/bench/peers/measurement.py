@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from confluent_kafka.admin import AdminClient
 from msgspec import Struct, field
 
 from kafkaform.sandbox import Sandbox
@@ -74,7 +75,7 @@ class Stand(Struct):
     """The world before and after the change of one percent."""
     trials: dict[tuple[str, str], Trial] = field(default_factory=dict)
 
-    def make_clients(self) -> tuple[limits.AdminClient, Bare]:
+    def make_clients(self) -> tuple[AdminClient, Bare]:
         """Those of preparing and checking, straight to the broker."""
         bootstrap, password = self.box.bootstrap, self.box.admin_password
         return limits.connect(bootstrap, password), Bare(bootstrap, password)
@@ -92,12 +93,15 @@ class Stand(Struct):
 
     def list_turns(self, *works: str) -> Iterator[tuple[int, Tool]]:
         """Run by run, the tools that can do any of these, beginning with another one each time."""
-        able = [t for t in self.tools if any(t.can(w, self.before) for w in works)]
+        able = [t for t in self.tools if any(self.can(t, work) for work in works)]
         for run in range(self.asked.runs + 1):
             shift = run % len(able) if able else 0
             for tool in (*able[shift:], *able[:shift]):
                 if not all(self.get_trial(w, tool).why for w in works if w in tool.works):
                     yield run, tool
+
+    def can(self, tool: Tool, work: str) -> bool:
+        return work in tool.works and not tool.explain(self.before)
 
     def wants(self, *works: str) -> list[str]:
         return [work for work in works if work in self.asked.works]
@@ -124,9 +128,9 @@ def _collect(stand: Stand) -> Iterator[Figure]:
     """A figure, or the reason why there is none, for each work that somebody was asked for."""
     asked = stand.asked
     for work in asked.works:
-        for tool in stand.tools:
+        for tool in (tool for tool in stand.tools if work in tool.works):
             trial = stand.trials.get((work, tool.name), Trial())
-            why = trial.why or tool.absent
+            why = trial.why or tool.explain(stand.before)
             if trial.runs or why:
                 yield Figure(
                     asked.scene,
@@ -175,7 +179,8 @@ def _measure_live(stand: Stand) -> None:
         return
     client, bare = stand.make_clients()
     limits.build(client, bare, stand.before)
-    known = [tool for tool in stand.tools if not tool.absent and _take_over(stand, tool)]
+    able = [tool for tool in stand.tools if not tool.explain(stand.before)]
+    known = [tool for tool in able if _take_over(stand, tool)]
     stand.tools, everyone, taken = known, stand.tools, time.monotonic()
     for work in stand.wants("import", "sweep", "no-op"):
         for run, tool in stand.list_turns(work):
@@ -273,7 +278,7 @@ def _read(
     """Do a work once, and note what it took if it was asked for. checked: the cluster must be as
     the configuration says then."""
     trial = stand.get_trial(work, tool)
-    if trial.why or not tool.can(work, stand.before):
+    if trial.why or not stand.can(tool, work):
         return
     stand.relay.take()
     readings = []

@@ -15,6 +15,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from ...kit.proxy.frames import APIS
@@ -198,7 +199,7 @@ def relaying(brokers: Sequence[int], delay: float = 0.0) -> Iterator[Relay]:
     async def listen() -> list[asyncio.Server]:
         servers = []
         for broker in brokers:
-            server = await loop.create_server(lambda broker=broker: _Client(relay, broker), HOST, 0)
+            server = await loop.create_server(partial(_Client, relay, broker), HOST, 0)
             relay.ports[broker] = server.sockets[0].getsockname()[1]
             servers.append(server)
         return servers

@@ -26,6 +26,9 @@ SOURCE = "bench.invalid/mongey/kafka"
 PATIENCE = "300s"
 
 
+ALL = ("topics", "acls", "quotas")
+
+
 class Address(Struct, frozen=True):
     """The cluster, or a relay before it."""
 
@@ -57,7 +60,7 @@ class Tool(Struct, frozen=True):
     no import to know what is there."""
 
     name: str
-    kinds: frozenset[str]
+    kinds: tuple[str, ...]
     write: Callable[[Given], Mapping[str, str]]
     works: Mapping[str, tuple[Command, ...]]
     variables: Mapping[str, str]
@@ -67,13 +70,10 @@ class Tool(Struct, frozen=True):
     """Why it cannot run here."""
     version: str = ""
 
-    def can(self, work: str, world: World) -> bool:
-        """Whether there is something to measure."""
-        kinds = {kind for kind in ("topics", "acls", "quotas") if getattr(world, kind)}
-        return work in self.works and kinds <= self.kinds
-
-
-ALL = frozenset({"topics", "acls", "quotas"})
+    def explain(self, world: World) -> str:
+        """Why there is nothing to measure; empty if there is."""
+        lacks = [kind for kind in ALL if getattr(world, kind) and kind not in self.kinds]
+        return self.absent or (f"does not manage {' and '.join(lacks)}" if lacks else "")
 
 
 # ── kafkaform ───────────────────────────────────────────────────────────────────────────
@@ -231,7 +231,7 @@ provider_installation {{
 def _write_tofu(given: Given) -> dict[str, str]:
     # The provider documents the import of quotas but has none (resource_kafka_quota.go). Its create
     # of a quota that exists succeeds, which is how it takes them over.
-    imports = _import_types(given, frozenset({"topics", "acls"}))
+    imports = _import_types(given, ("topics", "acls"))
     files = hcl_files.write_world(given.world, given.form, imports)
     needs = _NEEDS.format(source=SOURCE, version=PROVIDER_VERSION.removeprefix("v"))
     servers = json.dumps(given.address.bootstrap.split(","))
@@ -241,7 +241,7 @@ def _write_tofu(given: Given) -> dict[str, str]:
     return {f"{path}.tf": text for path, text in (more | files).items()}
 
 
-def _import_types(given: Given, kinds: frozenset[str]) -> tuple[str, ...]:
+def _import_types(given: Given, kinds: tuple[str, ...]) -> tuple[str, ...]:
     wanted = (kind.type for kind in hcl_files.KINDS if kind.plural in kinds)
     return tuple(wanted) if given.imports else ()
 
@@ -266,7 +266,7 @@ def make_topicctl(binaries: Binaries, password: str) -> Tool:
     absent = binaries.explain("topicctl")
     return Tool(
         "topicctl",
-        frozenset({"topics"}),
+        ("topics",),
         lambda given: {
             f"{_BOOTSTRAPPED}/.keep": "",
             "c.yaml": yaml_files.write_topicctl_cluster(given.address.bootstrap, USER, password),
