@@ -32,7 +32,8 @@ from .figures import Figure, Figures, Scene, Session
 from .goals import LIMIT, OURS, TODAY, TOFU
 from .hcl_files import Form
 from .launcher import ROOT
-from .measurement import Asked, measure_scene
+from .measurement import measure_scene
+from .runs import Asked
 from .tools import Tool
 from .without_cluster import measure_fleet, measure_starts
 from .works import ROWS

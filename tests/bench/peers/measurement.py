@@ -8,7 +8,6 @@ is as the world says.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import time
@@ -20,46 +19,22 @@ from confluent_kafka.admin import AdminClient
 from msgspec import Struct, field
 
 from kafkaform.sandbox import Sandbox
-from kafkaform.sandbox.places import CACHE_VARIABLE, get_cache_folder
 
 from ...kit.kafka.truth import Observer
 from ..limit import Bare
 from . import limits
-from .figures import MB, Figure, Reading, Scene
+from .figures import Figure, Reading
 from .hcl_files import Form
-from .launcher import Job, launch
 from .relay import Relay, relaying
+from .runs import Asked, Trial, add_readings, make_variables, run_command
 from .tools import Address, Command, Given, Tool
 from .works import WORKS, Stage
 from .world import PREFIX, World, change_world, make_world, parse_size
 
-KEPT = ("PATH", "LANG", "TMPDIR", "JAVA_HOME")
-"""Variables that the tools get from ours."""
 LATE = re.compile(r"^(?:(\d[\d,]*) objects|\S+): applied, not yet visible", re.MULTILINE)
 SETTLED = 61.0
 """Seconds. For a minute after a run that wrote, kafkaform asks again for objects that are missing,
 since reads lag behind writes. An ACL that others replace much later is not asked for again."""
-SAID = 300
-"""Characters of a tool's last words that a failure tells."""
-
-
-class Asked(Struct, frozen=True):
-    """What to measure in a scene. patience: seconds that a command may take."""
-
-    scene: Scene
-    works: tuple[str, ...]
-    runs: int
-    patience: float
-    session: str
-
-
-class Trial(Struct):
-    """What was read so far of one work by one tool."""
-
-    runs: list[Reading] = field(default_factory=list)
-    requests: dict[str, int] | None = None
-    late: int | None = None
-    why: str = ""
 
 
 class Stand(Struct):
@@ -300,17 +275,6 @@ def _read(
         trial.why = _check(stand, stand.after if work == "change" else stand.before)
 
 
-def add_readings(readings: Sequence[Reading]) -> Reading:
-    """Several commands as one work."""
-    return Reading(
-        sum(r.wall for r in readings),
-        sum(r.cpu for r in readings),
-        sum(r.broker_cpu for r in readings),
-        sum(r.others_cpu for r in readings),
-        max(r.peak for r in readings),
-    )
-
-
 def _run(
     stand: Stand, tool: Tool, command: Command, folder: Path, run: int | None
 ) -> Reading | str:
@@ -325,34 +289,6 @@ def _run(
     brokers = tuple(broker.process.pid for broker in stand.box.brokers if broker.process)
     words = tuple(places.get(word, word) for word in command.words)
     return run_command(words, command.codes, folder, variables, stand.asked.patience, brokers)
-
-
-def run_command(
-    words: Sequence[str],
-    codes: Sequence[int],
-    folder: Path,
-    variables: Mapping[str, str],
-    patience: float,
-    brokers: Sequence[int] = (),
-) -> Reading | str:
-    """What a command took, or why there is no reading. What it says is beside its folder."""
-    output = folder.with_suffix(".out")
-    done = launch(Job(words, str(folder), variables, str(output), patience, brokers))
-    if done.code is None:
-        return f"not done after {patience:.0f} s"
-    if done.code not in codes:
-        last = " ".join(output.read_text("utf-8", "replace").split())[-SAID:]
-        return f"ended with {done.code}: {last.replace('|', '/')}"
-    return Reading(done.wall, done.cpu, done.broker_cpu, done.others_cpu, done.peak / MB)
-
-
-def make_variables(tool: Tool, home: Path, password: str) -> dict[str, str]:
-    """The environment of a tool: a home folder of its own, and little of ours."""
-    own = home / "home"
-    own.mkdir(exist_ok=True)
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    cache = {CACHE_VARIABLE: str(get_cache_folder())}
-    return {**kept, **cache, "HOME": str(own), limits.PASSWORD: password, **tool.variables}
 
 
 # ── checks ──────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from pathlib import Path
 from ...kit.fleet.world import Size, World
 from ..startup import CONFIGURATION
 from .figures import Figure, Reading
-from .measurement import Asked, make_variables, run_command
+from .runs import Asked, make_variables, run_command
 from .tools import Tool
 from .works import STARTS
 

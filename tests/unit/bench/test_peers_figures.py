@@ -12,7 +12,8 @@ from ...bench.peers import page
 from ...bench.peers.__main__ import DEFAULT, PAGE, make_parser
 from ...bench.peers.figures import Figure, Figures, Reading, Scene, Session, merge_figures
 from ...bench.peers.goals import GOALS, Goal, Point, Verdict, evaluate_goal
-from ...bench.peers.measurement import add_readings, count_late
+from ...bench.peers.measurement import count_late
+from ...bench.peers.runs import add_readings
 from ...bench.peers.works import ROWS, WORKS
 
 SCENE = Scene("1000x3")
