@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -222,4 +223,6 @@ def main(words: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    # A run that is ended removes its brokers and its worktree all the same.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     main(sys.argv[1:])
