@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 FILE = Path(__file__).with_name("figures.json")
-MB = 1_000_000
+MIB = 1 << 20
 
 
 class Reading(Struct, frozen=True):
@@ -25,7 +25,7 @@ class Reading(Struct, frozen=True):
     others_cpu: float
     """Seconds of everything else on the machine meanwhile."""
     peak: float
-    """MB of resident memory of all processes of the tool together."""
+    """MiB of resident memory of all processes of the tool together."""
 
 
 class Scene(Struct, frozen=True):

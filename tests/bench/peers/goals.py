@@ -116,7 +116,7 @@ GOALS = (
     _compare("no-op plan, 1,000 topics", "wall", T1000, _same("no-op"), TOFU, 0.2, _TOFU),
     _compare("no-op plan, 1,000 topics", "wall", T1000, _SWEEP, LIMIT, 1.3, "the bare sweep"),
     _compare("no-op plan, 10,000 topics", "wall", T10000, _SWEEP, LIMIT, 0.7, "the bare sweep"),
-    _bound("no-op plan, 10,000 topics", "peak", T10000, "no-op", 130, "MB"),
+    _bound("no-op plan, 10,000 topics", "peak", T10000, "no-op", 130, "MiB"),
     _compare("no-op plan, 10,000 ACLs", "cpu", A10000, _same("no-op"), TODAY, 0.4, _TODAY),
     _compare("plan from empty, 10,000 topics", "cpu", T10000, _same("empty"), TODAY, 0.4, _TODAY),
     _compare("plan from empty, 10,000 ACLs", "cpu", A10000, _same("empty"), TODAY, 0.4, _TODAY),
@@ -147,7 +147,7 @@ GOALS = (
         1.5,
         "its own no-op plan",
     ),
-    _bound("no-op plan, 10,000 topics + 50,000 ACLs", "peak", LARGE, "no-op", 250, "MB"),
+    _bound("no-op plan, 10,000 topics + 50,000 ACLs", "peak", LARGE, "no-op", 250, "MiB"),
     _compare(
         "no-op plan, 10,000 topics + 50,000 ACLs",
         "wall",

@@ -126,7 +126,7 @@ def _render_figure(figure: Figure) -> tuple[str, ...]:
         f"{median('wall'):.2f} s",
         f"{median('cpu'):.2f} s",
         f"{median('broker_cpu'):.2f} s",
-        f"{median('peak'):.0f} MB",
+        f"{median('peak'):.0f} MiB",
         requests,
         "; ".join(_list_remarks(figure)),
     )

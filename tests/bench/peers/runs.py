@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from kafkaform.sandbox.places import CACHE_VARIABLE, get_cache_folder
 
-from .figures import MB, Reading, Scene
+from .figures import MIB, Reading, Scene
 from .launcher import Job, launch
 from .limits import PASSWORD
 from .tools import Tool
@@ -67,7 +67,7 @@ def run_command(
     if done.code not in codes:
         last = " ".join(output.read_text("utf-8", "replace").split())[-SAID:]
         return f"ended with {done.code}: {last.replace('|', '/')}"
-    return Reading(done.wall, done.cpu, done.broker_cpu, done.others_cpu, done.peak / MB)
+    return Reading(done.wall, done.cpu, done.broker_cpu, done.others_cpu, done.peak / MIB)
 
 
 def make_variables(tool: Tool, home: Path, password: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -206,9 +207,7 @@ def _make_mirror(binaries: Binaries, mirror: Path) -> None:
     """The layout that `tofu providers mirror` makes, unpacked."""
     place = mirror / SOURCE / PROVIDER_VERSION.removeprefix("v") / _platform()
     place.mkdir(parents=True, exist_ok=True)
-    link = place / f"{PROVIDER}_{PROVIDER_VERSION}"
-    if not link.exists():
-        link.symlink_to(binaries.get(PROVIDER))
+    shutil.copy2(binaries.get(PROVIDER), place / f"{PROVIDER}_{PROVIDER_VERSION}")
 
 
 def _platform() -> str:

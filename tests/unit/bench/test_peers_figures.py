@@ -61,7 +61,7 @@ def test_a_failed_or_absent_tool_makes_no_ratio() -> None:
 
 def test_a_goal_can_be_a_bound() -> None:
     """Memory and late objects have no other tool to be compared with."""
-    bound = Goal("a row", "peak", Point("kafkaform", "no-op", SCENE), 49, unit="MB")
+    bound = Goal("a row", "peak", Point("kafkaform", "no-op", SCENE), 49, unit="MiB")
     assert judge(figure("kafkaform", 1.0), goal=bound) == (Verdict.NOT_MET, 50)
     late = replace(bound, metric="late", limit=0, unit="objects")
     none = replace(figure("kafkaform", 1.0), late=0)
@@ -108,7 +108,7 @@ def test_the_table_tells_what_a_reader_must_know() -> None:
     )
     lines = page.render_tables(rows).splitlines()
     (ours,) = [line for line in lines if line.startswith("| no-op plan | kafkaform")]
-    assert "| 2.00 s | 1.00 s | 0.10 s | 50 MB | 3 |" in ours
+    assert "| 2.00 s | 1.00 s | 0.10 s | 50 MiB | 3 |" in ours
     assert "3 runs; 1.00 to 3.00 s; 0.5 cores busy with other things" in ours
     assert "1,200 called not yet visible" in ours
     (theirs,) = [line for line in lines if line.startswith("| no-op plan | jikkou")]
