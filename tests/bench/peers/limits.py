@@ -20,6 +20,7 @@ from concurrent.futures import Future
 from itertools import chain
 from typing import Any
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -245,7 +246,12 @@ def _batch(objects: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
 
 def _wait(*asked: Mapping[Any, Future[Any]]) -> None:
     for future in chain.from_iterable(each.values() for each in asked):
-        future.result(TIMEOUT)
+        try:
+            future.result(TIMEOUT)
+        except KafkaException as error:
+            # The broker listed a topic that the controller has deleted meanwhile.
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
 
 
 _WRITES = {
