@@ -16,17 +16,24 @@ PROVIDER_VERSION = "v0.13.1"
 
 
 class Module(NamedTuple):
-    """path, version: of the Go module; package: the command in it."""
+    """path, version: of the Go module; package: the command in it; set: a variable that a release
+    sets when it is linked."""
 
     path: str
     version: str
     package: str
+    set: str = ""
 
 
 MODULES = {
     "topicctl": Module("github.com/segmentio/topicctl", "v1.23.1", "./cmd/topicctl"),
     PROVIDER: Module("github.com/Mongey/terraform-provider-kafka", PROVIDER_VERSION, "."),
-    "tofu": Module("github.com/opentofu/opentofu", "v1.12.6", "./cmd/tofu"),
+    "tofu": Module(
+        "github.com/opentofu/opentofu",
+        "v1.12.6",
+        "./cmd/tofu",
+        "github.com/opentofu/opentofu/version.dev=no",
+    ),
 }
 """Program -> where it comes from; the quickest to build first."""
 
@@ -90,7 +97,8 @@ def _build_one(folder: Path, program: str, module: Module) -> None:
     # The copy is as the original, which nobody can write to.
     for path in (source, *source.rglob("*")):
         path.chmod(path.stat().st_mode | 0o200)
-    command = ["go", "build", "-p", "1", "-ldflags=-s -w", "-o", str(folder / program)]
+    flags = "-s -w" + (f" -X {module.set}" if module.set else "")
+    command = ["go", "build", "-p", "1", f"-ldflags={flags}", "-o", str(folder / program)]
     niced = ["nice", "-n", "15", *command, module.package]
     done = subprocess.run(niced, cwd=source, check=False)
     if done.returncode:
