@@ -52,6 +52,8 @@ class Figure(Struct, frozen=True):
     late: int | None = None
     """Objects that an apply called not yet visible, and that every broker showed a second later."""
     why: str = ""
+    failures: int = 0
+    """Runs that failed and were repeated."""
 
     def median(self, metric: str) -> float | None:
         """The median of `wall`, `cpu`, `broker_cpu`, `others_cpu` or `peak`; None without runs."""

@@ -141,6 +141,8 @@ def _list_remarks(figure: Figure) -> Iterator[str]:
     busy = (figure.median("others_cpu") or 0.0) / max(figure.median("wall") or 1.0, 0.001)
     if busy > CORES_BUSY:
         yield f"{busy:.1f} cores busy with other things"
+    if figure.failures:
+        yield f"{figure.failures} failed and repeated"
     if figure.late:
         yield f"{figure.late:,} called not yet visible"
 

@@ -38,6 +38,8 @@ class Trial(Struct):
     requests: dict[str, int] | None = None
     late: int | None = None
     why: str = ""
+    failures: int = 0
+    """Of runs that were repeated."""
 
 
 def add_readings(readings: Sequence[Reading]) -> Reading:

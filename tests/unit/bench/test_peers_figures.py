@@ -102,7 +102,7 @@ def test_the_table_tells_what_a_reader_must_know() -> None:
     rows = Figures(
         (FIRST,),
         (
-            replace(figure("kafkaform"), runs=busy, late=1200),
+            replace(figure("kafkaform"), runs=busy, late=1200, failures=2),
             replace(figure("jikkou"), why="jikkou not installed"),
         ),
     )
@@ -110,7 +110,7 @@ def test_the_table_tells_what_a_reader_must_know() -> None:
     (ours,) = [line for line in lines if line.startswith("| no-op plan | kafkaform")]
     assert "| 2.00 s | 1.00 s | 0.10 s | 50 MiB | 3 |" in ours
     assert "3 runs; 1.00 to 3.00 s; 0.5 cores busy with other things" in ours
-    assert "1,200 called not yet visible" in ours
+    assert "2 failed and repeated; 1,200 called not yet visible" in ours
     (theirs,) = [line for line in lines if line.startswith("| no-op plan | jikkou")]
     assert theirs.endswith("| – | – | – | – | – | jikkou not installed |")
     assert "### 1,000 topics of 3 partitions" in lines
