@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
@@ -133,21 +134,23 @@ def _measure_nothing(stand: Stand) -> None:
 
 
 def _measure_writes(stand: Stand) -> None:
+    """All works that a ratio could be made of in the same turn: the machine is busier at one time
+    than at another."""
+    pairs = [pair for pair in _PAIRS if stand.wants(*pair)]
+    if not pairs:
+        return
     client, bare = stand.make_clients()
-    for first, last in _PAIRS:
-        if stand.wants(first, last):
-            for run, tool in stand.list_turns(first, last):
-                folder = _make_folder(stand, tool, run)
-                _read(stand, first, tool, folder, run, checked=run == 0)
-                if why := stand.get_trial(first, tool).why:
-                    stand.get_trial(last, tool).why = f"{first}: {why}"
-                elif stand.wants(last):
-                    limits.wait_until_shown(bare, stand.before)
-                    _read(stand, last, tool, folder, run)
-                limits.clear(client, bare, stand.before)
-    if stand.wants("apply-no-wait"):
-        for run, tool in stand.list_turns("apply-no-wait"):
-            _read(stand, "apply-no-wait", tool, _make_folder(stand, tool, run), run)
+    for run, tool in stand.list_turns(*chain.from_iterable(pairs)):
+        for first, last in pairs:
+            if not stand.can(tool, first) or stand.get_trial(first, tool).why:
+                continue
+            folder = _make_folder(stand, tool, run)
+            _read(stand, first, tool, folder, run, checked=run == 0 and first in _SEEN)
+            if why := stand.get_trial(first, tool).why:
+                stand.get_trial(last, tool).why = f"{first}: {why}"
+            elif stand.wants(last):
+                limits.wait_until_shown(bare, stand.before)
+                _read(stand, last, tool, folder, run)
             limits.clear(client, bare, stand.before)
     bare.close()
 
@@ -161,11 +164,15 @@ def _measure_live(stand: Stand) -> None:
     able = [tool for tool in stand.tools if not tool.explain(stand.before)]
     known = [tool for tool in able if _take_over(stand, tool)]
     stand.tools, everyone, taken = known, stand.tools, time.monotonic()
-    for work in stand.wants("import", "sweep", "no-op"):
-        for run, tool in stand.list_turns(work):
-            imports = work == "import"
-            folder = _make_folder(stand, tool, run, known=not imports, imports=imports)
-            _read(stand, work, tool, folder, run)
+    works = stand.wants("import", "sweep", "no-op", "change")
+    for run, tool in stand.list_turns(*works):
+        for work in (work for work in works if stand.can(tool, work)):
+            imports, changes = work == "import", work == "change"
+            world = stand.after if changes else stand.before
+            folder = _make_folder(stand, tool, run, world, known=not imports, imports=imports)
+            _read(stand, work, tool, folder, run, checked=changes and run == 0)
+            if changes:
+                limits.turn(client, bare, stand.after, stand.before)
     if stand.wants("drift"):
         if stand.before.acls:
             time.sleep(max(0.0, taken + SETTLED - time.monotonic()))
@@ -173,17 +180,19 @@ def _measure_live(stand: Stand) -> None:
         for run, tool in stand.list_turns("drift"):
             _read(stand, "drift", tool, _make_folder(stand, tool, run, known=True), run)
         limits.turn(client, bare, stand.after, stand.before)
-    if stand.wants("change"):
-        for run, tool in stand.list_turns("change"):
-            folder = _make_folder(stand, tool, run, known=True, world=stand.after)
-            _read(stand, "change", tool, folder, run, checked=run == 0)
-            limits.turn(client, bare, stand.after, stand.before)
     stand.tools = everyone
     limits.clear(client, bare, stand.before)
     bare.close()
 
 
-_PAIRS = (("apply", "destroy"), ("create", "delete"), ("create-shown", "delete-shown"))
+_PAIRS = (
+    ("apply", "destroy"),
+    ("apply-no-wait", ""),
+    ("create", "delete"),
+    ("create-shown", "delete-shown"),
+)
+_SEEN = ("apply", "create-shown")
+"""Works after which the brokers show everything."""
 _LIVE = frozenset({Stage.LIVE, Stage.DRIFTED, Stage.CHANGED})
 
 
@@ -205,12 +214,13 @@ def _make_folder(
     stand: Stand,
     tool: Tool,
     run: int | None,
+    world: World | None = None,
     *,
     known: bool = False,
     imports: bool = False,
-    world: World | None = None,
 ) -> Path:
-    """A new folder for one run. known: with the state after an import; world: another one."""
+    """A new folder for one run. known: with the state after an import; world: None for the one
+    before the change."""
     template = stand.home / ("known" if known and not tool.stateless else "fresh") / tool.name
     folder = stand.home / "run" / tool.name
     shutil.rmtree(folder, ignore_errors=True)

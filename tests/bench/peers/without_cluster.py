@@ -23,10 +23,9 @@ def measure_starts(asked: Asked, tools: Sequence[Tool], home: Path) -> Iterator[
     folder = home / "start"
     folder.mkdir()
     (folder / "main.kf.hcl").write_text(CONFIGURATION.lstrip(), "utf-8")
-    for work in STARTS:
-        if work in asked.works:
-            able = [tool for tool in tools if work in tool.works and not tool.absent]
-            yield from _take_turns(asked, work, able, lambda _tool: folder, home)
+    works = [work for work in STARTS if work in asked.works]
+    able = [(work, tool) for work in works for tool in tools if work in tool.works]
+    yield from _take_turns(asked, able, lambda _tool: folder, home)
 
 
 def measure_fleet(asked: Asked, tools: Sequence[Tool], home: Path) -> Iterator[Figure]:
@@ -42,29 +41,33 @@ def measure_fleet(asked: Asked, tools: Sequence[Tool], home: Path) -> Iterator[F
         shutil.copytree(landed, folder)
         return folder
 
-    able = [tool for tool in tools if "fleet" in tool.works]
-    yield from _take_turns(asked, "fleet", able, make_folder, home)
+    able = [("fleet", tool) for tool in tools if "fleet" in tool.works]
+    yield from _take_turns(asked, able, make_folder, home)
 
 
 def _take_turns(
-    asked: Asked, work: str, tools: Sequence[Tool], make_folder: Callable[[Tool], Path], home: Path
+    asked: Asked,
+    able: Sequence[tuple[str, Tool]],
+    make_folder: Callable[[Tool], Path],
+    home: Path,
 ) -> Iterator[Figure]:
-    """The tools one after the other, so many times; the first time fills caches."""
-    runs: dict[str, list[Reading]] = {tool.name: [] for tool in tools}
-    failed: dict[str, str] = {}
+    """Works one after the other, so many times; the first time fills caches."""
+    runs: dict[tuple[str, str], list[Reading]] = {(work, tool.name): [] for work, tool in able}
+    failed: dict[tuple[str, str], str] = {}
     for run in range(asked.runs + 1):
-        for tool in tools:
-            if tool.name in failed:
+        for work, tool in able:
+            key = work, tool.name
+            if key in failed:
                 continue
             (command,) = tool.works[work]
             variables, folder = make_variables(tool, home, ""), make_folder(tool)
             said = run_command(command.words, command.codes, folder, variables, asked.patience)
             if isinstance(said, str):
-                failed[tool.name] = said
+                failed[key] = said
             elif run:
-                runs[tool.name].append(said)
+                runs[key].append(said)
                 print(f"  {work:<14} {tool.name:<10} {said.wall:8.3f} s", flush=True)
-    for name, readings in runs.items():
-        why = failed.get(name, "")
+    for (work, name), readings in runs.items():
+        why = failed.get((work, name), "")
         kept = () if why else tuple(readings)
         yield Figure(asked.scene, work, name, asked.session, kept, why=why)
