@@ -34,7 +34,6 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from msgspec.structs import replace
 
 from ..limit import AT_ONCE, Bare
 from .world import Acl, Topic, World, make_world, parse_size
@@ -198,10 +197,9 @@ def build(client: AdminClient, bare: Bare, world: World) -> None:
 
 
 def clear(client: AdminClient, bare: Bare, world: World) -> None:
-    """Delete what there is of it, until no broker shows any of it."""
-    there = client.list_topics(timeout=TIMEOUT).topics
-    left = replace(world, topics=tuple(t for t in world.topics if t.name in there))
-    delete(client, left)
+    """Delete what there is of it, until no broker shows any of it. Brokers may not list yet what was
+    just created, so every topic is deleted by its name."""
+    delete(client, world)
     if bare.count_quotas():
         delete_quotas(bare, world)
     wait_until_gone(bare, world)
@@ -249,7 +247,7 @@ def _wait(*asked: Mapping[Any, Future[Any]]) -> None:
         try:
             future.result(TIMEOUT)
         except KafkaException as error:
-            # The broker listed a topic that the controller has deleted meanwhile.
+            # `clear` deletes also what is not there.
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
 
