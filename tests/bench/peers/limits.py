@@ -197,8 +197,8 @@ def build(client: AdminClient, bare: Bare, world: World) -> None:
 
 
 def clear(client: AdminClient, bare: Bare, world: World) -> None:
-    """Delete what there is of it, until no broker shows any of it. Brokers may not list yet what was
-    just created, so every topic is deleted by its name."""
+    """Delete what there is of it, until no broker shows any of it."""
+    # By name, and not by what a broker lists: it may not list yet what was just created.
     delete(client, world)
     if bare.count_quotas():
         delete_quotas(bare, world)
