@@ -9,12 +9,17 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from kafka import KafkaAdminClient
-from kafka.protocol.admin import DescribeAclsRequest, DescribeConfigsRequest
+from kafka.protocol.admin import (
+    AlterClientQuotasRequest,
+    DescribeAclsRequest,
+    DescribeClientQuotasRequest,
+    DescribeConfigsRequest,
+)
 from kafka.protocol.metadata import MetadataRequest
 
 AT_ONCE, IN_FLIGHT, TIMEOUT = 250, 4, 60_000
@@ -40,11 +45,36 @@ class Bare:
     def sweep(self, topics: bool = True, acls: bool = True) -> tuple[int, int]:
         """How many topics (with all their configs) and ACLs were told."""
         found = self._topics() if topics else 0
-        return found, self._acls() if acls else 0
+        return found, self.count_acls() if acls else 0
+
+    def list_brokers(self) -> list[int]:
+        return [row.node_id for row in self._read_metadata().brokers]
+
+    def read_leaders(self, node: int) -> dict[str, int]:
+        """How many partitions of each topic have a leader, as this broker shows it."""
+        rows = self._read_metadata(node).topics
+        return {r.name: sum(p.leader_id >= 0 for p in r.partitions) for r in rows}
+
+    def count_quotas(self) -> int:
+        """Entities with quotas."""
+        request = DescribeClientQuotasRequest(components=[], strict=False, min_version=0)
+        return len(self._send(request).entries or ())
+
+    def set_quotas(self, rates: Mapping[str, int | None]) -> None:
+        """The producer's rate of each user; None: no limit any more."""
+        row = AlterClientQuotasRequest.EntryData
+        entries = [
+            row(
+                entity=[row.EntityData(entity_type="user", entity_name=user)],
+                ops=[row.OpData(key="producer_byte_rate", value=rate or 0.0, remove=rate is None)],
+            )
+            for user, rate in rates.items()
+        ]
+        answer = self._send(AlterClientQuotasRequest(entries=entries, validate_only=False))
+        assert not any(entry.error_code for entry in answer.entries)
 
     def _topics(self) -> int:
-        answer = self._send(MetadataRequest(topics=None, min_version=10))
-        names = [row.name for row in answer.topics if not row.is_internal]
+        names = [row.name for row in self._read_metadata().topics if not row.is_internal]
         with ThreadPoolExecutor(IN_FLIGHT) as pool:
             return sum(pool.map(self._configs, _chunks(names)))
 
@@ -61,7 +91,10 @@ class Bare:
         )
         return len(self._send(request).results)
 
-    def _acls(self) -> int:
+    def _read_metadata(self, node: int | None = None) -> Any:
+        return self._send(MetadataRequest(topics=None, min_version=10), node)
+
+    def count_acls(self, node: int | None = None) -> int:
         request = DescribeAclsRequest(
             resource_type_filter=ANY,
             resource_name_filter=None,
@@ -72,13 +105,15 @@ class Bare:
             permission_type=ANY,
             min_version=1,
         )
-        return sum(len(row.acls) for row in self._send(request).resources)
+        return sum(len(row.acls) for row in self._send(request, node).resources)
 
-    def _send(self, request: Any) -> Any:
+    def _send(self, request: Any, node: int | None = None) -> Any:
+        """node: which broker is asked; None: any."""
         manager = self._client._manager
 
         async def exchange() -> Any:
-            connection = manager.get_connection(manager.least_loaded_node())
+            asked = manager.least_loaded_node() if node is None else node
+            connection = manager.get_connection(asked)
             await manager.wait_for(connection.init_future, TIMEOUT)
             return await connection.send_request(request, request_timeout_ms=TIMEOUT)
 

@@ -1,0 +1,45 @@
+"""kafkaform at another commit, for ratios against it: a worktree in a temporary folder, with the
+packages of this environment."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .launcher import ROOT
+
+
+def describe_commit(root: Path = ROOT) -> str:
+    """The commit of a checkout, short, and whether files differ from it; `unknown` without git."""
+    try:
+        commit = _git(root, "rev-parse", "--short=8", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--", "kafkaform", "providers")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return f"{commit} with changes" if changed else commit
+
+
+@contextmanager
+def check_out(commit: str, folder: Path) -> Iterator[Path]:
+    """The checkout of a commit, until the block ends. folder: where it is made. Raises SystemExit
+    if there is no such commit."""
+    path = folder / "baseline"
+    try:
+        _git(ROOT, "worktree", "add", "--detach", "--quiet", str(path), commit)
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", "") or str(error)
+        advice = "name another commit, or --peers without baseline"
+        raise SystemExit(f"--against {commit}: {said.strip()}\n{advice}") from None
+    try:
+        yield path
+    finally:
+        _git(ROOT, "worktree", "remove", "--force", str(path))
+
+
+def _git(root: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(root), *words], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
