@@ -58,7 +58,7 @@ def open_session(instance: str, config: FrozenMap, secrets: Secrets) -> ConnectS
 
 
 def _make_address(settings: HttpSettings) -> WorkerAddress:
-    from kafkaform.provider.http.client import HttpClient, Proof  # noqa: PLC0415  # only a connection needs urllib3
+    from kafkaform.provider.http.client import HttpClient, Proof  # noqa: PLC0415  # only a connection needs http.client
 
     proof = WorkersProof(settings.urls[0])
 

@@ -6,6 +6,7 @@ The workers are simulated, in a process of their own behind real HTTP. Kafka has
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -22,6 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from kafkaform.audit.index import LogIndex
+from kafkaform.cli import GARBAGE
 from kafkaform.core.progress import ignore_event
 from kafkaform.plan.model import Options
 from kafkaform.render.plan_text import render_plan_text
@@ -167,6 +169,7 @@ def prepared() -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
+    gc.set_threshold(GARBAGE)  # as the command line does
     with prepared() as urls:
         space = open_workspace()
         bare, plan, whole = measure(

@@ -50,7 +50,7 @@ class HttpClient:
 
     def __init__(self, settings: HttpSettings, proof: Proof | None = None) -> None:
         """Raises ConnectError for certificates that cannot be loaded. Nothing is sent yet."""
-        from .connection import ServerConnection  # noqa: PLC0415  # a plan without such a system does not load urllib3
+        from .connection import ServerConnection  # noqa: PLC0415  # a plan without such a system does not load http.client
 
         secure = any(url.startswith("https:") for url in settings.urls)
         context = _open_context(settings) if secure else None
@@ -238,7 +238,7 @@ class HttpClient:
 def _open_context(settings: HttpSettings) -> Any:
     key = settings.key
     try:
-        return tls_context(
+        context = tls_context(
             settings.ca,
             settings.certificate,
             key if isinstance(key, str | None) else key.reveal(),
@@ -249,3 +249,6 @@ def _open_context(settings: HttpSettings) -> Any:
             f"{settings.urls[0]}: the certificates cannot be loaded: {error}",
             "check ca_cert, client_cert, client_key and client_key_passphrase",
         ) from None
+    # Some servers speak only HTTP/2 with who does not say this (RFC 7301).
+    context.set_alpn_protocols(["http/1.1"])
+    return context

@@ -1,39 +1,46 @@
-"""One connection to one server, used by one thread at a time. Only this module imports urllib3.
+"""One connection to one server, used by one thread at a time, through Python's `http.client`.
 
-urllib3 repeats nothing here, follows nothing and unpacks nothing: a compressed answer could grow
-without limit.
+Nothing is repeated, followed or unpacked here: a compressed answer could grow without limit.
 """
 
 from __future__ import annotations
 
 import io
+import select
 import socket
 import ssl
+from base64 import b64encode
 from collections.abc import Mapping
-from http.client import HTTPException, HTTPResponse
+from http.client import (
+    HTTPConnection,
+    HTTPException,
+    HTTPResponse,
+    HTTPSConnection,
+    IncompleteRead,
+)
 from time import monotonic
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
-
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError
-from urllib3.exceptions import TimeoutError as NothingInTime
-from urllib3.response import BaseHTTPResponse
-from urllib3.util import make_headers
 
 from ...core.canonical import dumps
 from ...core.redaction import mask_secrets
 from .exchange import AnswerLost, Call, HttpAnswer, NotSent
 from .strict_json import NotJson, parse_json
 
-FAILURES = (HTTPError, HTTPException, OSError, ValueError)
-"""What urllib3 and the modules below it raise for a failed call."""
+FAILURES = (HTTPException, OSError, ValueError)
+"""What `http.client` and the modules below it raise for a failed call."""
 MAX_CAUSE = 300
 """Characters of a cause: it can repeat what a server sent."""
 MAX_ERROR_BYTES = 1024 * 1024
 """Of the body of an error. What is larger is left unread: the status says enough."""
 
+_CONSTANT = {
+    "User-Agent": "kafkaform",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+}
+"""The headers of every call."""
 _LOOK = "check url and the network, and whether the server runs"
 
 
@@ -59,7 +66,8 @@ class ServerConnection:
     @property
     def connected(self) -> bool:
         """True if the connection of the last call still stands, and nothing came on it unasked."""
-        return self._connection is not None and self._connection.is_connected
+        sock = None if self._connection is None else self._connection.sock
+        return sock is not None and not _has_input(sock)
 
     def connect(self) -> None:
         """Open a new connection. Raises NotSent."""
@@ -68,6 +76,8 @@ class ServerConnection:
         try:
             # A new one each time: a closed one forgets the proxy that it led through.
             self._connection = _make_connection(*self._place)
+            # It would open itself again, and lead to a system that has not said who it is.
+            self._connection.auto_open = 0
             # The class of an answer is an attribute of a connection, so that it can be changed.
             self._connection.response_class = self._open_answer  # type: ignore[assignment]
             self._connection.connect()
@@ -80,18 +90,15 @@ class ServerConnection:
         """Send a call once, on the connection that stands. Raises AnswerLost."""
         self.proven = 0.0
         where = f"{self._url}, {call}"
-        given = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
-        if call.body is not None:
-            given["Content-Type"] = "application/json"
         try:
-            return self._exchange(call, given)
+            return self._exchange(call, {**_CONSTANT, **headers})
         except NotJson as error:
             self.close()
             raise AnswerLost(f"the answer cannot be read: {error}", _LOOK, where) from None
         except FAILURES as error:
             self.close()
             lost = AnswerLost(_describe_cause(error), _LOOK, where)
-            lost.timed_out = isinstance(error, NothingInTime | TimeoutError)
+            lost.timed_out = isinstance(error, TimeoutError)
             raise lost from None
         except BaseException:
             # Somebody interrupts: what is left of this answer must not become that of the next
@@ -105,23 +112,24 @@ class ServerConnection:
             self._connection.close()
 
     def _exchange(self, call: Call, headers: Mapping[str, str]) -> HttpAnswer:
-        assert self._connection is not None
-        body = None if call.body is None else dumps(call.body).encode("ascii")
+        connection = self._connection
+        assert connection is not None
+        body = None
+        if call.body is not None:
+            body = dumps(call.body).encode("ascii")
+            headers = {**headers, "Content-Type": "application/json"}
         self._deadline = monotonic() + self._timeout
-        self._connection.request(
-            call.method,
-            self._base + call.target,
-            body,
-            headers,
-            preload_content=False,
-            decode_content=False,
-        )
-        response = self._connection.getresponse()
+        if connection.sock is not None:
+            # The answer before this one left what was left of its own time.
+            connection.sock.settimeout(self._timeout)
+        connection.request(call.method, self._base + call.target, body, headers)
+        response = connection.getresponse()
+        said = {name.lower(): value for name, value in response.getheaders()}
         succeeded = 200 <= response.status < 300
         data = self._read_body(response, self._max_bytes if succeeded else MAX_ERROR_BYTES)
         if data is None and succeeded:
             raise NotJson(f"it has more than {self._max_bytes} bytes")
-        if succeeded and response.headers.get("content-encoding", "identity") != "identity":
+        if succeeded and said.get("content-encoding", "identity") != "identity":
             raise NotJson("it is compressed, and nobody asked for that")
         try:
             value = parse_json(data) if data else None
@@ -129,18 +137,21 @@ class ServerConnection:
             if succeeded:
                 raise
             value = None
-        return HttpAnswer(response.status, value, response.headers)
+        return HttpAnswer(response.status, value, said)
 
-    def _read_body(self, response: BaseHTTPResponse, limit: int) -> bytes | None:
+    def _read_body(self, response: HTTPResponse, limit: int) -> bytes | None:
         """The body, None if it is longer than the limit."""
         data = response.read(limit + 1)
         if len(data) > limit:
             self.close()
             return None
+        if response.length:
+            # `read` says nothing of a body that ends early.
+            raise IncompleteRead(data, response.length)
         return data
 
     def _open_answer(self, sock: socket.socket, *args: Any, **given: Any) -> HTTPResponse:
-        """The answer of http.client, read until the deadline of its call."""
+        """The answer, read until the deadline of its call."""
         response = HTTPResponse(sock, *args, **given)
         timed = _TimedReader(response.fp.detach(), sock, self._deadline)
         response.fp = io.BufferedReader(timed)
@@ -182,26 +193,34 @@ def _make_connection(
         return HTTPConnection(host, port, timeout=timeout)
     proxy = "" if proxy_bypass(host) else getproxies().get("https", "")
     if not proxy:
-        return HTTPSConnection(host, port, timeout=timeout, ssl_context=context)
+        return HTTPSConnection(host, port, timeout=timeout, context=context)
     place = urlsplit(proxy if "//" in proxy else f"http://{proxy}")
     connection = HTTPSConnection(
-        place.hostname or "", place.port or 3128, timeout=timeout, ssl_context=context
+        place.hostname or "", place.port or 3128, timeout=timeout, context=context
     )
-    login = f"{unquote(place.username)}:{unquote(place.password or '')}" if place.username else None
-    connection.set_tunnel(host, port or 443, make_headers(proxy_basic_auth=login))
+    headers = {}
+    if place.username:
+        login = f"{unquote(place.username)}:{unquote(place.password or '')}"
+        headers["Proxy-Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
+    connection.set_tunnel(host, port or 443, headers)
     return connection
+
+
+def _has_input(sock: socket.socket) -> bool:
+    """Whether something can be read at once, the end of the connection included."""
+    if not hasattr(select, "poll"):  # Windows
+        return bool(select.select([sock], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _describe_cause(error: BaseException) -> str:
     """One sentence, without secrets, of bounded length."""
-    cause: Any = error
-    # urllib3 wraps what happened, and puts addresses of its objects into its texts.
-    while isinstance(cause, HTTPError) and isinstance(cause.__cause__, BaseException):
-        cause = cause.__cause__
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"its certificate is refused: {cause.verify_message}"
-    if isinstance(cause, NothingInTime | TimeoutError):
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is refused: {error.verify_message}"
+    if isinstance(error, TimeoutError):
         return "nothing came in time"
-    reason = getattr(cause, "reason", None) if isinstance(cause, ssl.SSLError) else None
-    text = reason or getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+    reason = error.reason if isinstance(error, ssl.SSLError) else None
+    text = reason or getattr(error, "strerror", None) or str(error) or type(error).__name__
     return mask_secrets(" ".join(str(text).split()))[:MAX_CAUSE]

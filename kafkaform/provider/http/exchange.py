@@ -47,7 +47,7 @@ class HttpAnswer(Struct, frozen=True):
     """The JSON value as from `parse_json`. None for an empty body, and for the body of an error
     that is not JSON, such as a proxy's page."""
     headers: Mapping[str, str] = NO_QUERY
-    """Looked up by names in lower case."""
+    """Names in lower case."""
 
     @property
     def succeeded(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import msgspec
@@ -113,7 +113,10 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_decimal(text: str) -> Decimal:
-    number = Decimal(text) if len(text) <= MAX_DIGITS else None
+    try:
+        number = Decimal(text) if len(text) <= MAX_DIGITS else None
+    except InvalidOperation:  # an exponent that no Decimal can have
+        number = None
     if number is None or abs(number.adjusted()) > MAX_DIGITS:
         raise NotJson("a number has too many digits")
     return number

@@ -59,6 +59,7 @@ def test_values_are_exact(data: bytes, value: Any) -> None:
         b"\xff",
         b'"\xed\xa0\x80"',
         b"1e999999999",
+        b"1e399999999999999999999",
         b"1e-999999999",
         b"1" * 5000,
         b"0." + b"1" * 5000,
