@@ -128,14 +128,11 @@ def to_data(value: Any) -> Value:
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, Struct):
-        members = (
-            (name, getattr(value, name), usual) for name, usual in list_defaults(type(value))
-        )
         return FrozenMap(
             {
                 name: item if type(item) in _DATA else to_data(item)
-                for name, item, usual in members
-                if item is not usual and item != usual
+                for name, usual in list_defaults(type(value))
+                if (item := getattr(value, name)) is not usual and item != usual
             }
         )
     if isinstance(value, tuple | list):

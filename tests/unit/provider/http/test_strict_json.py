@@ -68,7 +68,7 @@ def test_values_are_exact(data: bytes, value: Any) -> None:
         b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
         b"1 2",
     ],
-    ids=range(19),
+    ids=range(20),
 )
 def test_what_readers_could_understand_differently_is_refused(data: bytes) -> None:
     """With a sentence that repeats nothing of it but the place."""
