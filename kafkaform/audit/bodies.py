@@ -7,7 +7,7 @@ listed here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -60,10 +60,10 @@ def check_body(kind: str, body: Any) -> None:
     values."""
     if not isinstance(body, dict):
         raise BadRecord("`body` is not an object")
-    checks = _CHECKS[kind]
+    rules = _RULES[kind]
     if kind == "recover" and "step" not in body:
-        checks = _SEAL_CHECKS  # it closes no intent, but says what was left in the log
-    problem = _find_problem(body, checks)
+        rules = _SEAL  # it closes no intent, but says what a crash or a second run left in the log
+    problem = _find_problem(body, rules)
     if problem:
         raise BadRecord(f"`body.{problem}")
 
@@ -76,29 +76,14 @@ def is_time(value: Any) -> bool:
         return False
 
 
-class _Check(NamedTuple):
-    """A rule as it is applied: a plan applies a dozen to each record of a log."""
-
-    name: str
-    required: bool
-    holds: Callable[[Any], bool]
-    wanted: str
-
-
-def _list_checks(rules: Rules) -> Sequence[_Check]:
-    return [
-        _Check(name.removesuffix("?"), not name.endswith("?"), rule.holds, rule.wanted)
-        for name, rule in rules.items()
-    ]
-
-
-def _find_problem(found: Mapping[str, Any], checks: Sequence[_Check]) -> str:
+def _find_problem(found: Mapping[str, Any], rules: Rules) -> str:
     """The first member that breaks its rule and the rest of the sentence, or an empty text."""
-    for name, required, holds, wanted in checks:
+    for key, rule in rules.items():
+        name = key if key in found else key.removesuffix("?")
         if name in found:
-            if not holds(found[name]):
-                return f"{name}` is not {wanted}"
-        elif required:
+            if not rule.holds(found[name]):
+                return f"{name}` is not {rule.wanted}"
+        elif name is key:
             return f"{name}` is missing"
     return ""
 
@@ -138,8 +123,7 @@ def _make_choice(*words: str) -> MemberRule:
 
 
 def _make_object_check(rules: Rules) -> Callable[[Any], bool]:
-    checks = _list_checks(rules)
-    return lambda value: isinstance(value, dict) and not _find_problem(value, checks)
+    return lambda value: isinstance(value, dict) and not _find_problem(value, rules)
 
 
 def _is_bool(value: Any) -> bool:
@@ -291,5 +275,3 @@ _RULES: Mapping[str, Rules] = {
     "run_end": {**_EVERY, "complete": _WHETHER, "counts?": _MAP},
 }
 """Kind of a record -> the rules of its body."""
-_CHECKS = {kind: _list_checks(rules) for kind, rules in _RULES.items()}
-_SEAL_CHECKS = _list_checks(_SEAL)
