@@ -79,7 +79,7 @@ def is_time(value: Any) -> bool:
 def _find_problem(found: Mapping[str, Any], rules: Rules) -> str:
     """The first member that breaks its rule and the rest of the sentence, or an empty text."""
     for key, rule in rules.items():
-        name = key if key in found else key.removesuffix("?")
+        name = key.removesuffix("?")
         if name in found:
             if not rule.holds(found[name]):
                 return f"{name}` is not {rule.wanted}"
