@@ -47,9 +47,11 @@ def _resolve_inside(top: Path, folder: Path, path: str) -> Path:
     except RuntimeError:
         raise PermissionError(f'"{path}" is a link that leads to itself') from None
     # Links are resolved before the check: a link inside the root can lead anywhere.
-    if not target.is_relative_to(top):
-        raise PermissionError(f'"{path}" leads out of the root of the configuration')
-    if _CLOSED.intersection(target.relative_to(top).parts):
+    try:
+        parts = target.relative_to(top).parts
+    except ValueError:
+        raise PermissionError(f'"{path}" leads out of the root of the configuration') from None
+    if _CLOSED.intersection(parts):
         raise PermissionError(f'"{path}" is in a folder that configuration must not read')
     return target
 

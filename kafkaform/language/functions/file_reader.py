@@ -25,16 +25,19 @@ def record_reads(read: Read, reads: dict[str, str]) -> Read:
     """The same, but each path, or path and pattern, is looked at once; `reads` gets a digest of
     what is found there."""
     contents: dict[str, bytes] = {}
+    total = 0
     listed: dict[tuple[str, str], tuple[str, ...]] = {}
 
     # A file that changes during the run must not be seen in two versions: the digest that goes
     # into the plan would then stand for only one of them.
 
     def content(path: str) -> bytes:
+        nonlocal total
         if path not in contents:
             found = read.content(path)
-            if sum(map(len, contents.values())) + len(found) > ALL_FILES_BYTES:
+            if total + len(found) > ALL_FILES_BYTES:
                 raise LimitFault(f"files together have more than {ALL_FILES_BYTES:,} bytes", 0)
+            total += len(found)
             contents[path] = found
             reads[path] = digest(found.hex())
         return contents[path]
