@@ -58,7 +58,7 @@ class Measurement(Struct, frozen=True):
     peers: tuple[str, ...] = PEERS
 
 
-BASELINE = "4ec4ab13"
+BASELINE = "18e08db5"
 """The commit of the goals' "today"."""
 _OWN = (OURS, TODAY, LIMIT)
 DEFAULT = (

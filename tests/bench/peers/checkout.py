@@ -4,6 +4,7 @@ packages of this environment."""
 from __future__ import annotations
 
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,9 +34,25 @@ def check_out(commit: str, folder: Path) -> Iterator[Path]:
         advice = "name another commit, or --peers without baseline"
         raise SystemExit(f"--against {commit}: {said.strip()}\n{advice}") from None
     try:
+        _declare_providers(path)
         yield path
     finally:
         _git(ROOT, "worktree", "remove", "--force", str(path))
+
+
+def _declare_providers(path: Path) -> None:
+    """Let Python find the providers of this checkout, and not those of the installed package: it
+    takes the first one of that name on its path."""
+    project = tomllib.loads((path / "pyproject.toml").read_text("utf-8"))["project"]
+    groups = project.get("entry-points", {})
+    made = path / "kafkaform-0.dist-info"
+    made.mkdir()
+    (made / "METADATA").write_text("Metadata-Version: 2.1\nName: kafkaform\nVersion: 0\n", "utf-8")
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in points.items())
+        for group, points in groups.items()
+    ]
+    (made / "entry_points.txt").write_text("\n".join(lines), "utf-8")
 
 
 def _git(root: Path, *words: str) -> str:
