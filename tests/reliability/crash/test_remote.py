@@ -79,7 +79,7 @@ def computers(
             path = tmp_path / str(number)
             path.mkdir()
             known = (broker.bootstrap, broker.admin_password, OPERATION_TIMEOUT, s3.ENVIRONMENT)
-            made.append(Computer(path, *known, address))
+            made.append(Computer(path, *known, store=address))
         yield made
 
 
