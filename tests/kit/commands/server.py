@@ -180,7 +180,9 @@ class Server:
         closed = [number for number, stream in enumerate(streams) if stream is None]
         message = {"inside": inside, "whole": whole, "closed": closed, **asdict(job)}
         data = json.dumps(message).encode() + b"\n"
-        line.sendall(data[socket.send_fds(line, [data], given) :])
+        sent = socket.send_fds(line, [data], given)
+        if sent < len(data):  # to send nothing fails, too, if the job has ended by now
+            line.sendall(data[sent:])
         return line
 
 
