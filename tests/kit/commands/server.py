@@ -86,10 +86,16 @@ class Running:
 
     def wait(self, seconds: float = PATIENCE) -> int:
         """Its code. Raises TimeoutError if it runs longer."""
-        with self._lock:
-            if self._code is None:
-                self._code = self._read_number(seconds)
-            return self._code
+        deadline = time.monotonic() + seconds
+        # Without the lock: others want to know whether it runs, and to end it.
+        while (code := self.poll()) is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"it has not ended within {seconds:g} s")
+            # ValueError: another thread has read its code, and closed the line.
+            with contextlib.suppress(ValueError, OSError):
+                select.select([self._line], [], [], left)
+        return code
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
