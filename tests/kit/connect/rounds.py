@@ -215,6 +215,7 @@ class RealWorkersSystem(HttpSystem):
     worker: Worker
     rounds: Rounds
     requests = REQUESTS
+    changes_itself = True
 
     @property
     def url(self) -> str:
