@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.value import FrozenMap
@@ -23,7 +22,6 @@ from ..entry_point import note_provider
 from ..http.server import Request, serving
 from ..http.system import STEADY, TIMEOUT, Arrivals, HttpSystem, name_request
 from ..promises import Reached, Thing, World
-from ..servers import Worker, wait_until
 from .folder import SECRET, answer
 
 THEIRS, STAYS = "theirs", "stay"
@@ -206,54 +204,3 @@ def make_folder(path: Path, password: str = SECRET) -> Folder:
     site = path.with_name(f"{path.name}.site")
     found = note_provider("kafka_connect", site)
     return Folder(path, "", password, places=(str(site),) if found else ())
-
-
-@dataclass
-class RealWorkersSystem(HttpSystem):
-    """The worker of the sandbox, of which a folder has the connectors with its prefix."""
-
-    worker: Worker
-    rounds: Rounds
-    requests = REQUESTS
-    changes_itself = True
-
-    @property
-    def url(self) -> str:
-        return self.worker.url
-
-    def write_round(self, url: str, number: int) -> str:
-        return self.rounds.write(url, number)
-
-    def list_wanted(self, number: int) -> World:
-        return self.rounds.list_wanted(number)
-
-    def read_world(self) -> World:
-        client = self.worker.open_client()
-        status, found = client.ask("GET", "/connectors?expand=info&expand=status")
-        assert status == 200, found
-        return {
-            (KIND, name): _describe_real(name, one["info"]["config"], one["status"])
-            for name, one in found.items()
-            if name.startswith(self.rounds.prefix)
-        }
-
-
-def _describe_real(name: str, given: Mapping[str, str], status: Mapping[str, Any]) -> Thing:
-    config = {key: value for key, value in given.items() if key not in ("name", "connector.class")}
-    failed = any(task["state"] == "FAILED" for task in status["tasks"])
-    state = status["connector"]["state"].lower()
-    return make_thing(name, given["connector.class"], config, state, failed=failed)
-
-
-@contextmanager
-def use_worker(path: Path, worker: Worker, prefix: str) -> Iterator[RealWorkersSystem]:
-    """This worker with a folder at this path; its connectors go at the end."""
-    login = f'  username = "{worker.username}"\n  password = secret_env("{PASSWORD}")\n'
-    rounds = Rounds(prefix, login, guarded=False, timeout=10)
-    port = urlsplit(worker.url).port or 0
-    system = RealWorkersSystem(make_folder(path, worker.password), port, worker, rounds)
-    yield system
-    client = worker.open_client()
-    for _, name in system.read_world():
-        # A rebalance refuses it for a moment.
-        wait_until(lambda name=name: client.ask("DELETE", f"/connectors/{name}")[0] != 409)

@@ -75,9 +75,6 @@ class HttpSystem:
     folder: Folder
     port: int
     requests: ClassVar[Mapping[str, str]]
-    changes_itself: ClassVar[bool] = False
-    """True if what is live goes on changing after an apply, as tasks do that begin to run: the next
-    apply then records what is live, although it has nothing to do."""
 
     @property
     def url(self) -> str:

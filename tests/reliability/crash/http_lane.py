@@ -46,10 +46,6 @@ class HttpLane(CrashLane):
     def reached(self) -> Sequence[Reached] | None:
         return self.system.list_reached()
 
-    def _written(self) -> tuple[bytes, bytes]:
-        state, log = super()._written()
-        return (b"" if self.system.changes_itself else state), log
-
     def faults(self) -> Iterator[str]:
         yield from super().faults()
         yield from self.system.find_faults()
