@@ -20,7 +20,7 @@ from kafkaform_connect.memory.workers import SimulatedConnector, SimulatedWorker
 from ..commands.process_folder import Folder
 from ..entry_point import note_provider
 from ..http.server import Request, serving
-from ..http.system import STEADY, TIMEOUT, Arrivals, HttpSystem, name_request
+from ..http.system import STEADY, TIMEOUT, Arrivals, HttpSystem, name_request, write_removed
 from ..promises import Reached, Thing, World
 from .folder import SECRET, answer
 
@@ -48,49 +48,26 @@ class Wish:
     class_: str = SOURCE
 
 
-@dataclass(frozen=True)
-class Rounds:
-    """prefix: of all connectors; login: further lines of the provider block; guarded: the workers
-    have the plugin `GUARDED`."""
+def write_round(url: str, number: int) -> str:
+    """The configuration of a round."""
+    provider = (
+        f'provider "kafka_connect" {{\n  url = "{url}"\n  operation_timeout = {TIMEOUT}\n}}\n'
+    )
+    gone = (f"{name}{number - STEADY}" for name in ("t", "u")) if number >= STEADY else ()
+    blocks = (_connector(name, one, number) for name, one in _list_wishes(number).items())
+    return "\n".join((provider, *blocks, *(write_removed(KIND, name) for name in gone)))
 
-    prefix: str = ""
-    login: str = ""
-    guarded: bool = True
-    timeout: int = TIMEOUT
 
-    def write(self, url: str, number: int) -> str:
-        """The configuration of a round."""
-        provider = (
-            f'provider "kafka_connect" {{\n  url = "{url}"\n  operation_timeout = {self.timeout}\n'
-            f"{self.login}}}\n"
-        )
-        wishes = self._list_wishes(number)
-        gone = (f"{name}{number - STEADY}" for name in ("t", "u")) if number >= STEADY else ()
-        blocks = (_connector(self.prefix, name, one, number) for name, one in wishes.items())
-        return "\n".join((provider, *blocks, *map(_removed, gone)))
-
-    def _list_wishes(self, number: int) -> Mapping[str, Wish]:
-        """One changes in each round; one comes halted and runs in the next round, one comes running
-        and is halted in the next."""
-        changing = {"topic": "orders", "file": "/dev/null", "batch.size": str(number + 1)}
-        new, changed = ({"topic": topic, "file": "/dev/null"} for topic in ("new", "changed"))
-        stay = Wish(changing, "running")
-        if self.guarded:
-            stay = Wish({"topics": "orders", "host": f"h{number}"}, "running", True, GUARDED.class_)
-        found = {STAYS: stay, f"t{number}": Wish(new), f"u{number}": Wish(new, "running")}
-        if number:
-            found[f"t{number - 1}"] = Wish(changed, "running")
-            found[f"u{number - 1}"] = Wish(changed, "stopped")
-        return found
-
-    def list_wanted(self, number: int) -> World:
-        """What of it is there after a round."""
-        return {
-            (KIND, self.prefix + name): make_thing(
-                self.prefix + name, one.class_, one.config, one.state, secret=one.secret
-            )
-            for name, one in self._list_wishes(number).items()
-        }
+def _list_wishes(number: int) -> Mapping[str, Wish]:
+    """One changes in each round; one comes halted and runs in the next round, one comes running
+    and is halted in the next."""
+    new, changed = ({"topic": topic, "file": "/dev/null"} for topic in ("new", "changed"))
+    stay = Wish({"topics": "orders", "host": f"h{number}"}, "running", True, GUARDED.class_)
+    found = {STAYS: stay, f"t{number}": Wish(new), f"u{number}": Wish(new, "running")}
+    if number:
+        found[f"t{number - 1}"] = Wish(changed, "running")
+        found[f"u{number - 1}"] = Wish(changed, "stopped")
+    return found
 
 
 def make_thing(
@@ -115,21 +92,16 @@ def make_thing(
     )
 
 
-def _connector(prefix: str, name: str, wish: Wish, number: int) -> str:
+def _connector(name: str, wish: Wish, number: int) -> str:
     secret = (
         f'  secret_config = {{ pin = secret_env("{PASSWORD}") }}\n'
         f'  secret_config_version = "{number}"\n'
     )
     return (
-        f'resource "{KIND}" "{name}" {{\n  name = "{prefix}{name}"\n  class = "{wish.class_}"\n'
+        f'resource "{KIND}" "{name}" {{\n  name = "{name}"\n  class = "{wish.class_}"\n'
         f'  config = {json.dumps(wish.config)}\n  state = "{wish.state}"\n'
         f"{secret if wish.secret else ''}}}\n"
     )
-
-
-def _removed(name: str) -> str:
-    block = "  lifecycle {\n    destroy = true\n  }\n"
-    return f"removed {{\n  from = {KIND}.{name}\n{block}}}\n"
 
 
 @dataclass
@@ -138,15 +110,18 @@ class WorkersSystem(HttpSystem):
 
     workers: SimulatedWorkers
     arrivals: Arrivals
-    rounds: Rounds = Rounds()
     requests = REQUESTS
 
     def write_round(self, url: str, number: int) -> str:
-        return self.rounds.write(url, number)
+        return write_round(url, number)
 
     def list_wanted(self, number: int) -> World:
         theirs = make_thing(THEIRS, SOURCE, {"topic": "t"}, "running")
-        return {**self.rounds.list_wanted(number), (KIND, THEIRS): theirs}
+        ours = {
+            (KIND, name): make_thing(name, one.class_, one.config, one.state, secret=one.secret)
+            for name, one in _list_wishes(number).items()
+        }
+        return {**ours, (KIND, THEIRS): theirs}
 
     def read_world(self) -> World:
         return {
@@ -198,9 +173,9 @@ def open_workers(path: Path) -> Iterator[WorkersSystem]:
         yield WorkersSystem(make_folder(path), served.port, workers, arrivals)
 
 
-def make_folder(path: Path, password: str = SECRET) -> Folder:
+def make_folder(path: Path) -> Folder:
     """A new folder at this path, whose commands find the provider."""
     path.mkdir(parents=True)
     site = path.with_name(f"{path.name}.site")
     found = note_provider("kafka_connect", site)
-    return Folder(path, "", password, places=(str(site),) if found else ())
+    return Folder(path, "", SECRET, places=(str(site),) if found else ())

@@ -67,6 +67,12 @@ def name_request(requests: Mapping[str, str], method: str, target: str) -> str |
     return next((name for name, fits in requests.items() if re.fullmatch(fits, line)), None)
 
 
+def write_removed(kind: str, name: str) -> str:
+    """A block that deletes what a former round has made."""
+    block = "  lifecycle {\n    destroy = true\n  }\n"
+    return f"removed {{\n  from = {kind}.{name}\n{block}}}\n"
+
+
 @dataclass
 class HttpSystem:
     """One system and its folder. port: where it listens; requests: each request of a step that

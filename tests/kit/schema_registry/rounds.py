@@ -21,7 +21,7 @@ from kafkaform_schema_registry.memory.registry import SimulatedRegistry
 from ..commands.process_folder import Folder
 from ..entry_point import note_provider
 from ..http.server import serving
-from ..http.system import STEADY, TIMEOUT, Arrivals, HttpSystem, name_request
+from ..http.system import STEADY, TIMEOUT, Arrivals, HttpSystem, name_request, write_removed
 from ..promises import Name, Reached, Thing, World
 from ..servers import Client, Registry
 from .schemas import ORDER, ORDER_WITH_NOTE, field, record
@@ -53,7 +53,7 @@ class Rounds:
         blocks = (
             *(_schema(self.prefix, *one) for one in self._list_schemas(number).items()),
             *(_config(self.prefix, *one) for one in self._list_configs(number).items()),
-            *(_removed(kind, f"t{number - 2}") for kind in _KINDS if number >= STEADY),
+            *(write_removed(kind, f"t{number - 2}") for kind in _KINDS if number >= STEADY),
         )
         return "\n".join((self._write_provider(url), *blocks))
 
@@ -126,11 +126,6 @@ def _config(prefix: str, name: str, settings: tuple[str, str]) -> str:
         f'resource "{subject_config.KIND}" "{name}" {{\n  subject = "{prefix}{name}"\n'
         f'  compatibility = "{level}"\n  mode = "{mode}"\n}}\n'
     )
-
-
-def _removed(kind: str, name: str) -> str:
-    block = "  lifecycle {\n    destroy = true\n  }\n"
-    return f"removed {{\n  from = {kind}.{name}\n{block}}}\n"
 
 
 @dataclass
