@@ -310,6 +310,9 @@ def _dress(job: Job, streams: dict[int, int]) -> None:
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A command that ran in the server has set its own.
+    sys.excepthook, sys.unraisablehook = sys.__excepthook__, sys.__unraisablehook__
+    threading.excepthook = threading.__excepthook__
     for number in range(3):
         if number in streams:
             os.dup2(streams[number], number)

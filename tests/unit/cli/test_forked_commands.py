@@ -11,6 +11,7 @@ import pytest
 
 from ...kit.commands import forked
 from ...kit.commands.forked import CLOSED
+from ...kit.commands.server import Job, get_server
 
 pytestmark = pytest.mark.slow("starts a Python for each program")
 PROGRAMS = {
@@ -61,6 +62,16 @@ def test_it_is_like_a_new_python(name: str, kind: str, tmp_path: Path) -> None:
     assert mine.stderr.splitlines()[-1:] == new.stderr.splitlines()[-1:]
     if name == "has streams":
         assert mine.stderr == new.stderr
+
+
+def test_a_command_that_ran_in_the_server_leaves_no_hooks(tmp_path: Path) -> None:
+    inside = Job(["version"], str(tmp_path), dict(os.environ))
+    assert get_server().run_inside(inside).code == 0
+    ended = forked.run([], tmp_path, os.environ, program="raise ValueError('x')")
+    assert ended.stderr.splitlines()[-1] == "ValueError: x"
+    thread = "import threading; threading.Thread(target=lambda: 1 / 0).start()"
+    ended = forked.run([], tmp_path, os.environ, program=thread)
+    assert ended.stderr.splitlines()[-1] == "ZeroDivisionError: division by zero"
 
 
 def test_what_is_loaded_is_not_what_ran_before(tmp_path: Path) -> None:
