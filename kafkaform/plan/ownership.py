@@ -6,7 +6,7 @@ in the comparison: they never reach it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -66,8 +66,6 @@ def make_claims(
     if options.mode is not Mode.DESTROY:
         for item in desired.declared:
             declared.setdefault(item.identity, []).append(item)
-    standing = {item.identity for item in desired.declared}
-    blocks = {str(item.address) for items in declared.values() for item in items}
     # What is only declared has nothing to refresh, and an import block asks for more than that.
     refreshes = options.mode is Mode.REFRESH
     asked = desired.imports and not refreshes
@@ -75,15 +73,32 @@ def make_claims(
     claims = []
     for identity in state.objects.keys() | (set() if refreshes else declared.keys()):
         claim = _make_claim(identity, tuple(declared.get(identity, ())), state, desired, options)
-        if claim.lost:
-            renamed = tuple(owner for owner in claim.lost if owner in blocks)
-            claim = replace(claim, renamed=renamed, standing=identity in standing)
         if identity in imports.objects:
             claim = replace(claim, imported=True)
         if identity in imports.parts:
             claim = replace(claim, adopt=True)
         claims.append(claim)
+    if any(claim.lost for claim in claims):
+        claims = _tell_what_stands(claims, desired, declared)
     return tuple(sorted(claims, key=lambda c: (c.address, c.identity))), imports.faults
+
+
+def _tell_what_stands(
+    claims: Sequence[Claim], desired: Desired, declared: Mapping[Identity, Sequence[Declared]]
+) -> list[Claim]:
+    """The claims; those with lost owners know what of them is still declared."""
+    standing = {item.identity for item in desired.declared}
+    blocks = {str(item.address) for items in declared.values() for item in items}
+    return [
+        replace(
+            claim,
+            renamed=tuple(owner for owner in claim.lost if owner in blocks),
+            standing=claim.identity in standing,
+        )
+        if claim.lost
+        else claim
+        for claim in claims
+    ]
 
 
 def _make_claim(

@@ -55,18 +55,22 @@ def order_by_uses(
     if not any(map(_HAS_USES, types.values())):
         return changes
     known = {change.identity: n for n, change in enumerate(changes)}
-    addresses = index_by_address(changes)
+    # Each address is parsed for this, so only if one change refers to another.
+    refers = any(change.depends_on for change in changes)
+    addresses = index_by_address(changes) if refers else {}
     needs = [{m for a in change.depends_on for m in addresses.get(a, ())} for change in changes]
     pairs: list[tuple[int, int]] = []
     ended: dict[int, set[str]] = {}
     for n, change in enumerate(changes):
         if types[change.identity.kind].uses is None:
             continue
+        differs = change.before != change.after
         used = [
             {known[i]: use for i, use in find_used(change.identity, given, types, facts, known)}
-            for given in (change.before, change.after)
+            # Most objects stay as they are, so one side says it all.
+            for given in ((change.before, change.after) if differs else (change.after,))
         ]
-        before, after = set(used[0]), set(used[1])
+        before, after = set(used[0]), set(used[-1])
         deletes = change.action is Action.DELETE
         ends_with = {m for m in before if deletes and used[0][m].ends_with}
         if ends_with & needs[n]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from msgspec import Struct, field
 
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.provider.http.exchange import Call, HttpAnswer
+
+_Read = TypeVar("_Read")
 
 
 class RegistryClient(Protocol):
@@ -17,8 +19,11 @@ class RegistryClient(Protocol):
     def ask_all(self, calls: Sequence[Call]) -> list[HttpAnswer | Fault]:
         """The answer to each call, in order; a Fault for one that got none. Raises OtherSystem."""
 
-    def ask_each(self, calls: Sequence[Call]) -> Iterator[HttpAnswer | Fault]:
-        """The same answers, each as soon as it and those before it are there."""
+    def read_all(
+        self, calls: Sequence[Call], read: Callable[[int, HttpAnswer | Fault], _Read]
+    ) -> list[_Read]:
+        """What `read` makes of the number of each call and its answer, in order. Several threads
+        can call it at once."""
 
     def prove(self) -> None:
         """Ask which registry answers, if registries of this kind say so. Raises OtherSystem."""

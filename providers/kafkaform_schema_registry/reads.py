@@ -116,9 +116,11 @@ def _make_coverage(complete: bool) -> Coverage:
 def _read_schemas(context: RegistryContext, ids: Sequence[Identity]) -> list[Reading]:
     context.read.update(identity.key for identity in ids)
     calls = [read_version(identity.key, None) for identity in ids]
-    # To read a schema takes longer than to ask for one, so it is done while others are asked for.
-    answers = context.client.ask_each(calls)
-    return [_read_schema(context, *one) for one in zip(ids, calls, answers, strict=True)]
+
+    def read(number: int, answer: HttpAnswer | Fault) -> Reading:
+        return _read_schema(context, ids[number], calls[number], answer)
+
+    return context.client.read_all(calls, read)
 
 
 def _read_schema(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections import Counter
@@ -30,7 +31,7 @@ def make_confined_reader(root: Path, folder: Path) -> Read:
     It follows symbolic links to files, but refuses those that lead out of the root, and does not
     list folders behind links. It raises an OSError that says why a path is refused.
     """
-    top, allowance, seen = root.resolve(), Allowance(), Counter[str]()
+    top, allowance, seen = f"{root.resolve()}/".replace("//", "/"), Allowance(), Counter[str]()
     inside = partial(_resolve_inside, top, folder)
     return Read(
         lambda path: _read_content(inside(path), path),
@@ -38,20 +39,18 @@ def make_confined_reader(root: Path, folder: Path) -> Read:
     )
 
 
-def _resolve_inside(top: Path, folder: Path, path: str) -> Path:
-    """The file that the path leads to. Raises PermissionError if it must not be read."""
+def _resolve_inside(top: str, folder: Path, path: str) -> str:
+    """The file that the path leads to. Raises PermissionError if it must not be read.
+
+    top: the root with its links resolved, and a slash at its end.
+    """
     if "\0" in path:
         raise PermissionError("a path cannot contain a zero byte")
-    try:
-        target = (folder / path).resolve()
-    except RuntimeError:
-        raise PermissionError(f'"{path}" is a link that leads to itself') from None
     # Links are resolved before the check: a link inside the root can lead anywhere.
-    try:
-        parts = target.relative_to(top).parts
-    except ValueError:
-        raise PermissionError(f'"{path}" leads out of the root of the configuration') from None
-    if _CLOSED.intersection(parts):
+    target = os.path.realpath(folder / path)
+    if not f"{target}/".startswith(top):
+        raise PermissionError(f'"{path}" leads out of the root of the configuration')
+    if _CLOSED.intersection(target.removeprefix(top).split("/")):
         raise PermissionError(f'"{path}" is in a folder that configuration must not read')
     return target
 
@@ -64,11 +63,13 @@ def _hide_system_paths(path: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as fault:
+        if fault.errno == errno.ELOOP:
+            raise PermissionError(f'"{path}" is a link that leads to itself') from None
         reason = str(fault.strerror or fault).lower()
         raise PermissionError(f'"{path}" cannot be read: {reason}') from None
 
 
-def _read_content(target: Path, path: str) -> bytes:
+def _read_content(target: str, path: str) -> bytes:
     # Opening a pipe would wait for a writer for ever, so NONBLOCK. NOFOLLOW, because the path was
     # resolved: a link here was put there after the check.
     with _hide_system_paths(path):
@@ -83,18 +84,18 @@ def _read_content(target: Path, path: str) -> bytes:
 
 
 def _find_names(
-    top: Path, start: Path, path: str, pattern: str, allowance: Allowance, seen: Counter[str]
+    top: str, start: str, path: str, pattern: str, allowance: Allowance, seen: Counter[str]
 ) -> tuple[str, ...]:
     from .file_globs import parse_glob  # noqa: PLC0415  # only `fileset` needs it
 
     glob = parse_glob(pattern)
     found: list[str] = []
     with _hide_system_paths(path):
-        for name, entry in _walk_files(start, glob.depth, path, seen):
+        for name, entry in _walk_files(Path(start), glob.depth, path, seen):
             if allowance.spend_time(partial(_is_match, glob, name)):
                 found.append(name)
                 if entry.is_symlink():
-                    _resolve_inside(top, start, name)
+                    _resolve_inside(top, Path(start), name)
     return tuple(sorted(found))
 
 

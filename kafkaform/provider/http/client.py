@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from threading import BoundedSemaphore
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ from .tls import tls_context
 if TYPE_CHECKING:
     from .connection import ServerConnection
 
+_Read = TypeVar("_Read")
 
 PROOF_SECONDS = 1.0
 """How old the proof of a connection can be when a write leaves, if nothing else came between."""
@@ -99,23 +100,36 @@ class HttpClient:
     def ask_all(self, calls: Sequence[Call]) -> list[HttpAnswer | Fault]:
         """The answer to each call, in order; a Fault for one that got none. They are sent
         concurrently. Raises OtherSystem."""
-        return list(self.ask_each(calls))
+        return self.read_all(calls, lambda _, answer: answer)
 
-    def ask_each(self, calls: Sequence[Call]) -> Iterator[HttpAnswer | Fault]:
-        """The same answers, each as soon as it and those before it are there."""
+    def read_all(
+        self, calls: Sequence[Call], read: Callable[[int, HttpAnswer | Fault], _Read]
+    ) -> list[_Read]:
+        """What `read` makes of the number of each call and its answer, in order. Several threads
+        call it at once, so that answers are read while others are waited for. Raises
+        OtherSystem."""
         if len(calls) <= 1:
-            yield from map(self._answer_or_fault, calls)
-            return
+            return [read(n, self._answer_or_fault(call)) for n, call in enumerate(calls)]
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # as above
 
-        pool = ThreadPoolExecutor(min(len(calls), self._settings.concurrency))
-        try:
-            # Each thread knows the secrets of this run, and masks them.
-            asked = [pool.submit(copy_context().run, self._answer_or_fault, c) for c in calls]
-            for one in asked:
-                yield one.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        left, found = iter(enumerate(calls)), dict[int, _Read]()
+
+        def work() -> None:
+            # One iterator for all threads: each call is taken by one of them.
+            for number, call in left:
+                found[number] = read(number, self._answer_or_fault(call))
+
+        many = min(len(calls), self._settings.concurrency)
+        with ThreadPoolExecutor(many) as pool:
+            try:
+                # Each thread knows the secrets of this run, and masks them.
+                working = [pool.submit(copy_context().run, work) for _ in range(many)]
+                for one in working:
+                    one.result()
+            finally:
+                # After a fault or Ctrl-C nobody takes another one.
+                deque(left, maxlen=0)
+        return [found[number] for number in range(len(calls))]
 
     def prove(self) -> None:
         """Ask for the proof on every idle connection that still stands. Raises OtherSystem."""

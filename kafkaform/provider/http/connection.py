@@ -30,6 +30,9 @@ from .strict_json import NotJson, parse_json
 
 FAILURES = (HTTPException, OSError, ValueError)
 """What `http.client` and the modules below it raise for a failed call."""
+SLACK = 0.1
+"""Seconds that a call can take longer. To set the timeout of a socket lets another thread run, and
+each answer would wait until it is this one's turn again."""
 MAX_CAUSE = 300
 """Characters of a cause: it can repeat what a server sent."""
 MAX_ERROR_BYTES = 1024 * 1024
@@ -119,7 +122,7 @@ class ServerConnection:
             body = dumps(call.body).encode("ascii")
             headers = {**headers, "Content-Type": "application/json"}
         self._deadline = monotonic() + self._timeout
-        if connection.sock is not None:
+        if connection.sock is not None and connection.sock.gettimeout() != self._timeout:
             # The answer before this one left what was left of its own time.
             connection.sock.settimeout(self._timeout)
         connection.request(call.method, self._base + call.target, body, headers)
@@ -177,7 +180,9 @@ class _TimedReader(io.RawIOBase):
         left = self._deadline - monotonic()
         if left <= 0:
             raise TimeoutError("timed out")
-        self._sock.settimeout(left)
+        limit = self._sock.gettimeout()
+        if limit is None or limit > left + SLACK:
+            self._sock.settimeout(left)
         return self._raw.readinto(buffer)
 
     def close(self) -> None:

@@ -80,7 +80,9 @@ def _shape(node: Any, space: str) -> Any:
     if isinstance(node, str):
         return node if node in PRIMITIVES else _shorten(node, space)
     if isinstance(node, list):
-        return [_shape(item, space) for item in node]
+        # Nearly every union is one of primitives, such as that of null and another.
+        plain = all(isinstance(item, str) and item in PRIMITIVES for item in node)
+        return node if plain else [_shape(item, space) for item in node]
     if not isinstance(node, dict) or "type" not in node:
         raise NotAvro("a schema is a name, a list or an object with a type")
     kind = node["type"]
