@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
@@ -89,7 +90,7 @@ def verify_log(lines: Iterable[Line], *anchors: Head | None) -> ChainVerdict:
     known = [anchor for anchor in anchors if anchor is not None]
     head = GENESIS
     for line in lines:
-        follower, problem = _follow_line(head, line, known)
+        follower, problem = _follow_line(head, line, match_last_members(line), known)
         if follower is None:
             return _judge_bad_line(head, line, problem)
         head = follower
@@ -114,11 +115,12 @@ def read_glances(lines: Iterable[Line], where: str, anchor: Head | None = None) 
     """
     head, known = GENESIS, [anchor] if anchor is not None else []
     for line in lines:
-        follower, problem = _follow_line(head, line, known)
-        if follower is None:
+        match = match_last_members(line)
+        follower, problem = _follow_line(head, line, match, known)
+        if follower is None or match is None:
             raise _make_broken_error(where, _judge_bad_line(head, line, problem))
         head = follower
-        glance = _make_glance(line, head, where)
+        glance = _make_glance(line, match, head, where)
         if glance.kind not in KINDS:
             problem = f"its kind {glance.kind!r} is not known to this version"
             raise _make_broken_error(where, _make_bad_verdict(glance, problem))
@@ -127,9 +129,8 @@ def read_glances(lines: Iterable[Line], where: str, anchor: Head | None = None) 
         raise _make_broken_error(where, _make_cut_verdict(head, anchor.seq))
 
 
-def _make_glance(line: Line, head: Head, where: str) -> Glance:
-    match = match_last_members(line)
-    assert match is not None  # a line that follows the one before it was matched already
+def _make_glance(line: Line, match: re.Match[bytes], head: Head, where: str) -> Glance:
+    """match: the last members of the line."""
     try:
         run = _parse_run(match["run"])
     except ValueError:
@@ -156,7 +157,8 @@ def check_bodies(lines: Iterable[Line], where: str) -> None:
 def parse_record(line: Line, where: str) -> Record:
     """The record in a line. Raises StorageError if its hash does not fit, or if no such record can
     have its body."""
-    return _make_glance(line, parse_line_head(line, where), where).read_whole()
+    match = _match_sound_line(line, where)
+    return _make_glance(line, match, _make_head(match), where).read_whole()
 
 
 def _make_bad_verdict(glance: Glance, problem: str) -> ChainVerdict:
@@ -165,9 +167,17 @@ def _make_bad_verdict(glance: Glance, problem: str) -> ChainVerdict:
 
 def parse_line_head(line: Line, where: str) -> Head:
     """The head of a log that ends with this line. Raises StorageError if the line was changed."""
+    return _make_head(_match_sound_line(line, where))
+
+
+def _match_sound_line(line: Line, where: str) -> re.Match[bytes]:
     match = match_last_members(line)
     if match is None or digest_line(line, match) != match["hash"]:
         raise StorageError(f"{where}: the last record was changed", ADVICE)
+    return match
+
+
+def _make_head(match: re.Match[bytes]) -> Head:
     return Head(int(match["seq"]), match["hash"].decode())
 
 
@@ -187,9 +197,11 @@ def _make_cut_verdict(head: Head, last: int) -> ChainVerdict:
     return ChainVerdict(head.seq, head, head.seq + 1, cut)
 
 
-def _follow_line(head: Head, line: Line, known: Iterable[Head]) -> tuple[Head | None, str]:
-    """The head after this line, or None and why it cannot follow `head`."""
-    match = match_last_members(line)
+def _follow_line(
+    head: Head, line: Line, match: re.Match[bytes] | None, known: Iterable[Head]
+) -> tuple[Head | None, str]:
+    """The head after this line, or None and why it cannot follow `head`. match: what
+    `match_last_members` found in it."""
     if match is None:
         return None, "it is not a record: it was changed or overwritten"
     if digest_line(line, match) != match["hash"]:
@@ -201,7 +213,7 @@ def _follow_line(head: Head, line: Line, known: Iterable[Head]) -> tuple[Head | 
         return None, f"record {seq} was inserted or moved here"
     if match["prev"].decode() != head.hash:
         return None, "it does not follow the record before it: one of the two was replaced"
-    follower = Head(seq, match["hash"].decode())
+    follower = _make_head(match)
     if any(anchor.seq == seq and anchor != follower for anchor in known):
         return None, "the log was rewritten: its hash is not the one that was kept elsewhere"
     return follower, ""

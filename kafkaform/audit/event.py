@@ -19,6 +19,7 @@ from ..core.errors import StorageError
 from ..core.value import FrozenMap
 from .bodies import BadRecord, check_body, check_members
 from .line import Line, read_line
+from .step_records import parse_step_record
 
 
 class RecordKind(StrEnum):
@@ -127,7 +128,7 @@ def _parse_sound(line: bytes, kind: str) -> Mapping[str, Any] | None:
     if not line.isascii():
         return None
     try:
-        return _check_record(orjson.loads(line), kind)
+        return parse_step_record(line, kind) or _check_record(orjson.loads(line), kind)
     except ValueError:
         return None
 
