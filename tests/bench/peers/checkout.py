@@ -34,17 +34,21 @@ def check_out(commit: str, folder: Path) -> Iterator[Path]:
         advice = "name another commit, or --peers without baseline"
         raise SystemExit(f"--against {commit}: {said.strip()}\n{advice}") from None
     try:
-        _declare_providers(path)
+        _install(path)
         yield path
     finally:
         _git(ROOT, "worktree", "remove", "--force", str(path))
 
 
-def _declare_providers(path: Path) -> None:
-    """Let Python find the providers of this checkout, and not those of the installed package: it
-    takes the first one of that name on its path."""
-    project = tomllib.loads((path / "pyproject.toml").read_text("utf-8"))["project"]
-    groups = project.get("entry-points", {})
+def _install(path: Path) -> None:
+    """Let Python find the packages and providers of this checkout, and not those of the installed
+    package: it takes the first one of that name on its path."""
+    settings = tomllib.loads((path / "pyproject.toml").read_text("utf-8"))
+    folders = settings.get("tool", {}).get("setuptools", {}).get("package-dir", {})
+    for name, folder in folders.items():
+        if name and not (path / name).exists():
+            (path / name).symlink_to(folder)
+    groups = settings["project"].get("entry-points", {})
     made = path / "kafkaform-0.dist-info"
     made.mkdir()
     (made / "METADATA").write_text("Metadata-Version: 2.1\nName: kafkaform\nVersion: 0\n", "utf-8")
