@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from .launcher import ROOT
 
@@ -40,13 +41,24 @@ def check_out(commit: str, folder: Path) -> Iterator[Path]:
         _git(ROOT, "worktree", "remove", "--force", str(path))
 
 
+def list_import_folders(root: Path) -> Sequence[Path]:
+    """Where the packages of a checkout lie."""
+    packages = _read_settings(root)["tool"]["setuptools"].get("packages")
+    # Early commits list their packages, and have the providers under another name than on disk.
+    where = packages["find"]["where"] if isinstance(packages, dict) else ["."]
+    return [root / folder for folder in where]
+
+
+def _read_settings(root: Path) -> Any:
+    return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+
+
 def _install(path: Path) -> None:
     """Let Python find the packages and providers of this checkout, and not those of the installed
     package: it takes the first one of that name on its path."""
-    settings = tomllib.loads((path / "pyproject.toml").read_text("utf-8"))
-    folders = settings.get("tool", {}).get("setuptools", {}).get("package-dir", {})
-    for name, folder in folders.items():
-        if name and not (path / name).exists():
+    settings = _read_settings(path)
+    for name, folder in settings["tool"]["setuptools"].get("package-dir", {}).items():
+        if not (path / name).exists():
             (path / name).symlink_to(folder)
     groups = settings["project"].get("entry-points", {})
     made = path / "kafkaform-0.dist-info"

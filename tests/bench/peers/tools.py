@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from . import hcl_files, yaml_files
+from .checkout import list_import_folders
 from .go_tools import PROVIDER, PROVIDER_VERSION, Binaries
 from .hcl_files import Form
 from .limits import PASSWORD, USER
@@ -120,7 +121,7 @@ def make_kafkaform(name: str, root: Path, version: str) -> Tool:
             # 5: the tables are there, and something in them needs a look.
             "fleet": (run(*_FLEET, codes=(0, 5)),),
         },
-        {"PYTHONPATH": os.pathsep.join((str(root), str(root / "providers")))},
+        {"PYTHONPATH": os.pathsep.join(map(str, list_import_folders(root)))},
         version=version,
     )
 
@@ -344,6 +345,6 @@ def make_limit(root: Path) -> Tool:
             **{work: run(work) for work in LIMITS},
             "pass": (Command((sys.executable, "-c", "pass")),),
         },
-        {"PYTHONPATH": os.pathsep.join((str(root), str(root / "providers")))},
+        {"PYTHONPATH": os.pathsep.join(map(str, list_import_folders(root)))},
         stateless=True,
     )

@@ -14,6 +14,7 @@ from kafkaform.workflow.configuration.evaluation import Inputs, read_configurati
 
 from ...bench.peers import go_tools, tools, yaml_files
 from ...bench.peers.hcl_files import Form
+from ...bench.peers.launcher import ROOT
 from ...bench.peers.tools import Address, Given, Tool
 from ...bench.peers.world import Size, World, change_world, make_world, parse_size
 from ...kit.kafka.terraform import BLOCK
@@ -83,7 +84,7 @@ def make_tofu(folder: Path) -> Tool:
 @EITHER
 def test_kafkaform_reads_the_specification(form: Form, world: World, tmp_path: Path) -> None:
     """Flat blocks, for_each and modules declare the same objects, also after the change."""
-    tool = tools.make_kafkaform("kafkaform", tmp_path, "")
+    tool = tools.make_kafkaform("kafkaform", ROOT, "")
     for imports in (False, True):
         write(tmp_path, tool.write(Given(SIZE, world, form, ADDRESS, imports)))
         built = read_configuration(tmp_path, Inputs()).evaluate(offline=True)
@@ -95,7 +96,7 @@ def test_kafkaform_reads_the_specification(form: Form, world: World, tmp_path: P
 def test_opentofu_gets_the_same_text(form: Form, tmp_path: Path) -> None:
     """OpenTofu's files are kafkaform's, but for the provider blocks and the import of quotas."""
     given = Given(SIZE, WORLDS["before"], form, ADDRESS, imports=True)
-    ours = tools.make_kafkaform("kafkaform", tmp_path, "").write(given)
+    ours = tools.make_kafkaform("kafkaform", ROOT, "").write(given)
     theirs = make_tofu(tmp_path).write(given)
     same = {name.removesuffix(".kf.hcl"): text for name, text in ours.items()}
     assert {name.removesuffix(".tf") for name in theirs} - same.keys() <= {"modules/team/needs"}
