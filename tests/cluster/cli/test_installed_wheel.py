@@ -1,4 +1,4 @@
-"""The wheel in an empty environment does what the README's first pages promise, on a real broker."""
+"""The wheel in an empty environment does the tutorial, on a real broker."""
 
 from __future__ import annotations
 
