@@ -13,7 +13,7 @@ from .lock import LOCK, ROOT, project
 from .sbom import text
 
 DIST = ROOT / "dist"
-SOURCES = ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "kafkaform", "providers")
+SOURCES = ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "kafkaform", "providers", "docs/man")
 """What the wheel is made of: the Dockerfile copies the same."""
 
 

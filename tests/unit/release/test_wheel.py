@@ -41,14 +41,16 @@ def commands(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow(BUILT)
 def test_a_wheel_has_the_files_of_the_packages_and_no_others(wheel: Path) -> None:
-    """Every module, template, table and list of jars, byte for byte; nothing from tests, docs or
-    an earlier build; the licence."""
+    """Every module, template, table, list of jars and manual page, byte for byte; nothing from
+    tests or an earlier build; the licence."""
     ours = {
         path.relative_to(top.parent).as_posix(): path.read_bytes()
         for top in PACKAGES
         for path in top.rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
+    manual = f"kafkaform-{VERSION}.data/data/share/man/man1/"
+    ours |= {manual + path.name: path.read_bytes() for path in (ROOT / "docs/man").iterdir()}
     with zipfile.ZipFile(wheel) as archive:
         found = {name: archive.read(name) for name in archive.namelist()}
     about = {name for name in found if name.startswith(f"kafkaform-{VERSION}.dist-info/")}
@@ -73,6 +75,7 @@ def test_the_installed_command_works_without_the_checkout(commands: Path, tmp_pa
     told = json.loads(run("kafkaform", "version", "--json"))
     assert told["kafkaform_version"] == VERSION
     assert told["provider_selections"].keys() == {"kafka", "kafka_connect", "schema_registry"}
+    assert (commands.parent / "share/man/man1/kafkaform.1").is_file()
     run("kafkaform", "validate")
     run("kafkaform", "fmt", "--check")
     assert "kafka_topic" in run("kafkaform", "providers", "schema", "--json")
