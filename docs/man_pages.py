@@ -57,8 +57,8 @@ def _render_program(group: Any, context: Any) -> Iterator[str]:
     yield ".SH DESCRIPTION"
     yield _escape(
         f"{PROGRAM} reads a configuration in HCL and compares it with the clusters. A plan shows "
-        "what would change; an apply sends exactly what was approved, and records each request before "
-        "it is sent."
+        "what would change; an apply sends exactly what was approved, and records each request "
+        "before it is sent."
     )
     yield ".SH OPTIONS"
     yield from _render_options(group, context)
