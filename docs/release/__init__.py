@@ -5,6 +5,7 @@
     python -m docs.release try        install that wheel into an empty environment and make a plan
     python -m docs.release changelog  CHANGELOG.md, from the fragments of docs/changes
     python -m docs.release notes      print what CHANGELOG.md says of this version
+    python -m docs.release zipapp    dist/kafkaform.pyz: everything in one file, for this Python
     python -m docs.release jars 4.3.1  the lists of pinned jars of this Kafka, for the sandbox
     python -m docs.release registry 2.6.13.Final  the list of this Apicurio Registry's files
 

@@ -1,4 +1,4 @@
-"""`python -m docs.release lock|build|try|changelog|notes|jars VERSION|registry VERSION`."""
+"""Run one command of this folder: `python -m docs.release` lists them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from .changelog import read_notes, release_changes
 from .jars import write_class_paths, write_registry_list
 from .lock import write_lock
 from .trial import try_wheel
+from .zipapp import build_zipapp
 
 COMMANDS = {
     "lock": write_lock,
@@ -16,6 +17,7 @@ COMMANDS = {
     "try": try_wheel,
     "changelog": release_changes,
     "notes": read_notes,
+    "zipapp": build_zipapp,
 }
 
 match sys.argv[1:]:
