@@ -1,7 +1,7 @@
 """kafkaform and all that it needs in one file, which any Python of the same version can run.
 
-pex makes it. Unlike the standard library's zipapp, it unpacks compiled packages (librdkafka, orjson)
-when the file first runs.
+pex makes it. Unlike the standard library's zipapp, it unpacks compiled packages (librdkafka,
+orjson) when the file first runs.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ resource "kafka_topic" "orders" {
 @pytest.mark.slow("makes an archive of all packages")
 @pytest.mark.timeout(600)
 def test_the_file_works_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`version`, `validate`, and a plan that tries to connect, with the interpreter that the file was
-    made for and an empty home."""
+    """`version`, `validate`, and a plan that tries to connect, with the interpreter that the
+    file was made for and an empty home."""
     import_module("pex")
     monkeypatch.setenv("PEX_ROOT", str(tmp_path / "pex"))
     environment = tmp_path / "environment"
