@@ -6,6 +6,7 @@ import sys
 
 from .build import build
 from .changelog import read_notes, release_changes
+from .formula import write_formula
 from .jars import write_class_paths, write_registry_list
 from .lock import write_lock
 from .trial import try_wheel
@@ -25,10 +26,11 @@ match sys.argv[1:]:
         told = write_class_paths(version)
     case ["registry", version]:
         told = write_registry_list(version)
+    case ["formula", address]:
+        told = write_formula(address)
     case [name] if name in COMMANDS:
         told = COMMANDS[name]()
     case _:
-        sys.exit(
-            f"usage: python -m docs.release {'|'.join(COMMANDS)}|jars VERSION|registry VERSION"
-        )
+        with_word = "formula ADDRESS|jars VERSION|registry VERSION"
+        sys.exit(f"usage: python -m docs.release {'|'.join(COMMANDS)}|{with_word}")
 sys.stdout.write(f"{told}\n")

@@ -18,12 +18,13 @@ SOURCES = ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "kafkaform", "pro
 
 
 def build(folder: Path = DIST) -> str:
-    """The wheel, the lock file that also has the wheel's hash, and the bill of materials."""
-    wheel = build_wheel(folder)
+    """The wheel, the source archive, the lock file that also has the wheel's hash, and the bill of
+    materials."""
+    wheel, archive = build_wheel(folder), build_archive(folder)
     lock = release_lock(wheel)
     (folder / LOCK.name).write_text(lock)
     (folder / "sbom.cdx.json").write_text(text(lock))
-    return f"{folder}: {wheel.name}, {LOCK.name}, sbom.cdx.json"
+    return f"{folder}: {wheel.name}, {archive.name}, {LOCK.name}, sbom.cdx.json"
 
 
 def build_wheel(folder: Path) -> Path:
@@ -36,6 +37,18 @@ def build_wheel(folder: Path) -> Path:
         command = [sys.executable, "-m", "pip", "wheel", *quiet, "--wheel-dir", str(folder), copy]
         subprocess.run(command, check=True)
     return folder / f"kafkaform-{project()['version']}-py3-none-any.whl"
+
+
+def build_archive(folder: Path) -> Path:
+    """Build the source archive, from which Homebrew installs. Raises
+    subprocess.CalledProcessError."""
+    folder.mkdir(exist_ok=True)
+    program = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    with tempfile.TemporaryDirectory() as copy:
+        copy_sources(Path(copy))
+        command = [sys.executable, "-c", program, str(folder.absolute())]
+        subprocess.run(command, check=True, cwd=copy, stdout=subprocess.DEVNULL)
+    return folder / f"kafkaform-{project()['version']}.tar.gz"
 
 
 def copy_sources(folder: Path) -> None:

