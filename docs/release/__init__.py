@@ -1,8 +1,8 @@
 """What a release consists of beside the package: a lock file with hashes, and a bill of materials.
 
     python -m docs.release lock       examples/pipelines/ci/requirements.lock, from constraints.txt
-    python -m docs.release build      dist/: the wheel, the source archive, a lock file with the hash
-                                      of the wheel too, sbom.cdx.json
+    python -m docs.release build      dist/: the wheel, the source archive, a lock file with the
+                                      wheel's hash too, sbom.cdx.json
     python -m docs.release try        install that wheel into an empty environment and make a plan
     python -m docs.release changelog  CHANGELOG.md, from the fragments of docs/changes
     python -m docs.release notes      print what CHANGELOG.md says of this version
