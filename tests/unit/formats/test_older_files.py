@@ -108,6 +108,22 @@ def test_a_plan_under_other_rules_is_refused(version: str) -> None:
     assert "Plan again" in refused.value.diagnostics[0].advice
 
 
+def test_files_of_a_later_format_are_refused(here: Here) -> None:
+    """With the exit codes of docs/upgrades.md; a state names the version to use, and nothing is
+    changed."""
+    for name in (STATE, PLAN):
+        text = (WRITTEN / VERSIONS[0] / name).read_text()
+        later = re.sub(r'"format":\d+', '"format":999', text, count=1)
+        here.write(
+            name, later.replace('"kafkaform_version":"0.1.0"', '"kafkaform_version":"9.8.7"')
+        )
+    before = here.files()
+    told = " ".join(here.fails("state", "list", code=9).split())
+    assert "state format 999, written by kafkaform 9.8.7" in told
+    assert "plan format 999" in here.fails("show", PLAN, code=4)
+    assert here.files() == before
+
+
 def test_there_are_files_of_every_format_and_rule() -> None:
     """Every number that a format or a rule has had, up to today's; a new number needs a folder and
     a row in docs/upgrades.md."""
