@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # The tests start hundreds of commands, and each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lock release-files try-wheel demo fleet-demo check test test-fleet test-kerberos test-matrix soak bench bench-peers lint format clean
+.PHONY: lock release-files try-wheel zipapp image demo fleet-demo check test test-fleet test-kerberos test-matrix soak bench bench-peers lint format clean
 
 # Of what pip installs a small part is ever imported, and compiled then. PySpark comes as a source
 # archive, of which pip makes a package first: without compressing it, which takes longer than all
@@ -87,6 +87,16 @@ lock: $(STAMP)
 # Installs the wheel of dist/ into an empty environment and makes a plan with it.
 try-wheel: $(STAMP)
 	@$(BIN)/python -m docs.release try
+
+# kafkaform in one file, dist/kafkaform.pyz, for the Python of .venv.
+zipapp: $(STAMP)
+	@$(BIN)/python -m docs.release zipapp
+
+# A container image, with the Dockerfile and docker (or CONTAINERS=podman).
+CONTAINERS ?= docker
+image:
+	@version=$$($(PYTHON) -c 'from kafkaform.version import VERSION; print(VERSION)') && \
+	  $(CONTAINERS) build --build-arg VERSION=$$version --tag kafkaform:$$version .
 
 # The wheel, its lock file and the bill of materials, in dist/.
 release-files: $(STAMP)

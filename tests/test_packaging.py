@@ -23,6 +23,7 @@ from docs.release.lock import EXTRAS_LOCK, LOCK, read_lock
 from kafkaform.sandbox.jars import read_pinned_jars
 from kafkaform.sandbox.servers import connect, list_connect_versions, schema_registry
 from kafkaform.sandbox.versions import list_versions
+from kafkaform.version import VERSION
 from kafkaform.workflow.fleet.jars import DELTA
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -147,7 +148,7 @@ def test_a_pipeline_installs_itself(tmp_path: Path) -> None:
     if done.returncode and "No matching distribution" in done.stderr:
         pytest.skip("no package index can be reached")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"kafkaform {PROJECT['project']['version']}")
+    assert done.stdout.startswith(f"kafkaform {VERSION}")
     python = str(tmp_path / "venv/bin/python")
     listed = subprocess.run([python, "-m", "pip", "list"], capture_output=True, text=True)
     assert {*read_lock(LOCK.read_text())} <= {
@@ -157,11 +158,11 @@ def test_a_pipeline_installs_itself(tmp_path: Path) -> None:
 
 def test_the_lock_file_of_a_release_has_the_wheel(tmp_path: Path) -> None:
     """With the hash of that very file, so that no other package of the name is installed."""
-    wheel = tmp_path / "kafkaform-0.1.0-py3-none-any.whl"
+    wheel = tmp_path / f"kafkaform-{VERSION}-py3-none-any.whl"
     wheel.write_bytes(b"wheel")
     lock = read_lock(release_lock(wheel))
     version, hashes = lock.pop("kafkaform")
-    assert version == PROJECT["project"]["version"]
+    assert version == VERSION
     assert hashes == (hashlib.sha256(b"wheel").hexdigest(),)
     assert lock == read_lock(LOCK.read_text())
 
@@ -175,7 +176,7 @@ def test_the_bill_of_materials_is_complete(tmp_path: Path) -> None:
     found = sbom.bill(lock)
     assert (found["bomFormat"], found["specVersion"], found["version"]) == ("CycloneDX", "1.6", 1)
     root = found["metadata"]["component"]
-    assert root["purl"] == f"pkg:pypi/kafkaform@{PROJECT['project']['version']}"
+    assert root["purl"] == f"pkg:pypi/kafkaform@{VERSION}"
     parts = {part["bom-ref"]: part for part in found["components"]}
     assert len(parts) == len(found["components"])
     needed, more = (read_lock(file.read_text()) for file in (LOCK, EXTRAS_LOCK))

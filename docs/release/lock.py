@@ -10,6 +10,8 @@ from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
+from kafkaform.version import VERSION
+
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "examples/pipelines/ci/requirements.lock"
 EXTRAS_LOCK = ROOT / "docs/release/extras.lock"
@@ -34,8 +36,9 @@ QUIET = (
 
 
 def project() -> dict[str, Any]:
+    """The project's table of `pyproject.toml`, with the version, which it takes from the code."""
     found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return found
+    return {**found, "version": VERSION}
 
 
 def list_requirements(extras: Sequence[str] = ()) -> list[str]:

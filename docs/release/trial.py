@@ -58,7 +58,7 @@ def try_commands(commands: Path, folder: Path, environment: Mapping[str, str]) -
     command = commands / "kafkaform"
     version = str(project()["version"])
     if version not in (told := run_command(command, folder, "version")):
-        raise ValueError(f"the wheel says {told.strip()!r}, pyproject.toml {version}")
+        raise ValueError(f"the wheel says {told.strip()!r}, kafkaform/version.py {version}")
     shutil.copy(EXAMPLE, folder)
     return run_command(command, folder, "plan", "--no-color", **environment)
 

@@ -1,0 +1,141 @@
+"""What docs/upgrades.md promises of files that earlier versions wrote: real ones, never edited."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kafkaform.apply.freshness import refuse_if_altered
+from kafkaform.core.errors import PlanRefused, exit_code
+from kafkaform.core.landing import FORMAT as LANDING_FORMAT
+from kafkaform.plan.approval import RULE
+from kafkaform.plan.codec import decode
+from kafkaform.plan.model import FORMAT as PLAN_FORMAT
+from kafkaform.state.model import FORMAT as STATE_FORMAT
+from kafkaform_kafka.provider import PROVIDER
+
+from ...kit.commands.fixtures import here
+from ...kit.commands.here import Here
+
+__all__ = ["here"]
+
+ROOT = Path(__file__).resolve().parents[3]
+WRITTEN = Path(__file__).parent / "written"
+VERSIONS = sorted(path.name for path in WRITTEN.iterdir() if path.is_dir())
+STATE, LOG, PLAN = "kafkaform.state.json", "kafkaform.audit.jsonl", "plan.kfplan"
+CONFIGURATION = """\
+provider "kafka" {
+  bootstrap_servers = ["127.0.0.1:1"]
+}
+"""
+
+
+@pytest.fixture(params=VERSIONS)
+def older(request: pytest.FixtureRequest, here: Here) -> Here:
+    """A folder as that version left it."""
+    shutil.copytree(WRITTEN / request.param, here.path, dirs_exist_ok=True)
+    here.write("main.kf.hcl", CONFIGURATION)
+    return here
+
+
+def test_a_state_of_every_version_is_read(older: Here) -> None:
+    """Its objects, their values, outputs and anchor are as they were written."""
+    written = json.loads((older.path / STATE).read_bytes())
+    assert written["format"] <= STATE_FORMAT
+    listed = older.done("state", "list").out.split()
+    assert listed == ["kafka_topic.customers", "kafka_topic.orders"]
+    assert "604800000" in older.done("state", "show", "kafka_topic.orders").out
+    assert older.done("output", "-raw", "orders").out == written["outputs"]["orders"]["value"]
+
+
+def test_a_log_of_every_version_is_read(older: Here) -> None:
+    """Each record is sound, the state's anchor is in it, and no record is lost in a copy."""
+    lines = (older.path / LOG).read_text().splitlines()
+    head = json.loads(lines[-1])
+    told = older.done("audit", "verify").out
+    assert f"{len(lines)} records and the state's anchor" in told
+    assert f"{head['seq']}:{head['hash']}" in told
+    rows = [json.loads(line) for line in older.done("audit", "export").out.splitlines()]
+    assert [row["seq"] for row in rows] == list(range(1, len(lines) + 1))
+    assert older.done("audit", "show").out.strip()
+
+
+def test_reading_changes_no_file(older: Here) -> None:
+    """A version that only looks leaves everything to the one that wrote it."""
+    before = older.files()
+    for words in (("state", "list"), ("audit", "verify"), ("show",), ("show", PLAN)):
+        older.done(*words)
+    changed = {name for name, content in older.files().items() if before.get(name) != content}
+    assert not changed - {".kafkaform/lock"}
+
+
+def test_an_edit_continues_the_state_and_the_log_of_every_version(older: Here) -> None:
+    """`state mv` writes both in today's form, behind what stands there, and the log stays sound."""
+    log = (older.path / LOG).read_bytes()
+    serial = json.loads((older.path / STATE).read_bytes())["serial"]
+    older.done("state", "mv", "kafka_topic.orders", "kafka_topic.renamed")
+    assert (older.path / LOG).read_bytes().startswith(log)
+    assert json.loads((older.path / STATE).read_bytes())["serial"] == serial + 1
+    assert "kafka_topic.renamed" in older.done("state", "list").out
+    older.done("audit", "verify")
+
+
+def test_a_plan_of_every_version_is_shown(older: Here) -> None:
+    """With its change and its approval, whichever rule made it."""
+    written = json.loads((older.path / PLAN).read_bytes())
+    assert written["format"] <= PLAN_FORMAT
+    shown = older.done("show", PLAN).out
+    assert "Plan: 0 to add, 1 to change, 0 to destroy." in shown
+    assert written["plan"]["approval"] in shown
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_plan_under_other_rules_is_refused(version: str) -> None:
+    """With the advice to plan again. One under today's rules is accepted: its approval and its
+    steps still follow from its changes."""
+    plan = decode((WRITTEN / version / PLAN).read_bytes(), PLAN)
+    providers = {"kafka": PROVIDER}
+    if plan.rule == RULE:
+        refuse_if_altered(plan, providers)
+        return
+    with pytest.raises(PlanRefused, match="rules of another version") as refused:
+        refuse_if_altered(plan, providers)
+    assert exit_code(refused.value) == 4
+    assert "Plan again" in refused.value.diagnostics[0].advice
+
+
+def test_files_of_a_later_format_are_refused(here: Here) -> None:
+    """With the exit codes of docs/upgrades.md; a state names the version to use, and nothing is
+    changed."""
+    for name in (STATE, PLAN):
+        text = (WRITTEN / VERSIONS[0] / name).read_text()
+        later = re.sub(r'"format":\d+', '"format":999', text, count=1)
+        here.write(
+            name, later.replace('"kafkaform_version":"0.1.0"', '"kafkaform_version":"9.8.7"')
+        )
+    before = here.files()
+    told = " ".join(here.fails("state", "list", code=9).split())
+    assert "state format 999, written by kafkaform 9.8.7" in told
+    assert "plan format 999" in here.fails("show", PLAN, code=4)
+    assert here.files() == before
+
+
+def test_there_are_files_of_every_format_and_rule() -> None:
+    """Every number that a format or a rule has had, up to today's; a new number needs a folder and
+    a row in docs/upgrades.md."""
+    states = {json.loads((WRITTEN / v / STATE).read_bytes())["format"] for v in VERSIONS}
+    plans = [json.loads((WRITTEN / v / PLAN).read_bytes()) for v in VERSIONS]
+    assert states == {*range(1, STATE_FORMAT + 1)}
+    assert {plan["format"] for plan in plans} == {*range(1, PLAN_FORMAT + 1)}
+    assert {plan["plan"].get("rule", 1) for plan in plans} == {*range(1, RULE + 1)}
+    page = (ROOT / "docs/upgrades.md").read_text("utf-8")
+    numbers = {"state": STATE_FORMAT, "saved plan": PLAN_FORMAT, "landing file": LANDING_FORMAT}
+    for name, number in numbers.items():
+        assert re.search(rf"^\| {name} \| {number} \|", page, re.MULTILINE), name
+    assert f"rule {RULE}" in page
+    told = (WRITTEN / "README.md").read_text("utf-8")
+    assert all(f"`{version}`" in told for version in VERSIONS)
