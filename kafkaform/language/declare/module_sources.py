@@ -57,7 +57,7 @@ class UnreadableModule(PermissionError):
 
 
 class Package(Struct, frozen=True, order=True):
-    """A repository at a ref."""
+    """A repository at a ref: what Terraform calls a module package."""
 
     source: str
     """Such as `git::https://git.example/modules.git`."""

@@ -49,7 +49,7 @@ _ADVICE = (
 )
 
 
-class Reference(Struct, frozen=True):
+class RefCommit(Struct, frozen=True):
     """What a ref of a repository is now."""
 
     kind: str
@@ -57,11 +57,11 @@ class Reference(Struct, frozen=True):
     commit: str
 
 
-def find_reference(package: Package) -> Reference:
+def find_commit(package: Package) -> RefCommit:
     """The commit of the package's ref. Raises UnreadableModule."""
     ref = package.ref
     if re.fullmatch(_COMMIT, ref):
-        return Reference("commit", ref)
+        return RefCommit("commit", ref)
     kinds = {f"refs/tags/{ref}": "tag", f"refs/heads/{ref}": "branch"}
     if ref.startswith("refs/"):
         kinds = {ref: "tag" if ref.startswith("refs/tags/") else "branch"}
@@ -72,7 +72,7 @@ def find_reference(package: Package) -> Reference:
     lines = [line.partition("\t") for line in text.splitlines()]
     listed = {name: commit for commit, _, name in lines}
     found = [
-        Reference(kind, listed.get(f"{name}^{{}}") or listed[name])
+        RefCommit(kind, listed.get(f"{name}^{{}}") or listed[name])
         for name, kind in kinds.items()
         if name in listed
     ]

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.folder import Folder
 from ...language.declare.module_sources import Package, UnreadableModule
-from .git import Reference, fetch_entries, find_reference
+from .git import RefCommit, fetch_entries, find_commit
 from .lock_file import LOCK_FILE, Lock, render_locks
 from .snapshots import Snapshot, is_complete, load_snapshot, open_store, store_snapshot
 
@@ -17,7 +17,7 @@ SOURCES = "KAFKAFORM_MODULE_SOURCES"
 """The sources that may be fetched if the files are not trusted, separated by commas."""
 
 
-class Installation(Struct):
+class Installation(Struct, frozen=True):
     """One run of `kafkaform init` over the modules of a configuration."""
 
     locked: Mapping[Package, Lock]
@@ -46,7 +46,7 @@ class Installation(Struct):
         if lock is not None and not self.upgrade:
             snapshot = self._load_complete(lock)
             return self._keep(package, lock) if snapshot else self._fetch_locked(package, lock)
-        now = find_reference(package)
+        now = find_commit(package)
         if lock is not None and now.commit == lock.commit and self._load_complete(lock):
             return self._keep(package, lock)
         if lock is not None and now.commit != lock.commit and now.kind == "tag":
@@ -76,9 +76,9 @@ class Installation(Struct):
         """Fetch what the lock file pins, and nothing else."""
         self._refuse_other_sources(package)
         try:
-            now = find_reference(package)
+            now = find_commit(package)
         except UnreadableModule:  # the commit can be there without the ref
-            now = Reference("", lock.commit)
+            now = RefCommit("", lock.commit)
         if now.kind == "tag" and now.commit != lock.commit:
             self._warn_moved(
                 package,
