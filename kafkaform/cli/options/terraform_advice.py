@@ -12,8 +12,9 @@ _RECREATE = (
     "it, and the next `kafkaform apply` creates it again."
 )
 _STATES = (
-    "A folder can have several states, one for each place: `kafkaform plan --state prod.json "
-    "--var-file prod.kfvars.hcl`, or set KAFKAFORM_STATE."
+    "Give each environment a folder that calls shared modules, as in `kafkaform --chdir "
+    "environments/prod plan`, or a file of values and a state, as in `kafkaform plan --var-file "
+    "prod.kfvars.hcl --state prod.json`. docs/environments.md compares the two."
 )
 _UNLOCK = "`kafkaform lock show` names the run, and `kafkaform lock release RUN` releases its lock."
 _LOGIN = (
