@@ -227,7 +227,9 @@ def _make_foreign_fault(source: str) -> SourceFault:
         return SourceFault(
             "The source of the module is neither a local folder nor a Git repository",
             detail,
-            "Write git:: in front of the address of a Git repository.",
+            "Write git:: in front of the address of a Git repository."
+            if "://" in source
+            else "Write git::ssh://git@HOST/PATH//FOLDER?ref=TAG.",
             hide=True,
         )
     return SourceFault(f'The module "{source}" is not a local folder', detail, advice)

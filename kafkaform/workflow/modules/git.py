@@ -236,7 +236,10 @@ def _make_environment(url: str, folder: Path) -> dict[str, str]:
 def _summarise(said: bytes) -> str:
     """The first fault that git names, without credentials, which a rule of the user can add."""
     lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
-    told = (
-        [line for line in lines if line.startswith(("fatal:", "error:"))] or lines or ["no reason"]
-    )
-    return re.sub(r"//[^/@\s']+@", "//…@", told[0].partition(": ")[2] or told[0])[:300].rstrip(".")
+    faults = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    # If ssh fails, git only says that it could not read, and ssh has said why before.
+    if faults and "Could not read from remote" in faults[0]:
+        faults = lines
+    told = (faults or lines or ["it gives no reason"])[0]
+    told = re.sub(r"^(?:fatal|error|ssh): ", "", told)
+    return re.sub(r"//[^/@\s']+@", "//…@", told)[:300].rstrip(".")

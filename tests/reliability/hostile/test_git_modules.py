@@ -60,6 +60,19 @@ def edit_lock(here: Here, **members: str) -> None:
     here.write(LOCK_FILE, json.dumps(document))
 
 
+def make_tree(origin: Origin, *entries: str) -> str:
+    """Store a tree, which need not be one that git itself would make; its id."""
+    done = subprocess.run(
+        ["git", "mktree"],
+        cwd=origin.path,
+        input="\n".join(entries),
+        text=True,
+        check=True,
+        capture_output=True,
+    )
+    return done.stdout.strip()
+
+
 # ── the cache ───────────────────────────────────────────────────────────────────────────
 
 
@@ -116,6 +129,7 @@ def test_a_forged_list(here: Here, origin: Origin, cache: Path) -> None:
     assert f"{LOCK_FILE} is not a lock file" in fails(here, "validate")
 
 
+@pytest.mark.slow("each is a process of its own, because it is killed")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_init_leaves_nothing_half(
     here: Here, origin: Origin, number: signal.Signals
@@ -306,16 +320,9 @@ def test_names_of_a_repository_are_none_on_the_disk(
     """A tree with `..`, `.git` and names that differ in case only writes nothing but contents under
     their digests, and a module cannot climb through such names."""
     blob = origin.git("hash-object", "-w", "topic/main.kf.hcl")
-
-    def make_tree(*entries: str) -> str:
-        done = subprocess.run(
-            ["git", "mktree"], cwd=origin.path, input="\n".join(entries), text=True,
-            check=True, capture_output=True,
-        )  # fmt: skip
-        return done.stdout.strip()
-
-    climbing = make_tree(f"100644 blob {blob}\tescaped.kf.hcl")
+    climbing = make_tree(origin, f"100644 blob {blob}\tescaped.kf.hcl")
     tree = make_tree(
+        origin,
         f"040000 tree {climbing}\t..",
         f"040000 tree {climbing}\t.git",
         f"100644 blob {blob}\tMAIN.kf.hcl",
@@ -332,9 +339,11 @@ def test_names_of_a_repository_are_none_on_the_disk(
 
 def test_a_repository_that_is_too_large(here: Here, origin: Origin) -> None:
     """It is refused before its contents are read."""
-    origin.commit({f"many/{number}": "" for number in range(10_001)}, "v1")
+    blob = origin.git("hash-object", "-w", "topic/main.kf.hcl")
+    tree = make_tree(origin, *(f"100644 blob {blob}\t{number}" for number in range(10_001)))
+    origin.git("update-ref", "refs/tags/v1", origin.git("commit-tree", "-m", "x", tree))
     write(here, origin)
-    assert "The repository is too large: 10,00" in fails(here, "init")
+    assert "The repository is too large: 10,001 files" in fails(here, "init")
 
 
 def test_names_that_no_text_can_have(here: Here, origin: Origin) -> None:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import ssl
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +22,7 @@ from kafkaform.workflow.modules.lock_file import LOCK_FILE
 
 from ...kit.commands.here import Here
 from ...kit.git_origin import TOPIC, Origin, call
+from ...kit.kafka.doors import authority
 
 PROVIDER = 'provider "kafka" {\n  bootstrap_servers = ["localhost:9092"]\n}\n'
 
@@ -259,6 +267,7 @@ def test_a_lock_file_in_conflict(here: Here, origin: Origin) -> None:
             assert f"{LOCK_FILE} {answer}" in fails(here, command)
 
 
+@pytest.mark.slow("two processes of their own, at the same time")
 def test_two_inits_at_once(here: Here, origin: Origin) -> None:
     """Both succeed, and leave one sound lock file and cache."""
     origin.commit({f"{n}.kf.hcl": f"# {n}\n" for n in range(40)}, "v1")
@@ -312,3 +321,59 @@ def test_a_lock_file_that_must_not_change(here: Here, origin: Origin, cache: Pat
     assert (here.path / LOCK_FILE).read_bytes() == before
     assert "exclude each other" in here.fails(*readonly, "-upgrade")
     assert "Write --lockfile=readonly" in here.fails("init", "-lockfile=x")
+
+
+# ── protocols ───────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def serving(folder: Path, certificate: Path) -> Iterator[int]:
+    """A folder behind TLS, for git's dumb protocol; the port."""
+    handler = partial(QuietHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_over_https(here: Here, origin: Origin, tmp_path: Path) -> None:
+    """From a server that gives out files only, and whose certificate the user trusts; from nobody
+    else."""
+    commit = origin.commit({"main.kf.hcl": "# one\n"}, "v1")
+    origin.git("update-server-info")
+    company = authority("company")
+    pem, key = company.issue("server")
+    (tmp_path / "server.pem").write_text(pem + key)
+    with serving(origin.path, tmp_path / "server.pem") as port:
+        source = f"git::https://127.0.0.1:{port}/.git"
+        here.write("main.kf.hcl", call("a", f"{source}?ref=v1"))
+        assert "certificate" in fails(here, "init")
+        here.monkeypatch.setenv("GIT_SSL_CAINFO", str(here.write("ca.pem", company.pem)))
+        here.done("init", "--modules-only")
+    assert locks(here) == {(source, "v1"): commit}
+    here.done("validate")
+
+
+def test_over_ssh(here: Here, origin: Origin) -> None:
+    """The user's own ssh is asked, with an address and no option of ours."""
+    commit = origin.commit({"main.kf.hcl": "# one\n"}, "v1")
+    told = here.path / "told"
+    text = f'#!/bin/sh\necho "$@" >> {told}\nfor last; do :; done\nexec sh -c "$last"\n'
+    ssh = here.write("bin/ssh", text)
+    ssh.chmod(0o755)
+    here.monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
+    source = f"git::ssh://git@git.example{origin.path}"
+    here.write("main.kf.hcl", call("a", f"{source}?ref=v1"))
+    here.done("init", "--modules-only")
+    assert locks(here) == {(source, "v1"): commit}
+    assert f"git@git.example git-upload-pack '{origin.path}'" in told.read_text()
