@@ -123,7 +123,7 @@ def _check_configuration(
     sources = read_sources(inputs.environment.get(SOURCES)) if inputs.untrusted else None
     modules = Installation(locks, upgrade, readonly, sources)
     configuration = read_configuration(folder, inputs, modules.open_package)
-    console.show_diagnostics(modules.warnings)
+    console.show_diagnostics(tuple(modules.warnings))
     # A module that cannot be read can call others, whose locks must stay.
     lock_file = modules.render_lock_file()
     if lock_file is not None and not has_errors(configuration.tree.diagnostics):

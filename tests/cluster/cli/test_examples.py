@@ -108,8 +108,8 @@ def test_environments(tmp_path: Path, eu: Sandbox, us: Sandbox) -> None:
 
     for name in ("dev", "stage", "prod"):
         example.run("--chdir", f"environments/{name}", "apply", "--auto-approve")
-        plan = ("--chdir", f"environments/{name}", "plan", "--detailed-exitcode")
-        assert "No changes." in example.run(*plan)
+        planned = example.run("--chdir", f"environments/{name}", "plan", "--detailed-exitcode")
+        assert "No changes." in planned
     assert {"dev.shop.orders", "dev.shop.trial", "stage.shop.orders"} <= {*observe(eu).topics()}
     assert [*observe(us).topics("shop.")] == ["shop.orders"]
 
