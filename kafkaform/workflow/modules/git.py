@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
 from msgspec import Struct
 
@@ -163,6 +164,63 @@ def _split_batch(
 # ── running git ─────────────────────────────────────────────────────────────────────────
 
 
+class _Running:
+    """A command of git, in a thread of its own.
+
+    Signals are for the main thread. One that ends the command while a process is being started
+    would leave that process running, if both were in the same thread.
+    """
+
+    def __init__(self, words: Sequence[str], folder: Path, url: str) -> None:
+        self._words, self._folder, self._url = words, folder, url
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+        self.code = 0
+        self.output = b""
+        self.said = b""
+        """On the standard error."""
+        self.fault: UnreadableModule | None = None
+        """It did not start, or took too long."""
+
+    def run(self, data: bytes, seconds: float) -> None:
+        """Run it to its end. data: its standard input."""
+        try:
+            with subprocess.Popen(  # noqa: S603  # no shell; sources were checked
+                self._words,
+                cwd=self._folder,
+                env=_make_environment(self._url, self._folder),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # Without a terminal, ssh cannot ask a question that nobody would see.
+                start_new_session=True,
+            ) as self._process:
+                if self._stopped:  # meanwhile
+                    self.stop()
+                self._communicate(self._process, data, seconds)
+        except OSError as error:
+            why = (error.strerror or "").lower()
+            self.fault = UnreadableModule(f"git cannot be run: {why}.", "Check its installation.")
+
+    def _communicate(self, process: subprocess.Popen[bytes], data: bytes, seconds: float) -> None:
+        try:
+            self.output, self.said = process.communicate(data, seconds)
+            self.code = process.returncode
+        except subprocess.TimeoutExpired:
+            self.stop()
+            self.fault = UnreadableModule(
+                f"git took more than {seconds:g} s and was ended.",
+                "Try again, or find out with `git fetch` by hand what is slow.",
+            )
+
+    def stop(self) -> None:
+        """End it, and what it has started, such as ssh: that is in its process group."""
+        self._stopped = True
+        if self._process is not None and self._process.returncode is None:
+            with suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+
 class _Repository(Struct, frozen=True):
     """An empty repository in which git runs."""
 
@@ -173,34 +231,19 @@ class _Repository(Struct, frozen=True):
     def __call__(self, words: Sequence[str], seconds: float, data: bytes = b"") -> bytes:
         """What a command of git prints. Raises UnreadableModule."""
         settings = [word for one in _SETTINGS for word in ("-c", one)]
-        process = subprocess.Popen(  # noqa: S603  # no shell; sources were checked
-            [self.program, *settings, *words],
-            cwd=self.folder,
-            env=_make_environment(self.package.url, self.folder),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # Without a terminal, ssh cannot ask a question that nobody would see.
-            start_new_session=True,
-        )
+        running = _Running([self.program, *settings, *words], self.folder, self.package.url)
+        thread = Thread(target=running.run, args=(data, seconds))
         try:
-            output, said = process.communicate(data, seconds)
-        except subprocess.TimeoutExpired:
-            raise UnreadableModule(
-                f"git took more than {seconds:g} s and was ended.",
-                "Try again, or find out with `git fetch` by hand what is slow.",
-            ) from None
+            thread.start()
+            thread.join()
         finally:
-            # Also after a signal. What git has started, such as ssh, is in its group.
-            if process.returncode is None:
-                with suppress(OSError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        if process.returncode:
-            raise UnreadableModule(
-                f"git failed: {_summarise(said)}.", _ADVICE.format(self.package.url)
-            )
-        return output
+            running.stop()
+        if running.fault is not None:
+            raise running.fault
+        if running.code:
+            advice = _ADVICE.format(self.package.url)
+            raise UnreadableModule(f"git failed: {_summarise(running.said)}", advice)
+        return running.output
 
 
 @contextmanager

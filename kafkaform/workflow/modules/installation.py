@@ -11,7 +11,14 @@ from ...core.folder import Folder
 from ...language.declare.module_sources import Package, UnreadableModule
 from .git import RefCommit, fetch_entries, find_commit
 from .lock_file import LOCK_FILE, Lock, render_locks
-from .snapshots import Snapshot, is_complete, load_snapshot, open_store, store_snapshot
+from .snapshots import (
+    Snapshot,
+    is_complete,
+    load_snapshot,
+    make_content_fault,
+    open_store,
+    store_snapshot,
+)
 
 SOURCES = "KAFKAFORM_MODULE_SOURCES"
 """The sources that may be fetched if the files are not trusted, separated by commas."""
@@ -64,7 +71,7 @@ class Installation(Struct, frozen=True):
 
     def _load_complete(self, lock: Lock) -> Snapshot | None:
         try:
-            snapshot = load_snapshot(self.store, lock.sha256)
+            snapshot = load_snapshot(self.store, lock)
         except UnreadableModule:
             return None
         return snapshot if is_complete(snapshot) else None
@@ -86,24 +93,28 @@ class Installation(Struct, frozen=True):
                 now.commit,
                 "The locked commit is used; `kafkaform init --upgrade` would take the new one.",
             )
-        digest = store_snapshot(self.store, fetch_entries(package, lock.commit))
+        digest = self._store(package, lock.commit)
         if digest != lock.sha256:
-            raise _make_content_fault(lock.commit)
+            raise make_content_fault(lock.commit)
         return self._use(package, lock, f"{_shorten(lock.commit)}, fetched as locked")
 
     def _fetch_new(self, package: Package, before: Lock | None, commit: str) -> Snapshot:
-        digest = store_snapshot(self.store, fetch_entries(package, commit))
+        digest = self._store(package, commit)
         lock, moved = Lock(package.source, package.ref, commit, digest), ""
         if before is not None and before.commit != commit:
             moved = f"{_shorten(before.commit)} → "
         elif before is not None and before.sha256 != digest:
-            raise _make_content_fault(commit)
+            raise make_content_fault(commit)
         what = "upgraded" if moved else "fetched" if before else "fetched and locked"
         return self._use(package, lock, f"{moved}{_shorten(commit)}, {what}")
 
+    def _store(self, package: Package, commit: str) -> str:
+        entries = fetch_entries(package, commit)
+        return store_snapshot(self.store, package.source, commit, entries)
+
     def _use(self, package: Package, lock: Lock, done: str) -> Snapshot:
         self.used[package], self.done[package] = lock, done
-        return load_snapshot(self.store, lock.sha256)
+        return load_snapshot(self.store, lock)
 
     def _refuse_other_sources(self, package: Package) -> None:
         if self.sources is not None and not any(_is_allowed(package, one) for one in self.sources):
@@ -129,14 +140,6 @@ class Installation(Struct, frozen=True):
 def _is_allowed(package: Package, source: str) -> bool:
     # A prefix without a slash would allow acme-forged with acme.
     return package.source == source or (source.endswith("/") and package.source.startswith(source))
-
-
-def _make_content_fault(commit: str) -> UnreadableModule:
-    return UnreadableModule(
-        f"Commit {commit} does not have the content that {LOCK_FILE} pins.",
-        "A commit cannot change, so somebody has edited the lock file, or forged the repository. "
-        "Take the lock file of the last good commit, and find out who changed it.",
-    )
 
 
 def _shorten(commit: str) -> str:

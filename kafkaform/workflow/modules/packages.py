@@ -51,7 +51,7 @@ def open_package(locks: Mapping[Package, Lock], package: Package, *, untrusted: 
             f"{LOCK_FILE} has no entry for it.",
             f"Run `kafkaform init`, which fetches it, and commit {LOCK_FILE}.",
         )
-    return load_snapshot(open_store(), lock.sha256)
+    return load_snapshot(open_store(), lock)
 
 
 def read_package_folder(snapshot: Snapshot, folder: str) -> dict[str, bytes]:

@@ -1,9 +1,10 @@
 """The files of a repository at one commit, stored by their content in the user's cache folder.
 
 Each file is stored under the SHA-256 of its bytes, and so is the list of all files: the lock file
-pins the list, and the list pins each file. Everything is checked when it is read, so that neither
-a changed nor a half-written cache is ever used, and several processes can write the same at once.
-Names from a repository never become names on the disk.
+pins the list, and the list pins each file. A receipt says which list a commit of a source has, so
+that no content gets the name of another source. Everything is checked when it is read, so that
+neither a changed nor a half-written cache is ever used, and several processes can write the same at
+once. Names from a repository never become names on the disk.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ...core.objects import ObjectChanged, ObjectExists
 from ...language.declare.module_sources import UnreadableModule
 from ...sandbox.places import get_cache_folder
 from ...syntax.limits import FILE_BYTES
+from .lock_file import LOCK_FILE, Lock
 
 LINK, SUBMODULE = "120000", "160000"
 """Git's modes of entries that are no files."""
@@ -58,9 +60,11 @@ def open_store() -> Folder:
     return Folder(get_cache_folder() / "modules")
 
 
-def store_snapshot(store: Folder, entries: Iterable[tuple[str, str, bytes]]) -> str:
-    """Store the files of a commit. entries: path, mode, content. Returns the digest of the list.
-    Raises StorageError."""
+def store_snapshot(
+    store: Folder, source: str, commit: str, entries: Iterable[tuple[str, str, bytes]]
+) -> str:
+    """Store the files of a commit of a repository. entries: path, mode, content. Returns the digest
+    of the list. Raises StorageError."""
     files = {}
     for path, mode, content in entries:
         if mode == SUBMODULE:
@@ -68,20 +72,36 @@ def store_snapshot(store: Folder, entries: Iterable[tuple[str, str, bytes]]) -> 
             continue
         digest = sha256(content).hexdigest() if mode == LINK else _store(store, content)
         files[path] = StoredFile(mode, digest, len(content))
-    # The list comes last: whoever finds it finds all files.
-    return _store(store, msgspec.json.encode(_List(files), order="sorted"))
+    digest = _store(store, msgspec.json.encode(_List(files), order="sorted"))
+    # It comes last: whoever finds it finds the list and all files.
+    _write(store, _make_receipt_key(source, commit), digest.encode())
+    return digest
 
 
-def load_snapshot(store: Folder, digest: str) -> Snapshot:
-    """The files of the commit whose list has this digest. Raises UnreadableModule."""
+def load_snapshot(store: Folder, lock: Lock) -> Snapshot:
+    """The files that a lock pins, if they were fetched from its source on this computer. Raises
+    UnreadableModule."""
+    # Without the receipt, an edited lock file could give any stored content a trusted name.
+    receipt = _read(store, _make_receipt_key(lock.source, lock.commit))
+    if receipt is None:
+        raise UnreadableModule("It is not on this computer yet.", _FETCH)
+    if receipt != lock.sha256.encode():
+        raise make_content_fault(lock.commit)
     try:
-        found = msgspec.json.decode(_load(store, digest), type=_List)
-    except msgspec.DecodeError:  # the lock file was edited to name something else
-        raise UnreadableModule(
-            "The hash in the lock file is not that of a repository.",
-            "Take the lock file of the last good commit, then run `kafkaform init`.",
-        ) from None
+        found = msgspec.json.decode(_load(store, lock.sha256), type=_List)
+    except msgspec.DecodeError:
+        raise _make_changed_fault() from None
     return Snapshot(store, found.files)
+
+
+def make_content_fault(commit: str) -> UnreadableModule:
+    """The error for a lock whose hash is not that of its commit."""
+    return UnreadableModule(
+        f"Commit {commit} does not have the content that {LOCK_FILE} pins.",
+        "A commit cannot change, so somebody has edited the lock file or the cache, or forged the "
+        "repository. Take the lock file of the last good commit, find out who changed it, and run "
+        "`kafkaform init`.",
+    )
 
 
 def is_complete(snapshot: Snapshot) -> bool:
@@ -131,7 +151,11 @@ def _normalise(path: str) -> str:
 
 def _store(store: Folder, content: bytes) -> str:
     digest = sha256(content).hexdigest()
-    key = _make_key(digest)
+    _write(store, _make_key(digest), content)
+    return digest
+
+
+def _write(store: Folder, key: str, content: bytes) -> None:
     try:
         store.create(key, content)
     except ObjectExists as found:
@@ -140,20 +164,34 @@ def _store(store: Folder, content: bytes) -> str:
         if found.found.data != content:
             with suppress(ObjectChanged):
                 store.replace(key, content, found.found.version)
-    return digest
 
 
 def _load(store: Folder, digest: str) -> bytes:
     """What has this digest. Raises UnreadableModule."""
+    found = _read(store, _make_key(digest))
+    if found is None:
+        raise UnreadableModule("It is not on this computer any more.", _FETCH)
+    if sha256(found).hexdigest() != digest:
+        raise _make_changed_fault()
+    return found
+
+
+def _read(store: Folder, key: str) -> bytes | None:
+    """What is stored there; None for nothing. Raises UnreadableModule."""
     try:
-        found = store.read(_make_key(digest))
+        found = store.read(key)
     except StorageError as error:
         raise UnreadableModule(error.message, error.advice) from None
-    if found is None:
-        raise UnreadableModule("It is not on this computer yet.", _FETCH)
-    if sha256(found.data).hexdigest() != digest:
-        raise UnreadableModule("Its files on this computer were changed.", _FETCH)
-    return found.data
+    return None if found is None else found.data
+
+
+def _make_changed_fault() -> UnreadableModule:
+    return UnreadableModule("Its files on this computer were changed.", _FETCH)
+
+
+def _make_receipt_key(source: str, commit: str) -> str:
+    """Where the digest of a commit's list is stored."""
+    return f"commits/{sha256(f'{source} {commit}'.encode()).hexdigest()}"
 
 
 def _make_key(digest: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkaform.workflow.modules import git
 from kafkaform.workflow.modules.installation import SOURCES
 from kafkaform.workflow.modules.lock_file import LOCK_FILE
 
@@ -103,7 +104,13 @@ def test_a_changed_cache_is_never_used(
             text = " ".join(said.text.replace("│", " ").split())
             assert "The module git::file:///" in text
             assert any(
-                reason in text for reason in ("were changed", "not on this computer", "cannot read")
+                reason in text
+                for reason in (
+                    "were changed",
+                    "not on this computer",
+                    "cannot read",
+                    f"{LOCK_FILE} pins",
+                )
             ), text
         else:
             assert b"resource" not in content and b"files" not in content
@@ -112,20 +119,32 @@ def test_a_changed_cache_is_never_used(
         here.done("init", "--modules-only")
         assert path.read_bytes() == content
         here.done("validate")
-    assert refused == 2  # the list of files, and the only configuration file
+    assert refused == 3  # the receipt, the list of files, and the only configuration file
 
 
-def test_a_forged_list(here: Here, origin: Origin, cache: Path) -> None:
-    """A hash in the lock file that is that of another stored file is refused, not decoded."""
+def test_no_content_gets_the_name_of_another_source(
+    here: Here, origin: Origin, cache: Path
+) -> None:
+    """What is in the cache is used for the source and the commit that it was fetched for, and no
+    edited lock file changes that."""
     write(here, origin)
     here.done("init", "--modules-only")
-    for path in list_stored(cache):
-        edit_lock(here, sha256=path.name)
-        said = here.run("validate")
-        if said.code:
-            assert "The hash in the lock file is not that of a repository" in said.text
-            assert "does not have the content" in fails(here, "init", "--upgrade")
-    edit_lock(here, sha256="../" * 20 + "a" * 4)
+    before = (here.path / LOCK_FILE).read_text("utf-8")
+    others = [path.name for path in list_stored(cache) if path.name not in before]
+    assert len(others) == 3  # two files and the receipt
+    for name in others:
+        edit_lock(here, sha256=name)
+        assert f"does not have the content that {LOCK_FILE} pins" in fails(here, "validate")
+        assert f"does not have the content that {LOCK_FILE} pins" in fails(here, "init")
+    here.write(LOCK_FILE, before)
+    edit_lock(here, commit="1" * 40)
+    assert "not on this computer yet" in fails(here, "validate")
+    here.write(LOCK_FILE, before)
+    edit_lock(here, source="git::https://git.example/trusted.git")
+    text = (here.path / "main.kf.hcl").read_text("utf-8")
+    here.write("main.kf.hcl", text.replace(origin.source, "git::https://git.example/trusted.git"))
+    assert "not on this computer yet" in fails(here, "validate", "--untrusted")
+    edit_lock(here, source=origin.source, sha256="../" * 20 + "a" * 4)
     assert f"{LOCK_FILE} is not a lock file" in fails(here, "validate")
 
 
@@ -164,6 +183,20 @@ def test_a_killed_init_leaves_nothing_half(
     here.done("validate")
 
 
+def test_a_git_that_hangs_is_ended(here: Here, origin: Origin) -> None:
+    """After a time that is long enough for anybody, with an error that says so."""
+    write(here, origin)
+    waits = here.path / "waits"
+    os.mkfifo(waits)
+    here.write("bin/git", f"#!/bin/sh\nread line < {waits}\n").chmod(0o755)
+    here.monkeypatch.setattr(git, "ASK_SECONDS", 0.1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{here.path}/bin{os.pathsep}{os.environ['PATH']}")
+        assert "git took more than 0.1 s and was ended" in fails(here, "init")
+    with pytest.raises(OSError, match="No such device"):  # nobody reads the pipe any more
+        os.open(waits, os.O_WRONLY | os.O_NONBLOCK)
+
+
 # ── the lock file ───────────────────────────────────────────────────────────────────────
 
 
@@ -178,7 +211,7 @@ def test_a_locked_commit_with_another_content(here: Here, origin: Origin, cache:
     said = fails(here, "init", "--modules-only")
     assert f"Commit {other} does not have the content that {LOCK_FILE} pins" in said
     assert (here.path / LOCK_FILE).read_bytes() == before
-    assert "not on this computer" in fails(here, "validate")
+    assert f"does not have the content that {LOCK_FILE} pins" in fails(here, "validate")
 
 
 @pytest.mark.parametrize("commit", ["--upload-pack=x", "HEAD", "main", "v1", "0" * 39, "g" * 40])

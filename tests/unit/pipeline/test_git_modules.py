@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow("each job is a process with an installation of its
 def make_lock_file(origin: Origin, commit: str) -> str:
     """What `kafkaform init` writes for this commit of the tag v1."""
     package = Package(origin.source, "v1")
-    digest = store_snapshot(open_store(), fetch_entries(package, commit))
+    digest = store_snapshot(open_store(), package.source, commit, fetch_entries(package, commit))
     return render_locks({package: Lock(package.source, "v1", commit, digest)}).decode()
 
 
