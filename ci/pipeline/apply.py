@@ -5,7 +5,7 @@ from __future__ import annotations
 from .command import run_kafkaform
 from .forge import Forge, ReviewedPlan
 from .job import Job
-from .plan import render_body
+from .plan import fetch_modules, render_body
 
 LOCK_TIMEOUT = "10m"
 NEXT = {
@@ -32,6 +32,7 @@ def apply_job(job: Job, forge: Forge) -> int:
         saved.write_bytes(reviewed.plan)
         flags += ["--reviewed", str(saved)]
     with forge.mute_commands():
+        fetch_modules(job)
         code = run_kafkaform(job, "apply", "--no-color", *flags, *job.args).code
         # For the log of this job, which nobody who can write the store can change:
         # `kafkaform audit verify --anchor HEAD` proves later that no record before it was changed.

@@ -46,8 +46,12 @@ def read_diagnostics(events: Iterable[Mapping[str, Any]], folder: str) -> tuple[
         data = event["diagnostic"]
         place = data.get("range")
         texts = [text for text in (data.get("detail"), data.get("advice")) if text]
-        file = posixpath.normpath(posixpath.join(folder, place["filename"])) if place else ""
         line = place["start"]["line"] if place else 0
+        if place and place["filename"].startswith("git::"):
+            # A file of another repository, which no forge can show here.
+            texts.insert(0, f"On {place['filename']}:{line}.")
+            place, line = None, 0
+        file = posixpath.normpath(posixpath.join(folder, place["filename"])) if place else ""
         found.append(Diagnostic(data["severity"], data["summary"], "\n".join(texts), file, line))
     return tuple(sorted(found, key=lambda one: one.severity != "error"))
 

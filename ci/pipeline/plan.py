@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .command import Ended, run_kafkaform
 from .diagnostics import read_diagnostics, render_failure
 from .forge import Forge, check_approval
 from .job import Job
+
+LOCK_FILE = "kafkaform.modules.json"
+"""Names the commits of modules from Git."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,18 @@ def plan_job(job: Job, forge: Forge) -> int:
     return 0 if planned.approval else planned.code
 
 
+def fetch_modules(job: Job, *flags: str) -> None:
+    """Fetch the modules from Git that are locked. One that cannot be fetched is a fault of the plan
+    or of the apply, which names it."""
+    if Path(job.folder, LOCK_FILE).exists():
+        run_kafkaform(job, "init", "--no-color", "--modules-only", "--lockfile=readonly", *flags)
+
+
 def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
     """Plan once, show the plan in the log and its faults at their lines."""
     saved, comment, approval = (job.out / name for name in ("plan.kfplan", "plan.md", "approval"))
     with forge.mute_commands():
+        fetch_modules(job, *(flag for flag in flags if flag == "--untrusted"))
         ended = run_kafkaform(
             job,
             *("plan", "--json", "--detailed-exitcode"),

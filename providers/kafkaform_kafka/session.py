@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus, Step, Verdict
-from kafkaform.core.errors import KafkaformError
+from kafkaform.core.errors import KafkaformError, OtherSystem
 from kafkaform.core.resource import Depth, FaultClass, Identity, Reading, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
@@ -177,10 +177,20 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
         if len(settings.servers) > 1:
             clients.refuse_two_clusters(settings, wire.ask_addresses(clients.LOOK))
         facts = read_facts(wire, settings)
+        if settings.cluster_id is not None and facts.scope_id != settings.cluster_id:
+            raise _make_other_cluster_error(settings, facts.scope_id)
     except KafkaformError:
         wire.close()
         raise
     return KafkaSession(ClusterContext(settings, wire, facts), kinds)
+
+
+def _make_other_cluster_error(settings: KafkaSettings, found: str) -> OtherSystem:
+    return OtherSystem(
+        f"{', '.join(settings.servers)} answers as cluster {found}, and cluster_id of provider "
+        f'"{settings.instance}" is {settings.cluster_id}',
+        "Nothing was sent. Correct the address; or cluster_id, if you mean this cluster.",
+    )
 
 
 def _open_alone(settings: KafkaSettings, config: Mapping[str, Any]) -> Wire:

@@ -5,19 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from ...audit.chain import verify_log
 from ...audit.event import render_time
 from ...core.clock import SystemClock
 from ...core.diagnostics import has_errors
-from ...core.errors import ConfigurationError, StorageError
+from ...core.errors import ConfigurationError, StorageError, UsageError
 from ...render.text import inline, render_count, render_table
 from ...state.model import State
 from ...workflow.configuration.evaluation import Inputs, read_configuration
+from ...workflow.configuration.files import find_root
+from ...workflow.modules.installation import SOURCES, Installation, read_sources
+from ...workflow.modules.lock_file import LOCK_FILE
+from ...workflow.modules.packages import read_own_locks
+from ...workflow.plan_files import save_file
 from ...workflow.stores import Store, open_store, parse_duration
 from ...workflow.testing.files import list_default_files
 from ...workflow.workspace import make_lock_info, make_run_id
-from ..options.flags import LockTimeout, NoColor, StateFile, Var, VarFile
+from ..options.flags import LockTimeout, NoColor, StateFile, Untrusted, Var, VarFile
 from ..terminal.console import Console
 
 CONFIGURATION = (".kf.hcl", ".kf.json", ".tf", ".tf.json")
@@ -38,26 +46,51 @@ Write a file such as main.kf.hcl:
 Then run `kafkaform init` again. No Kafka at hand? `kafkaform sandbox up` starts one here."""
 
 
+Upgrade = Annotated[
+    bool,
+    typer.Option("--upgrade", help="Move modules from Git to what their refs are now."),
+]
+Lockfile = Annotated[
+    str,
+    typer.Option(
+        "--lockfile",
+        metavar="MODE",
+        help="readonly: fetch locked modules only, and leave their lock file as it is.",
+    ),
+]
+ModulesOnly = Annotated[
+    bool,
+    typer.Option("--modules-only", help="Leave state, lock and log alone, as --untrusted does."),
+]
+
+
 def init(
     var: Var = [],
     var_file: VarFile = [],
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",
+    upgrade: Upgrade = False,
+    lockfile: Lockfile = "",
+    modules_only: ModulesOnly = False,
+    untrusted: Untrusted = False,
     no_color: NoColor = False,
 ) -> None:
     """Check that this folder is ready to plan and apply.
 
-    Checks configuration, modules, providers, state, lock and log. Changes nothing except
-    .kafkaform, the lock's folder. You can run it again at any time.
+    Fetches modules from Git and writes their lock file, kafkaform.modules.json. Checks
+    configuration, modules, providers, state, lock and log. You can run it again at any time.
     """
+    readonly = _read_lockfile_mode(lockfile, untrusted, upgrade)
     console, folder = Console.make_standard(no_color=no_color), Path.cwd()
     if not any(path.name.endswith(CONFIGURATION) for path in folder.iterdir()):
         console.write(EMPTY)
         return
-    rows = [
-        *_check_configuration(folder, Inputs.read(var, var_file), console),
-        *_check_storage(open_store(state), parse_duration(lock_timeout, "--lock-timeout")),
-    ]
+    inputs = Inputs.read(var, var_file, untrusted=untrusted)
+    # As it was named, because --untrusted refuses links on the way to it.
+    rows = [*_check_configuration(Path(), inputs, upgrade, readonly, console)]
+    if not (modules_only or untrusted):
+        # A job that plans can read the store, and not write it.
+        rows += _check_storage(open_store(state), parse_duration(lock_timeout, "--lock-timeout"))
     console.write_lines(render_table([[name, inline(found)] for name, found in rows]))
     advice = _advise_ignoring(folder) if (folder / OURS).is_dir() else ""
     if advice:
@@ -67,11 +100,34 @@ def init(
     )
 
 
+def _read_lockfile_mode(mode: str, untrusted: bool, upgrade: bool) -> bool:
+    """Whether the lock file of modules stays as it is. Raises UsageError."""
+    if mode not in ("", "readonly"):
+        raise UsageError(f'--lockfile cannot be "{inline(mode)}"', "Write --lockfile=readonly.")
+    if upgrade and (mode or untrusted):
+        raise UsageError(
+            f"{'--lockfile=readonly' if mode else '--untrusted'} and --upgrade exclude each other: "
+            "an upgrade changes the lock file of modules",
+            "Upgrade where you trust the files, and commit the lock file.",
+        )
+    return bool(mode) or untrusted
+
+
 def _check_configuration(
-    folder: Path, inputs: Inputs, console: Console
+    folder: Path, inputs: Inputs, upgrade: bool, readonly: bool, console: Console
 ) -> Iterator[tuple[str, str]]:
-    """Check the files, and yield what they contain. Raises ConfigurationError with all faults."""
-    configuration = read_configuration(folder, inputs)
+    """Fetch modules, check the files, and yield what they contain. Raises ConfigurationError with
+    all faults."""
+    place = folder.absolute()
+    locks = read_own_locks(find_root(place), place, links=not inputs.untrusted)
+    sources = read_sources(inputs.environment.get(SOURCES)) if inputs.untrusted else None
+    modules = Installation(locks, upgrade, readonly, sources)
+    configuration = read_configuration(folder, inputs, modules.open_package)
+    console.show_diagnostics(tuple(modules.warnings))
+    # A module that cannot be read can call others, whose locks must stay.
+    lock_file = modules.render_lock_file()
+    if lock_file is not None and not has_errors(configuration.tree.diagnostics):
+        save_file(folder / LOCK_FILE, lock_file, private=False)
     desired = configuration.evaluate(offline=True).desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
@@ -84,6 +140,10 @@ def _check_configuration(
         "configuration",
         f"{', '.join(parts)}, {render_count(len(desired.declared), 'object')} declared",
     )
+    for package, done in modules.done.items():
+        yield "module", f"{package} at {done}"
+    for package in modules.list_removed():
+        yield "module", f"{package} is not needed any more"
     if tests:
         yield "tests", f"{render_count(len(tests), 'test file')}; `kafkaform test` runs them"
     for name in sorted({config.name for config in desired.providers.values()}):

@@ -200,8 +200,7 @@ COMMANDS: Mapping[str, str] = {
     "list": _DESCRIBE,
     "ls": _DESCRIBE,
     # Also Terraform's, which downloads modules with it.
-    "get": f"{_DESCRIBE} Modules are folders, so nothing is downloaded; `kafkaform init` checks "
-    "them.",
+    "get": f"{_DESCRIBE} `kafkaform init` fetches modules from Git, and checks those in folders.",
     "create": _MADE,
     "delete": _MADE,
 }

@@ -12,15 +12,21 @@ _RECREATE = (
     "it, and the next `kafkaform apply` creates it again."
 )
 _STATES = (
-    "A folder can have several states, one for each place: `kafkaform plan --state prod.json "
-    "--var-file prod.kfvars.hcl`, or set KAFKAFORM_STATE."
+    "Give each environment a folder that calls shared modules, as in `kafkaform --chdir "
+    "environments/prod plan`, or a file of values and a state, as in `kafkaform plan --var-file "
+    "prod.kfvars.hcl --state prod.json`. docs/environments.md compares the two."
 )
 _UNLOCK = "`kafkaform lock show` names the run, and `kafkaform lock release RUN` releases its lock."
 _LOGIN = (
     "There is no registry to log in to; the provider block has the login of each system, and "
     "`kafkaform init` checks the folder."
 )
-_MODULES = "Modules are folders, so nothing is downloaded; `kafkaform init` checks them."
+_MODULES = "`kafkaform init` fetches modules from Git, and checks those in folders."
+_UPGRADE = (
+    "`kafkaform init --upgrade` moves modules from Git to what their refs are now. Providers are "
+    "Python packages, which pip upgrades."
+)
+_LOCK_FILE = "`kafkaform init --lockfile=readonly` fetches locked modules only."
 _PACKAGES = (
     "Providers are Python packages, which pip installs and mirrors; `kafkaform providers` lists "
     "those of this folder."
@@ -73,12 +79,12 @@ OPTIONS: Mapping[str, str] = {
     "--destroy": "`kafkaform destroy` deletes everything; `kafkaform plan --destroy` shows it.",
     "--show-sensitive": "Sensitive values are stored nowhere, so nothing can show them.",
     "--dry-run": _MEANT,
-    "--upgrade": _PACKAGES,
-    "--lockfile": _PACKAGES,
+    "--upgrade": _UPGRADE,
+    "--lockfile": _LOCK_FILE,
     "--plugin-dir": _PACKAGES,
     "--get": _MODULES,
     "--from-module": _MODULES,
-    "--backend": _BACKEND,
+    "--backend": f"{_BACKEND} `kafkaform init --modules-only` leaves the state alone.",
     "--backend-config": _BACKEND,
     "--reconfigure": _BACKEND,
     "--migrate-state": _BACKEND,

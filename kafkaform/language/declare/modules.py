@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, field
@@ -17,12 +16,13 @@ from .addresses import spell_name
 from .blocks import Header
 from .declarations import Declarations, ModuleBlock, ProviderBlock
 from .folder import Tree, load_folder
+from .module_sources import SourceFault, UnreadableModule, resolve_source
 from .settings import read_terraform_settings
 from .top_level import declare_blocks
 
 Folders = Callable[[str], Mapping[str, bytes]]
-"""Reads the files of a folder: path seen from the root folder (`modules/team`) -> files by name.
-Raises an OSError that says why the folder cannot be read."""
+"""Reads the files of a folder: path seen from the root folder (`modules/team`), or name of a folder
+of a Git repository -> files by name. Raises an OSError that says why the folder cannot be read."""
 
 
 class Module(Struct, frozen=True, eq=False):
@@ -77,11 +77,8 @@ def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int)
         for block in blocks:
             if block.type != "module":
                 continue
-            source = get_local_source(block)
-            if source is None:
-                continue
-            spelling = resolve_folder(folder, source)
-            if spelling in names:
+            spelling = _find_spelling(block, folder)
+            if spelling is None or spelling in names:
                 continue
             where = names[spelling] = own(spelling)
             if where in modules or where == "":
@@ -112,19 +109,14 @@ def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int)
     )
 
 
-def get_local_source(block: Block) -> str | None:
-    """The path in the source of a module block; None if it is not a local path."""
-    # Terraform has the same rule: `modules/a` without ./ would be the name of a registry.
-    node = block.get_argument("source")
-    source = getattr(node, "value", None)
-    local = isinstance(source, str) and source.startswith(("./", "../"))
-    return source if local else None
-
-
-def resolve_folder(caller: str, source: str) -> str:
-    """The folder that `source` names in a module in the folder `caller`; "" is the root folder."""
-    found = posixpath.normpath(posixpath.join(caller, source))
-    return "" if found == "." else found
+def _find_spelling(block: Block, caller: str) -> str | None:
+    """How a module block in the folder `caller` spells the path of its module; None if its source
+    has a fault, which is reported when the calls are linked."""
+    source = getattr(block.get_argument("source"), "value", None)
+    try:
+        return resolve_source(source, caller) if isinstance(source, str) else None
+    except SourceFault:
+        return None
 
 
 def _make_too_large_fault(block: Block) -> Diagnostic:
@@ -137,12 +129,12 @@ def _make_too_large_fault(block: Block) -> Diagnostic:
 
 def _make_unreadable_fault(block: Block, fault: OSError) -> Diagnostic:
     source = block.get_argument("source")
-    why = str(fault) if fault.strerror is None else fault.strerror
+    advice = "The source is the path of a folder, relative to the file with the module block."
     return make_error(
         Header(block) if source is None else source,
-        f"The module {get_local_source(block)} cannot be read",
-        why,
-        "The source is the path of a folder, relative to the file with the module block.",
+        f"The module {getattr(source, 'value', '')} cannot be read",
+        str(fault) if fault.strerror is None else fault.strerror,
+        fault.advice if isinstance(fault, UnreadableModule) else advice,
     )
 
 
@@ -234,17 +226,12 @@ def _find_folder(
     if call.source is None:
         return None
     place = call.block.get_argument("source") or Header(call.block)
-    if get_local_source(call.block) is None:
-        faults.append(
-            make_error(
-                place,
-                f'The module "{call.source}" is not a local folder',
-                "The source of a module must be a path that begins with ./ or ../.",
-                "Copy the module into the repository, and write the path of its folder.",
-            )
-        )
+    try:
+        spelling = resolve_source(call.source, caller.folder)
+    except SourceFault as fault:
+        wrong = make_error(place, fault.summary, fault.detail, fault.advice, hide=fault.hide)
+        faults.append(wrong)
         return None
-    spelling = resolve_folder(caller.folder, call.source)
     where = tree.names.get(spelling, spelling)
     if where in (*caller.above, caller.folder):
         faults.append(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from msgspec import field
@@ -32,6 +31,7 @@ from ...language.desired import VariableInputs as Values
 from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
 from ...language.functions.confined_files import make_confined_reader
+from ...language.functions.file_reader import Read
 from ...language.policy.compilation import RuleSets, compile_policies
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
@@ -40,11 +40,11 @@ from . import untrusted
 from .data_answers import DataAnswers
 from .environment import complete_provider
 from .files import find_root, read_folder
+from .module_folders import ModuleFolders, Opened, OpenPackage
 from .requirements import find_unmet_demands
 from .secret_files import find_exposed_files, list_users, read_file_secret
 from .untrusted import refuse_links_to, select_variables
 
-MAX_PATH = 4096
 _READS_FILE = b"secret_file"
 """What files contain if something in them reads a secret from a file."""
 _READABLE = (
@@ -131,6 +131,8 @@ class Configuration(PartialRepr, frozen=True):
     """The providers that it can use."""
     asking: DataAnswers
     """Answers its data sources."""
+    opened: Opened = field(default_factory=dict)
+    """The Git repositories that modules come from."""
     texts: dict[str, str] = field(default_factory=dict)
     """The values of sensitive variables, once one was asked for."""
     printed: dict[tuple[str, ...], str | NoSecret] = field(default_factory=dict)
@@ -149,11 +151,14 @@ class Configuration(PartialRepr, frozen=True):
         sources; without it, what needs them has no value. computed: attributes that servers have
         set, by address.
         """
+        read = None if self.inputs.untrusted else make_confined_reader(self.root, self.folder)
+        if read is not None and self.opened:
+            read = self._add_packages(read)
         built = evaluate_tree(
             self.tree,
             Values(self.inputs.variables, self.inputs.given, offline),
             self._collect_schemas(offline),
-            None if self.inputs.untrusted else make_confined_reader(self.root, self.folder),
+            read,
             computed,
             self.asking if ask and not offline else None,
         )
@@ -166,6 +171,11 @@ class Configuration(PartialRepr, frozen=True):
         if trusted and any(_READS_FILE in content for content in self.tree.contents.values()):
             unfit = (*unfit, *find_exposed_files(list_users(found), self.folder))
         return replace(built, desired=replace(found, diagnostics=unfit), policies=policies)
+
+    def _add_packages(self, read: Read) -> Read:
+        from ..modules.packages import add_packages  # noqa: PLC0415  # few configurations have modules from Git
+
+        return add_packages(read, self.opened)
 
     def describe_rules(self, built: Built) -> tuple[RuleSets, frozenset[str]]:
         """What reads the rules of each provider, and what its users call a system."""
@@ -263,11 +273,14 @@ def _refuse_question(config: ProviderConfig) -> Session:
     raise AssertionError(f"data of {config.instance} is asked for after it was read")
 
 
-def read_configuration(folder: Path, inputs: Inputs) -> Configuration:
+def read_configuration(
+    folder: Path, inputs: Inputs, open_package: OpenPackage | None = None
+) -> Configuration:
     """Read and parse the files of a folder and of the modules that it calls.
 
-    folder: as it was named, because links on the way to it count. Raises UsageError for a file
-    that cannot be read.
+    folder: as it was named, because links on the way to it count. open_package: opens repositories
+    that modules come from; without it, they are read at their locked commits, offline. Raises
+    UsageError for a file that cannot be read.
     """
     named, folder = folder, folder.absolute()
     root, links = find_root(folder), not inputs.untrusted
@@ -286,43 +299,11 @@ def read_configuration(folder: Path, inputs: Inputs) -> Configuration:
         secrets = resolve_instance_secrets(config, configuration.find_secrets)
         return registry.load(config.name).open(config.instance, config.config, secrets)
 
-    tree = load_tree(
-        files, partial(_read_module, root, folder, links), partial(_resolve_own_path, folder, links)
-    )
-    configuration = Configuration(folder, root, tree, inputs, registry, DataAnswers(connect))
+    modules = ModuleFolders(root, folder, links, open_package)
+    tree = load_tree(files, modules.read, modules.resolve_own_path)
+    asking = DataAnswers(connect)
+    configuration = Configuration(folder, root, tree, inputs, registry, asking, modules.opened)
     return configuration
-
-
-def _resolve_own_path(folder: Path, links: bool, where: str) -> str:
-    """The path of a module's folder without links, so that a folder with two names is read once.
-
-    "" is the configuration's folder. links: False leaves them in, for `_read_module` to refuse.
-    """
-    try:
-        if len(where) > MAX_PATH:
-            return where
-        start = folder.resolve()
-        target = (start / where).resolve() if links else start / where
-        found = os.path.relpath(target, start)
-    except (OSError, RuntimeError, ValueError):  # reading it raises the error, with its place
-        return where
-    return "" if found == os.curdir else found
-
-
-def _read_module(root: Path, folder: Path, links: bool, where: str) -> dict[str, bytes]:
-    """Read the files of a module's folder. Raises OSError that says why it cannot be read."""
-    try:
-        if len(where) > MAX_PATH:
-            raise ValueError
-        target = (folder / where).resolve()
-    except (RuntimeError, ValueError):
-        raise PermissionError("the path is invalid, or a link that leads to itself") from None
-    # After resolving: "modules/../../.." and links out of the root are one and the same attack.
-    if not target.is_relative_to(root.resolve()):
-        raise PermissionError(f"{where} leads out of the root of the configuration")
-    if not links and Path(os.path.normpath(folder.resolve() / where)) != target:
-        raise PermissionError(f"{where} is behind a link, and --untrusted follows none")
-    return read_folder(root, target, links=links)
 
 
 def collect_schemas(providers: Mapping[str, Provider]) -> Schemas:

@@ -114,6 +114,14 @@ CONFIG = make_schema(
         policy=True,
     ),
     AttributeSchema(
+        "cluster_id",
+        STRING,
+        "The id of the cluster. If another one answers, nothing is planned or sent. `kafkaform "
+        "describe cluster` shows it. Default: the one that the state records, after the first "
+        "apply.",
+        policy=True,
+    ),
+    AttributeSchema(
         "sasl_token_auth",
         BOOL,
         "sasl_username and sasl_password are the id and the HMAC of a delegation token (KIP-48).",

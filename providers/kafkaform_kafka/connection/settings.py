@@ -46,6 +46,8 @@ class KafkaSettings(Struct, frozen=True):
     timeout: float = DEFAULT_TIMEOUT
     """Seconds that the cluster can take for one request."""
     principal: str | None = None
+    cluster_id: str | None = None
+    """The only cluster that may answer."""
     acl_order: str = "create_first"
     protect_topics: bool = True
     authorizer: FrozenMap = EMPTY
@@ -114,6 +116,7 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         passphrase=_to_secret(given.get("client_key_passphrase")),
         timeout=parse_seconds(given.get("operation_timeout")) or DEFAULT_TIMEOUT,
         principal=_derive_principal(given, protocol),
+        cluster_id=given.get("cluster_id") or None,
         acl_order=given.get("acl_order") or "create_first",
         protect_topics=given.get("protect_topics") is not False,
         authorizer=given.get("authorizer") or EMPTY,

@@ -18,6 +18,8 @@ from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.truth import observe
 
 CHANGELOG = "wordcount-store-changelog"
+PROD = "WYxXbJ8uQ0eT2nV4kLr9sA"
+"""The id of the production cluster in an example."""
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +90,49 @@ def test_two_clusters_by_alias(tmp_path: Path, eu: Sandbox, us: Sandbox) -> None
     assert "are the same cluster" in example.run("plan", expect=1)
     example.env |= {"KF_VAR_eu": us.bootstrap, "KAFKA_EU_PASSWORD": us.admin_password}
     assert "cluster" in example.run("plan", expect=4)
+
+
+def test_environments(tmp_path: Path, eu: Sandbox, us: Sandbox) -> None:
+    """Both layouts: two environments share a cluster, the third has its own. Another cluster than
+    the pinned one, and another environment's state, are refused before anything is planned."""
+    passwords = {"NONPROD": eu.admin_password, "PROD": us.admin_password}
+    env = {f"KAFKA_{name}_PASSWORD": text for name, text in passwords.items()}
+    example = Copy("06-environments", tmp_path, env)
+    (example.folder / ".git").mkdir()  # modules are below the top of a repository
+    example.run("fmt", "--check", "--recursive")
+    files = [*example.folder.rglob("main.kf.hcl"), *example.folder.rglob("*.kfvars.hcl")]
+    for port, known, box in (("19092", "Aq3mZ5tGSmyR7dK1pHc0Ew", eu), ("19192", PROD, us)):
+        for file in files:
+            text = file.read_text("utf-8").replace(f"127.0.0.1:{port}", box.bootstrap)
+            file.write_text(text.replace(known, box.cluster_id), "utf-8")
+
+    for name in ("dev", "stage", "prod"):
+        example.run("--chdir", f"environments/{name}", "apply", "--auto-approve")
+        planned = example.run("--chdir", f"environments/{name}", "plan", "--detailed-exitcode")
+        assert "No changes." in planned
+    assert {"dev.shop.orders", "dev.shop.trial", "stage.shop.orders"} <= {*observe(eu).topics()}
+    assert [*observe(us).topics("shop.")] == ["shop.orders"]
+
+    prod = example.folder / "environments/prod/main.kf.hcl"
+    whole = prod.read_text("utf-8")
+    example.env["KAFKA_PROD_PASSWORD"] = eu.admin_password
+    prod.write_text(whole.replace(us.bootstrap, eu.bootstrap), "utf-8")
+    said = " ".join(example.run("--chdir", "environments/prod", "plan", expect=4).split())
+    assert f"answers as cluster {eu.cluster_id}, and cluster_id of provider" in said
+    wrong = whole.replace(us.bootstrap, eu.bootstrap).replace(us.cluster_id, eu.cluster_id)
+    prod.write_text(wrong, "utf-8")
+    example.run("--chdir", "environments/prod", "plan", expect=4)
+
+    one_folder, values = ("--chdir", "one-configuration"), "{}.kfvars.hcl"
+    example.env["KAFKA_PASSWORD"] = eu.admin_password
+    assert "environment" in example.run(*one_folder, "plan", expect=1)
+    dev = ("--var-file", values.format("dev"), "--state", "dev.json")
+    # The objects are those of environments/dev, so this state has to take them over.
+    example.run(*one_folder, "apply", "--auto-approve", "--adopt", "*", *dev)
+    assert "No changes." in example.run(*one_folder, "plan", "--detailed-exitcode", *dev)
+    example.env["KAFKA_PASSWORD"] = us.admin_password
+    mixed = ("--var-file", values.format("prod"), "--state", "dev.json")
+    example.run(*one_folder, "plan", *mixed, expect=4)
 
 
 def test_a_terraform_folder_is_taken_over(tmp_path: Path, eu: Sandbox) -> None:

@@ -153,6 +153,7 @@ def test_every_setting_of_a_connection_is_the_environments() -> None:
     assert policies == {
         *("skip_tls_verify", "operation_timeout", "acl_order", "protect_topics"),
         *("reassignment_throttle", "principal", "kafka_version", "sasl_aws_creds_debug"),
+        "cluster_id",
     }
 
 

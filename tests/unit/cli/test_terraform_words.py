@@ -73,7 +73,7 @@ def test_answers_name_commands_that_there_are() -> None:
         ("destroy -auto-approve", "`kafkaform destroy --confirm ID` destroys without a question"),
         ("plan -auto-approve", "`kafkaform apply --auto-approve`"),
         ("apply -destroy", "`kafkaform destroy` deletes everything"),
-        ("get -update", "Modules are folders"),
+        ("get -update", "`kafkaform init` fetches modules"),
         ("plan -lock=false", "`--lock-timeout 60s` waits"),
     ],
 )

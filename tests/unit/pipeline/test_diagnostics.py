@@ -69,6 +69,14 @@ def test_an_annotation_names_the_place_in_the_repository() -> None:
     assert diagnostics.render_command(found[1]) == "::warning title=kafkaform::w"
 
 
+def test_a_fault_of_another_repository_has_no_place_here() -> None:
+    """The file of a module from Git is named in the text: an annotation could not show it."""
+    file = "git::https://git.example/acme/kafka.git?ref=v1//topic/main.kf.hcl"
+    (found,) = diagnostics.read_diagnostics([make_event(file)], "./infra")
+    assert found.place == "" and found.detail.startswith(f"On {file}:3.\n")
+    assert json.loads(diagnostics.render_code_quality([found])) == []
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_the_comment_is_a_block_that_nothing_closes(text: str) -> None:
     """Without a plan, the comment has each fault as indented lines, which Markdown never reads as

@@ -1,0 +1,6 @@
+"""Modules from Git repositories: fetched by `kafkaform init`, pinned by a lock file, and read
+offline from then on.
+
+In: sources of modules, the lock file. Out: files of repositories at their locked commits. It must
+not know what the files mean.
+"""

@@ -1,0 +1,199 @@
+"""The files of a repository at one commit, stored by their content in the user's cache folder.
+
+Each file is stored under the SHA-256 of its bytes, and so is the list of all files: the lock file
+pins the list, and the list pins each file. A receipt says which list a commit of a source has, so
+that no content gets the name of another source. Everything is checked when it is read, so that
+neither a changed nor a half-written cache is ever used, and several processes can write the same at
+once. Names from a repository never become names on the disk.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+
+import msgspec
+from msgspec import Struct
+
+from ...core.errors import StorageError
+from ...core.folder import Folder
+from ...core.objects import ObjectChanged, ObjectExists
+from ...language.declare.module_sources import UnreadableModule
+from ...sandbox.places import get_cache_folder
+from ...syntax.limits import FILE_BYTES
+from .lock_file import LOCK_FILE, Lock
+
+LINK, SUBMODULE = "120000", "160000"
+"""Git's modes of entries that are no files."""
+_FETCH = "Run `kafkaform init`, which fetches it."
+
+
+class StoredFile(Struct, frozen=True, array_like=True):
+    """An entry of a repository. The fields are in the order in which they are stored."""
+
+    mode: str
+    """As git has it: 100644, 100755, LINK or SUBMODULE."""
+    sha256: str
+    """Of the content; of a link's target; for a submodule its commit."""
+    size: int
+    """Bytes."""
+
+
+class _List(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is stored for a commit."""
+
+    files: dict[str, StoredFile]
+    """Path -> entry. The paths are those of the repository; nothing on the disk has such a name."""
+
+
+class Snapshot(Struct, frozen=True):
+    """The files of a repository at a commit."""
+
+    store: Folder
+    files: Mapping[str, StoredFile]
+
+
+def open_store() -> Folder:
+    """The folder with the contents of all repositories that this user has fetched."""
+    return Folder(get_cache_folder() / "modules")
+
+
+def store_snapshot(
+    store: Folder, source: str, commit: str, entries: Iterable[tuple[str, str, bytes]]
+) -> str:
+    """Store the files of a commit of a repository. entries: path, mode, content. Returns the digest
+    of the list. Raises StorageError."""
+    files = {}
+    for path, mode, content in entries:
+        if mode == SUBMODULE:
+            files[path] = StoredFile(mode, content.decode("ascii"), 0)
+            continue
+        digest = sha256(content).hexdigest() if mode == LINK else _store(store, content)
+        files[path] = StoredFile(mode, digest, len(content))
+    digest = _store(store, msgspec.json.encode(_List(files), order="sorted"))
+    # It comes last: whoever finds it finds the list and all files.
+    _write(store, _make_receipt_key(source, commit), digest.encode())
+    return digest
+
+
+def load_snapshot(store: Folder, lock: Lock) -> Snapshot:
+    """The files that a lock pins, if they were fetched from its source on this computer. Raises
+    UnreadableModule."""
+    # Without the receipt, an edited lock file could give any stored content a trusted name.
+    receipt = _read(store, _make_receipt_key(lock.source, lock.commit))
+    if receipt is None:
+        raise UnreadableModule("It is not on this computer yet.", _FETCH)
+    if receipt != lock.sha256.encode():
+        raise make_content_fault(lock.commit)
+    try:
+        found = msgspec.json.decode(_load(store, lock.sha256), type=_List)
+    except msgspec.DecodeError:
+        raise _make_changed_fault() from None
+    return Snapshot(store, found.files)
+
+
+def make_content_fault(commit: str) -> UnreadableModule:
+    """The error for a lock whose hash is not that of its commit."""
+    return UnreadableModule(
+        f"Commit {commit} does not have the content that {LOCK_FILE} pins.",
+        "A commit cannot change, so somebody has edited the lock file or the cache, or forged the "
+        "repository. Take the lock file of the last good commit, find out who changed it, and run "
+        "`kafkaform init`.",
+    )
+
+
+def is_complete(snapshot: Snapshot) -> bool:
+    """Whether every file is there and unchanged."""
+    try:
+        for entry in snapshot.files.values():
+            if entry.mode not in (LINK, SUBMODULE):
+                _load(snapshot.store, entry.sha256)
+    except UnreadableModule:
+        return False
+    return True
+
+
+def read_file(snapshot: Snapshot, path: str) -> bytes:
+    """The content of a file. Raises OSError that says why it cannot be read."""
+    found = snapshot.files.get(_normalise(path))
+    name = posixpath.basename(path)
+    if found is None:
+        raise FileNotFoundError(2, "No such file or directory")
+    if found.mode in (LINK, SUBMODULE):
+        what = "a link" if found.mode == LINK else "a submodule"
+        raise PermissionError(f'"{name}" is {what}, which modules from Git cannot use')
+    if found.size > FILE_BYTES:
+        raise PermissionError(f'"{name}" is larger than {FILE_BYTES:,} bytes')
+    return _load(snapshot.store, found.sha256)
+
+
+def list_files(snapshot: Snapshot, folder: str) -> list[str]:
+    """The paths of everything below a folder, seen from there. Raises FileNotFoundError."""
+    inside = _normalise(folder)
+    prefix = f"{inside}/" if inside else ""
+    found = [path.removeprefix(prefix) for path in snapshot.files if path.startswith(prefix)]
+    if found:
+        return found
+    if inside in snapshot.files and snapshot.files[inside].mode == SUBMODULE:
+        raise PermissionError("it is a submodule, which modules from Git cannot use")
+    raise FileNotFoundError(2, "No such folder in the repository")
+
+
+def _normalise(path: str) -> str:
+    """The path as the list has it; "" is the top folder."""
+    found = posixpath.normpath(path or ".")
+    if found.split("/")[0] in ("..", ""):
+        raise PermissionError("the path leads out of the repository")
+    return "" if found == "." else found
+
+
+def _store(store: Folder, content: bytes) -> str:
+    digest = sha256(content).hexdigest()
+    _write(store, _make_key(digest), content)
+    return digest
+
+
+def _write(store: Folder, key: str, content: bytes) -> None:
+    try:
+        store.create(key, content)
+    except ObjectExists as found:
+        # It was stored before, or somebody has changed it. Whoever replaces it meanwhile does so
+        # for the same reason.
+        if found.found.data != content:
+            with suppress(ObjectChanged):
+                store.replace(key, content, found.found.version)
+
+
+def _load(store: Folder, digest: str) -> bytes:
+    """What has this digest. Raises UnreadableModule."""
+    found = _read(store, _make_key(digest))
+    if found is None:
+        raise UnreadableModule("It is not on this computer any more.", _FETCH)
+    if sha256(found).hexdigest() != digest:
+        raise _make_changed_fault()
+    return found
+
+
+def _read(store: Folder, key: str) -> bytes | None:
+    """What is stored there; None for nothing. Raises UnreadableModule."""
+    try:
+        found = store.read(key)
+    except StorageError as error:
+        raise UnreadableModule(error.message, error.advice) from None
+    return None if found is None else found.data
+
+
+def _make_changed_fault() -> UnreadableModule:
+    return UnreadableModule("Its files on this computer were changed.", _FETCH)
+
+
+def _make_receipt_key(source: str, commit: str) -> str:
+    """Where the digest of a commit's list is stored."""
+    return f"commits/{sha256(f'{source} {commit}'.encode()).hexdigest()}"
+
+
+def _make_key(digest: str) -> str:
+    # File systems are slow with many files in one folder.
+    return f"{digest[:2]}/{digest}"
