@@ -4,7 +4,7 @@ Two gaps are possible. An outcome is in the log and not in the state: it is take
 no outcome: the live object is read until it shows the target, or until the pre-image is proof
 because nobody can keep the request any more. Then work that earlier runs started is asked about.
 Recovery writes `recover` and `discharged` records and the state, nothing else; run twice, it finds
-nothing to do the second time.
+nothing to do the second time, except that work has ended meanwhile which goes on without a run.
 
 Hidden data (a password) cannot be read back. An intent that only writes such data stays open until
 nobody needs to know what became of it: the same approval is resumed, which sends the same version

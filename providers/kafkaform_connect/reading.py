@@ -82,27 +82,18 @@ def parse(call: Call, read: Callable[[Any], T], body: Any) -> T:
         raise RequestFailed(rest.make_bad_answer(call, str(error))) from None
 
 
-def list_connectors(
-    client: WorkersClient, names: Iterable[str] | None = None
-) -> dict[str, Connector]:
-    """Every connector with its details; the names of those that have none are added. names: only
-    these matter. Raises RequestFailed."""
+def list_connectors(client: WorkersClient) -> dict[str, Connector]:
+    """Every connector that some worker has started, with its details. Raises RequestFailed."""
     call = rest.CONNECTORS
     (answer,) = client.ask_all([call])
-    found = {one.name: one for one in parse(call, read_connectors, rest.get_body(answer, call))}
-    if names is not None:
-        return {name: found[name] for name in names if name in found}
-    # One after the other: a second connection would have to prove itself first.
+    return {one.name: one for one in parse(call, read_connectors, rest.get_body(answer, call))}
+
+
+def _list_names(client: WorkersClient) -> tuple[str, ...]:
+    """The names of all connectors. Raises RequestFailed."""
     call = rest.NAMES
     (answer,) = client.ask_all([call])
-    listed = parse(call, read_names, rest.get_body(answer, call))
-    lacking = [name for name in listed if name not in found]
-    for name, one in ask_by_name(client, lacking):
-        if isinstance(one, Fault):
-            raise RequestFailed(one)
-        if one is not None:
-            found[name] = one
-    return found
+    return parse(call, read_names, rest.get_body(answer, call))
 
 
 def ask_by_name(
@@ -143,7 +134,7 @@ class ConnectorReader:
     def sweep(self, client: WorkersClient, depth: Depth) -> Sweep:
         """All connectors in full."""
         try:
-            found = list_connectors(client)
+            found = self._list_all(client)
             known = self._definitions.fetch(client, found.values())
         except RequestFailed as failure:
             return Sweep(KIND, depth, (), Coverage(CoverageKind.FAILED, failure.fault))
@@ -157,11 +148,11 @@ class ConnectorReader:
         names = [identity.key for identity in ids]
         answers: dict[str, Connector | Fault | None] = {}
         try:
-            answers.update(list_connectors(client, names))
+            answers.update(self.read_plain(client, names))
         except RequestFailed as failure:
             if failure.fault.kind is not FaultClass.PERMISSION:
                 return {identity: Failed(identity, failure.fault) for identity in ids}
-        answers.update(self._ask_patiently(client, [n for n in names if n not in answers]))
+        answers.update(self.ask_patiently(client, [n for n in names if n not in answers]))
         there = [one for one in answers.values() if isinstance(one, Connector)]
         try:
             known = self._definitions.fetch(client, there)
@@ -174,8 +165,10 @@ class ConnectorReader:
         }
 
     def read_plain(self, client: WorkersClient, names: Sequence[str]) -> dict[str, Connector]:
-        """Connectors as they are, with their secrets, to be sent back. Raises RequestFailed."""
-        return list_connectors(client, names)
+        """Connectors as they are, with their secrets, if some worker has started them. Raises
+        RequestFailed."""
+        found = list_connectors(client)
+        return {name: found[name] for name in names if name in found}
 
     def fetch_definitions(
         self, client: WorkersClient, connectors: Iterable[Connector]
@@ -183,10 +176,12 @@ class ConnectorReader:
         """What the plugins of these connectors say. Raises RequestFailed."""
         return self._definitions.fetch(client, connectors)
 
-    def _ask_patiently(
+    def ask_patiently(
         self, client: WorkersClient, names: Sequence[str]
     ) -> dict[str, Connector | Fault | None]:
-        """The answers by name. A worker that is in a rebalance answers none (409)."""
+        """Each connector by its name, see `ask_by_name`. A worker that expects a rebalance answers
+        about none, and every new connector and every new list of tasks makes it expect one
+        (DistributedHerder.checkRebalanceNeeded). It is asked again until that has ended."""
         deadline = self._clock.monotonic() + PATIENCE
         answers = dict(ask_by_name(client, names))
         while self._clock.monotonic() < deadline:
@@ -196,6 +191,18 @@ class ConnectorReader:
             self._clock.sleep(rest.RETRY_SECONDS)
             answers.update(ask_by_name(client, late))
         return answers
+
+    def _list_all(self, client: WorkersClient) -> dict[str, Connector]:
+        """Every connector. Raises RequestFailed."""
+        found = list_connectors(client)
+        # One after the other: a second connection would have to prove itself first.
+        lacking = [name for name in _list_names(client) if name not in found]
+        for name, one in self.ask_patiently(client, lacking).items():
+            if isinstance(one, Fault):
+                raise RequestFailed(one)
+            if one is not None:
+                found[name] = one
+        return found
 
     def _make_reading(
         self,

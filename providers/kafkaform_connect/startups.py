@@ -12,7 +12,7 @@ from kafkaform.core.resource import Fault, FaultClass
 from .answers import Connector
 from .failures import describe_progress, list_failures
 from .observation import read_ticket
-from .reading import ConnectorReader, ask_by_name
+from .reading import ConnectorReader
 from .rest import RequestFailed, WorkersClient
 
 # The status of a connector says nothing about its newest configuration for a moment: a worker
@@ -67,17 +67,23 @@ class Startups:
             answers.update(reader.read_plain(client, list(names.values())))
         except RequestFailed as failure:
             answers.update(dict.fromkeys(names.values(), failure.fault))
-        answers.update(ask_by_name(client, [n for n in names.values() if n not in answers]))
+        # Nobody has started these yet. It takes a rebalance, which is no answer to the question.
+        missing = [name for name in names.values() if name not in answers]
+        answers.update(reader.ask_patiently(client, missing))
         return {ticket: self._judge(ticket, answers[name]) for ticket, name in names.items()}
 
     def _judge(self, ticket: str, answer: Connector | Fault | None) -> Outcome:
         if isinstance(answer, Fault):
             return Outcome(ticket, OutcomeStatus.UNKNOWN, answer)
+        young = self._get_age(ticket) < SETTLE_SECONDS
+        if answer is None and young:
+            # The leader has written it down, and this worker has not read that yet.
+            return Outcome(ticket, OutcomeStatus.STARTED)
         if answer is None:
             gone = f"the connector {read_ticket(ticket)} does not exist any more"
             return _fail(ticket, "NOT_FOUND", gone, "plan again")
         note = describe_progress(answer)
-        if self._get_age(ticket) < SETTLE_SECONDS:
+        if young:
             return Outcome(ticket, OutcomeStatus.STARTED, note=note)
         failures = tuple(list_failures(answer))
         if failures:

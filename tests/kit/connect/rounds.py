@@ -7,8 +7,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.value import FrozenMap
@@ -22,6 +24,7 @@ from ..entry_point import note_provider
 from ..http.server import Request, serving
 from ..http.system import STEADY, TIMEOUT, Arrivals, HttpSystem, name_request, write_removed
 from ..promises import Reached, Thing, World
+from ..servers import Client, Worker, wait_until
 from .folder import SECRET, answer
 
 THEIRS, STAYS = "theirs", "stay"
@@ -48,26 +51,48 @@ class Wish:
     class_: str = SOURCE
 
 
-def write_round(url: str, number: int) -> str:
-    """The configuration of a round."""
-    provider = (
-        f'provider "kafka_connect" {{\n  url = "{url}"\n  operation_timeout = {TIMEOUT}\n}}\n'
-    )
-    gone = (f"{name}{number - STEADY}" for name in ("t", "u")) if number >= STEADY else ()
-    blocks = (_connector(name, one, number) for name, one in _list_wishes(number).items())
-    return "\n".join((provider, *blocks, *(write_removed(KIND, name) for name in gone)))
+@dataclass(frozen=True)
+class Rounds:
+    """prefix: of all connectors; login: further lines of the provider block; timeout: seconds of a
+    request; guarded: the workers have the plugin `GUARDED`."""
 
+    prefix: str = ""
+    login: str = ""
+    timeout: int = TIMEOUT
+    guarded: bool = True
 
-def _list_wishes(number: int) -> Mapping[str, Wish]:
-    """One changes in each round; one comes halted and runs in the next round, one comes running
-    and is halted in the next."""
-    new, changed = ({"topic": topic, "file": "/dev/null"} for topic in ("new", "changed"))
-    stay = Wish({"topics": "orders", "host": f"h{number}"}, "running", True, GUARDED.class_)
-    found = {STAYS: stay, f"t{number}": Wish(new), f"u{number}": Wish(new, "running")}
-    if number:
-        found[f"t{number - 1}"] = Wish(changed, "running")
-        found[f"u{number - 1}"] = Wish(changed, "stopped")
-    return found
+    def write(self, url: str, number: int) -> str:
+        """The configuration of a round."""
+        provider = (
+            f'provider "kafka_connect" {{\n  url = "{url}"\n'
+            f"  operation_timeout = {self.timeout}\n{self.login}}}\n"
+        )
+        wishes = self._list_wishes(number)
+        gone = (f"{name}{number - STEADY}" for name in ("t", "u")) if number >= STEADY else ()
+        blocks = (_connector(self.prefix, name, one, number) for name, one in wishes.items())
+        return "\n".join((provider, *blocks, *(write_removed(KIND, name) for name in gone)))
+
+    def list_wanted(self, number: int) -> World:
+        """What of it is there after a round."""
+        return {
+            (KIND, self.prefix + name): make_thing(
+                self.prefix + name, one.class_, one.config, one.state, secret=one.secret
+            )
+            for name, one in self._list_wishes(number).items()
+        }
+
+    def _list_wishes(self, number: int) -> Mapping[str, Wish]:
+        """One changes in each round; one comes halted and runs in the next round, one comes running
+        and is halted in the next."""
+        new, changed = ({"topic": topic, "file": "/dev/null"} for topic in ("new", "changed"))
+        stay = Wish({"topics": "orders", "host": f"h{number}"}, "running", True, GUARDED.class_)
+        if not self.guarded:
+            stay = Wish({**new, "batch.size": str(number + 1)}, "running")
+        found = {STAYS: stay, f"t{number}": Wish(new), f"u{number}": Wish(new, "running")}
+        if number:
+            found[f"t{number - 1}"] = Wish(changed, "running")
+            found[f"u{number - 1}"] = Wish(changed, "stopped")
+        return found
 
 
 def make_thing(
@@ -92,13 +117,13 @@ def make_thing(
     )
 
 
-def _connector(name: str, wish: Wish, number: int) -> str:
+def _connector(prefix: str, name: str, wish: Wish, number: int) -> str:
     secret = (
         f'  secret_config = {{ pin = secret_env("{PASSWORD}") }}\n'
         f'  secret_config_version = "{number}"\n'
     )
     return (
-        f'resource "{KIND}" "{name}" {{\n  name = "{name}"\n  class = "{wish.class_}"\n'
+        f'resource "{KIND}" "{name}" {{\n  name = "{prefix}{name}"\n  class = "{wish.class_}"\n'
         f'  config = {json.dumps(wish.config)}\n  state = "{wish.state}"\n'
         f"{secret if wish.secret else ''}}}\n"
     )
@@ -110,18 +135,15 @@ class WorkersSystem(HttpSystem):
 
     workers: SimulatedWorkers
     arrivals: Arrivals
+    rounds: Rounds = Rounds()
     requests = REQUESTS
 
     def write_round(self, url: str, number: int) -> str:
-        return write_round(url, number)
+        return self.rounds.write(url, number)
 
     def list_wanted(self, number: int) -> World:
         theirs = make_thing(THEIRS, SOURCE, {"topic": "t"}, "running")
-        ours = {
-            (KIND, name): make_thing(name, one.class_, one.config, one.state, secret=one.secret)
-            for name, one in _list_wishes(number).items()
-        }
-        return {**ours, (KIND, THEIRS): theirs}
+        return {**self.rounds.list_wanted(number), (KIND, THEIRS): theirs}
 
     def read_world(self) -> World:
         return {
@@ -173,9 +195,83 @@ def open_workers(path: Path) -> Iterator[WorkersSystem]:
         yield WorkersSystem(make_folder(path), served.port, workers, arrivals)
 
 
-def make_folder(path: Path) -> Folder:
+def make_folder(path: Path, password: str = SECRET) -> Folder:
     """A new folder at this path, whose commands find the provider."""
     path.mkdir(parents=True)
     site = path.with_name(f"{path.name}.site")
     found = note_provider("kafka_connect", site)
-    return Folder(path, "", SECRET, places=(str(site),) if found else ())
+    return Folder(path, "", password, places=(str(site),) if found else ())
+
+
+@dataclass
+class RealWorkersSystem(HttpSystem):
+    """The worker of the sandbox, of which a folder has the connectors with its prefix."""
+
+    client: Client
+    rounds: Rounds
+    requests = REQUESTS
+
+    def write_round(self, url: str, number: int) -> str:
+        return self.rounds.write(url, number)
+
+    def list_wanted(self, number: int) -> World:
+        return self.rounds.list_wanted(number)
+
+    def read_world(self) -> World:
+        """What there is as soon as nothing of it is starting."""
+        found: dict[str, Any] = {}
+
+        def has_started() -> bool:
+            # Names first: what was deleted in between is missing only below.
+            names = self.list_names()
+            status, listed = self.client.ask("GET", "/connectors?expand=info&expand=status")
+            assert status == 200, listed
+            found.clear()
+            # The listing lacks a connector that no worker has started yet.
+            found.update({name: listed[name] for name in names if name in listed})
+            return len(found) == len(names) and not any(map(_starts, found.values()))
+
+        wait_until(has_started)
+        return {
+            (KIND, name): _describe_real(name, one["info"]["config"], one["status"])
+            for name, one in found.items()
+        }
+
+    def list_names(self) -> list[str]:
+        """The names of the folder's connectors."""
+        status, names = self.client.ask("GET", "/connectors")
+        assert status == 200, names
+        return [name for name in names if name.startswith(self.rounds.prefix)]
+
+
+def _starts(one: Mapping[str, Any]) -> bool:
+    """True for a connector that a worker has not started, or that has a task like that."""
+    parts = (one["status"]["connector"], *one["status"]["tasks"])
+    return any(part["state"] in ("UNASSIGNED", "RESTARTING") for part in parts)
+
+
+def _describe_real(name: str, given: Mapping[str, str], status: Mapping[str, Any]) -> Thing:
+    config = {key: value for key, value in given.items() if key not in ("name", "connector.class")}
+    failed = any(task["state"] == "FAILED" for task in status["tasks"])
+    state = status["connector"]["state"].lower()
+    return make_thing(name, given["connector.class"], config, state, failed=failed)
+
+
+@contextmanager
+def use_worker(path: Path, worker: Worker, prefix: str) -> Iterator[RealWorkersSystem]:
+    """This worker with a folder at this path; its connectors go at the end."""
+    login = f'  username = "{worker.username}"\n  password = secret_env("{PASSWORD}")\n'
+    rounds = Rounds(prefix, login, timeout=10, guarded=False)
+    port = urlsplit(worker.url).port or 0
+    folder = make_folder(path, worker.password)
+    system = RealWorkersSystem(folder, port, worker.open_client(), rounds)
+    try:
+        yield system
+    finally:
+        for name in system.list_names():
+            wait_until(partial(_delete, system.client, name))
+
+
+def _delete(client: Client, name: str) -> bool:
+    """Delete a connector; False if the worker knows no leader at the moment."""
+    return client.ask("DELETE", f"/connectors/{name}")[0] != 409

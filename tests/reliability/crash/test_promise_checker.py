@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ...kit import promises
+from kafkaform.audit.event import decode
+
+from ...kit import audit_story, promises
 from ...kit.lane import APPLY
 from ...kit.promises import Before, Name, Reached, Thing, World
 from . import lanes
-from .lanes import Town
+from .lanes import Town, Written, find_rewritten
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -115,6 +117,27 @@ def test_files_that_are_not_whole(whole: Round, tmp_path: Path) -> None:
             (tmp_path / name).write_bytes(spoil((tmp_path / name).read_bytes()))
         found = promises.kept(tmp_path, whole.before)
         assert any(fault.startswith(wanted) for fault in found), (name, found)
+
+
+def test_what_a_second_recovery_may_write(tmp_path: Path) -> None:
+    """That work has ended which the first one left under way, once; no other record, and no
+    state."""
+    lines = audit_story.written(tmp_path / "log").splitlines(keepends=True)
+    kinds = [decode(line).kind for line in lines]
+    end = lines[kinds.index("discharged")]
+    going, ended = (
+        b"".join(lines[: kinds.index(kind) + 1]) for kind in ("obligation", "discharged")
+    )
+
+    def find(first: bytes, *more: bytes, state: bytes = b"1") -> list[str]:
+        second = Written(state, first + b"".join(more))
+        return list(find_rewritten(Written(b"1", first), second))
+
+    assert not find(going) and not find(going, end)
+    assert find(going, end, end) and find(ended, end)
+    assert find(going, lines[kinds.index("verify")])
+    assert find(going, state=b"2") and find(going, end, state=b"2")
+    assert list(find_rewritten(Written(b"1", ended), Written(b"1", going)))
 
 
 def _without(world: World, name: Name) -> World:

@@ -1,4 +1,4 @@
-"""The same deaths with a real schema registry."""
+"""The same deaths with a real schema registry and a real worker of Kafka Connect."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from ...kit.commands.struck import BEFORE, LOST, Strike
+from ...kit.connect.rounds import use_worker
 from ...kit.lane import KILLED
 from ...kit.schema_registry.rounds import use_registry
-from ...kit.servers import Registry
+from ...kit.servers import Registry, Worker
 from .http_lane import HttpLane, Opener, make_lane
 from .lanes import Point
 
@@ -38,4 +39,16 @@ def test_a_registry(registry: Registry, tmp_path: Path) -> None:
     read the answer: applied again, the five promises hold."""
     opener = partial(use_registry, registry=registry, prefix=f"crash-{uuid.uuid4().hex[:8]}-")
     moments = (("SetCompatibility", BEFORE), ("RegisterSchema", LOST), ("DeleteSubject", LOST))
+    assert not find_faults(opener, tmp_path / "lane", moments)
+
+
+def test_a_worker(connect: Worker, tmp_path: Path) -> None:
+    """SIGKILL before a connector is configured, and when one was created or deleted and nobody has
+    read the answer: applied again, the five promises hold."""
+    opener = partial(use_worker, worker=connect, prefix=f"crash-{uuid.uuid4().hex[:8]}-")
+    moments = (
+        ("ConfigureConnectors", BEFORE),
+        ("CreateConnectors", LOST),
+        ("DeleteConnectors", LOST),
+    )
     assert not find_faults(opener, tmp_path / "lane", moments)
