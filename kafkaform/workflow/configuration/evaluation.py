@@ -39,7 +39,7 @@ from ...syntax.nodes import File
 from . import untrusted
 from .data_answers import DataAnswers
 from .environment import complete_provider
-from .files import find_root, read_folder
+from .files import Buffers, find_root, read_folder
 from .requirements import find_unmet_demands
 from .secret_files import find_exposed_files, list_users, read_file_secret
 from .untrusted import refuse_links_to, select_variables
@@ -263,7 +263,9 @@ def _refuse_question(config: ProviderConfig) -> Session:
     raise AssertionError(f"data of {config.instance} is asked for after it was read")
 
 
-def read_configuration(folder: Path, inputs: Inputs) -> Configuration:
+def read_configuration(
+    folder: Path, inputs: Inputs, buffers: Buffers | None = None
+) -> Configuration:
     """Read and parse the files of a folder and of the modules that it calls.
 
     folder: as it was named, because links on the way to it count. Raises UsageError for a file
@@ -276,7 +278,7 @@ def read_configuration(folder: Path, inputs: Inputs) -> Configuration:
         untrusted.refuse_links_to([named])
     registry = untrusted.make_registry(inputs.environment) if inputs.untrusted else Registry()
     try:
-        files = read_folder(root, folder, links=links)
+        files = read_folder(root, folder, links=links, buffers=buffers)
     except OSError as fault:
         raise UsageError(str(fault), _READABLE) from None
 
@@ -287,7 +289,9 @@ def read_configuration(folder: Path, inputs: Inputs) -> Configuration:
         return registry.load(config.name).open(config.instance, config.config, secrets)
 
     tree = load_tree(
-        files, partial(_read_module, root, folder, links), partial(_resolve_own_path, folder, links)
+        files,
+        partial(_read_module, root, folder, links, buffers),
+        partial(_resolve_own_path, folder, links),
     )
     configuration = Configuration(folder, root, tree, inputs, registry, DataAnswers(connect))
     return configuration
@@ -309,7 +313,9 @@ def _resolve_own_path(folder: Path, links: bool, where: str) -> str:
     return "" if found == os.curdir else found
 
 
-def _read_module(root: Path, folder: Path, links: bool, where: str) -> dict[str, bytes]:
+def _read_module(
+    root: Path, folder: Path, links: bool, buffers: Buffers | None, where: str
+) -> dict[str, bytes]:
     """Read the files of a module's folder. Raises OSError that says why it cannot be read."""
     try:
         if len(where) > MAX_PATH:
@@ -322,7 +328,7 @@ def _read_module(root: Path, folder: Path, links: bool, where: str) -> dict[str,
         raise PermissionError(f"{where} leads out of the root of the configuration")
     if not links and Path(os.path.normpath(folder.resolve() / where)) != target:
         raise PermissionError(f"{where} is behind a link, and --untrusted follows none")
-    return read_folder(root, target, links=links)
+    return read_folder(root, target, links=links, buffers=buffers)
 
 
 def collect_schemas(providers: Mapping[str, Provider]) -> Schemas:
