@@ -6,18 +6,27 @@ text while somebody types.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct, field
 
-from ..syntax.patterns import UNINDENTED_ITEM
+from ..language.declare.blocks import SHAPES
+from ..language.suites import SHAPES as TEST_SHAPES
 from ..syntax.scan import scan
 from ..syntax.source import Source
 from ..syntax.tokens import KEYWORDS, Token
 
 MAX_CHARACTERS = 1_000_000
 """The longest text that has an outline: a key press must not wait for a hostile file."""
+
+
+# Nested blocks and arguments can stand in the first column as long as nobody has formatted them.
+_TOP_LEVEL = re.compile(
+    rf'(?:{"|".join((*SHAPES, *TEST_SHAPES, "terraform"))})(?=[ \t"{{])[^\n={{]*+\{{'
+)
+"""A line that begins a block of a file."""
 
 
 class Word(Struct, frozen=True):
@@ -105,10 +114,12 @@ class Outline(Struct, frozen=True):
     frames: tuple[Frame, ...]
     """What is open at the end, the innermost last; the first one is the text."""
     tokens: tuple[Token, ...]
+    open_chain: Chain | None = None
+    """The reference that the text ends in."""
 
     def walk(self) -> Iterator[tuple[Section, ...]]:
         """Every block, with the blocks around it before it; parents first."""
-        waiting = [(one,) for one in reversed(self.root.sections)]
+        waiting: list[tuple[Section, ...]] = [(one,) for one in reversed(self.root.sections)]
         while waiting:
             path = waiting.pop()
             yield path
@@ -153,7 +164,8 @@ class _Walk(Struct):
         root = Section(Word("", 0, 0), (), 0, len(text) + 1, 0)
         walk = _Walk(text, faulty, [Frame("body", root, 0)])
         for token in tokens:
-            if token.type in ("COMMENT", "BREAK"):
+            # The scanner ends a text that has no newline with an empty token.
+            if token.type in ("COMMENT", "BREAK") or token.start == token.end:
                 continue
             if faulty and len(walk.frames) > 1 and walk._starts_item(token):
                 walk._close_all(token.start)
@@ -165,7 +177,8 @@ class _Walk(Struct):
                 frame.item.end = len(text)
             if frame.section is not root and frame.kind == "body":
                 frame.section.end = len(text) + 1
-        return Outline(root, tuple(walk.chains), tuple(walk.calls), open_frames, tuple(tokens))
+        found = tuple(walk.chains), tuple(walk.calls), open_frames, tuple(tokens)
+        return Outline(root, *found, walk.chain)
 
     @property
     def top(self) -> Frame:
@@ -176,7 +189,7 @@ class _Walk(Struct):
         open then has no end."""
         first = token.start == 0 or self.text[token.start - 1] == "\n"
         literal = self.top.kind == "string"
-        return first and not literal and bool(UNINDENTED_ITEM.match(self.text, token.start))
+        return first and not literal and bool(_TOP_LEVEL.match(self.text, token.start))
 
     def _close_all(self, at: int) -> None:
         while len(self.frames) > 1:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.errors import KafkaformError
 from ..language.declare.folder import FAMILIES
@@ -121,6 +122,16 @@ def read_project(
     }
     outlines = {name: cache.find(folder / name, text.text) for name, text in texts.items()}
     return Project(configuration, library, texts, outlines)
+
+
+def add_file(project: Project, file: str, content: bytes, encoding: str) -> Project:
+    """The project with a file that the configuration does not read, such as one of policies."""
+    text = Text(content.decode("utf-8", "replace"), encoding)
+    return replace(
+        project,
+        texts={**project.texts, file: text},
+        outlines={**project.outlines, file: make_outline(text.text)},
+    )
 
 
 def _read_beside(folder: Path, buffers: Buffers) -> Iterator[tuple[str, bytes]]:

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from lsprotocol import types
-from pygls import uris
+from pygls.capabilities import get_capability
+from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
-from ..core.diagnostics import Severity
 from ..core.errors import KafkaformError
 from ..version import VERSION
+from .completion import complete
 from .faults import Fault, find_faults
 from .formatting import format_document
+from .hover import explain
 from .library import Library, load_library
-from .project import OutlineCache, Project, find_owner, is_known, read_project
-from .texts import UTF_16, Position, Span, Text
+from .project import OutlineCache, Project, add_file, find_owner, read_project
+from .protocol import (
+    get_path,
+    make_completions,
+    make_diagnostic,
+    make_location,
+    make_range,
+    make_symbol,
+    make_uri,
+    make_workspace_edit,
+)
+from .rename import CannotRename, find_renamed, rename
+from .symbols import find_declarations, find_module_folder, find_use, find_uses, list_headings
+from .texts import UTF_16, Position, Text
 
 DELAY = 0.2
 """Seconds without a key press after which open files are checked."""
@@ -45,7 +59,7 @@ class EditorServer(LanguageServer):
         """The files whose faults the editor shows."""
         self.projects: dict[Path, Project] = {}
         """Root folder -> what was read last."""
-        self.version = 0
+        self.changes = 0
         """Counts changes of open and saved files."""
         self.owners: dict[Path, tuple[int, Path]] = {}
         self.read: dict[Path, tuple[int, Project]] = {}
@@ -66,18 +80,18 @@ class EditorServer(LanguageServer):
 
     def find_owner(self, path: Path, buffers: Mapping[Path, bytes]) -> Path:
         """The root folder of a file, kept until something changes."""
-        version, owner = self.owners.get(path, (-1, path.parent))
-        if version != self.version:
+        seen, owner = self.owners.get(path, (-1, path.parent))
+        if seen != self.changes:
             owner = find_owner(path, {one.parent for one in buffers}, buffers)
-            self.owners[path] = self.version, owner
+            self.owners[path] = self.changes, owner
         return owner
 
     def open_project(self, path: Path) -> Project | None:
         """The configuration of a file as it is now; None if it cannot be read."""
         buffers = self.list_buffers()
         owner = self.find_owner(path, buffers)
-        version, project = self.read.get(owner, (-1, None))
-        if project is not None and version == self.version:
+        seen, project = self.read.get(owner, (-1, None))
+        if project is not None and seen == self.changes:
             return project
         if project is not None and _measure(project) > MAX_BYTES:
             return project
@@ -85,7 +99,7 @@ class EditorServer(LanguageServer):
             self.library = load_library()
         with suppress(KafkaformError, OSError):
             project = read_project(owner, buffers, self.library, self.cache, self.encoding)
-            self.read[owner] = self.version, project
+            self.read[owner] = self.changes, project
             return project
         return None
 
@@ -93,7 +107,7 @@ class EditorServer(LanguageServer):
 
     def note_change(self) -> None:
         """Check the open files once nobody has typed for a moment."""
-        self.version += 1
+        self.changes += 1
         if self.waiting is not None:
             self.waiting.cancel()
         loop = asyncio.get_running_loop()
@@ -126,12 +140,10 @@ class EditorServer(LanguageServer):
             self.note_change()
 
     def _publish(self, path: Path, faults: Iterable[Fault]) -> None:
-        uri = uris.from_fs_path(str(path))
-        if uri is not None:
-            shown = [make_diagnostic(fault) for fault in faults]
-            self.text_document_publish_diagnostics(
-                types.PublishDiagnosticsParams(uri=uri, diagnostics=shown)
-            )
+        shown = [make_diagnostic(fault) for fault in faults]
+        self.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(uri=make_uri(path), diagnostics=shown)
+        )
 
 
 def _check(
@@ -147,65 +159,58 @@ def _measure(project: Project) -> int:
     return sum(len(text.text) for text in project.texts.values())
 
 
-# ── words of the protocol ───────────────────────────────────────────────────────────────
-
-
-def get_path(uri: str) -> Path | None:
-    """The path of a file of kafkaform's, without links; None for anything else."""
-    path = uris.to_fs_path(uri) if uri.startswith("file:") else None
-    if path is None or not is_known(Path(path).name):
-        return None
-    return Path(path).resolve()
-
-
-def make_uri(path: Path) -> str:
-    """The URI of a file."""
-    return uris.from_fs_path(str(path)) or path.as_uri()
-
-
-def make_position(position: Position) -> types.Position:
-    return types.Position(position.line, position.character)
-
-
-def make_range(span: Span) -> types.Range:
-    return types.Range(make_position(span.start), make_position(span.end))
-
-
-def make_diagnostic(fault: Fault) -> types.Diagnostic:
-    return types.Diagnostic(
-        range=make_range(fault.span),
-        message=fault.message,
-        severity=_SEVERITIES[fault.severity],
-        source="kafkaform",
-    )
-
-
-_SEVERITIES = {
-    Severity.ERROR: types.DiagnosticSeverity.Error,
-    Severity.WARNING: types.DiagnosticSeverity.Warning,
-}
-
-
 # ── the server ──────────────────────────────────────────────────────────────────────────
 
 
 def make_server() -> EditorServer:
     """A server with all features, which reads nothing yet."""
     server = EditorServer()
-    for feature in (
+    for event in (
         types.TEXT_DOCUMENT_DID_OPEN,
         types.TEXT_DOCUMENT_DID_CHANGE,
         types.TEXT_DOCUMENT_DID_CLOSE,
         types.TEXT_DOCUMENT_DID_SAVE,
         types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
     ):
-        server.feature(feature)(_note_change)
-    server.feature(types.TEXT_DOCUMENT_FORMATTING)(_format)
+        server.feature(event)(_note_change)
+    triggers = types.CompletionOptions(trigger_characters=[".", '"'])
+    server.feature(types.TEXT_DOCUMENT_COMPLETION, triggers)(_complete)
+    server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))(_rename)
+    for feature, answer in _FEATURES.items():
+        server.feature(feature)(answer)
     return server
 
 
 def _note_change(server: EditorServer, _: Any) -> None:
     server.note_change()
+
+
+class _Cursor(NamedTuple):
+    """A position in a file of a configuration."""
+
+    project: Project
+    file: str
+    offset: int
+
+    @property
+    def text(self) -> Text:
+        return self.project.texts[self.file]
+
+
+def _find_cursor(
+    server: EditorServer, uri: str, position: types.Position | None = None
+) -> _Cursor | None:
+    """Where a request is about, None if it is about nothing of ours."""
+    path = get_path(uri)
+    project = None if path is None else server.open_project(path)
+    if path is None or project is None or not path.is_relative_to(project.folder):
+        return None
+    file = path.relative_to(project.folder).as_posix()
+    if file not in project.texts:
+        project = add_file(project, file, server.list_buffers().get(path, b""), server.encoding)
+    text = project.texts[file]
+    place = Position(position.line, position.character) if position else Position(0, 0)
+    return _Cursor(project, file, text.find_offset(place))
 
 
 def _format(
@@ -214,11 +219,104 @@ def _format(
     path = get_path(params.text_document.uri)
     if path is None:
         return None
-    text = Text(
-        server.workspace.get_text_document(params.text_document.uri).source, server.encoding
-    )
-    edit = format_document(path.name, text)
+    source = server.workspace.get_text_document(params.text_document.uri).source
+    edit = format_document(path.name, Text(source, server.encoding))
     return None if edit is None else [types.TextEdit(make_range(edit.span), edit.text)]
+
+
+def _complete(
+    server: EditorServer, params: types.CompletionParams
+) -> list[types.CompletionItem] | None:
+    cursor = _find_cursor(server, params.text_document.uri, params.position)
+    if cursor is None:
+        return None
+    snippets = bool(
+        get_capability(
+            server.client_capabilities, "text_document.completion.completion_item.snippet_support"
+        )
+    )
+    return make_completions(cursor.text, complete(*cursor, snippets=snippets))
+
+
+def _hover(server: EditorServer, params: types.HoverParams) -> types.Hover | None:
+    cursor = _find_cursor(server, params.text_document.uri, params.position)
+    found = None if cursor is None else explain(*cursor)
+    if cursor is None or found is None:
+        return None
+    span = cursor.text.locate_span(found.word.start, found.word.end)
+    page = types.MarkupContent(types.MarkupKind.Markdown, found.page)
+    return types.Hover(page, make_range(span))
+
+
+def _define(server: EditorServer, params: types.DefinitionParams) -> list[types.Location] | None:
+    cursor = _find_cursor(server, params.text_document.uri, params.position)
+    if cursor is None:
+        return None
+    folder = find_module_folder(*cursor)
+    if folder is not None:
+        start = types.Range(types.Position(0, 0), types.Position(0, 0))
+        return [types.Location(make_uri(cursor.project.folder / folder), start)]
+    use = find_use(*cursor)
+    found = () if use is None else find_declarations(cursor.project, use.symbol)
+    return [make_location(cursor.project, one) for one in found]
+
+
+def _refer(server: EditorServer, params: types.ReferenceParams) -> list[types.Location] | None:
+    cursor = _find_cursor(server, params.text_document.uri, params.position)
+    use = None if cursor is None else find_use(*cursor)
+    if cursor is None or use is None:
+        return None
+    wanted = params.context.include_declaration
+    found = (one for one in find_uses(cursor.project, use.symbol) if wanted or not one.declares)
+    return [make_location(cursor.project, one) for one in found]
+
+
+def _prepare_rename(
+    server: EditorServer, params: types.PrepareRenameParams
+) -> types.PrepareRenamePlaceholder | None:
+    cursor = _find_cursor(server, params.text_document.uri, params.position)
+    if cursor is None:
+        return None
+    try:
+        use = find_renamed(*cursor)
+    except CannotRename as fault:
+        raise JsonRpcInvalidParams(str(fault)) from None
+    span = cursor.text.locate_span(use.word.start, use.word.end)
+    return types.PrepareRenamePlaceholder(make_range(span), use.symbol.last)
+
+
+def _rename(server: EditorServer, params: types.RenameParams) -> types.WorkspaceEdit | None:
+    cursor = _find_cursor(server, params.text_document.uri, params.position)
+    if cursor is None:
+        return None
+    try:
+        changes = rename(*cursor, params.new_name, server.list_buffers())
+    except CannotRename as fault:
+        raise JsonRpcInvalidParams(str(fault)) from None
+    support = "workspace.workspace_edit.change_annotation_support"
+    annotated = get_capability(server.client_capabilities, support) is not None
+    return make_workspace_edit(cursor.project, changes, annotated=annotated)
+
+
+def _list_symbols(
+    server: EditorServer, params: types.DocumentSymbolParams
+) -> list[types.DocumentSymbol] | None:
+    cursor = _find_cursor(server, params.text_document.uri)
+    if cursor is None:
+        return None
+    headings = list_headings(cursor.project.outlines[cursor.file])
+    return [make_symbol(cursor.text, heading) for heading in headings]
+
+
+_FEATURES: Mapping[str, Callable[[EditorServer, Any], Any]] = {
+    types.TEXT_DOCUMENT_FORMATTING: _format,
+    types.TEXT_DOCUMENT_HOVER: _hover,
+    types.TEXT_DOCUMENT_DEFINITION: _define,
+    types.TEXT_DOCUMENT_REFERENCES: _refer,
+    types.TEXT_DOCUMENT_PREPARE_RENAME: _prepare_rename,
+    types.TEXT_DOCUMENT_DOCUMENT_SYMBOL: _list_symbols,
+}
+"""Request -> what answers it, without options."""
 
 
 def run_server(incoming: BinaryIO, outgoing: BinaryIO) -> None:
