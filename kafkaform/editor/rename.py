@@ -95,7 +95,7 @@ def _check_name(project: Project, symbol: Symbol, new: str) -> None:
     prefix = symbol.name.removesuffix(symbol.last)
     taken = find_uses(project, Symbol(symbol.folder, symbol.kind, prefix + new))
     if any(use.declares for use in taken):
-        raise CannotRename(f"There is already a {symbol.kind} {prefix}{new}.")
+        raise CannotRename(f"The name is taken: {symbol.kind} {prefix}{new}.")
 
 
 def _check_texts(project: Project) -> None:

@@ -138,11 +138,13 @@ def test_names_are_offered_as_the_open_files_declare_them(editor: Editor) -> Non
     """Across files that are not saved, with what their blocks say, by the kind of reference."""
     editor.write(
         "modules/team/main.kf.hcl",
-        'output "count" {\n  description = "How many."\n  value = 1\n}\nvariable "size" {\n  description = "How large."\n}\n',
+        'output "count" {\n  description = "How many."\n  value = 1\n}\n'
+        'variable "size" {\n  description = "How large."\n}\n',
     )
     editor.open(
         "names.kf.hcl",
-        'variable "zone" {\n  type = string\n  description = "Where it runs."\n  default = "eu"\n}\n'
+        'variable "zone" {\n  type = string\n  description = "Where it runs."\n'
+        '  default = "eu"\n}\n'
         'variable "key" {\n  sensitive = true\n  default = "s3cret"\n}\n'
         "locals {\n  rate = 1 + 1\n}\n"
         'module "team" {\n  source = "./modules/team"\n}\n'
