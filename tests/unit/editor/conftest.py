@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ...kit.commands.fixtures import here
 from ...kit.editor import Editor
+
+__all__ = ["editor", "here"]
 
 
 @pytest.fixture
