@@ -58,30 +58,32 @@ _RULES = {"precondition": RULE, "postcondition": RULE}
 def make_json_schema(schemas: Schemas) -> Schema:
     """The schema of a configuration file in JSON. schemas: what the providers offer."""
     blocks: Schema = {kind: _make_language_block(kind) for kind in SHAPES}
+    bodies: Schema = {}
     resources = {name: info.schema for name, info in schemas.types.items()}
     data = {name: info.schema for name, info in schemas.data.items()}
     providers = {name: info.schema for name, info in schemas.providers.items()}
-    blocks["resource"] = _make_typed("resource", resources, META_ARGUMENTS, LIFECYCLE)
-    blocks["data"] = _make_typed("data", data, tuple(ARGUMENTS["data"]), DATA_LIFECYCLE)
-    blocks["provider"] = _allow_several(
-        _make_object(
-            {
-                name: _allow_several(_make_body(schema, "provider", ("alias",)))
-                for name, schema in providers.items()
-            }
-        )
-    )
+    blocks["resource"] = _make_typed("resource", resources, META_ARGUMENTS, LIFECYCLE, bodies)
+    blocks["data"] = _make_typed("data", data, tuple(ARGUMENTS["data"]), DATA_LIFECYCLE, bodies)
+    for name, schema in providers.items():
+        bodies[f"provider.{name}"] = _make_body(schema, "provider", ("alias",))
+    refs = {name: _allow_several(_refer(f"provider.{name}")) for name in providers}
+    blocks["provider"] = _allow_several(_make_object(refs))
     for kind, block in blocks.items():
         block["description"] = BLOCKS[kind]
     return {
         "$schema": DIALECT,
         "title": "A configuration of kafkaform",
-        **_allow_several({"$ref": "#/$defs/file"}),
+        **_allow_several(_refer("file")),
         "$defs": {
             "file": _make_object(blocks),
+            **bodies,
             **{name: _make_any_of(one) for name, one in _TYPES.items() if name != "any"},
         },
     }
+
+
+def _refer(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
 
 
 def _make_object(
@@ -146,13 +148,21 @@ def _describe(kind: str, name: str) -> Schema:
 
 
 def _make_typed(
-    kind: str, known: Mapping[str, ObjectSchema], meta: Iterable[str], lifecycle: Shape
+    kind: str,
+    known: Mapping[str, ObjectSchema],
+    meta: Iterable[str],
+    lifecycle: Shape,
+    bodies: Schema,
 ) -> Schema:
+    """The blocks of a kind by type and name. Their bodies are added to `bodies`, so that each is
+    in the schema once."""
     inner = {name: _allow_several(_make_shape(name, rule)) for name, rule in _RULES.items()}
     life = _allow_several(_make_shape("lifecycle", lifecycle, inner))
     types = {}
     for name, schema in known.items():
-        types[name] = _label(_allow_several(_make_body(schema, kind, meta, {"lifecycle": life})))
+        where = f"{kind}.{name}"
+        bodies[where] = _make_body(schema, kind, meta, {"lifecycle": life})
+        types[name] = _label(_allow_several(_refer(where)))
         types[name]["description"] = schema.doc
     return _allow_several(_make_object(types))
 
@@ -203,7 +213,7 @@ def _make_type(kind: Type) -> Schema:
     if kind.kind == "any":
         return {}
     if kind.kind in _TYPES:
-        return {"$ref": f"#/$defs/{kind.kind}"}
+        return _refer(kind.kind)
     return _make_any_of(_make_structure(kind))
 
 
