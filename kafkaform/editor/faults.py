@@ -24,7 +24,7 @@ from .project import CONFIGURATIONS, VALUES
 from .texts import UTF_16, Span, Text
 
 
-class Fault(Struct, frozen=True):
+class FileFault(Struct, frozen=True):
     """A fault in a file."""
 
     span: Span
@@ -34,7 +34,7 @@ class Fault(Struct, frozen=True):
 
 def find_faults(
     folder: Path, opened: Sequence[Path], buffers: Buffers, encoding: str = UTF_16
-) -> Mapping[Path, tuple[Fault, ...]]:
+) -> Mapping[Path, tuple[FileFault, ...]]:
     """The faults of a configuration and of the open files that belong to it, by file.
 
     folder: that of the root module; opened: the open files. A fault without a place is shown at
@@ -112,10 +112,10 @@ def _sort_by_file(
     buffers: Buffers,
     configuration: Configuration | None,
     encoding: str,
-) -> Mapping[Path, tuple[Fault, ...]]:
+) -> Mapping[Path, tuple[FileFault, ...]]:
     contents = {} if configuration is None else configuration.tree.contents
     texts: dict[Path, Text] = {}
-    kept: dict[Path, list[Fault]] = {path: [] for path in opened}
+    kept: dict[Path, list[FileFault]] = {path: [] for path in opened}
     for where, fault in found:
         if where is None:
             continue
@@ -131,7 +131,7 @@ def _sort_by_file(
     return {path: tuple(faults) for path, faults in kept.items()}
 
 
-def _make_fault(fault: Diagnostic, text: Text) -> Fault:
+def _make_fault(fault: Diagnostic, text: Text) -> FileFault:
     place = fault.range
     if place is None:
         span = text.locate_span(0, 0)
@@ -139,4 +139,4 @@ def _make_fault(fault: Diagnostic, text: Text) -> Fault:
         start = text.find_line(place.line, place.column)
         span = text.locate_span(start, max(start, text.find_line(place.end_line, place.end_column)))
     lines = (fault.summary, fault.detail, fault.advice, *fault.context)
-    return Fault(span, fault.severity, "\n".join(line for line in lines if line))
+    return FileFault(span, fault.severity, "\n".join(line for line in lines if line))

@@ -11,14 +11,14 @@ from .project import FLEET, FORMATTED
 from .texts import Span, Text
 
 
-class Edit(Struct, frozen=True):
+class LineEdit(Struct, frozen=True):
     """A part of a file, and what replaces it."""
 
     span: Span
     text: str
 
 
-def format_document(name: str, text: Text) -> Edit | None:
+def format_document(name: str, text: Text) -> LineEdit | None:
     """The lines that change; None if none does, or if the text does not parse."""
     if not (name.endswith(FORMATTED) or name == FLEET):
         return None
@@ -32,7 +32,7 @@ def format_document(name: str, text: Text) -> Edit | None:
     last = _count_equal(before[first:][::-1], after[first:][::-1])
     start = sum(map(len, before[:first]))
     end = sum(map(len, before[: len(before) - last]))
-    return Edit(text.locate_span(start, end), "".join(after[first : len(after) - last]))
+    return LineEdit(text.locate_span(start, end), "".join(after[first : len(after) - last]))
 
 
 def _count_equal(one: list[str], other: list[str]) -> int:

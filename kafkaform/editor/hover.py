@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from ..core.schema import ObjectSchema
 from .members import find_attribute, find_schema, list_keys, list_members
-from .outline import Section, Word
+from .outline import BlockOutline, Word
 from .pages import render_attribute, render_key, render_member, render_symbol
-from .place import Slot, find_place
+from .place import CursorSlot, find_place
 from .project import Project, get_folder
 from .symbols import find_use
 from .words import BLOCKS, ROOTS, TYPES
@@ -84,23 +84,23 @@ def _explain_field(project: Project, file: str, offset: int) -> str:
 def _explain_place(project: Project, file: str, word: Word) -> str:
     """A word of the language or of a schema."""
     place = find_place(project.texts[file].text, word.end)
-    path: Sequence[Section] = project.outlines[file].find_path(word.start)
-    if place.slot is Slot.ITEM:
+    path: Sequence[BlockOutline] = project.outlines[file].find_path(word.start)
+    if place.slot is CursorSlot.ITEM:
         members = list_members(project, get_folder(file), file, path)
         found = next((one for one in members if one.name == word.text), None)
         if found is not None:
             return render_member(found)
         attribute = find_attribute(project, file, path, word.text)
         return render_attribute(attribute) if attribute else BLOCKS.get(word.text, "")
-    if place.slot is Slot.LABEL and place.label == 0:
+    if place.slot is CursorSlot.LABEL and place.label == 0:
         schema = _find_type(project, file, place.line[0], word)
         return "" if schema is None else f"`{word.text}`\n\n{schema.doc}"
-    if place.slot is Slot.KEY:
+    if place.slot is CursorSlot.KEY:
         keys = list_keys(find_attribute(project, file, path, place.argument))
         return next((render_key(key) for key in keys if key.name == word.text), "")
     return TYPES.get(word.text, "") if place.argument == "type" else ""
 
 
 def _find_type(project: Project, file: str, kind: str, word: Word) -> ObjectSchema | None:
-    label = Section(Word(kind, 0, 0), (word,), 0, 0, 0)
+    label = BlockOutline(Word(kind, 0, 0), (word,), 0, 0, 0)
     return find_schema(project, file, (label,))

@@ -21,7 +21,7 @@ from ..language.suites import ENDING as TESTS
 from ..language.suites import OPTIONS
 from ..language.suites import SHAPES as TEST_SHAPES
 from ..workflow.configuration.policies import ENDING as POLICIES
-from .outline import Section
+from .outline import BlockOutline
 from .project import Project
 from .words import ARGUMENTS, BLOCKS
 
@@ -45,7 +45,7 @@ _META = {
 }
 
 
-class Member(Struct, frozen=True):
+class BlockMember(Struct, frozen=True):
     """An argument or a block that can stand in a block."""
 
     name: str
@@ -59,19 +59,19 @@ class Member(Struct, frozen=True):
 
 
 def list_members(
-    project: Project, folder: str, file: str, path: Sequence[Section]
-) -> tuple[Member, ...]:
+    project: Project, folder: str, file: str, path: Sequence[BlockOutline]
+) -> tuple[BlockMember, ...]:
     """What the innermost of these blocks can contain; without blocks, what the file can."""
     return tuple(_list_members(project, folder, file, path))
 
 
 def _list_members(
-    project: Project, folder: str, file: str, path: Sequence[Section]
-) -> Iterator[Member]:
+    project: Project, folder: str, file: str, path: Sequence[BlockOutline]
+) -> Iterator[BlockMember]:
     if not path:
         shapes = list_shapes(file)
         for kind, shape in shapes.items():
-            yield Member(kind, BLOCKS[kind], True, len(shape.labels))
+            yield BlockMember(kind, BLOCKS[kind], True, len(shape.labels))
         return
     top, inner = path[0].type.text, path[-1].type.text
     schema = find_schema(project, file, path)
@@ -81,7 +81,7 @@ def _list_members(
             kind = "data" if inner == "data" else top
             yield from _list_named(kind, _META.get(kind, ("alias",)))
             if schema.blocks:
-                yield Member("dynamic", BLOCKS["dynamic"], True, 1)
+                yield BlockMember("dynamic", BLOCKS["dynamic"], True, 1)
     elif top == "module":
         yield from _list_variables(project, project.find_source(folder, path[0]))
         yield from _list_named("module", CALL_META)
@@ -105,7 +105,7 @@ def list_shapes(file: str) -> Mapping[str, Shape]:
     return SHAPES
 
 
-def find_schema(project: Project, file: str, path: Sequence[Section]) -> ObjectSchema | None:
+def find_schema(project: Project, file: str, path: Sequence[BlockOutline]) -> ObjectSchema | None:
     """The provider's schema of the innermost block, None if it has none."""
     schema: ObjectSchema | None = None
     dynamic = ""
@@ -141,7 +141,7 @@ def _find_own_schema(project: Project, file: str, kind: str, label: str) -> Obje
 
 
 def find_attribute(
-    project: Project, file: str, path: Sequence[Section], name: str
+    project: Project, file: str, path: Sequence[BlockOutline], name: str
 ) -> AttributeSchema | None:
     """The attribute that an argument of a block gives, None if no schema has it."""
     schema = find_schema(project, file, path)
@@ -153,42 +153,42 @@ def list_keys(attribute: AttributeSchema | None) -> tuple[KeySchema, ...]:
     return () if attribute is None or attribute.keys is None else tuple(attribute.keys())
 
 
-def _list_schema(schema: ObjectSchema) -> Iterator[Member]:
+def _list_schema(schema: ObjectSchema) -> Iterator[BlockMember]:
     for attribute in schema.attributes.values():
         if not attribute.computed:
-            yield Member(
+            yield BlockMember(
                 attribute.name, attribute.doc, attribute=attribute, required=attribute.required
             )
     for name, block in schema.blocks.items():
-        yield Member(name, block.doc, True)
+        yield BlockMember(name, block.doc, True)
 
 
-def _list_named(kind: str, names: Sequence[str]) -> Iterator[Member]:
+def _list_named(kind: str, names: Sequence[str]) -> Iterator[BlockMember]:
     known = ARGUMENTS.get(kind, {})
     for name in names:
-        yield Member(name, known.get(name) or BLOCKS.get(name, ""), name not in known)
+        yield BlockMember(name, known.get(name) or BLOCKS.get(name, ""), name not in known)
 
 
-def _list_shape(kind: str, shape: Shape) -> Iterator[Member]:
+def _list_shape(kind: str, shape: Shape) -> Iterator[BlockMember]:
     known = ARGUMENTS.get(kind, {})
     for name in (*shape.required, *shape.optional):
-        yield Member(name, known.get(name, ""), required=name in shape.required)
+        yield BlockMember(name, known.get(name, ""), required=name in shape.required)
     for name in shape.blocks:
         labels = {"given": 2, "data": 2, "backend": 1}.get(name, 0)
-        yield Member(name, BLOCKS[name], True, labels)
+        yield BlockMember(name, BLOCKS[name], True, labels)
 
 
-def _list_variables(project: Project, folder: str | None) -> Iterator[Member]:
+def _list_variables(project: Project, folder: str | None) -> Iterator[BlockMember]:
     """The arguments that a module's variables are."""
     if folder is None:
         return
     for _, section in project.list_sections(folder, "variable"):
         if section.labels:
             needed = section.find_item("default") is None
-            yield Member(section.labels[0].text, describe_block(section), required=needed)
+            yield BlockMember(section.labels[0].text, describe_block(section), required=needed)
 
 
-def describe_block(section: Section) -> str:
+def describe_block(section: BlockOutline) -> str:
     """What a `description` says of a block."""
     item = section.find_item("description")
     return item.literal.text if item is not None and item.literal is not None else ""

@@ -42,7 +42,7 @@ class Word(Struct, frozen=True):
         return self.start <= offset <= self.end
 
 
-class Item(Struct):
+class ItemOutline(Struct):
     """`name = value` in a body."""
 
     name: Word
@@ -54,7 +54,7 @@ class Item(Struct):
     """The value, if it is a plain string."""
 
 
-class Section(Struct):
+class BlockOutline(Struct):
     """A block."""
 
     type: Word
@@ -63,10 +63,10 @@ class Section(Struct):
     end: int
     body: int
     """The offset behind its opening brace."""
-    items: list[Item] = field(default_factory=list)
-    sections: list[Section] = field(default_factory=list)
+    items: list[ItemOutline] = field(default_factory=list)
+    sections: list[BlockOutline] = field(default_factory=list)
 
-    def find_item(self, name: str) -> Item | None:
+    def find_item(self, name: str) -> ItemOutline | None:
         """The argument with this name, None if it is not given."""
         return next((item for item in self.items if item.name.text == name), None)
 
@@ -81,17 +81,17 @@ class Chain(Struct):
     words: list[Word]
 
 
-class Frame(Struct):
+class OpenPart(Struct):
     """Something that is open: the text, a block, an object, brackets, a call, a string."""
 
     kind: str
     """body, object, bracket, call, template or string."""
-    section: Section
+    section: BlockOutline
     """The innermost block."""
     start: int
     line: list[Token] = field(default_factory=list)
     """The tokens since the last newline or comma that counts."""
-    item: Item | None = None
+    item: ItemOutline | None = None
     """In a body: the argument whose value is open."""
     name: str = ""
     """Of a call: the function. In an object: the key whose value is open."""
@@ -103,56 +103,56 @@ class Frame(Struct):
     """In a call: how many arguments are complete."""
 
 
-class Outline(Struct, frozen=True):
+class TextOutline(Struct, frozen=True):
     """What was found in a text."""
 
-    root: Section
+    root: BlockOutline
     """Has the top-level items; its type is empty."""
     chains: tuple[Chain, ...]
     calls: tuple[Word, ...]
     """The names of functions that are called."""
-    frames: tuple[Frame, ...]
+    frames: tuple[OpenPart, ...]
     """What is open at the end, the innermost last; the first one is the text."""
     tokens: tuple[Token, ...]
     open_chain: Chain | None = None
     """The reference that the text ends in."""
 
-    def walk(self) -> Iterator[tuple[Section, ...]]:
+    def walk(self) -> Iterator[tuple[BlockOutline, ...]]:
         """Every block, with the blocks around it before it; parents first."""
-        waiting: list[tuple[Section, ...]] = [(one,) for one in reversed(self.root.sections)]
+        waiting: list[tuple[BlockOutline, ...]] = [(one,) for one in reversed(self.root.sections)]
         while waiting:
             path = waiting.pop()
             yield path
             waiting += [(*path, inner) for inner in reversed(path[-1].sections)]
 
-    def find_path(self, offset: int) -> tuple[Section, ...]:
+    def find_path(self, offset: int) -> tuple[BlockOutline, ...]:
         """The blocks whose bodies an offset is in, the outermost first."""
-        path: tuple[Section, ...] = ()
+        path: tuple[BlockOutline, ...] = ()
         inside = self.root.sections
         while found := next((one for one in inside if one.body <= offset < one.end), None):
             path, inside = (*path, found), found.sections
         return path
 
 
-def make_outline(text: str) -> Outline:
+def make_outline(text: str) -> TextOutline:
     """The outline of a text; an empty one if the text is too long."""
     if len(text) > MAX_CHARACTERS:
         text = ""
     scanned = scan(Source("", text), end=len(text))
-    return _Walk.over(text, scanned.tokens, bool(scanned.faults))
+    return _OutlineWalk.over(text, scanned.tokens, bool(scanned.faults))
 
 
 _NAMES = {"NAME", *KEYWORDS.values()}
 _SEPARATORS = ("NL_OR_COMMENT", "COMMA")
 
 
-class _Walk(Struct):
+class _OutlineWalk(Struct):
     """A walk over the tokens of a text."""
 
     text: str
     faulty: bool
     """Whether brackets can be missing."""
-    frames: list[Frame]
+    frames: list[OpenPart]
     chains: list[Chain] = field(default_factory=list)
     calls: list[Word] = field(default_factory=list)
     chain: Chain | None = None
@@ -160,16 +160,16 @@ class _Walk(Struct):
     last: Token | None = None
 
     @staticmethod
-    def over(text: str, tokens: list[Token], faulty: bool) -> Outline:
-        root = Section(Word("", 0, 0), (), 0, len(text) + 1, 0)
-        walk = _Walk(text, faulty, [Frame("body", root, 0)])
+    def over(text: str, tokens: list[Token], faulty: bool) -> TextOutline:
+        root = BlockOutline(Word("", 0, 0), (), 0, len(text) + 1, 0)
+        walk = _OutlineWalk(text, faulty, [OpenPart("body", root, 0)])
         for token in tokens:
             # The scanner ends a text that has no newline with an empty token.
             if token.type in ("COMMENT", "BREAK") or token.start == token.end:
                 continue
             if faulty and len(walk.frames) > 1 and walk._starts_item(token):
                 walk._close_all(token.start)
-            _STEPS.get(token.type, _Walk.plain)(walk, token)
+            _STEPS.get(token.type, _OutlineWalk.plain)(walk, token)
             walk.last = token
         open_frames = tuple(walk.frames)
         for frame in walk.frames:
@@ -178,10 +178,10 @@ class _Walk(Struct):
             if frame.section is not root and frame.kind == "body":
                 frame.section.end = len(text) + 1
         found = tuple(walk.chains), tuple(walk.calls), open_frames, tuple(tokens)
-        return Outline(root, *found, walk.chain)
+        return TextOutline(root, *found, walk.chain)
 
     @property
-    def top(self) -> Frame:
+    def top(self) -> OpenPart:
         return self.frames[-1]
 
     def _starts_item(self, token: Token) -> bool:
@@ -197,10 +197,12 @@ class _Walk(Struct):
         self._end_line(at)
 
     def _push(self, kind: str, token: Token, **more: Any) -> None:
-        self.frames.append(Frame(kind, more.pop("section", self.top.section), token.start, **more))
+        self.frames.append(
+            OpenPart(kind, more.pop("section", self.top.section), token.start, **more)
+        )
         self.chain = None
 
-    def _pop(self, end: int) -> Frame:
+    def _pop(self, end: int) -> OpenPart:
         frame = self.frames.pop()
         if frame.kind == "body":
             frame.section.end = end
@@ -208,7 +210,7 @@ class _Walk(Struct):
         self.chain = frame.held
         return frame
 
-    def _finish_item(self, frame: Frame, end: int) -> None:
+    def _finish_item(self, frame: OpenPart, end: int) -> None:
         item = frame.item
         if item is None:
             return
@@ -255,7 +257,7 @@ class _Walk(Struct):
         top, self.chain = self.top, None
         if top.kind == "body" and top.item is None and top.line:
             first = top.line[0]
-            top.item = Item(Word(first.text, first.start, first.end), token.end, token.end)
+            top.item = ItemOutline(Word(first.text, first.start, first.end), token.end, token.end)
             top.section.items.append(top.item)
             top.line = []
         elif top.kind == "object" and not top.name:
@@ -271,7 +273,7 @@ class _Walk(Struct):
             return
         words = [_get_word(one) for one in top.line if one.type in _NAMES | _TEXTS]
         words = words or [Word("", token.start, token.start)]
-        section = Section(words[0], tuple(words[1:]), words[0].start, token.end, token.end)
+        section = BlockOutline(words[0], tuple(words[1:]), words[0].start, token.end, token.end)
         top.section.sections.append(section)
         self._push("body", token, section=section)
 
@@ -356,22 +358,22 @@ def _read_key(line: list[Token]) -> str:
     return "" if found is None else _get_word(found).text
 
 
-_STEPS: Mapping[str, Callable[[_Walk, Token], None]] = {
-    **dict.fromkeys(_NAMES, _Walk.name),
-    **dict.fromkeys(_SEPARATORS, _Walk.separate),
-    **dict.fromkeys(("DOT", "ATTR_SPLAT", "FULL_SPLAT_START"), _Walk.keep),
-    **dict.fromkeys(("INTERP_START", "DIRECTIVE_START"), _Walk.open_template),
-    **dict.fromkeys(("INT_LITERAL", "FLOAT_LITERAL"), _Walk.number),
-    "EQ": _Walk.equals,
-    "COLON": _Walk.equals,
-    "LBRACE": _Walk.open_brace,
-    "RBRACE": _Walk.close_brace,
-    "LSQB": _Walk.open_bracket,
-    "RSQB": _Walk.close_bracket,
-    "LPAR": _Walk.open_call,
-    "RPAR": _Walk.close_call,
-    "DBLQUOTE": _Walk.quote,
-    "HEREDOC_TEMPLATE": _Walk.quote,
-    "HEREDOC_END": _Walk.close_heredoc,
-    "STRING_CHARS": _Walk.literal,
+_STEPS: Mapping[str, Callable[[_OutlineWalk, Token], None]] = {
+    **dict.fromkeys(_NAMES, _OutlineWalk.name),
+    **dict.fromkeys(_SEPARATORS, _OutlineWalk.separate),
+    **dict.fromkeys(("DOT", "ATTR_SPLAT", "FULL_SPLAT_START"), _OutlineWalk.keep),
+    **dict.fromkeys(("INTERP_START", "DIRECTIVE_START"), _OutlineWalk.open_template),
+    **dict.fromkeys(("INT_LITERAL", "FLOAT_LITERAL"), _OutlineWalk.number),
+    "EQ": _OutlineWalk.equals,
+    "COLON": _OutlineWalk.equals,
+    "LBRACE": _OutlineWalk.open_brace,
+    "RBRACE": _OutlineWalk.close_brace,
+    "LSQB": _OutlineWalk.open_bracket,
+    "RSQB": _OutlineWalk.close_bracket,
+    "LPAR": _OutlineWalk.open_call,
+    "RPAR": _OutlineWalk.close_call,
+    "DBLQUOTE": _OutlineWalk.quote,
+    "HEREDOC_TEMPLATE": _OutlineWalk.quote,
+    "HEREDOC_END": _OutlineWalk.close_heredoc,
+    "STRING_CHARS": _OutlineWalk.literal,
 }

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..core.schema import AttributeSchema, KeySchema
-from .members import Member, describe_block
-from .outline import Item, Section
+from .members import BlockMember, describe_block
+from .outline import BlockOutline, ItemOutline
 from .project import Project
-from .symbols import Kind, Symbol, Use, find_declarations
+from .symbols import Kind, NameUse, Symbol, find_declarations
 
 SHORT = 200
 """Characters of a value that are shown."""
@@ -42,7 +42,7 @@ def render_key(key: KeySchema) -> str:
     return "\n\n".join(line for line in lines if line)
 
 
-def render_member(member: Member) -> str:
+def render_member(member: BlockMember) -> str:
     """An argument or a block."""
     if member.attribute is not None:
         return render_attribute(member.attribute)
@@ -60,7 +60,7 @@ def render_symbol(project: Project, symbol: Symbol) -> str:
     return "\n\n".join(line for line in lines if line)
 
 
-def _describe_declaration(project: Project, use: Use) -> Iterator[str]:
+def _describe_declaration(project: Project, use: NameUse) -> Iterator[str]:
     section, text = use.section, project.texts[use.file].text
     if section is None:
         return
@@ -83,7 +83,7 @@ def _find_type_page(project: Project, symbol: Symbol) -> str:
     return known[kind].schema.doc if kind in known else ""
 
 
-def _render_value(section: Section, item: Item, text: str) -> str:
+def _render_value(section: BlockOutline, item: ItemOutline, text: str) -> str:
     """The text of a value, except that of a sensitive variable."""
     sensitive = section.find_item("sensitive")
     hidden = sensitive is not None and text[sensitive.value : sensitive.end].strip() != "false"

@@ -7,12 +7,12 @@ from enum import StrEnum
 from msgspec import Struct
 
 from ..syntax.tokens import KEYWORDS
-from .outline import Frame, Section, make_outline
+from .outline import BlockOutline, OpenPart, make_outline
 
 _NAMES = {"NAME", *KEYWORDS.values()}
 
 
-class Slot(StrEnum):
+class CursorSlot(StrEnum):
     """What belongs at a cursor."""
 
     ITEM = "item"
@@ -25,10 +25,10 @@ class Slot(StrEnum):
     """Such as in a comment."""
 
 
-class Place(Struct, frozen=True):
+class CursorPlace(Struct, frozen=True):
     """A cursor in a text."""
 
-    slot: Slot
+    slot: CursorSlot
     word: str
     """What is typed of the word at the cursor."""
     start: int
@@ -37,7 +37,7 @@ class Place(Struct, frozen=True):
     """Whether the word stands in quotes."""
     chain: tuple[str, ...] = ()
     """The words of a reference before it."""
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[OpenPart, ...] = ()
     """What is open, the innermost last, without the quotes."""
     label: int = 0
     """In a label: its number."""
@@ -68,12 +68,12 @@ class Place(Struct, frozen=True):
         return next(found, "")
 
     @property
-    def section(self) -> Section:
+    def section(self) -> BlockOutline:
         """The innermost block."""
         return self.frames[-1].section
 
 
-def find_place(text: str, offset: int) -> Place:
+def find_place(text: str, offset: int) -> CursorPlace:
     """The place of a cursor."""
     before = text[:offset]
     outline = make_outline(before)
@@ -84,12 +84,12 @@ def find_place(text: str, offset: int) -> Place:
         tokens = tokens[:-1]
     rest = before[end:].lstrip()
     if (tokens and tokens[-1].type == "COMMENT" and tokens[-1].end == offset) or rest[:2] == "/*":
-        return Place(Slot.NOTHING, "", offset)
+        return CursorPlace(CursorSlot.NOTHING, "", offset)
     last = tokens[-1] if tokens and tokens[-1].end == offset else None
     if frames[-1].kind == "string":
         typed = last if last is not None and last.type == "STRING_CHARS" else None
         start = offset if typed is None else typed.start
-        inner = Place(Slot.VALUE, before[start:], start, True, (), frames[:-1])
+        inner = CursorPlace(CursorSlot.VALUE, before[start:], start, True, (), frames[:-1])
     else:
         typed = last if last is not None and last.type in _NAMES else None
         start = offset if typed is None else typed.start
@@ -97,22 +97,22 @@ def find_place(text: str, offset: int) -> Place:
         words = words[:-1] if typed is not None else words
         dotted = last is not None and last.type == "DOT"
         chain = words if typed is not None or dotted else ()
-        inner = Place(Slot.VALUE, before[start:], start, False, chain, frames)
+        inner = CursorPlace(CursorSlot.VALUE, before[start:], start, False, chain, frames)
     return _choose_slot(inner)
 
 
-def _choose_slot(place: Place) -> Place:
+def _choose_slot(place: CursorPlace) -> CursorPlace:
     top = place.frames[-1]
     typed = [one for one in top.line if one.end <= place.start and one.type != "DBLQUOTE"]
     words = tuple(one.text.strip('"') for one in typed)
-    slot, number = Slot.VALUE, 0
+    slot, number = CursorSlot.VALUE, 0
     if top.kind == "object" and not top.name:
-        slot = Slot.KEY if not words else Slot.NOTHING
+        slot = CursorSlot.KEY if not words else CursorSlot.NOTHING
     elif top.kind == "body" and top.item is None:
-        slot = Slot.LABEL if words else Slot.ITEM
+        slot = CursorSlot.LABEL if words else CursorSlot.ITEM
         number = len(words) - 1
-        if slot is Slot.ITEM and place.quoted:
-            slot = Slot.NOTHING
-    return Place(
+        if slot is CursorSlot.ITEM and place.quoted:
+            slot = CursorSlot.NOTHING
+    return CursorPlace(
         slot, place.word, place.start, place.quoted, place.chain, place.frames, number, words
     )

@@ -22,7 +22,7 @@ from ..workflow.configuration.files import Buffers, find_root, read_folder
 from ..workflow.configuration.policies import ENDING as POLICIES
 from .json_outline import outline_nodes
 from .library import Library
-from .outline import Outline, Section, make_outline
+from .outline import BlockOutline, TextOutline, make_outline
 from .texts import UTF_16, Text
 
 CONFIGURATIONS = tuple(ending for family in FAMILIES for ending in family.configuration)
@@ -31,6 +31,8 @@ FORMATTED = (".kf.hcl", ".tf", *VALUES, TESTS, POLICIES)
 """The endings of files in HCL, and `FLEET` beside them."""
 FLEET = "fleet.hcl"
 TEST_FOLDER = "tests"
+MAX_BYTES = 2_000_000
+"""The open and saved files of a configuration that is read at each request."""
 LEVELS = 5
 """How many folders above a file outside of any repository are looked at."""
 
@@ -42,7 +44,7 @@ class Project(Struct, frozen=True):
     library: Library
     texts: Mapping[str, Text]
     """Path seen from the folder -> the text of each file."""
-    outlines: Mapping[str, Outline]
+    outlines: Mapping[str, TextOutline]
     """The same -> its outline."""
 
     @property
@@ -50,7 +52,7 @@ class Project(Struct, frozen=True):
         """The folder of the root module."""
         return self.configuration.folder
 
-    def list_sections(self, folder: str, kind: str) -> Iterator[tuple[str, Section]]:
+    def list_sections(self, folder: str, kind: str) -> Iterator[tuple[str, BlockOutline]]:
         """The top-level blocks of a type in a folder, each with its file."""
         for file, outline in self.outlines.items():
             if get_folder(file) == folder:
@@ -64,7 +66,7 @@ class Project(Struct, frozen=True):
                 return self.find_source(folder, section)
         return None
 
-    def find_source(self, folder: str, section: Section) -> str | None:
+    def find_source(self, folder: str, section: BlockOutline) -> str | None:
         """The folder that a `module` block in `folder` calls, None if it is not known."""
         source = section.find_item("source")
         if source is None or source.literal is None:
@@ -88,9 +90,9 @@ def is_known(name: str) -> bool:
 class OutlineCache(Struct):
     """The outlines of the texts that were seen last."""
 
-    known: dict[Path, tuple[str, Outline]]
+    known: dict[Path, tuple[str, TextOutline]]
 
-    def find(self, path: Path, text: str) -> Outline:
+    def find(self, path: Path, text: str) -> TextOutline:
         """The outline of a file with this text."""
         kept = self.known.get(path)
         if kept is not None and kept[0] == text:
@@ -124,14 +126,23 @@ def read_project(
     return Project(configuration, library, texts, outlines)
 
 
-def add_file(project: Project, file: str, content: bytes, encoding: str) -> Project:
-    """The project with a file that the configuration does not read, such as one of policies."""
-    text = Text(content.decode("utf-8", "replace"), encoding)
+def add_file(project: Project, file: str, text: Text) -> Project:
+    """The project with another text of a file, or with a file that the configuration does not read,
+    such as one of policies."""
+    outline = make_outline(text.text)
     return replace(
         project,
         texts={**project.texts, file: text},
-        outlines={**project.outlines, file: make_outline(text.text)},
+        outlines={**project.outlines, file: outline},
     )
+
+
+def is_large(folder: Path, buffers: Buffers) -> bool:
+    """Whether reading a configuration takes longer than a key press can wait."""
+    size = sum(len(text) for path, text in buffers.items() if path.is_relative_to(folder))
+    with suppress(OSError), os.scandir(folder) as entries:
+        size += sum(one.stat().st_size for one in entries if is_known(one.name))
+    return size > MAX_BYTES
 
 
 def _read_beside(folder: Path, buffers: Buffers) -> Iterator[tuple[str, bytes]]:
@@ -172,7 +183,7 @@ def _calls(candidate: Path, folder: Path, buffers: Buffers) -> bool:
     own = {path.name for path in buffers if path.parent == candidate}
     try:
         names = {entry.name for entry in os.scandir(candidate)} | own
-        if not any(name.endswith(CONFIGURATIONS) for name in names):
+        if not any(name.endswith(CONFIGURATIONS) for name in names) or is_large(candidate, buffers):
             return False
         tree = read_configuration(candidate, Inputs.read(()), buffers).tree
         return Path(os.path.relpath(folder, candidate)).as_posix() in tree.modules

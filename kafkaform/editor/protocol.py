@@ -10,13 +10,13 @@ from lsprotocol import types
 from pygls import uris
 
 from ..core.diagnostics import Severity
-from .completion import Completion, Offer
-from .faults import Fault
-from .outline import Section
+from .completion import Candidate, Completion
+from .faults import FileFault
+from .outline import BlockOutline
 from .project import Project, is_known
-from .rename import LABEL, Change
-from .symbols import Heading, Use
-from .texts import Position, Span, Text
+from .rename import LABEL, TextChange
+from .symbols import Heading, NameUse
+from .texts import Span, Text, TextPosition
 
 MOVED = "moved"
 """The id of the annotation of a `moved` block."""
@@ -35,7 +35,7 @@ def make_uri(path: Path) -> str:
     return uris.from_fs_path(str(path)) or path.as_uri()
 
 
-def make_position(position: Position) -> types.Position:
+def make_position(position: TextPosition) -> types.Position:
     return types.Position(position.line, position.character)
 
 
@@ -43,7 +43,7 @@ def make_range(span: Span) -> types.Range:
     return types.Range(make_position(span.start), make_position(span.end))
 
 
-def make_diagnostic(fault: Fault) -> types.Diagnostic:
+def make_diagnostic(fault: FileFault) -> types.Diagnostic:
     return types.Diagnostic(
         range=make_range(fault.span),
         message=fault.message,
@@ -64,7 +64,7 @@ def make_completions(text: Text, found: Completion) -> list[types.CompletionItem
     return [_make_completion(offer, span) for offer in found.offers]
 
 
-def _make_completion(offer: Offer, span: types.Range) -> types.CompletionItem:
+def _make_completion(offer: Candidate, span: types.Range) -> types.CompletionItem:
     markdown = types.MarkupContent(types.MarkupKind.Markdown, offer.doc)
     form = types.InsertTextFormat.Snippet if offer.snippet else types.InsertTextFormat.PlainText
     return types.CompletionItem(
@@ -97,7 +97,7 @@ _ORDER: Mapping[str, int] = {
 }
 
 
-def make_location(project: Project, use: Use) -> types.Location:
+def make_location(project: Project, use: NameUse) -> types.Location:
     text = project.texts[use.file]
     span = text.locate_span(use.word.start, use.word.end)
     return types.Location(make_uri(project.folder / use.file), make_range(span))
@@ -106,7 +106,7 @@ def make_location(project: Project, use: Use) -> types.Location:
 def make_symbol(text: Text, heading: Heading) -> types.DocumentSymbol:
     """A block in the outline of a file."""
     part = heading.section
-    start = part.start if isinstance(part, Section) else part.name.start
+    start = part.start if isinstance(part, BlockOutline) else part.name.start
     end = min(part.end, len(text.text))
     end = max(end, heading.word.end)
     return types.DocumentSymbol(
@@ -133,7 +133,7 @@ _SYMBOLS = {
 
 
 def make_workspace_edit(
-    project: Project, changes: Iterable[Change], *, annotated: bool
+    project: Project, changes: Iterable[TextChange], *, annotated: bool
 ) -> types.WorkspaceEdit:
     """The edits of several files. annotated: whether the editor can ask about single ones."""
     edits: dict[str, list[Any]] = {}

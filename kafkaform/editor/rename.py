@@ -19,7 +19,7 @@ from ..syntax.parse import parse
 from ..workflow.configuration.evaluation import Inputs, read_configuration
 from ..workflow.configuration.files import Buffers
 from .project import Project
-from .symbols import Kind, Symbol, Use, find_use, find_uses
+from .symbols import Kind, NameUse, Symbol, find_use, find_uses
 
 _MOVED = {Kind.RESOURCE: "", Kind.MODULE: "module."}
 """What has objects behind it -> what stands before its name in an address."""
@@ -31,7 +31,7 @@ class CannotRename(Exception):
     """Why something cannot be renamed, in one sentence."""
 
 
-class Change(Struct, frozen=True):
+class TextChange(Struct, frozen=True):
     """An edit of a file."""
 
     file: str
@@ -43,7 +43,7 @@ class Change(Struct, frozen=True):
     """It adds a `moved` block."""
 
 
-def find_renamed(project: Project, file: str, offset: int) -> Use:
+def find_renamed(project: Project, file: str, offset: int) -> NameUse:
     """The use of a name that can be renamed. Raises CannotRename."""
     use = find_use(project, file, offset)
     if use is None:
@@ -64,7 +64,7 @@ def find_renamed(project: Project, file: str, offset: int) -> Use:
 
 def rename(
     project: Project, file: str, offset: int, new: str, buffers: Buffers
-) -> tuple[Change, ...]:
+) -> tuple[TextChange, ...]:
     """The edits that rename what stands at an offset. Raises CannotRename.
 
     buffers: the open files, as the project was read with them.
@@ -76,7 +76,7 @@ def rename(
     _check_texts(project)
     uses = find_uses(project, symbol)
     changes = [
-        Change(use.file, use.word.start, use.word.end, new) for use in uses if not use.historic
+        TextChange(use.file, use.word.start, use.word.end, new) for use in uses if not use.historic
     ]
     saved = sorted({use.file for use in uses if use.file.endswith(".json")})
     if saved:
@@ -110,7 +110,7 @@ def _check_texts(project: Project) -> None:
             )
 
 
-def _make_moved(project: Project, symbol: Symbol, new: str, use: Use) -> Change:
+def _make_moved(project: Project, symbol: Symbol, new: str, use: NameUse) -> TextChange:
     """The edit that adds a `moved` block behind the renamed one."""
     assert use.section is not None
     text = project.texts[use.file].text
@@ -127,10 +127,12 @@ def _make_moved(project: Project, symbol: Symbol, new: str, use: Use) -> Change:
         "}",
         "",
     )
-    return Change(use.file, at, at, ("" if end >= 0 else line) + line.join(lines), True)
+    return TextChange(use.file, at, at, ("" if end >= 0 else line) + line.join(lines), True)
 
 
-def _try_out(project: Project, symbol: Symbol, changes: Sequence[Change], buffers: Buffers) -> None:
+def _try_out(
+    project: Project, symbol: Symbol, changes: Sequence[TextChange], buffers: Buffers
+) -> None:
     """Raises CannotRename if the changed files have another fault than those before."""
     texts = edit_texts(project, changes)
     typed = {**buffers}
@@ -160,7 +162,7 @@ def _find_errors(folder: Path, buffers: Buffers) -> list[Diagnostic]:
     return [fault for fault in found if has_errors((fault,))]
 
 
-def edit_texts(project: Project, changes: Sequence[Change]) -> Mapping[str, str]:
+def edit_texts(project: Project, changes: Sequence[TextChange]) -> Mapping[str, str]:
     """File -> its text after the changes."""
     found = {one.file: project.texts[one.file].text for one in changes}
     for one in sorted(changes, key=lambda change: change.start, reverse=True):

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from lsprotocol import types
 from pygls.capabilities import get_capability
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from ..core.errors import KafkaformError
 from ..version import VERSION
 from .completion import complete
-from .faults import Fault, find_faults
+from .faults import FileFault, find_faults
 from .formatting import format_document
 from .hover import explain
 from .library import Library, load_library
-from .project import OutlineCache, Project, add_file, find_owner, read_project
+from .project import OutlineCache, Project, add_file, find_owner, is_large, read_project
 from .protocol import (
     get_path,
     make_completions,
@@ -34,13 +36,10 @@ from .protocol import (
 )
 from .rename import CannotRename, find_renamed, rename
 from .symbols import find_declarations, find_module_folder, find_use, find_uses, list_headings
-from .texts import UTF_16, Position, Text
+from .texts import UTF_16, Text, TextPosition
 
 DELAY = 0.2
 """Seconds without a key press after which open files are checked."""
-MAX_BYTES = 2_000_000
-"""The open and saved files of a configuration that are read at each request. For a larger one,
-requests are answered from what the last check has read."""
 
 
 class EditorServer(LanguageServer):
@@ -91,9 +90,8 @@ class EditorServer(LanguageServer):
         buffers = self.list_buffers()
         owner = self.find_owner(path, buffers)
         seen, project = self.read.get(owner, (-1, None))
-        if project is not None and seen == self.changes:
-            return project
-        if project is not None and _measure(project) > MAX_BYTES:
+        # A large configuration is read by the checks alone, so that no request waits for it.
+        if seen == self.changes or is_large(owner, buffers):
             return project
         if self.library is None:
             self.library = load_library()
@@ -123,13 +121,15 @@ class EditorServer(LanguageServer):
         owners: dict[Path, list[Path]] = {}
         for path in sorted(buffers):
             owners.setdefault(self.find_owner(path, buffers), []).append(path)
-        loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self.checker, _check, owners, buffers, self.encoding)
+        self.library = self.library or load_library()
+        work = partial(_check, owners, buffers, self.library, self.cache, self.encoding)
+        future = asyncio.get_running_loop().run_in_executor(self.checker, work)
         future.add_done_callback(self._show_faults)
 
-    def _show_faults(self, future: asyncio.Future[Mapping[Path, Sequence[Fault]]]) -> None:
+    def _show_faults(self, future: asyncio.Future[_Checked]) -> None:
         self.running = False
-        found = future.result()
+        found, projects = future.result()
+        self.read |= {owner: (-1, project) for owner, project in projects.items()}
         for path in sorted(self.shown - set(found)):
             self._publish(path, ())
         for path, faults in found.items():
@@ -139,24 +139,36 @@ class EditorServer(LanguageServer):
             self.again = False
             self.note_change()
 
-    def _publish(self, path: Path, faults: Iterable[Fault]) -> None:
+    def _publish(self, path: Path, faults: Iterable[FileFault]) -> None:
         shown = [make_diagnostic(fault) for fault in faults]
         self.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(uri=make_uri(path), diagnostics=shown)
         )
 
 
+class _Checked(NamedTuple):
+    """What a check has found."""
+
+    faults: Mapping[Path, Sequence[FileFault]]
+    projects: Mapping[Path, Project]
+    """The large configurations, which requests do not read themselves."""
+
+
 def _check(
-    owners: Mapping[Path, Sequence[Path]], buffers: Mapping[Path, bytes], encoding: str
-) -> Mapping[Path, Sequence[Fault]]:
-    found: dict[Path, Sequence[Fault]] = {}
+    owners: Mapping[Path, Sequence[Path]],
+    buffers: Mapping[Path, bytes],
+    library: Library,
+    cache: OutlineCache,
+    encoding: str,
+) -> _Checked:
+    found: dict[Path, Sequence[FileFault]] = {}
+    projects: dict[Path, Project] = {}
     for owner, opened in owners.items():
         found |= find_faults(owner, opened, buffers, encoding)
-    return found
-
-
-def _measure(project: Project) -> int:
-    return sum(len(text.text) for text in project.texts.values())
+        if is_large(owner, buffers):
+            with suppress(KafkaformError, OSError):
+                projects[owner] = read_project(owner, buffers, library, cache, encoding)
+    return _Checked(found, projects)
 
 
 # ── the server ──────────────────────────────────────────────────────────────────────────
@@ -206,10 +218,11 @@ def _find_cursor(
     if path is None or project is None or not path.is_relative_to(project.folder):
         return None
     file = path.relative_to(project.folder).as_posix()
-    if file not in project.texts:
-        project = add_file(project, file, server.list_buffers().get(path, b""), server.encoding)
-    text = project.texts[file]
-    place = Position(position.line, position.character) if position else Position(0, 0)
+    text = Text(server.workspace.get_text_document(uri).source, server.encoding)
+    # What a check has read can be older than the text, and some files no configuration reads.
+    if file not in project.texts or project.texts[file].text != text.text:
+        project = add_file(project, file, text)
+    place = TextPosition(position.line, position.character) if position else TextPosition(0, 0)
     return _Cursor(project, file, text.find_offset(place))
 
 
@@ -271,6 +284,10 @@ def _refer(server: EditorServer, params: types.ReferenceParams) -> list[types.Lo
     return [make_location(cursor.project, one) for one in found]
 
 
+def _refuse(fault: CannotRename) -> JsonRpcException:
+    return JsonRpcException(str(fault), types.LSPErrorCodes.RequestFailed)
+
+
 def _prepare_rename(
     server: EditorServer, params: types.PrepareRenameParams
 ) -> types.PrepareRenamePlaceholder | None:
@@ -280,7 +297,7 @@ def _prepare_rename(
     try:
         use = find_renamed(*cursor)
     except CannotRename as fault:
-        raise JsonRpcInvalidParams(str(fault)) from None
+        raise _refuse(fault) from None
     span = cursor.text.locate_span(use.word.start, use.word.end)
     return types.PrepareRenamePlaceholder(make_range(span), use.symbol.last)
 
@@ -292,7 +309,7 @@ def _rename(server: EditorServer, params: types.RenameParams) -> types.Workspace
     try:
         changes = rename(*cursor, params.new_name, server.list_buffers())
     except CannotRename as fault:
-        raise JsonRpcInvalidParams(str(fault)) from None
+        raise _refuse(fault) from None
     support = "workspace.workspace_edit.change_annotation_support"
     annotated = get_capability(server.client_capabilities, support) is not None
     return make_workspace_edit(cursor.project, changes, annotated=annotated)
@@ -321,4 +338,6 @@ _FEATURES: Mapping[str, Callable[[EditorServer, Any], Any]] = {
 
 def run_server(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     """Serve one editor until it ends the connection."""
+    # The library logs each request that is refused as an exception, with a traceback.
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)
     make_server().start_io(incoming, outgoing)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from ..language.suites import ENDING as TESTS
-from .outline import Chain, Item, Outline, Section, Word
+from .outline import BlockOutline, Chain, ItemOutline, TextOutline, Word
 from .project import VALUES, Project, get_folder
 
 
@@ -39,14 +39,14 @@ class Symbol(Struct, frozen=True):
         return self.name.rpartition(".")[2]
 
 
-class Use(Struct, frozen=True):
+class NameUse(Struct, frozen=True):
     """A place where a name stands."""
 
     file: str
     word: Word
     symbol: Symbol
     declares: bool = False
-    section: Section | None = None
+    section: BlockOutline | None = None
     """The block around a declaration."""
     historic: bool = False
     """The address of a `moved` or `removed` block, which says what was."""
@@ -62,18 +62,18 @@ _KINDS = {
 _HISTORIC = ("moved", "removed")
 
 
-def list_uses(project: Project) -> Iterator[Use]:
+def list_uses(project: Project) -> Iterator[NameUse]:
     """Every place where a name stands, in all files."""
     for file, outline in project.outlines.items():
         yield from list_file_uses(project, file, outline)
 
 
-def list_file_uses(project: Project, file: str, outline: Outline) -> Iterator[Use]:
+def list_file_uses(project: Project, file: str, outline: TextOutline) -> Iterator[NameUse]:
     """Every place of a file where a name stands."""
     folder = get_folder(file)
     if file.endswith(VALUES):
         for item in outline.root.items:
-            yield Use(file, item.name, Symbol("", Kind.VARIABLE, item.name.text))
+            yield NameUse(file, item.name, Symbol("", Kind.VARIABLE, item.name.text))
         return
     history = []
     for path in outline.walk():
@@ -88,15 +88,15 @@ def list_file_uses(project: Project, file: str, outline: Outline) -> Iterator[Us
 
 
 def _list_section_uses(
-    project: Project, file: str, folder: str, path: tuple[Section, ...]
-) -> Iterator[Use]:
+    project: Project, file: str, folder: str, path: tuple[BlockOutline, ...]
+) -> Iterator[NameUse]:
     section = path[-1]
     kind = section.type.text
     nested = len(path) > 1
     if file.endswith(TESTS):
         if kind == "variables":
             for item in section.items:
-                yield Use(file, item.name, Symbol("", Kind.VARIABLE, item.name.text))
+                yield NameUse(file, item.name, Symbol("", Kind.VARIABLE, item.name.text))
         return
     if kind == "locals" and not nested:
         for item in section.items:
@@ -116,11 +116,15 @@ def _list_section_uses(
         yield from _list_arguments(project, file, folder, section)
 
 
-def _declare(file: str, folder: str, kind: Kind, name: str, word: Word, section: Section) -> Use:
-    return Use(file, word, Symbol(folder, kind, name), True, section)
+def _declare(
+    file: str, folder: str, kind: Kind, name: str, word: Word, section: BlockOutline
+) -> NameUse:
+    return NameUse(file, word, Symbol(folder, kind, name), True, section)
 
 
-def _list_arguments(project: Project, file: str, folder: str, section: Section) -> Iterator[Use]:
+def _list_arguments(
+    project: Project, file: str, folder: str, section: BlockOutline
+) -> Iterator[NameUse]:
     """The arguments of a call, which are variables of the module."""
     called = project.find_source(folder, section)
     if called is not None:
@@ -129,15 +133,15 @@ def _list_arguments(project: Project, file: str, folder: str, section: Section) 
         }
         for item in section.items:
             if item.name.text in names:
-                yield Use(file, item.name, Symbol(called, Kind.VARIABLE, item.name.text))
+                yield NameUse(file, item.name, Symbol(called, Kind.VARIABLE, item.name.text))
 
 
 def list_chain_uses(
     project: Project, file: str, folder: str, chain: Chain, historic: bool = False
-) -> Iterator[Use]:
+) -> Iterator[NameUse]:
     """The names in a reference. The first words of it (`var`, a type) are part of none."""
     for number, symbol in _link_words(project, folder, [word.text for word in chain.words]):
-        yield Use(file, chain.words[number], symbol, historic=historic)
+        yield NameUse(file, chain.words[number], symbol, historic=historic)
 
 
 def _link_words(project: Project, folder: str, words: list[str]) -> Iterator[tuple[int, Symbol]]:
@@ -168,7 +172,7 @@ def _link_words(project: Project, folder: str, words: list[str]) -> Iterator[tup
         yield 1, Symbol(folder, Kind.RESOURCE, f"{root}.{words[1]}")
 
 
-def find_use(project: Project, file: str, offset: int) -> Use | None:
+def find_use(project: Project, file: str, offset: int) -> NameUse | None:
     """The use of a name that a cursor touches, None if there is none.
 
     The first words of a reference count as its first name: a cursor at `var` is at the variable.
@@ -204,13 +208,13 @@ def find_module_folder(project: Project, file: str, offset: int) -> str | None:
     return None
 
 
-def find_uses(project: Project, symbol: Symbol) -> tuple[Use, ...]:
+def find_uses(project: Project, symbol: Symbol) -> tuple[NameUse, ...]:
     """Every place where a name stands, its declarations first."""
     found = [use for use in list_uses(project) if use.symbol == symbol]
     return tuple(sorted(found, key=lambda use: not use.declares))
 
 
-def find_declarations(project: Project, symbol: Symbol) -> tuple[Use, ...]:
+def find_declarations(project: Project, symbol: Symbol) -> tuple[NameUse, ...]:
     """Where a name is declared."""
     return tuple(use for use in find_uses(project, symbol) if use.declares)
 
@@ -223,19 +227,19 @@ class Heading(Struct, frozen=True):
 
     name: str
     detail: str
-    section: Section | Item
+    section: BlockOutline | ItemOutline
     word: Word
     """What is selected when somebody chooses it."""
     inner: tuple[Heading, ...] = ()
 
 
-def list_headings(outline: Outline) -> tuple[Heading, ...]:
+def list_headings(outline: TextOutline) -> tuple[Heading, ...]:
     """The outline of a file."""
     items = tuple(_make_item_heading(item) for item in outline.root.items)
     return items + tuple(_make_heading(section) for section in outline.root.sections)
 
 
-def _make_heading(section: Section) -> Heading:
+def _make_heading(section: BlockOutline) -> Heading:
     inner = tuple(map(_make_heading, section.sections))
     if section.type.text == "locals":
         inner += tuple(map(_make_item_heading, section.items))
@@ -244,5 +248,5 @@ def _make_heading(section: Section) -> Heading:
     return Heading(labels or section.type.text or "{", section.type.text, section, word, inner)
 
 
-def _make_item_heading(item: Item) -> Heading:
+def _make_item_heading(item: ItemOutline) -> Heading:
     return Heading(item.name.text, "", item, item.name)

@@ -14,7 +14,7 @@ UTF_16 = "utf-16"
 """The encoding of positions that every editor knows."""
 
 
-class Position(NamedTuple):
+class TextPosition(NamedTuple):
     """A place between two characters."""
 
     line: int
@@ -26,8 +26,8 @@ class Position(NamedTuple):
 class Span(NamedTuple):
     """A part of a text."""
 
-    start: Position
-    end: Position
+    start: TextPosition
+    end: TextPosition
 
 
 _UNITS: Mapping[str, Callable[[str], int]] = {
@@ -64,17 +64,17 @@ class Text:
             return self._starts
         return array("q", chain((0,), (found.end() for found in re.finditer("\n", self.text))))
 
-    def locate(self, offset: int) -> Position:
+    def locate(self, offset: int) -> TextPosition:
         """The position of an offset."""
         line = bisect_right(self._starts, offset) - 1
         before = self.text[self._starts[line] : offset]
-        return Position(line, self._count(before) + self._get_lead(line))
+        return TextPosition(line, self._count(before) + self._get_lead(line))
 
     def locate_span(self, start: int, end: int) -> Span:
         """The positions of text[start:end]."""
         return Span(self.locate(start), self.locate(end))
 
-    def find_offset(self, position: Position) -> int:
+    def find_offset(self, position: TextPosition) -> int:
         """The offset of a position; the nearest one in the text if it has no such place."""
         if position.line >= len(self._starts):
             return len(self.text)

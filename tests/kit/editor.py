@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
-SECONDS = 15.0
+SECONDS = 120.0
 """The longest wait for an answer."""
 
 Answer = TypeVar("Answer")
@@ -70,6 +70,7 @@ class Editor:
         """Ask the server to end, and wait until it has."""
         self.do(self.client.shutdown_async(None))
         self.client.exit(None)
+        self.errors = self.do(self.client._server.stderr.read()).decode()
         self.do(self.client._server.wait())
         self.code = self.client._server.returncode
         self.do(self.client.stop())

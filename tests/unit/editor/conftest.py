@@ -21,3 +21,4 @@ def editor(tmp_path: Path) -> Iterator[Editor]:
     opened.close()
     assert opened.code == 0
     assert opened.shown == []
+    assert opened.errors == ""

@@ -6,31 +6,19 @@ from kafkaform.core.schema import (
     STRING,
     TEXT,
     AttributeSchema,
-    Keys,
-    Refuses,
     map_of,
 )
 
 from ...protocol import config_pages
 
-
-def describe_config(refuses: Refuses, keys: Keys, *, required: bool = False) -> AttributeSchema:
-    """The argument `config` of a type.
-
-    refuses: why no system takes a value; keys: what editors offer.
-    """
-    return AttributeSchema(
-        "config",
-        map_of(TEXT),
-        "Configs by name; a list is a list or text with commas. The plan shows and removes configs "
-        'that are set but not in the map, unless config_mode is "additive". null leaves a config '
-        "as it is.",
-        required=required,
-        refuses=refuses,
-        keys=keys,
-    )
-
-
+CONFIG = AttributeSchema(
+    "config",
+    map_of(TEXT),
+    "Configs by name; a list is a list or text with commas. The plan shows and removes configs "
+    'that are set but not in the map, unless config_mode is "additive". null leaves a config as it '
+    "is.",
+)
+"""Without the checks of its values, and without known keys."""
 MODE = AttributeSchema(
     "config_mode",
     STRING,

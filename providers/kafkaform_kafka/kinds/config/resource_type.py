@@ -46,7 +46,7 @@ from ..topic.configs import (
 )
 from . import risks
 from . import rules as config_rules
-from .arguments import MODE, SECRETS, describe_config
+from .arguments import CONFIG, MODE, SECRETS
 
 CLUSTER = "default"
 """The key of the cluster's configs."""
@@ -333,7 +333,9 @@ TYPES: tuple[ResourceType, ...] = (
         "Dynamic configs of one broker. They override those of the cluster and of its "
         "server.properties. The import id is the broker's id.",
         AttributeSchema("broker_id", NUMBER, "Id of the broker.", required=True, whole=True),
-        describe_config(config_rules.refuse_broker_configs, config_pages.list_broker_keys),
+        replace(
+            CONFIG, refuses=config_rules.refuse_broker_configs, keys=config_pages.list_broker_keys
+        ),
         MODE,
         *SECRETS,
     ),
@@ -341,7 +343,9 @@ TYPES: tuple[ResourceType, ...] = (
         DEFAULTS,
         "Dynamic configs of all brokers. They override those of their server.properties. "
         f'The import id is "{CLUSTER}".',
-        describe_config(config_rules.refuse_broker_configs, config_pages.list_cluster_keys),
+        replace(
+            CONFIG, refuses=config_rules.refuse_broker_configs, keys=config_pages.list_cluster_keys
+        ),
         MODE,
         *SECRETS,
     ),
@@ -351,8 +355,10 @@ TYPES: tuple[ResourceType, ...] = (
         "does not have to exist yet. The import id is the group's name.",
         AttributeSchema("group", STRING, "Name of the group.", required=True),
         replace(
-            describe_config(config_rules.refuse_group_configs, config_pages.list_group_keys),
+            CONFIG,
             required=True,
+            refuses=config_rules.refuse_group_configs,
+            keys=config_pages.list_group_keys,
         ),
         MODE,
     ),
@@ -361,8 +367,10 @@ TYPES: tuple[ResourceType, ...] = (
         "A subscription to client metrics (KIP-714). The import id is its name.",
         AttributeSchema("name", STRING, "Name of the subscription.", required=True),
         replace(
-            describe_config(config_rules.refuse_metrics_configs, config_pages.list_metrics_keys),
+            CONFIG,
             required=True,
+            refuses=config_rules.refuse_metrics_configs,
+            keys=config_pages.list_metrics_keys,
         ),
         MODE,
     ),
