@@ -43,6 +43,8 @@ class Completion(Struct, frozen=True):
 def complete(project: Project, file: str, offset: int, *, snippets: bool) -> Completion:
     """What can be typed at an offset of a file. snippets: whether the editor can fill in places."""
     text = project.texts[file].text
+    if file.endswith(".json"):  # a text of another language
+        return Completion(offset, offset, ())
     place = find_place(text, offset)
     path = project.outlines[file].find_path(offset)
     view = _View(project, file, get_folder(file), place, path, snippets)
@@ -74,7 +76,8 @@ class _View(Struct, frozen=True):
 
 
 def _offer_items(view: _View) -> Iterator[Candidate]:
-    given = view.path[-1].list_names() - {view.place.word} if view.path else set()
+    around = view.path[-1] if view.path else view.project.outlines[view.file].root
+    given = around.list_names() - {view.place.word}
     for member in list_members(view.project, view.folder, view.file, view.path):
         if member.name not in given or member.block:
             text, snippet = _spell_member(member, view.snippets)

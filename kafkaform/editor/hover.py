@@ -27,7 +27,7 @@ class Explanation(Struct, frozen=True):
 def explain(project: Project, file: str, offset: int) -> Explanation | None:
     """What is known about the word at an offset, None if nothing is."""
     word = _find_word(project, file, offset)
-    if word is None:
+    if word is None:  # a file in JSON has no tokens here
         return None
     page = (
         _explain_use(project, file, offset)

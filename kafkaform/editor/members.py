@@ -22,7 +22,7 @@ from ..language.suites import OPTIONS
 from ..language.suites import SHAPES as TEST_SHAPES
 from ..workflow.configuration.policies import ENDING as POLICIES
 from .outline import BlockOutline
-from .project import Project
+from .project import FLEET, VALUES, Project
 from .words import ARGUMENTS, BLOCKS
 
 _NESTED: Mapping[str, Shape] = {
@@ -68,6 +68,9 @@ def list_members(
 def _list_members(
     project: Project, folder: str, file: str, path: Sequence[BlockOutline]
 ) -> Iterator[BlockMember]:
+    if not path and file.endswith(VALUES):
+        yield from _list_variables(project, "")
+        return
     if not path:
         shapes = list_shapes(file)
         for kind, shape in shapes.items():
@@ -100,6 +103,8 @@ def list_shapes(file: str) -> Mapping[str, Shape]:
     """The top-level blocks that a file of this name can have."""
     if file.endswith(TESTS):
         return TEST_SHAPES
+    if file == FLEET:
+        return {}
     if file.endswith(POLICIES):
         return {kind: SHAPES[kind] for kind in ("policy", "policy_set")}
     return SHAPES

@@ -97,12 +97,16 @@ class OutlineCache(Struct):
         kept = self.known.get(path)
         if kept is not None and kept[0] == text:
             return kept[1]
-        if path.name.endswith(".json"):
-            outline = outline_nodes(parse_json_file(text.encode(), path.name)[0].body)
-        else:
-            outline = make_outline(text)
+        outline = _outline_file(path.name, text)
         self.known[path] = text, outline
         return outline
+
+
+def _outline_file(name: str, text: str) -> TextOutline:
+    if not name.endswith(".json"):
+        return make_outline(text)
+    content = text[:MAX_BYTES].encode("utf-8", "replace")
+    return outline_nodes(parse_json_file(content, name)[0].body)
 
 
 def read_project(
@@ -129,7 +133,7 @@ def read_project(
 def add_file(project: Project, file: str, text: Text) -> Project:
     """The project with another text of a file, or with a file that the configuration does not read,
     such as one of policies."""
-    outline = make_outline(text.text)
+    outline = _outline_file(file, text.text)
     return replace(
         project,
         texts={**project.texts, file: text},

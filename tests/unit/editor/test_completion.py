@@ -240,6 +240,17 @@ def test_the_word_at_the_cursor_is_explained(editor: Editor, text: str, wanted: 
     assert wanted in page if wanted else page == ""
 
 
+def test_a_file_of_values_has_the_variables(editor: Editor) -> None:
+    """With what they are for; what is given is not offered again. Files in JSON get nothing."""
+    editor.open(FILE, 'variable "zone" {\n  description = "Where."\n}\nvariable "size" {}\n')
+    found = editor.complete("prod.kfvars.hcl", "size = 1\nz|\n")
+    assert set(found) == {"zone"} and "Where." in read_doc(found["zone"])
+    assert "Where." in editor.hover("prod.kfvars.hcl", "zo|ne = 1\n")
+    assert editor.complete("a.kf.json", '{"loc|": {}}') == {}
+    assert editor.hover("a.kf.json", '{"loc|als": {}}') == ""
+    assert editor.complete("fleet.hcl", "c|") == {}
+
+
 def test_an_empty_folder_and_a_strange_file_get_no_answer(editor: Editor) -> None:
     """A file of another kind is none of ours."""
     assert editor.complete("notes.txt", "re|") == {}

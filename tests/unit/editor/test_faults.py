@@ -148,9 +148,10 @@ def test_a_hostile_file_does_not_stop_the_server(editor: Editor) -> None:
     editor.open("big.kf.hcl", "locals {\n" + "  x = [[[[[[1]]]]]]\n" * 150_000)
     editor.open("a.kftest.hcl", 'run "a" {\ncommand="plan"\n}\n')
     assert editor.format("a.kftest.hcl") == 'run "a" {\n  command = "plan"\n}\n'
-    assert editor.complete("fleet.hcl", "|") is not None
+    assert editor.complete("small.kf.hcl", "va|") == {}
     assert editor.wait_for_faults("big.kf.hcl", bool)
     assert editor.wait_for_faults("main.kf.hcl", bool)
+    assert "variable" in editor.complete("small.kf.hcl", "var|")
     assert editor.format("a.kftest.hcl") == 'run "a" {\n  command = "plan"\n}\n'
 
 
