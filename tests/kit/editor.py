@@ -66,6 +66,15 @@ class Editor:
         """What the work yields, within the time limit."""
         return self.loop.run_until_complete(asyncio.wait_for(work, SECONDS))
 
+    def enter(self, folder: Path) -> None:
+        """Work in another folder, with no file open."""
+        for name in self.texts:
+            identifier = types.TextDocumentIdentifier(self.uri(name))
+            self.client.text_document_did_close(types.DidCloseTextDocumentParams(identifier))
+        self.folder, self.texts = folder, {}
+        self.faults.clear()
+        self.shown.clear()
+
     def close(self) -> None:
         """Ask the server to end, and wait until it has."""
         self.do(self.client.shutdown_async(None))

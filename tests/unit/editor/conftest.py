@@ -1,4 +1,4 @@
-"""An editor for each test, with a folder of its own."""
+"""An editor with a folder of its own for each test, in front of one server for all of them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ import pytest
 from ...kit.commands.fixtures import here
 from ...kit.editor import Editor
 
-__all__ = ["editor", "here"]
+__all__ = ["editor", "here", "shared_editor"]
 
 
-@pytest.fixture
-def editor(tmp_path: Path) -> Iterator[Editor]:
-    """An editor with an empty folder, and a server that ends as it should."""
-    opened = Editor(tmp_path)
+@pytest.fixture(scope="session")
+def shared_editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
+    """A server that ends as it should, and that has written nothing but answers."""
+    opened = Editor(tmp_path_factory.mktemp("editor"))
     yield opened
     opened.close()
     assert opened.code == 0
-    assert opened.shown == []
     assert opened.errors == ""
+
+
+@pytest.fixture
+def editor(shared_editor: Editor, tmp_path: Path) -> Iterator[Editor]:
+    """An editor with an empty folder, in which no file is open; it gets no message at the end."""
+    shared_editor.enter(tmp_path)
+    yield shared_editor
+    assert shared_editor.shown == []

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from lsprotocol import types
 
 from ...kit.editor import Editor, find_offset
@@ -120,6 +121,7 @@ def test_a_closed_file_is_the_saved_one_again(editor: Editor) -> None:
     editor.wait_for_faults("main.kf.hcl", bool)
     identifier = types.TextDocumentIdentifier(editor.uri("main.kf.hcl"))
     editor.client.text_document_did_close(types.DidCloseTextDocumentParams(identifier))
+    del editor.texts["main.kf.hcl"]
     editor.wait_for_faults("main.kf.hcl", lambda found: not found)
 
 
@@ -140,6 +142,7 @@ def test_nothing_is_run_and_no_secret_is_read(tmp_path: Path) -> None:
     assert not any("s3cret-s3cret" in one.message for one in found)
 
 
+@pytest.mark.slow("parses and checks megabytes")
 def test_a_hostile_file_does_not_stop_the_server(editor: Editor) -> None:
     """A text that doubles itself, and one of megabytes, are faults; meanwhile and afterwards other
     files are formatted and checked."""

@@ -4,6 +4,7 @@ example, and it can be packaged."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -57,6 +58,57 @@ def test_the_client_starts_the_command() -> None:
     if node is None:
         pytest.skip("node is missing: the syntax of client.js was not checked")
     subprocess.run([node, "--check", FOLDER / "client.js"], check=True)
+
+
+STUBS = """
+const Module = require("module"), load = Module._load, seen = [];
+const stubs = {
+  vscode: {
+    commands: { registerCommand: (name, run) => { seen.push(name); return run; } },
+    window: { showErrorMessage: (text) => seen.push(text) },
+    workspace: {
+      getConfiguration: () => ({ get: () => ["uv", "run", "kafkaform"] }),
+      createFileSystemWatcher: () => ({}),
+    },
+  },
+  "vscode-languageclient/node": {
+    LanguageClient: class {
+      constructor(id, name, server, client) { seen.push(server, client.documentSelector); }
+      async start() { if (process.env.FAIL) throw new Error("no such file"); seen.push("start"); }
+      async stop() { seen.push("stop"); }
+    },
+  },
+};
+Module._load = (name, ...rest) => stubs[name] ?? load(name, ...rest);
+const { activate, deactivate } = require(process.argv[1]);
+(async () => {
+  await activate({ subscriptions: [] });
+  await deactivate();
+  console.log(JSON.stringify(seen));
+})();
+"""
+
+
+@pytest.mark.parametrize("fails", ["", "1"])
+def test_the_client_runs(fails: str) -> None:
+    """It starts the command of the setting with `lsp`, for every file of the language and for those
+    in JSON, and stops it; if the command is missing, it says what to install."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is missing, which runs client.js")
+    words = [node, "-e", STUBS, str(FOLDER / "client.js")]
+    env = {**os.environ, "FAIL": fails}
+    done = subprocess.run(words, capture_output=True, text=True, env=env, check=True)
+    command, server, selector, *rest = json.loads(done.stdout)
+    assert command == MANIFEST["contributes"]["commands"][0]["command"]
+    assert server == {"command": "uv", "args": ["run", "kafkaform", "lsp"]}
+    assert {"scheme": "file", "language": "kafkaform"} in selector
+    assert {"scheme": "file", "pattern": "**/*.kf.json"} in selector
+    if fails:
+        (message,) = rest
+        assert "pip install 'kafkaform[lsp]'" in message and "no such file" in message
+    else:
+        assert rest == ["start", "stop"]
 
 
 def list_rules(rule: Any) -> Iterator[dict[str, Any]]:
