@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,10 @@ from .texts import Span, Text, TextPosition
 
 MOVED = "moved"
 """The id of the annotation of a `moved` block."""
+
+
+FindUri = Callable[[Path], str]
+"""The URI of a file, as the editor spells it if the file is open."""
 
 
 def get_path(uri: str) -> Path | None:
@@ -97,10 +101,10 @@ _ORDER: Mapping[str, int] = {
 }
 
 
-def make_location(project: Project, use: NameUse) -> types.Location:
+def make_location(project: Project, use: NameUse, find_uri: FindUri) -> types.Location:
     text = project.texts[use.file]
     span = text.locate_span(use.word.start, use.word.end)
-    return types.Location(make_uri(project.folder / use.file), make_range(span))
+    return types.Location(find_uri(project.folder / use.file), make_range(span))
 
 
 def make_symbol(text: Text, heading: Heading) -> types.DocumentSymbol:
@@ -133,14 +137,14 @@ _SYMBOLS = {
 
 
 def make_workspace_edit(
-    project: Project, changes: Iterable[TextChange], *, annotated: bool
+    project: Project, changes: Iterable[TextChange], find_uri: FindUri, *, annotated: bool
 ) -> types.WorkspaceEdit:
     """The edits of several files. annotated: whether the editor can ask about single ones."""
     edits: dict[str, list[Any]] = {}
     for one in changes:
         text = project.texts[one.file]
         span = make_range(text.locate_span(one.start, one.end))
-        uri = make_uri(project.folder / one.file)
+        uri = find_uri(project.folder / one.file)
         if one.moved and annotated:
             edits.setdefault(uri, []).append(types.AnnotatedTextEdit(MOVED, span, one.text))
             continue

@@ -54,8 +54,8 @@ class EditorServer(LanguageServer):
         self.waiting: asyncio.TimerHandle | None = None
         self.running = False
         self.again = False
-        self.shown: set[Path] = set()
-        """The files whose faults the editor shows."""
+        self.shown: set[str] = set()
+        """The URIs of the files whose faults the editor shows."""
         self.projects: dict[Path, Project] = {}
         """Root folder -> what was read last."""
         self.changes = 0
@@ -76,6 +76,11 @@ class EditorServer(LanguageServer):
             if path is not None:
                 found[path] = document.source.encode("utf-8", "surrogatepass")
         return found
+
+    def find_uri(self, path: Path) -> str:
+        """The URI of a file: an editor may know it by another path, which leads through links."""
+        known = self.workspace.text_documents
+        return next((uri for uri in known if get_path(uri) == path), make_uri(path))
 
     def find_owner(self, path: Path, buffers: Mapping[Path, bytes]) -> Path:
         """The root folder of a file, kept until something changes."""
@@ -130,19 +135,21 @@ class EditorServer(LanguageServer):
         self.running = False
         found, projects = future.result()
         self.read |= {owner: (-1, project) for owner, project in projects.items()}
-        for path in sorted(self.shown - set(found)):
-            self._publish(path, ())
-        for path, faults in found.items():
-            self._publish(path, faults)
-        self.shown = {path for path, faults in found.items() if faults}
+        published = {self.find_uri(path): faults for path, faults in found.items()}
+        # A file that was closed may have had another name than the saved one.
+        for uri in sorted(self.shown - set(published)):
+            self._publish(uri, ())
+        for uri, faults in published.items():
+            self._publish(uri, faults)
+        self.shown = {uri for uri, faults in published.items() if faults}
         if self.again:
             self.again = False
             self.note_change()
 
-    def _publish(self, path: Path, faults: Iterable[FileFault]) -> None:
+    def _publish(self, uri: str, faults: Iterable[FileFault]) -> None:
         shown = [make_diagnostic(fault) for fault in faults]
         self.text_document_publish_diagnostics(
-            types.PublishDiagnosticsParams(uri=make_uri(path), diagnostics=shown)
+            types.PublishDiagnosticsParams(uri=uri, diagnostics=shown)
         )
 
 
@@ -268,10 +275,10 @@ def _define(server: EditorServer, params: types.DefinitionParams) -> list[types.
     folder = find_module_folder(*cursor)
     if folder is not None:
         start = types.Range(types.Position(0, 0), types.Position(0, 0))
-        return [types.Location(make_uri(cursor.project.folder / folder), start)]
+        return [types.Location(server.find_uri(cursor.project.folder / folder), start)]
     use = find_use(*cursor)
     found = () if use is None else find_declarations(cursor.project, use.symbol)
-    return [make_location(cursor.project, one) for one in found]
+    return [make_location(cursor.project, one, server.find_uri) for one in found]
 
 
 def _refer(server: EditorServer, params: types.ReferenceParams) -> list[types.Location] | None:
@@ -281,7 +288,7 @@ def _refer(server: EditorServer, params: types.ReferenceParams) -> list[types.Lo
         return None
     wanted = params.context.include_declaration
     found = (one for one in find_uses(cursor.project, use.symbol) if wanted or not one.declares)
-    return [make_location(cursor.project, one) for one in found]
+    return [make_location(cursor.project, one, server.find_uri) for one in found]
 
 
 def _refuse(fault: CannotRename) -> JsonRpcException:
@@ -312,7 +319,7 @@ def _rename(server: EditorServer, params: types.RenameParams) -> types.Workspace
         raise _refuse(fault) from None
     support = "workspace.workspace_edit.change_annotation_support"
     annotated = get_capability(server.client_capabilities, support) is not None
-    return make_workspace_edit(cursor.project, changes, annotated=annotated)
+    return make_workspace_edit(cursor.project, changes, server.find_uri, annotated=annotated)
 
 
 def _list_symbols(

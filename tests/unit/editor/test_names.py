@@ -108,6 +108,20 @@ def test_uses_are_found_in_all_files(folder: Editor) -> None:
     assert sorted(inner) == sorted([f"{MODULE}:1:zone", f"{MODULE}:3:zone", f"{FILE}:15:zone"])
 
 
+def test_a_folder_behind_a_link_keeps_its_name(editor: Editor, tmp_path: Path) -> None:
+    """Faults, places and edits are those of the files that the editor has open, by its own names
+    for them."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    text = 'variable "a" {\n  default = 1\n}\nlocals {\n  b = var.a + var.c\n}\n'
+    name = f"link/{FILE}"
+    editor.open(name, text)
+    assert editor.wait_for_faults(name, bool)
+    assert editor.define(name, cursor(text, "var.a")) == [f"{name}:1:a"]
+    made = rename(editor, name, cursor(text, "var.a"), "z")
+    assert made == {name: text.replace('"a"', '"z"').replace("var.a", "var.z")}
+
+
 # ── renaming ────────────────────────────────────────────────────────────────────────────
 
 
