@@ -18,6 +18,7 @@ from kafkaform_kafka.data_sources import DATA
 from kafkaform_kafka.memory.simulation import SETTINGS
 from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS, ConfigKey
+from kafkaform_kafka.protocol.config_pages import render_range
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_schema_registry.data_sources import DATA as REGISTRY_DATA
 from kafkaform_schema_registry.memory.simulation import SETTINGS as REGISTRY_SETTINGS
@@ -994,12 +995,7 @@ def _values(key: ConfigKey) -> str:
 def _range(key: ConfigKey) -> str:
     if key.choices:
         return ", ".join(f"`{choice}`" for choice in key.choices)
-    if key.kind not in ("int", "long", "double"):
-        return "`true`, `false`" if key.kind == "boolean" else ""
-    low = "" if key.low is None else f"from {key.low}"
-    high = "" if key.high is None else f"to {key.high}"
-    also = "".join(f"or {number}" for number in key.also)
-    return " ".join(part for part in (low, high, also, key.unit) if part)
+    return "`true`, `false`" if key.kind == "boolean" else render_range(key)
 
 
 def _default(key: ConfigKey) -> str:

@@ -112,7 +112,7 @@ def may_import(folder: str, target: str) -> bool:
     if folder.partition("/")[0] == "cli":
         return not home.startswith("kafkaform_")
     if folder.partition("/")[0] == "workflow":
-        return not home.startswith("cli")
+        return not home.startswith(("cli", "editor"))
     may = allowed_imports()[folder]
     return home in may or any(f"{target}/".startswith(f"{one}/") for one in may)
 

@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 ENGINE = Path(__file__).resolve().parent.parent / "kafkaform"
-PACKAGES = ("core", "syntax", "language", "provider", "state", "audit", "plan", "apply", "render")
+PACKAGES = (
+    "core",
+    "syntax",
+    "language",
+    "provider",
+    "state",
+    "audit",
+    "plan",
+    "apply",
+    "render",
+    "editor",
+)
 
 WORDS = re.compile(
     r"kafka|broker|cluster|controller|kraft|zookeeper|topic|bootstrap|replica|partition|throttl"

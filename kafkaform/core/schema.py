@@ -96,6 +96,28 @@ Refuses = Callable[[Any], Iterable[tuple[str, str]]]
 """A value -> why no system takes it: (summary, advice) for each reason."""
 
 
+class KeySchema(Struct, frozen=True):
+    """A key of a map attribute that the system knows, for people. All texts can be empty."""
+
+    name: str
+    type: str
+    """In the system's words."""
+    doc: str
+    """What it is for."""
+    default: str = ""
+    """The value that counts without it."""
+    unit: str = ""
+    """The unit of its value."""
+    values: str = ""
+    """Which values are valid: `from 0 ms`."""
+    choices: tuple[str, ...] = ()
+    """Values that can be proposed."""
+
+
+Keys = Callable[[], Iterable[KeySchema]]
+"""Makes the keys of an attribute, when somebody asks for them."""
+
+
 class AttributeSchema(Struct, frozen=True):
     """One attribute of a block."""
 
@@ -129,6 +151,8 @@ class AttributeSchema(Struct, frozen=True):
     """In a provider block: it is taken from an untrusted configuration, too."""
     names: bool = False
     """It names the object: if it is left out, the key of the identity is what others see."""
+    keys: Keys | None = None
+    """Of a map: the keys that the system knows, which editors offer. Others are allowed, too."""
 
 
 class ObjectSchema(Struct, frozen=True):

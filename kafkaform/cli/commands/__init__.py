@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "lock": "commands.lock:app",
     "audit": "commands.audit:app",
     "fleet": "commands.fleet:app",
+    "lsp": "commands.services.lsp:lsp",
     "sandbox": "commands.sandbox:app",
     "version": "commands.version:version",
 }

@@ -1,5 +1,5 @@
-"""`kafkaform providers`, `providers schema`: list the provider instances of a folder, and show
-their schemas."""
+"""`kafkaform providers`, `providers schema`, `providers json-schema`: list the provider instances
+of a folder, and show their schemas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...core.schema import AttributeSchema, ObjectSchema
 from ...language.declare.top_level import declare_blocks
 from ...provider.registry import Registry
 from ...render.text import inline, render_json, render_table
-from ...workflow.configuration.evaluation import Inputs, read_configuration
+from ...workflow.configuration.evaluation import Inputs, collect_schemas, read_configuration
 from ...workflow.terraform_json import make_provider_json
 from ..options.flags import Var, VarFile
 from ..terminal.console import Console
@@ -89,6 +89,19 @@ def schema(
             *((f'data "{kind}"', item) for kind, item in provider.data.items()),
         ):
             console.write_lines([title, *render_table(list(_list_rows(item))), ""])
+
+
+@app.command("json-schema")
+def json_schema() -> None:
+    """Print the JSON Schema of *.kf.json files, for editors and other tools.
+
+    Includes all installed providers.
+    """
+    from ...editor.json_schema import make_json_schema  # noqa: PLC0415  # only this command needs it
+
+    registry, console = Registry(), Console.make_standard()
+    found = {name: registry.load(name) for name in registry.names}
+    console.write(render_json(make_json_schema(collect_schemas(found))))
 
 
 def _list_rows(item: ObjectSchema, outer: str = "") -> Iterator[list[str]]:

@@ -39,7 +39,7 @@ from ...syntax.nodes import File
 from . import untrusted
 from .data_answers import DataAnswers
 from .environment import complete_provider
-from .files import find_root, read_folder
+from .files import Buffers, find_root, read_folder
 from .module_folders import ModuleFolders, Opened, OpenPackage
 from .requirements import find_unmet_demands
 from .secret_files import find_exposed_files, list_users, read_file_secret
@@ -274,7 +274,10 @@ def _refuse_question(config: ProviderConfig) -> Session:
 
 
 def read_configuration(
-    folder: Path, inputs: Inputs, open_package: OpenPackage | None = None
+    folder: Path,
+    inputs: Inputs,
+    open_package: OpenPackage | None = None,
+    buffers: Buffers | None = None,
 ) -> Configuration:
     """Read and parse the files of a folder and of the modules that it calls.
 
@@ -289,7 +292,7 @@ def read_configuration(
         untrusted.refuse_links_to([named])
     registry = untrusted.make_registry(inputs.environment) if inputs.untrusted else Registry()
     try:
-        files = read_folder(root, folder, links=links)
+        files = read_folder(root, folder, links=links, buffers=buffers)
     except OSError as fault:
         raise UsageError(str(fault), _READABLE) from None
 
@@ -299,7 +302,7 @@ def read_configuration(
         secrets = resolve_instance_secrets(config, configuration.find_secrets)
         return registry.load(config.name).open(config.instance, config.config, secrets)
 
-    modules = ModuleFolders(root, folder, links, open_package)
+    modules = ModuleFolders(root, folder, links, open_package, buffers)
     tree = load_tree(files, modules.read, modules.resolve_own_path)
     asking = DataAnswers(connect)
     configuration = Configuration(folder, root, tree, inputs, registry, asking, modules.opened)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ...language.declare.folder import is_read
@@ -16,8 +16,18 @@ def find_root(folder: Path) -> Path:
     return next((p for p in (folder, *folder.parents) if (p / ".git").exists()), folder)
 
 
+Buffers = Mapping[Path, bytes]
+"""Files that are open in an editor, by absolute path without links: their texts count instead of
+what is on the disk."""
+
+
 def read_folder(
-    root: Path, folder: Path, *, links: bool = True, is_wanted: Callable[[str], bool] = is_read
+    root: Path,
+    folder: Path,
+    *,
+    links: bool = True,
+    is_wanted: Callable[[str], bool] = is_read,
+    buffers: Buffers | None = None,
 ) -> dict[str, bytes]:
     """Read the files of a folder, by name; without `is_wanted`, those of a configuration.
 
@@ -26,7 +36,11 @@ def read_folder(
     """
     read = make_confined_reader(root, folder)
     files: dict[str, bytes] = {}
-    for path in sorted(folder.iterdir()):
+    typed: dict[str, bytes] = {}
+    if buffers:
+        typed = {p.name: buffers[p] for p in buffers if p.parent == folder and is_wanted(p.name)}
+    # An editor can have files of a folder that does not exist yet.
+    for path in () if typed and not folder.exists() else sorted(folder.iterdir()):
         if not is_wanted(path.name) or path.is_dir():
             continue
         if not links and path.is_symlink():
@@ -40,4 +54,4 @@ def read_folder(
             files[path.name] = read.content(path.name)
         except FileNotFoundError:
             raise PermissionError(f'"{path.name}" is a link that leads nowhere') from None
-    return files
+    return {**files, **typed}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct, field
 
 from ...language.declare.module_sources import Package, is_git, split_git_folder
-from .files import read_folder
+from .files import Buffers, read_folder
 
 if TYPE_CHECKING:
     # Few configurations have modules from Git.
@@ -36,6 +36,8 @@ class ModuleFolders(Struct, frozen=True):
     """Follow links; otherwise the files are untrusted, too."""
     open_package: OpenPackage | None = None
     """None: at the locked commit, offline."""
+    buffers: Buffers | None = None
+    """What an editor shows instead of files on the disk."""
     opened: Opened = field(default_factory=dict)
     """What was opened already."""
     locks: dict[Package, Lock] = field(default_factory=dict)
@@ -74,7 +76,7 @@ class ModuleFolders(Struct, frozen=True):
             raise PermissionError(f"{where} leads out of the root of the configuration")
         if not self.links and Path(os.path.normpath(self.folder.resolve() / where)) != target:
             raise PermissionError(f"{where} is behind a link, and --untrusted follows none")
-        return read_folder(self.root, target, links=self.links)
+        return read_folder(self.root, target, links=self.links, buffers=self.buffers)
 
     def _read_from_git(self, where: str) -> dict[str, bytes]:
         from ..modules.packages import (  # noqa: PLC0415  # few configurations have modules from Git

@@ -33,6 +33,8 @@ CHANGING = {
     *("Causes", "_Planned", "_Unseen", "_Bucket", "Mutations", "Search", "_Leadership"),
     # Why a login failed; the tokens that a plan has seen.
     *("SaslLogin", "_Existing"),
+    # The outline of a text that an editor has open, while its tokens are read.
+    *("BlockOutline", "ItemOutline", "Chain", "OpenPart", "_OutlineWalk", "OutlineCache"),
     # What simulated workers run.
     "SimulatedConnector",
 }

@@ -15,11 +15,16 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Path, Request, Step
 from kafkaform.core.resource import Facts, Identity, Observed
-from kafkaform.core.schema import NUMBER, STRING, TEXT, AttributeSchema, make_schema, map_of
+from kafkaform.core.schema import (
+    NUMBER,
+    STRING,
+    AttributeSchema,
+    make_schema,
+)
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_keys
+from ...protocol import broker_keys, config_pages
 from ...protocol.capabilities import (
     CLIENT_METRICS,
     FEATURE_MISSING,
@@ -41,6 +46,7 @@ from ..topic.configs import (
 )
 from . import risks
 from . import rules as config_rules
+from .arguments import CONFIG, MODE, SECRETS
 
 CLUSTER = "default"
 """The key of the cluster's configs."""
@@ -301,42 +307,6 @@ def make_identity(instance: str, scope: ConfigScope, name: str) -> Identity:
 
 # ── schemas ─────────────────────────────────────────────────────────────────────────────
 
-_CONFIG = AttributeSchema(
-    "config",
-    map_of(TEXT),
-    "Configs by name; a list is a list or text with commas. The plan shows and removes configs "
-    'that are set but not in the map, unless config_mode is "additive". null leaves a config as it '
-    "is.",
-)
-_MODE = AttributeSchema(
-    "config_mode",
-    STRING,
-    "authoritative: configs that are not in config are removed; additive: they stay.",
-    default="authoritative",
-    choices=("authoritative", "additive"),
-)
-# KRaft keeps dynamic passwords in the metadata log without encryption; docs/configs.md warns.
-_SECRETS = (
-    AttributeSchema(
-        "secret_config",
-        map_of(STRING),
-        "Configs whose values a broker never reveals, by name: passwords, keys, and configs of "
-        "plugins that the broker does not know.",
-        secret=True,
-    ),
-    AttributeSchema(
-        "secret_config_version",
-        STRING,
-        "Any text. When it changes, secret_config is sent again.",
-    ),
-    AttributeSchema(
-        "secret_keys",
-        map_of(STRING),
-        "The secret configs that are set, without their values.",
-        computed=True,
-    ),
-)
-
 
 def _make_type(scope: ConfigScope, doc: str, *attributes: AttributeSchema) -> ResourceType:
     return ResourceType(
@@ -363,31 +333,45 @@ TYPES: tuple[ResourceType, ...] = (
         "Dynamic configs of one broker. They override those of the cluster and of its "
         "server.properties. The import id is the broker's id.",
         AttributeSchema("broker_id", NUMBER, "Id of the broker.", required=True, whole=True),
-        replace(_CONFIG, refuses=config_rules.refuse_broker_configs),
-        _MODE,
-        *_SECRETS,
+        replace(
+            CONFIG, refuses=config_rules.refuse_broker_configs, keys=config_pages.list_broker_keys
+        ),
+        MODE,
+        *SECRETS,
     ),
     _make_type(
         DEFAULTS,
         "Dynamic configs of all brokers. They override those of their server.properties. "
         f'The import id is "{CLUSTER}".',
-        replace(_CONFIG, refuses=config_rules.refuse_broker_configs),
-        _MODE,
-        *_SECRETS,
+        replace(
+            CONFIG, refuses=config_rules.refuse_broker_configs, keys=config_pages.list_cluster_keys
+        ),
+        MODE,
+        *SECRETS,
     ),
     _make_type(
         GROUP,
         "Configs of a consumer, share or streams group (KIP-848, KIP-932, KIP-1071). The group "
         "does not have to exist yet. The import id is the group's name.",
         AttributeSchema("group", STRING, "Name of the group.", required=True),
-        replace(_CONFIG, required=True, refuses=config_rules.refuse_group_configs),
-        _MODE,
+        replace(
+            CONFIG,
+            required=True,
+            refuses=config_rules.refuse_group_configs,
+            keys=config_pages.list_group_keys,
+        ),
+        MODE,
     ),
     _make_type(
         METRICS,
         "A subscription to client metrics (KIP-714). The import id is its name.",
         AttributeSchema("name", STRING, "Name of the subscription.", required=True),
-        replace(_CONFIG, required=True, refuses=config_rules.refuse_metrics_configs),
-        _MODE,
+        replace(
+            CONFIG,
+            required=True,
+            refuses=config_rules.refuse_metrics_configs,
+            keys=config_pages.list_metrics_keys,
+        ),
+        MODE,
     ),
 )

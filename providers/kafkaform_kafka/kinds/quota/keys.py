@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from kafkaform.core.schema import KeySchema
+
 MUTATION_RATE = "controller_mutation_rate"
 
 
@@ -37,3 +39,27 @@ QUOTA_KEYS: Mapping[str, QuotaKey] = {
     )
 }
 """The five keys, typed as in QuotaConfig of Kafka 4.3."""
+
+_PAGES: Mapping[str, str] = {
+    "producer_byte_rate": "How much can be written.",
+    "consumer_byte_rate": "How much can be read.",
+    "request_percentage": "How much time of the threads for requests and of the network can be "
+    "used; 100 is one whole thread.",
+    MUTATION_RATE: "How many partitions can be created or deleted.",
+    "connection_creation_rate": "How many connections an IP address can open.",
+}
+"""Key -> its meaning."""
+
+
+def list_quota_keys() -> tuple[KeySchema, ...]:
+    """The keys for people."""
+    return tuple(
+        KeySchema(
+            key.name,
+            "int" if key.whole else "double",
+            f"{_PAGES[key.name]} It counts for {key.scope}. Not set: no limit.",
+            unit=key.unit,
+            values=f"more than 0, in {key.unit}",
+        )
+        for key in QUOTA_KEYS.values()
+    )

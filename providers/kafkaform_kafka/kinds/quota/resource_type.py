@@ -23,7 +23,7 @@ from ...protocol import broker_rules, keys
 from ..request_order import ALTER_QUOTAS, REMOVE_QUOTAS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from ..topic.configs import make_remainder, select_declared
-from .keys import QUOTA_KEYS
+from .keys import QUOTA_KEYS, list_quota_keys
 from .levels import CLIENT_ID, USER, Quotas
 from .risks import find_quota_risks, find_quota_unit
 
@@ -350,6 +350,7 @@ TYPE = ResourceType(
             "controller_mutation_rate; for an ip connection_creation_rate. The plan shows and "
             "removes live limits that are not in the map. null leaves a limit as it is.",
             refuses=_limit_faults,
+            keys=list_quota_keys,
         ),
         conflicts=CONFLICTS,
     ),

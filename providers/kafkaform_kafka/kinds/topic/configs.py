@@ -15,7 +15,7 @@ from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, ma
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules
+from ...protocol import broker_rules, config_pages
 from ...protocol.config_keys import ALL_TOPIC_KEYS, IRREMOVABLE, THROTTLES
 from ...protocol.config_values import Lookup, config_map
 from ..request_order import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS
@@ -223,6 +223,7 @@ TYPE = ResourceType(
             "it is.",
             required=True,
             refuses=broker_rules.spelling_faults,
+            keys=config_pages.list_topic_keys,
         ),
     ),
     key=_key,

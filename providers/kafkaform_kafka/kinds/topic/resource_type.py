@@ -23,7 +23,7 @@ from kafkaform.core.schema import (
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules, version_rules
+from ...protocol import broker_rules, config_pages, version_rules
 from ...protocol.apis import MAX_RECORDS
 from ...protocol.config_values import config_map
 from ..request_order import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
@@ -346,6 +346,7 @@ TYPE = ResourceType(
             'removes live overrides that are not in the map, unless config_mode is "additive". '
             "null leaves a config as it is.",
             refuses=broker_rules.spelling_faults,
+            keys=config_pages.list_topic_keys,
         ),
         AttributeSchema(
             "config_mode",

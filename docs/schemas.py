@@ -1,0 +1,299 @@
+"""Writes docs/formats/schemas/*.json, the JSON Schemas of kafkaform's own files and outputs:
+`python docs/schemas.py`.
+
+The plan's is made from its structs, that of a record of the audit log from the rules that its
+readers check, so a new member needs no code here. A test compares the files with what this makes,
+and checks the tests' own plans, states, logs and outputs against them.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from kafkaform.audit import bodies
+from kafkaform.audit.bodies import MemberRule, Rules
+from kafkaform.audit.event import RecordKind
+from kafkaform.core.nouns import NOTHING, list_defaults
+from kafkaform.core.value import FrozenMap
+from kafkaform.plan.model import FORMAT as PLAN_FORMAT
+from kafkaform.plan.model import Plan
+from kafkaform.state.model import FORMAT as STATE_FORMAT
+from kafkaform.state.model import PROTECTIONS
+
+FOLDER = Path(__file__).parent / "formats/schemas"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+NAME: Schema = {"type": "string", "minLength": 1}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+MAP: Schema = {"type": "object"}
+BOOL: Schema = {"type": "boolean"}
+DIGEST: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+TIME: Schema = {"type": "string", "format": "date-time"}
+
+
+def optional(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def listed(schema: Schema) -> Schema:
+    return {"type": "array", "items": schema}
+
+
+def closed(properties: Mapping[str, Schema], required: Iterable[str] | None = None) -> Schema:
+    """An object with these members and no other; without `required`, all must be given."""
+    needed = sorted(properties if required is None else required)
+    made: Schema = {"type": "object", "properties": dict(properties)}
+    return {**made, **({"required": needed} if needed else {}), "additionalProperties": False}
+
+
+# ── plans ───────────────────────────────────────────────────────────────────────────────
+
+
+def plan_schema() -> Schema:
+    """A saved plan."""
+    known: Schema = {}
+    plan = from_hint(Plan, known)
+    body = closed({"format": {"const": PLAN_FORMAT}, "plan": plan, "checksum": DIGEST})
+    return titled("A saved plan of kafkaform", body, known)
+
+
+PLAIN: Mapping[Any, Schema] = {
+    str: TEXT,
+    bool: BOOL,
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    FrozenMap: MAP,
+    type(None): {"type": "null"},
+    date: {"type": "string", "format": "date"},
+}
+
+
+def from_hint(hint: Any, known: Schema) -> Schema:
+    """What the data of a type can be. known: structs that were described, by name."""
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return from_struct(hint, known)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return {"enum": [one.value for one in hint]}
+    if hint in PLAIN:
+        return PLAIN[hint]
+    if origin in (tuple, frozenset):
+        if len(inside) == 2 and inside[1] is Ellipsis or origin is frozenset:
+            return listed(from_hint(inside[0], known))
+        return {"type": "array", "prefixItems": [from_hint(one, known) for one in inside]}
+    if origin in (typing.Union, types.UnionType):
+        choices = [from_hint(one, known) for one in inside]
+        return {} if {} in choices else {"anyOf": choices}
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": from_hint(inside[1], known)}
+    return {}
+
+
+def from_struct(cls: type[Struct], known: Schema) -> Schema:
+    name = cls.__name__
+    if name not in known:
+        known[name] = {}  # so that a struct can contain itself
+        hints = typing.get_type_hints(cls)
+        needed = [field for field, usual in list_defaults(cls) if usual is NOTHING]
+        members = {field: from_hint(hints[field], known) for field, _ in list_defaults(cls)}
+        known[name] = closed(members, needed)
+    return {"$ref": f"#/$defs/{name}"}
+
+
+# ── states ──────────────────────────────────────────────────────────────────────────────
+
+ROW = {
+    "instance": NAME,
+    "kind": NAME,
+    "identity": TEXT,
+    "owners": {"type": "array", "items": NAME, "minItems": 1},
+    "origin": {"type": "integer", "minimum": 1},
+    "attributes": MAP,
+    "incarnation": optional(TEXT),
+    "protected": {"enum": list(PROTECTIONS)},
+    "owner": optional(TEXT),
+    "labels": MAP,
+    "depends_on": listed(NAME),
+    "secret_version": optional(TEXT),
+}
+OUTPUT = {
+    "type": "object",
+    "properties": {"value": {}, "sensitive": BOOL},
+    "required": ["sensitive", "value"],
+}
+STATE = {
+    "audit_head": optional(closed({"seq": {"type": "integer", "minimum": 1}, "hash": DIGEST})),
+    "checksum": DIGEST,
+    "format": {"const": STATE_FORMAT},
+    "kafkaform_version": TEXT,
+    "lineage": TEXT,
+    "objects": listed(closed(ROW)),
+    "outputs": {"type": "object", "additionalProperties": OUTPUT},
+    "providers": {"type": "object", "additionalProperties": TEXT},
+    "serial": COUNT,
+}
+
+
+def state_schema() -> Schema:
+    """A state file."""
+    return titled("The state of a configuration of kafkaform", closed(STATE))
+
+
+# ── records of the audit log ────────────────────────────────────────────────────────────
+
+WANTED: Mapping[str, Schema] = {
+    "": {},
+    "text": TEXT,
+    "text that is not empty": NAME,
+    "a whole number, 1 or more": {"type": "integer", "minimum": 1},
+    "a whole number, 0 or more": COUNT,
+    "true or false": BOOL,
+    "text or null": optional(TEXT),
+    "a list of texts": listed(TEXT),
+    "a list of addresses": listed(NAME),
+    "an object": MAP,
+    "an object or null": optional(MAP),
+    "an object of texts": {"type": "object", "additionalProperties": TEXT},
+}
+"""What a rule wants, in its own words -> the same as a schema."""
+
+
+NESTED: Mapping[str, tuple[Callable[[Schema], Schema], Rules]] = {
+    "a list of objects with path, before, after and sensitive": (listed, bodies._PATH),
+    "null, or an object with the texts code and message": (optional, bodies._ERROR),
+    "a list of objects with file, length and sha256": (listed, bodies._FILE),
+    "an object with file, length and sha256": (dict, bodies._FILE),
+    "an object with seq, time and hash of a record": (dict, bodies._FORKED),
+    "a list of objects with instance, kind, key and a row or null": (listed, bodies._EDITED),
+    "a list of validated steps": (listed, bodies._VALIDATED),
+    "a list of objects with address and node": (listed, bodies._LATE),
+}
+"""What a rule wants -> what is made of the rules of the objects in it."""
+
+
+def from_rules(rules: Rules) -> Schema:
+    """An object whose members have rules. It can have others."""
+    members = {name.removesuffix("?"): from_rule(rule) for name, rule in rules.items()}
+    needed = sorted(name for name in rules if not name.endswith("?"))
+    return {"type": "object", "properties": members, **({"required": needed} if needed else {})}
+
+
+def from_rule(rule: MemberRule) -> Schema:
+    if rule.wanted.startswith("one of "):
+        return {"enum": rule.wanted.removeprefix("one of ").split(", ")}
+    if rule.wanted in WANTED:
+        return WANTED[rule.wanted]
+    make, rules = NESTED[rule.wanted]
+    return make(from_rules(rules))
+
+
+def record_schema() -> Schema:
+    """A line of an audit log."""
+    frame = closed(
+        {
+            "seq": {"type": "integer", "minimum": 1},
+            "time": TIME,
+            "run": TEXT,
+            "actor": TEXT,
+            "kind": {"enum": [kind.value for kind in RecordKind]},
+            "body": MAP,
+            "prev": DIGEST,
+            "hash": DIGEST,
+        }
+    )
+    found = {kind: from_rules(rules) for kind, rules in bodies._RULES.items()}
+    # A recovery without a step closes no intent; it says what a crash left in the log.
+    found["recover"] = {"anyOf": [found["recover"], {"not": {"required": ["step"]}}]}
+    cases = [
+        {
+            "if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]},
+            "then": {"properties": {"body": {"$ref": f"#/$defs/{kind}"}}},
+        }
+        for kind in found
+    ]
+    return titled("A record of kafkaform's audit log", {**frame, "allOf": cases}, found)
+
+
+# ── events ──────────────────────────────────────────────────────────────────────────────
+
+EVENTS: Mapping[str, tuple[str, Schema]] = {
+    "version": ("kafkaform", TEXT),
+    "log": ("", {}),
+    "diagnostic": ("diagnostic", MAP),
+    "progress": ("progress", MAP),
+    "planned_change": ("change", MAP),
+    "resource_drift": ("change", MAP),
+    "change_summary": ("changes", MAP),
+    "apply_start": ("hook", MAP),
+    "apply_progress": ("hook", MAP),
+    "apply_complete": ("hook", MAP),
+    "apply_errored": ("hook", MAP),
+    "outputs": ("outputs", MAP),
+}
+"""Type of an event -> the member that has its content."""
+
+
+def event_schema() -> Schema:
+    """A line of `plan --json` and `apply --json`."""
+    frame = {
+        "@level": {"enum": ["info", "warn", "error"]},
+        "@message": TEXT,
+        "@module": {"const": "kafkaform.ui"},
+        "@timestamp": TIME,
+        "type": {"type": "string"},
+    }
+    cases = [
+        {
+            "if": {"properties": {"type": {"const": kind}}},
+            "then": {"properties": {member: schema}, "required": [member]},
+        }
+        for kind, (member, schema) in EVENTS.items()
+        if member
+    ]
+    body = {"type": "object", "properties": frame, "required": sorted(frame), "allOf": cases}
+    return titled("A line of the JSON output of a plan or an apply", body)
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────
+
+
+def titled(title: str, schema: Schema, known: Schema | None = None) -> Schema:
+    return {"$schema": DIALECT, "title": title, **schema, **({"$defs": known} if known else {})}
+
+
+MAKERS = {
+    "plan": plan_schema,
+    "state": state_schema,
+    "audit-record": record_schema,
+    "event": event_schema,
+}
+"""Name of a file -> what makes its content."""
+
+
+def pages() -> dict[str, str]:
+    """File name -> its whole text."""
+    return {
+        f"{name}.schema.json": json.dumps(make(), indent=1, sort_keys=True) + "\n"
+        for name, make in MAKERS.items()
+    }
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

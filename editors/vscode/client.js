@@ -1,0 +1,57 @@
+// Starts `kafkaform lsp` and connects the editor to it. Everything else is in the server.
+"use strict";
+
+const { commands, window, workspace } = require("vscode");
+const { LanguageClient } = require("vscode-languageclient/node");
+
+const JSON_FILES = ["**/*.kf.json", "**/*.kfvars.json"];
+const WATCHED = "**/{*.hcl,*.kf.json,*.kfvars.json,*.tf,*.tfvars}";
+
+let client;
+
+function makeClient() {
+  const [command, ...words] = workspace.getConfiguration("kafkaform").get("command");
+  return new LanguageClient(
+    "kafkaform",
+    "kafkaform",
+    { command, args: [...words, "lsp"] },
+    {
+      documentSelector: [
+        { scheme: "file", language: "kafkaform" },
+        ...JSON_FILES.map((pattern) => ({ scheme: "file", pattern })),
+      ],
+      synchronize: { fileEvents: workspace.createFileSystemWatcher(WATCHED) },
+    },
+  );
+}
+
+async function start() {
+  client = makeClient();
+  try {
+    await client.start();
+  } catch (error) {
+    client = undefined;
+    window.showErrorMessage(
+      `kafkaform lsp did not start: ${error.message}. ` +
+        "Install it with: pip install 'kafkaform[lsp]', or set kafkaform.command.",
+    );
+  }
+}
+
+async function stop() {
+  const stopped = client;
+  client = undefined;
+  await stopped?.stop();
+}
+
+async function activate(context) {
+  context.subscriptions.push(
+    commands.registerCommand("kafkaform.restart", async () => {
+      await stop();
+      await start();
+    }),
+  );
+  await start();
+}
+
+module.exports = { activate, deactivate: stop };

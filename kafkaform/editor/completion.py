@@ -1,0 +1,296 @@
+"""Complete what is typed at a cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from ..core.schema import AttributeSchema
+from .members import BlockMember, find_attribute, find_schema, list_keys, list_members
+from .outline import BlockOutline
+from .pages import render_attribute, render_key, render_member, render_symbol
+from .place import CursorPlace, CursorSlot, find_place
+from .project import Project, get_folder
+from .symbols import Kind, Symbol, list_uses
+from .words import FIXED, ROOTS, TYPES
+
+
+class Candidate(Struct, frozen=True):
+    """Something that can be typed."""
+
+    name: str
+    kind: str
+    """block, argument, key, type, value, function, keyword or name."""
+    doc: str = ""
+    """Markdown."""
+    text: str = ""
+    """What is inserted, if it is not the name."""
+    snippet: bool = False
+    """Whether that has places to fill in (`$1`)."""
+    required: bool = False
+
+
+class Completion(Struct, frozen=True):
+    """What is offered at a cursor."""
+
+    start: int
+    end: int
+    """The offsets of what an offer replaces."""
+    offers: tuple[Candidate, ...]
+
+
+def complete(project: Project, file: str, offset: int, *, snippets: bool) -> Completion:
+    """What can be typed at an offset of a file. snippets: whether the editor can fill in places."""
+    text = project.texts[file].text
+    if file.endswith(".json"):  # a text of another language
+        return Completion(offset, offset, ())
+    place = find_place(text, offset)
+    path = project.outlines[file].find_path(offset)
+    view = _View(project, file, get_folder(file), place, path, snippets)
+    offers = {one.name: one for one in _SOURCES[place.slot](view)}
+    end = offset
+    # The rest of a word that the cursor stands in is replaced, too.
+    while end < len(text) and (
+        text[end].isalnum() or text[end] in "_-" or (place.quoted and text[end] == ".")
+    ):
+        end += 1
+    return Completion(place.start, end, tuple(offers.values()))
+
+
+class _View(Struct, frozen=True):
+    """A cursor, and what is known about it."""
+
+    project: Project
+    file: str
+    folder: str
+    place: CursorPlace
+    path: Sequence[BlockOutline]
+    """The blocks around it in the whole text."""
+    snippets: bool
+
+    @property
+    def attribute(self) -> AttributeSchema | None:
+        """The attribute whose value is typed."""
+        return find_attribute(self.project, self.file, self.path, self.place.argument)
+
+
+def _offer_items(view: _View) -> Iterator[Candidate]:
+    around = view.path[-1] if view.path else view.project.outlines[view.file].root
+    given = around.list_names() - {view.place.word}
+    for member in list_members(view.project, view.folder, view.file, view.path):
+        if member.name not in given or member.block:
+            text, snippet = _spell_member(member, view.snippets)
+            kind = "block" if member.block else "argument"
+            page = render_member(member)
+            yield Candidate(member.name, kind, page, text, snippet, member.required)
+
+
+def _spell_member(member: BlockMember, snippets: bool) -> tuple[str, bool]:
+    if not member.block:
+        return f"{member.name} = ", False
+    if not snippets:
+        return f"{member.name} ", False
+    labels = "".join(f' "${n + 1}"' for n in range(member.labels))
+    return f"{member.name}{labels} {{\n  $0\n}}", True
+
+
+def _offer_labels(view: _View) -> Iterator[Candidate]:
+    if view.place.label:
+        return
+    schemas, library = view.project.library.schemas, view.project.library
+    words = view.place.line[0]
+    pages: Mapping[str, str] = {}
+    if words in ("resource", "given"):
+        pages = {name: info.schema.doc for name, info in schemas.types.items()}
+    elif words == "data":
+        pages = {name: info.schema.doc for name, info in schemas.data.items()}
+    elif words in ("provider", "policy_set"):
+        pages = {name: info.schema.doc for name, info in schemas.providers.items()}
+    elif words == "simulate":
+        pages = {name: schema.doc for name, schema in library.simulations.items()}
+    elif words == "dynamic":
+        schema = find_schema(view.project, view.file, view.path)
+        pages = {name: one.doc for name, one in schema.blocks.items()} if schema else {}
+    for name, doc in pages.items():
+        yield Candidate(name, "type", doc, name if view.place.quoted else f'"{name}"')
+
+
+def _offer_keys(view: _View) -> Iterator[Candidate]:
+    given = view.place.frames[-1].keys
+    if len(view.place.keys) != 1:
+        return
+    for key in list_keys(view.attribute):
+        if key.name not in given:
+            text = key.name if view.place.quoted else f'"{key.name}" = '
+            yield Candidate(key.name, "key", render_key(key), text)
+
+
+def _offer_values(view: _View) -> Iterator[Candidate]:
+    place, argument = view.place, view.place.argument
+    if place.chain:
+        yield from _offer_next(view)
+        return
+    choices = tuple(_list_choices(view))
+    if place.quoted:
+        yield from (Candidate(name, "value") for name in choices)
+        return
+    yield from (Candidate(f'"{name}"', "value") for name in choices)
+    if argument == "type" and view.path and view.path[0].type.text == "variable":
+        yield from (Candidate(name, "type", doc) for name, doc in TYPES.items())
+        return
+    special = _SPECIAL.get(argument)
+    if special is not None:
+        yield from special(view)
+        return
+    attribute = view.attribute
+    if attribute is not None and attribute.type.kind == "bool":
+        yield from (Candidate(word, "keyword") for word in ("true", "false"))
+    yield from _offer_expressions(view)
+
+
+def _list_choices(view: _View) -> Iterable[str]:
+    attribute, keys = view.attribute, view.place.keys
+    if attribute is None:
+        return ()
+    if not keys:
+        return attribute.choices
+    return next((one.choices for one in list_keys(attribute) if one.name == keys[0]), ())
+
+
+def _offer_expressions(view: _View) -> Iterator[Candidate]:
+    """What an expression can begin with."""
+    for name, page in view.project.library.functions.items():
+        text = f"{name}($0)" if view.snippets else f"{name}("
+        yield Candidate(name, "function", f"`{page.usage}`\n\n{page.doc}", text, view.snippets)
+    names = {section.type.text for section in view.path}
+    given = {item.name.text for section in view.path for item in section.items}
+    needs = {"each": "for_each" in given, "count": "count" in given}
+    needs["self"] = "postcondition" in names
+    for word, doc in ROOTS.items():
+        if needs.get(word, True):
+            yield Candidate(word, "keyword", doc)
+    for word in ("true", "false", "null"):
+        yield Candidate(word, "keyword")
+    yield from _offer_types(view)
+
+
+def _offer_types(view: _View) -> Iterator[Candidate]:
+    """The types of resources that are declared in this folder."""
+    types = view.project.library.schemas.types
+    for name in sorted({one.name.partition(".")[0] for one in _list_declared(view, Kind.RESOURCE)}):
+        yield Candidate(name, "type", types[name].schema.doc if name in types else "")
+
+
+def _offer_instances(view: _View) -> Iterator[Candidate]:
+    for use in list_uses(view.project):
+        if use.declares and use.symbol.kind is Kind.PROVIDER:
+            yield Candidate(use.symbol.name, "name", render_symbol(view.project, use.symbol))
+
+
+def _offer_addresses(view: _View) -> Iterator[Candidate]:
+    prefixes = ((Kind.RESOURCE, ""), (Kind.DATA, "data."), (Kind.MODULE, "module."))
+    for kind, prefix in prefixes:
+        for symbol in _list_declared(view, kind):
+            yield Candidate(prefix + symbol.name, "name", render_symbol(view.project, symbol))
+
+
+def _offer_attributes(view: _View) -> Iterator[Candidate]:
+    schema = find_schema(view.project, view.file, view.path[:1])
+    for attribute in schema.attributes.values() if schema else ():
+        if not attribute.computed:
+            yield Candidate(attribute.name, "argument", render_attribute(attribute))
+    yield Candidate("all", "keyword", "All attributes.")
+
+
+_SPECIAL: Mapping[str, Callable[[_View], Iterable[Candidate]]] = {
+    "provider": _offer_instances,
+    "providers": _offer_instances,
+    "depends_on": _offer_addresses,
+    "to": _offer_addresses,
+    "ignore_changes": _offer_attributes,
+    "ignore_changes_except": _offer_attributes,
+}
+"""Argument -> what its value can be, instead of any expression."""
+
+
+# ── references ──────────────────────────────────────────────────────────────────────────
+
+
+def _list_declared(view: _View, kind: Kind, folder: str | None = None) -> list[Symbol]:
+    where = view.folder if folder is None else folder
+    found = {
+        use.symbol: None
+        for use in list_uses(view.project)
+        if use.declares and use.symbol.kind is kind and use.symbol.folder == where
+    }
+    return list(found)
+
+
+def _offer_next(view: _View) -> Iterator[Candidate]:
+    """What can follow the words of a reference."""
+    chain, schemas = view.place.chain, view.project.library.schemas
+    root, number = chain[0], len(chain)
+    if number == 1 and root in FIXED:
+        yield from (Candidate(name, "name") for name in FIXED[root])
+    elif number == 1 and root in _NAMED:
+        yield from _offer_symbols(view, _list_declared(view, _NAMED[root]))
+    elif root == "module" and number == 2:
+        called = view.project.find_called(view.folder, chain[1])
+        if called is not None:
+            yield from _offer_symbols(view, _list_declared(view, Kind.OUTPUT, called))
+    elif root == "self":
+        yield from _offer_fields(find_schema(view.project, view.file, view.path[:1]))
+    elif root == "data":
+        yield from _offer_data(view)
+    elif number == 1 and root in schemas.providers:
+        prefix = f"{root}."
+        for offer in _offer_instances(view):
+            if offer.name.startswith(prefix):
+                yield Candidate(offer.name.removeprefix(prefix), "name", offer.doc)
+    elif number == 1:
+        yield from _offer_typed(view, Kind.RESOURCE, root)
+    elif number == 2 and root in schemas.types:
+        yield from _offer_fields(schemas.types[root].schema)
+
+
+_NAMED = {"var": Kind.VARIABLE, "local": Kind.LOCAL, "module": Kind.MODULE}
+
+
+def _offer_data(view: _View) -> Iterator[Candidate]:
+    chain, known = view.place.chain, view.project.library.schemas.data
+    if len(chain) == 1:
+        kinds = {symbol.name.partition(".")[0] for symbol in _list_declared(view, Kind.DATA)}
+        for name in sorted(kinds):
+            yield Candidate(name, "type", known[name].schema.doc if name in known else "")
+    elif len(chain) == 2:
+        yield from _offer_typed(view, Kind.DATA, chain[1])
+    elif len(chain) == 3 and chain[1] in known:
+        yield from _offer_fields(known[chain[1]].schema)
+
+
+def _offer_typed(view: _View, kind: Kind, type_: str) -> Iterator[Candidate]:
+    names = [one for one in _list_declared(view, kind) if one.name.startswith(f"{type_}.")]
+    yield from _offer_symbols(view, names)
+
+
+def _offer_symbols(view: _View, symbols: Iterable[Symbol]) -> Iterator[Candidate]:
+    for symbol in symbols:
+        yield Candidate(symbol.last, "name", render_symbol(view.project, symbol))
+
+
+def _offer_fields(schema: object) -> Iterator[Candidate]:
+    attributes = getattr(schema, "attributes", {})
+    for attribute in attributes.values():
+        yield Candidate(attribute.name, "argument", render_attribute(attribute))
+    if attributes:
+        yield Candidate("id", "argument", "`id`: string, computed\n\nWhat names the object.")
+
+
+_SOURCES: Mapping[CursorSlot, Callable[[_View], Iterable[Candidate]]] = {
+    CursorSlot.ITEM: _offer_items,
+    CursorSlot.LABEL: _offer_labels,
+    CursorSlot.KEY: _offer_keys,
+    CursorSlot.VALUE: _offer_values,
+    CursorSlot.NOTHING: lambda view: (),
+}

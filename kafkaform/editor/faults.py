@@ -1,0 +1,155 @@
+"""The faults of open files: those of `validate`, for what is typed instead of what is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.diagnostics import Diagnostic, Diagnostics, Severity
+from ..core.errors import KafkaformError
+from ..language.declare.folder import parse_values
+from ..language.declare.module_sources import is_git
+from ..language.desired import Built, VarFile
+from ..language.policy.blocks import select_policy_blocks
+from ..language.policy.compilation import compile_policies
+from ..language.suites import ENDING as TESTS
+from ..language.suites import parse_suite
+from ..syntax.parse import parse
+from ..workflow.configuration.evaluation import Configuration, Inputs, read_configuration
+from ..workflow.configuration.files import Buffers
+from ..workflow.configuration.policies import ENDING as POLICIES
+from .project import CONFIGURATIONS, VALUES
+from .texts import UTF_16, Span, Text
+
+
+class FileFault(Struct, frozen=True):
+    """A fault in a file."""
+
+    span: Span
+    severity: Severity
+    message: str
+
+
+def find_faults(
+    folder: Path, opened: Sequence[Path], buffers: Buffers, encoding: str = UTF_16
+) -> Mapping[Path, tuple[FileFault, ...]]:
+    """The faults of a configuration and of the open files that belong to it, by file.
+
+    folder: that of the root module; opened: the open files. A fault without a place is shown at
+    the first one that is part of the configuration.
+    """
+    found: list[tuple[Path | None, Diagnostic]] = []
+    configuration: Configuration | None = None
+    parts = [path for path in opened if path.name.endswith(CONFIGURATIONS)]
+    try:
+        configuration = read_configuration(folder, Inputs.read(()), buffers=buffers)
+        built = configuration.evaluate(offline=True)
+        faults = built.desired.diagnostics
+    except KafkaformError as error:
+        built, faults = None, error.diagnostics
+    if configuration is not None and not configuration.tree.configuration:
+        # A folder with only tests or policies is none that anybody wants to plan.
+        faults = faults if parts else ()
+    first = parts[0] if parts else None
+    if first is None and configuration is not None:
+        first = next((folder / file.source.file for file in configuration.tree.configuration), None)
+    found += [_place_fault(folder, one, first) for one in faults]
+    for path in opened:
+        own = _find_own_faults(path, buffers.get(path, b""), configuration, built)
+        found += [(path, one) for one in own]
+    return _sort_by_file(found, opened, buffers, configuration, encoding)
+
+
+def _place_fault(
+    folder: Path, fault: Diagnostic, first: Path | None
+) -> tuple[Path | None, Diagnostic]:
+    """The file that shows a fault. first: that of faults without a place."""
+    place = fault.range
+    if place is None:
+        return first, fault
+    if is_git(place.file):  # which is no file of this computer
+        return first, replace(fault, range=None, summary=f"{place}: {fault.summary}")
+    return folder / place.file, fault
+
+
+def _find_own_faults(
+    path: Path, content: bytes, configuration: Configuration | None, built: Built | None
+) -> Iterator[Diagnostic]:
+    """The faults of a file that the configuration itself does not read."""
+    name = path.name
+    read = () if configuration is None else configuration.tree.contents
+    if name.endswith(CONFIGURATIONS) or name in read:
+        return
+    if name.endswith(TESTS):
+        yield from parse_suite(content, name)[1]
+    elif name.endswith(POLICIES):
+        yield from _find_policy_faults(content, name, configuration, built)
+    elif name.endswith(VALUES):
+        yield from _find_value_faults(content, name, configuration)
+    else:
+        yield from parse(content, name)[1]
+
+
+def _find_policy_faults(
+    content: bytes, name: str, configuration: Configuration | None, built: Built | None
+) -> Diagnostics:
+    file, faults = parse(content, name)
+    blocks, wrong = select_policy_blocks((file,))
+    if configuration is None or built is None:
+        return (*faults, *wrong)
+    return (*faults, *wrong, *compile_policies(blocks, *configuration.describe_rules(built))[1])
+
+
+def _find_value_faults(
+    content: bytes, name: str, configuration: Configuration | None
+) -> Diagnostics:
+    """What `--var-file` would say of a file."""
+    faults = parse_values(content, name)[1]
+    if faults or configuration is None or not configuration.tree.configuration:
+        return faults
+    inputs = replace(configuration.inputs, given=(VarFile(name, content),))
+    built = replace(configuration, inputs=inputs).evaluate(offline=True)
+    places = ((one, one.range) for one in built.desired.diagnostics)
+    return tuple(one for one, place in places if place is not None and place.file == name)
+
+
+# ── for an editor ───────────────────────────────────────────────────────────────────────
+
+
+def _sort_by_file(
+    found: Sequence[tuple[Path | None, Diagnostic]],
+    opened: Sequence[Path],
+    buffers: Buffers,
+    configuration: Configuration | None,
+    encoding: str,
+) -> Mapping[Path, tuple[FileFault, ...]]:
+    contents = {} if configuration is None else configuration.tree.contents
+    texts: dict[Path, Text] = {}
+    kept: dict[Path, list[FileFault]] = {path: [] for path in opened}
+    for where, fault in found:
+        if where is None:
+            continue
+        if where not in texts:
+            content = buffers.get(where)
+            if content is None:  # a file that is not open has the name that its faults have
+                content = contents.get(fault.range.file if fault.range else "", b"")
+            texts[where] = Text(content.decode("utf-8", "replace"), encoding)
+        made = _make_fault(fault, texts[where])
+        known = kept.setdefault(where, [])
+        if made not in known:
+            known.append(made)
+    return {path: tuple(faults) for path, faults in kept.items()}
+
+
+def _make_fault(fault: Diagnostic, text: Text) -> FileFault:
+    place = fault.range
+    if place is None:
+        span = text.locate_span(0, 0)
+    else:
+        start = text.find_line(place.line, place.column)
+        span = text.locate_span(start, max(start, text.find_line(place.end_line, place.end_column)))
+    lines = (fault.summary, fault.detail, fault.advice, *fault.context)
+    return FileFault(span, fault.severity, "\n".join(line for line in lines if line))

@@ -1,0 +1,161 @@
+"""The answers of this package in the words of the Language Server Protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+from pygls import uris
+
+from ..core.diagnostics import Severity
+from .completion import Candidate, Completion
+from .faults import FileFault
+from .outline import BlockOutline
+from .project import Project, is_known
+from .rename import LABEL, TextChange
+from .symbols import Heading, NameUse
+from .texts import Span, Text, TextPosition
+
+MOVED = "moved"
+"""The id of the annotation of a `moved` block."""
+
+
+FindUri = Callable[[Path], str]
+"""The URI of a file, as the editor spells it if the file is open."""
+
+
+def get_path(uri: str) -> Path | None:
+    """The path of a file of kafkaform's, without links; None for anything else."""
+    path = uris.to_fs_path(uri) if uri.startswith("file:") else None
+    if path is None or not is_known(Path(path).name):
+        return None
+    return Path(path).resolve()
+
+
+def make_uri(path: Path) -> str:
+    """The URI of a file."""
+    return uris.from_fs_path(str(path)) or path.as_uri()
+
+
+def make_position(position: TextPosition) -> types.Position:
+    return types.Position(position.line, position.character)
+
+
+def make_range(span: Span) -> types.Range:
+    return types.Range(make_position(span.start), make_position(span.end))
+
+
+def make_diagnostic(fault: FileFault) -> types.Diagnostic:
+    return types.Diagnostic(
+        range=make_range(fault.span),
+        message=fault.message,
+        severity=_SEVERITIES[fault.severity],
+        source="kafkaform",
+    )
+
+
+_SEVERITIES = {
+    Severity.ERROR: types.DiagnosticSeverity.Error,
+    Severity.WARNING: types.DiagnosticSeverity.Warning,
+}
+
+
+def make_completions(text: Text, found: Completion) -> list[types.CompletionItem]:
+    """All offers, required arguments first."""
+    span = make_range(text.locate_span(found.start, found.end))
+    return [_make_completion(offer, span) for offer in found.offers]
+
+
+def _make_completion(offer: Candidate, span: types.Range) -> types.CompletionItem:
+    markdown = types.MarkupContent(types.MarkupKind.Markdown, offer.doc)
+    form = types.InsertTextFormat.Snippet if offer.snippet else types.InsertTextFormat.PlainText
+    return types.CompletionItem(
+        label=offer.name,
+        kind=_KINDS[offer.kind],
+        detail="required" if offer.required else None,
+        documentation=markdown if offer.doc else None,
+        text_edit=types.TextEdit(span, offer.text or offer.name),
+        insert_text_format=form,
+        filter_text=offer.name.strip('"'),
+        sort_text=f"{0 if offer.required else 1}{_ORDER[offer.kind]}{offer.name}",
+    )
+
+
+_KINDS = {
+    "block": types.CompletionItemKind.Class,
+    "argument": types.CompletionItemKind.Property,
+    "key": types.CompletionItemKind.Property,
+    "type": types.CompletionItemKind.Struct,
+    "value": types.CompletionItemKind.EnumMember,
+    "function": types.CompletionItemKind.Function,
+    "keyword": types.CompletionItemKind.Keyword,
+    "name": types.CompletionItemKind.Variable,
+}
+_ORDER: Mapping[str, int] = {
+    name: n
+    for n, name in enumerate(
+        ("value", "argument", "key", "name", "block", "keyword", "type", "function")
+    )
+}
+
+
+def make_location(project: Project, use: NameUse, find_uri: FindUri) -> types.Location:
+    text = project.texts[use.file]
+    span = text.locate_span(use.word.start, use.word.end)
+    return types.Location(find_uri(project.folder / use.file), make_range(span))
+
+
+def make_symbol(text: Text, heading: Heading) -> types.DocumentSymbol:
+    """A block in the outline of a file."""
+    part = heading.section
+    start = part.start if isinstance(part, BlockOutline) else part.name.start
+    end = min(part.end, len(text.text))
+    end = max(end, heading.word.end)
+    return types.DocumentSymbol(
+        name=heading.name,
+        detail=heading.detail or None,
+        kind=_SYMBOLS.get(heading.detail, types.SymbolKind.Field),
+        range=make_range(text.locate_span(start, end)),
+        selection_range=make_range(text.locate_span(heading.word.start, heading.word.end)),
+        children=[make_symbol(text, inner) for inner in heading.inner],
+    )
+
+
+_SYMBOLS = {
+    "resource": types.SymbolKind.Object,
+    "data": types.SymbolKind.Struct,
+    "module": types.SymbolKind.Module,
+    "provider": types.SymbolKind.Interface,
+    "variable": types.SymbolKind.Variable,
+    "output": types.SymbolKind.Property,
+    "run": types.SymbolKind.Method,
+    "locals": types.SymbolKind.Namespace,
+    "": types.SymbolKind.Variable,
+}
+
+
+def make_workspace_edit(
+    project: Project, changes: Iterable[TextChange], find_uri: FindUri, *, annotated: bool
+) -> types.WorkspaceEdit:
+    """The edits of several files. annotated: whether the editor can ask about single ones."""
+    edits: dict[str, list[Any]] = {}
+    for one in changes:
+        text = project.texts[one.file]
+        span = make_range(text.locate_span(one.start, one.end))
+        uri = find_uri(project.folder / one.file)
+        if one.moved and annotated:
+            edits.setdefault(uri, []).append(types.AnnotatedTextEdit(MOVED, span, one.text))
+            continue
+        edits.setdefault(uri, []).append(types.TextEdit(span, one.text))
+    if not annotated:
+        return types.WorkspaceEdit(changes=edits)
+    documents = [
+        types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri), list(found))
+        for uri, found in edits.items()
+    ]
+    annotation = types.ChangeAnnotation(LABEL, needs_confirmation=False)
+    return types.WorkspaceEdit(
+        document_changes=list(documents), change_annotations={MOVED: annotation}
+    )

@@ -1,0 +1,171 @@
+"""Rename what is declared in a configuration, in all of its files.
+
+A rename is tried out before it is offered: if the changed files have a fault that the others have
+not, it is refused. So a use that only the evaluation knows, such as one in a JSON file, is not
+forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from ..core.diagnostics import Diagnostic, has_errors
+from ..core.errors import KafkaformError
+from ..language.declare.blocks import NAME
+from ..syntax.parse import parse
+from ..workflow.configuration.evaluation import Inputs, read_configuration
+from ..workflow.configuration.files import Buffers
+from .project import Project
+from .symbols import Kind, NameUse, Symbol, find_use, find_uses
+
+_MOVED = {Kind.RESOURCE: "", Kind.MODULE: "module."}
+"""What has objects behind it -> what stands before its name in an address."""
+LABEL = "Add a moved block, so that the live objects keep their state"
+"""Describes the block to whoever confirms an edit."""
+
+
+class CannotRename(Exception):
+    """Why something cannot be renamed, in one sentence."""
+
+
+class TextChange(Struct, frozen=True):
+    """An edit of a file."""
+
+    file: str
+    start: int
+    end: int
+    """Offsets."""
+    text: str
+    moved: bool = False
+    """It adds a `moved` block."""
+
+
+def find_renamed(project: Project, file: str, offset: int) -> NameUse:
+    """The use of a name that can be renamed. Raises CannotRename."""
+    use = find_use(project, file, offset)
+    if use is None:
+        raise CannotRename(
+            "This is not a name that the configuration declares: variables, local values, modules, "
+            "outputs, resources and data sources can be renamed."
+        )
+    if use.symbol.kind is Kind.PROVIDER:
+        raise CannotRename(
+            "A provider instance cannot be renamed here: the state knows its objects by that name."
+        )
+    if use.historic:
+        raise CannotRename("This is an address of the past, which stays as it was.")
+    if not any(one.declares for one in find_uses(project, use.symbol)):
+        raise CannotRename(f"The {use.symbol.kind} {use.symbol.name} is not declared here.")
+    return use
+
+
+def rename(
+    project: Project, file: str, offset: int, new: str, buffers: Buffers
+) -> tuple[TextChange, ...]:
+    """The edits that rename what stands at an offset. Raises CannotRename.
+
+    buffers: the open files, as the project was read with them.
+    """
+    symbol = find_renamed(project, file, offset).symbol
+    if new == symbol.last:
+        return ()
+    _check_name(project, symbol, new)
+    _check_texts(project)
+    uses = find_uses(project, symbol)
+    changes = [
+        TextChange(use.file, use.word.start, use.word.end, new) for use in uses if not use.historic
+    ]
+    saved = sorted({use.file for use in uses if use.file.endswith(".json")})
+    if saved:
+        raise CannotRename(
+            f"{saved[0]} uses the name, and JSON files are not edited. Edit it first."
+        )
+    if symbol.kind in _MOVED:
+        changes.append(_make_moved(project, symbol, new, next(u for u in uses if u.declares)))
+    _try_out(project, symbol, changes, buffers)
+    return tuple(changes)
+
+
+def _check_name(project: Project, symbol: Symbol, new: str) -> None:
+    if not NAME.fullmatch(new):
+        raise CannotRename(f'"{new}" is not a name: a letter followed by letters, digits, _ and -.')
+    prefix = symbol.name.removesuffix(symbol.last)
+    taken = find_uses(project, Symbol(symbol.folder, symbol.kind, prefix + new))
+    if any(use.declares for use in taken):
+        raise CannotRename(f"The name is taken: {symbol.kind} {prefix}{new}.")
+
+
+def _check_texts(project: Project) -> None:
+    for name, text in project.texts.items():
+        if name.endswith(".json"):
+            continue
+        faults = parse(text.text, name)[1]
+        if has_errors(faults):
+            place = faults[0].range
+            raise CannotRename(
+                f"{place or name} does not parse, so its uses are not known. Correct it first."
+            )
+
+
+def _make_moved(project: Project, symbol: Symbol, new: str, use: NameUse) -> TextChange:
+    """The edit that adds a `moved` block behind the renamed one."""
+    assert use.section is not None
+    text = project.texts[use.file].text
+    end = text.find("\n", use.section.end)
+    at = len(text) if end < 0 else end + 1
+    line = "\r\n" if "\r\n" in text else "\n"
+    prefix = _MOVED[symbol.kind]
+    target = symbol.name.removesuffix(symbol.last) + new
+    lines = (
+        "",
+        "moved {",
+        f"  from = {prefix}{symbol.name}",
+        f"  to   = {prefix}{target}",
+        "}",
+        "",
+    )
+    return TextChange(use.file, at, at, ("" if end >= 0 else line) + line.join(lines), True)
+
+
+def _try_out(
+    project: Project, symbol: Symbol, changes: Sequence[TextChange], buffers: Buffers
+) -> None:
+    """Raises CannotRename if the changed files have another fault than those before."""
+    texts = edit_texts(project, changes)
+    typed = {**buffers}
+    for name, text in texts.items():
+        mark = "\ufeff" if project.texts[name].mark else ""
+        typed[project.folder / name] = (mark + text).encode()
+    before = _find_errors(project.folder, buffers)
+    # A fault can have the new name in its text where the old one was.
+    known = {_hide_name(one, symbol.last) for one in before}
+    new = next(iter(changes)).text
+    for fault in _find_errors(project.folder, typed):
+        if _hide_name(fault, new) not in known and _hide_name(fault, symbol.last) not in known:
+            place = f" ({fault.range})" if fault.range is not None else ""
+            raise CannotRename(f"The configuration would have a fault{place}: {fault.summary}.")
+
+
+def _hide_name(fault: Diagnostic, name: str) -> str:
+    return fault.summary.replace(name, "…")
+
+
+def _find_errors(folder: Path, buffers: Buffers) -> list[Diagnostic]:
+    try:
+        built = read_configuration(folder, Inputs.read(()), buffers=buffers).evaluate(offline=True)
+        found = built.desired.diagnostics
+    except KafkaformError as error:
+        found = error.diagnostics
+    return [fault for fault in found if has_errors((fault,))]
+
+
+def edit_texts(project: Project, changes: Sequence[TextChange]) -> Mapping[str, str]:
+    """File -> its text after the changes."""
+    found = {one.file: project.texts[one.file].text for one in changes}
+    for one in sorted(changes, key=lambda change: change.start, reverse=True):
+        text = found[one.file]
+        found[one.file] = text[: one.start] + one.text + text[one.end :]
+    return found

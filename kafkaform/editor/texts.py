@@ -1,0 +1,101 @@
+"""Offsets of a text as the positions of the Language Server Protocol, and the reverse."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple
+
+UTF_16 = "utf-16"
+"""The encoding of positions that every editor knows."""
+
+
+class TextPosition(NamedTuple):
+    """A place between two characters."""
+
+    line: int
+    """Counted from 0."""
+    character: int
+    """Units of the encoding before it in its line."""
+
+
+class Span(NamedTuple):
+    """A part of a text."""
+
+    start: TextPosition
+    end: TextPosition
+
+
+_UNITS: Mapping[str, Callable[[str], int]] = {
+    "utf-8": lambda text: len(text.encode("utf-8", "surrogatepass")),
+    UTF_16: lambda text: len(text.encode("utf-16-le", "surrogatepass")) // 2,
+    "utf-32": len,
+}
+"""Encoding of positions -> the number of its units in a text."""
+_MARK = "\ufeff"
+_END = re.compile("\r\n?|\n")
+
+
+class Text:
+    """The text of a file."""
+
+    def __init__(self, text: str, encoding: str = UTF_16) -> None:
+        """text: as the editor or the file has it; encoding: what positions count."""
+        self.mark = text.startswith(_MARK)
+        """Whether a byte order mark stands before it, which editors count and `syntax` does not."""
+        self.text = text[1:] if self.mark else text
+        """Without the mark. All offsets are offsets into it."""
+        self._count = _UNITS[encoding]
+
+    @cached_property
+    def _starts(self) -> array[int]:
+        """Offset of the first character of each line."""
+        # The protocol has a third line end, a carriage return alone.
+        return array("q", chain((0,), (found.end() for found in _END.finditer(self.text))))
+
+    @cached_property
+    def _counted(self) -> array[int]:
+        """The same for the lines that messages count, which end with a newline."""
+        if "\r" not in self.text:
+            return self._starts
+        return array("q", chain((0,), (found.end() for found in re.finditer("\n", self.text))))
+
+    def locate(self, offset: int) -> TextPosition:
+        """The position of an offset."""
+        line = bisect_right(self._starts, offset) - 1
+        before = self.text[self._starts[line] : offset]
+        return TextPosition(line, self._count(before) + self._get_lead(line))
+
+    def locate_span(self, start: int, end: int) -> Span:
+        """The positions of text[start:end]."""
+        return Span(self.locate(start), self.locate(end))
+
+    def find_offset(self, position: TextPosition) -> int:
+        """The offset of a position; the nearest one in the text if it has no such place."""
+        if position.line >= len(self._starts):
+            return len(self.text)
+        start = self._starts[max(0, position.line)]
+        found = _END.search(self.text, start)
+        line = self.text[start : len(self.text) if found is None else found.start()]
+        wanted = position.character - self._get_lead(position.line)
+        if line.isascii():
+            return start + min(max(0, wanted), len(line))
+        low, high = 0, len(line)
+        while low < high:  # the last place with at most as many units before it
+            middle = (low + high + 1) // 2
+            low, high = (
+                (middle, high) if self._count(line[:middle]) <= wanted else (low, middle - 1)
+            )
+        return start + low
+
+    def find_line(self, line: int, column: int) -> int:
+        """The offset of a line and a column of code points, both counted from 1."""
+        index = min(max(0, line - 1), len(self._counted) - 1)
+        return min(self._counted[index] + max(0, column - 1), len(self.text))
+
+    def _get_lead(self, line: int) -> int:
+        return self._count(_MARK) if self.mark and line == 0 else 0

@@ -1,0 +1,118 @@
+"""The JSON Schema of `*.kf.json`: right files fit, wrong ones do not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkaform.core.diagnostics import Severity
+from kafkaform.core.errors import KafkaformError
+from kafkaform.editor.json_schema import make_json_schema
+from kafkaform.editor.library import load_library
+from kafkaform.editor.words import ARGUMENTS, BLOCKS
+from kafkaform.language.declare.blocks import LIFECYCLE, SHAPES, WAIVER
+from kafkaform.language.declare.json_forms import TOP
+from kafkaform.language.suites import SHAPES as TEST_SHAPES
+from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
+
+from ...kit.commands.here import Here
+
+jsonschema = pytest.importorskip(
+    "jsonschema", reason="jsonschema is missing: pip install -e '.[test]'"
+)
+
+GOOD = [
+    {},
+    {"//": "why", "locals": {"a": [1, {"b": None}]}},
+    {"variable": {"zone": {"type": "string", "default": "eu", "validation": [
+        {"condition": "${true}", "error_message": "No."}]}}},
+    {"provider": {"kafka": [{"bootstrap_servers": ["a:1"]}, {"alias": "eu"}]}},
+    {"resource": {"kafka_topic": {"a": {
+        "name": "a", "partitions": "${var.n}", "replication_factor": "3",
+        "config": {"retention.ms": 1, "cleanup.policy": ["compact", "delete"]},
+        "lifecycle": {"prevent_destroy": True, "ignore_changes": ["partitions"]},
+        "owner": "team", "for_each": "${var.all}", "provider": "kafka.eu"}}}},
+    {"resource": [{"kafka_topic": {"a": [{"name": "a", "managed_replication_factor": "true"}]}}]},
+    {"module": {"team": {"source": "./team", "size": 1}}},
+    {"output": {"a": {"value": "${1}"}}},
+    {"moved": [{"from": "kafka_topic.a", "to": "kafka_topic.b"}]},
+    {"kafkaform": {"required_version": ">= 0.1", "backend": {"local": {"path": "x"}}}},
+    {"data": {"kafka_topics": {"all": {"name": "a*"}}}},
+]  # fmt: skip
+WRONG = [
+    "text",
+    {"resources": {}},
+    {"resource": {"kafka_topics": {"a": {"name": "a"}}}},
+    {"resource": {"kafka_topic": {"a": {"name": "a", "partition": 1}}}},
+    {"resource": {"kafka_topic": {"a": {"partitions": 1}}}},
+    {"resource": {"kafka_topic": {"a": {"name": "a", "partitions": "many"}}}},
+    {"resource": {"kafka_topic": {"a": {"name": "a", "config": ["x"]}}}},
+    {"resource": {"kafka_topic": {"a": {"name": "a", "config_mode": "some"}}}},
+    {"resource": {"kafka_topic": {"a": {"name": "a", "topic_id": "x"}}}},
+    {"resource": {"kafka_topic": {"a": {"name": "a", "lifecycle": {"keep": True}}}}},
+    {"resource": {"kafka_topic": {"1a": {"name": "a"}}}},
+    {"moved": {"from": "kafka_topic.a"}},
+    {"variable": {"a": {"typ": "string"}}},
+    {"provider": {"kafka": {"bootstrap": "a"}}},
+    {"module": {"team": {}}},
+]
+
+
+@pytest.fixture(scope="module")
+def validator() -> Any:
+    """Checks documents; what it has is a schema itself."""
+    schema = make_json_schema(load_library().schemas)
+    kind = jsonschema.validators.validator_for(schema)
+    assert kind is jsonschema.Draft202012Validator
+    kind.check_schema(schema)
+    return kind(schema)
+
+
+def find_errors(folder: Path, document: Any) -> list[str]:
+    """What `validate` says of a file with this text."""
+    (folder / "main.kf.json").write_text(json.dumps(document))
+    try:
+        built = read_configuration(folder, Inputs.read(())).evaluate(offline=True)
+        found = built.desired.diagnostics
+    except KafkaformError as error:
+        found = error.diagnostics
+    return [one.summary for one in found if one.severity is Severity.ERROR]
+
+
+def test_the_command_prints_the_schema(here: Here, validator: Any) -> None:
+    """In one piece, for a file that an editor is told of."""
+    assert here.json("providers", "json-schema") == json.loads(json.dumps(validator.schema))
+
+
+@pytest.mark.parametrize("document", GOOD, ids=json.dumps)
+def test_right_files_fit(validator: Any, document: Any) -> None:
+    """Blocks alone and in lists, templates instead of values, texts instead of numbers."""
+    validator.validate(document)
+
+
+@pytest.mark.parametrize("document", WRONG, ids=json.dumps)
+def test_wrong_files_do_not_fit(validator: Any, document: Any, tmp_path: Path) -> None:
+    """A wrong name, a missing argument, a value that no type has: nothing is refused that
+    kafkaform itself takes."""
+    assert not validator.is_valid(document)
+    assert find_errors(tmp_path, document)
+
+
+def test_every_block_of_the_language_is_in_it(validator: Any) -> None:
+    """Except those of Terraform's own files; with their documentation."""
+    properties = validator.schema["$defs"]["file"]["properties"]
+    assert set(properties) == {*TOP, "//"} - {"terraform"}
+    assert all(one["description"] for one in properties.values())
+
+
+def test_words_of_the_language_are_explained() -> None:
+    """Each block and each of its arguments has a sentence."""
+    shapes = {**SHAPES, **TEST_SHAPES, "lifecycle": LIFECYCLE, "waiver": WAIVER}
+    for kind, shape in shapes.items():
+        assert BLOCKS[kind], kind
+        for name in (*shape.required, *shape.optional):
+            assert ARGUMENTS[kind][name], (kind, name)
+        assert all(BLOCKS[name] for name in shape.blocks), kind
