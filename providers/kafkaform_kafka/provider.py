@@ -28,6 +28,11 @@ COMMANDS = {
     for name in ("describe", "explain", "alter", "propose")
 }
 
+READERS = {
+    tool: f"kafkaform_kafka.takeover.{tool.replace('-', '_')}:read"
+    for tool in ("tfstate", "kafka-gitops", "strimzi")
+}
+
 RULES = Path(__file__).with_name("rules.kfpolicy.hcl")
 
 
@@ -50,6 +55,8 @@ class KafkaProvider(Struct, frozen=True):
     """See `kafkaform.provider.commands.CommandProvider`."""
     simulation: ClassVar[str] = "kafkaform_kafka.memory.simulation:SIMULATION"
     """See `kafkaform.provider.simulation.SimulatingProvider`."""
+    readers: ClassVar[Mapping[str, str]] = READERS
+    """See `kafkaform.provider.takeover.TakeOverProvider`."""
     name: str = "kafka"
 
     check = staticmethod(provider_block.check)

@@ -14,7 +14,7 @@ COMMANDS: Mapping[str, str] = {
     "destroy": "commands.destroy:destroy",
     "show": "commands.show:show",
     "output": "commands.output:output",
-    "import": "commands.import_:import_command",
+    "import": "commands.transfer.import_:import_command",
     "describe": "commands.describe:app",
     "alter": "commands.alter:app",
     "explain": "commands.explain:app",

@@ -1,0 +1,237 @@
+"""`kafkaform import`: take over live objects: one by its ID, all with generated blocks, or those
+that files of another tool declare."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ....core.errors import AppliedInPart, StorageError, UsageError
+from ....language.declare.folder import FAMILIES, is_read
+from ....render.text import inline, render_count
+from ....workflow.configuration.evaluation import Configuration, Inputs, read_configuration
+from ....workflow.generate.stock import GeneratedConfiguration
+from ....workflow.import_all import import_all
+from ....workflow.operations import check_address, import_object
+from ....workflow.stores import parse_duration
+from ....workflow.transfer.take_over import Source, take_over
+from ....workflow.workspace import Workspace, open_workspace
+from ...options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
+from ...options.tab_names import complete_addresses
+from ...terminal.console import Console
+from ...terminal.run_command import advise, show_run
+from ...terminal.screen import open_screen
+
+STDOUT = "-"
+
+Address = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ADDRESS",
+        help="The object's block; with --from, a file or folder of that tool.",
+        show_default=False,
+        autocompletion=complete_addresses,
+    ),
+]
+Id = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ID", help="The object's ID, for example a topic name.", show_default=False
+    ),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="Write blocks for all live objects that aren't in the state.")
+]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="TOOL",
+        help="Write blocks for what files of this tool declare: see docs/take-over.md.",
+    ),
+]
+Instance = Annotated[
+    str | None,
+    typer.Option(
+        "--provider",
+        metavar="INSTANCE",
+        help="With --from: the provider block that leads to these objects, if there are several.",
+    ),
+]
+Only = Annotated[
+    str,
+    typer.Option(
+        "--only",
+        metavar="NAME",
+        help="With --from: only objects of this system, as the files name it.",
+    ),
+]
+Match = Annotated[
+    list[str], typer.Option("--match", metavar="GLOB", help="With --all: only matching names.")
+]
+Type = Annotated[
+    list[str], typer.Option("--type", metavar="TYPE", help="With --all: only this type.")
+]
+Out = Annotated[
+    str,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="With --all or --from: write to this new file; - is stdout.",
+    ),
+]
+
+
+def import_command(
+    address: Address = None,
+    id: Id = None,
+    all: All = False,
+    from_: From = None,
+    provider: Instance = None,
+    only: Only = "",
+    match: Match = [],
+    type: Type = [],
+    out: Out = STDOUT,
+    var: Var = [],
+    var_file: VarFile = [],
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+    json: Json = False,
+    no_color: NoColor = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take a live object into the state.
+
+    With --all, write blocks for all live objects; with --from, for what files of another tool
+    declare. ADDRESS must be declared. The object isn't changed; the next plan shows how it differs.
+
+    --all changes nothing. It writes a file with a block for each live object that is neither
+    recorded nor declared, and import blocks, so that the next apply takes the objects over.
+
+    --from connects to nothing. The import blocks name exactly the objects of the files. What is not
+    taken over is listed, with its place and the reason.
+    """
+    console = Console.make_standard(no_color=no_color)
+    mode = "--all" if all else "--from" if from_ is not None else ""
+    for flag, value, wanted in (
+        ("--match", match, "--all"),
+        ("--type", type, "--all"),
+        ("--provider", provider, "--from"),
+        ("--only", only, "--from"),
+    ):
+        if value and mode != wanted:
+            raise UsageError(f"{flag} goes with {wanted}", f"Leave {flag} out, or write {wanted}.")
+    if from_ is not None:
+        path = _require_path(from_, address, others=all or id is not None or json)
+        configuration = read_configuration(Path(), Inputs.read(var, var_file))
+        _take_over(configuration, Source(from_, path, only), provider, out, console)
+        return
+    if all:
+        if address is not None or json:
+            given = "ADDRESS" if address is not None else "--json"
+            raise UsageError(f"--all does not go with {given}", "Leave one of the two out.")
+        workspace = open_workspace(variables=var, variable_files=var_file, state=state)
+        _import_all(workspace, type, match, out, console)
+        return
+    object = _require_object(address, id)
+    seconds = parse_duration(lock_timeout, "--lock-timeout")
+    with open_screen(console, json=json, quiet=quiet) as shown:
+        workspace = open_workspace(variables=var, variable_files=var_file, state=state)
+        run = partial(import_object, workspace, *object, lock_timeout=seconds)
+        show_run(shown, partial(run, again=advise("import")), outputs=json)
+
+
+def _require_path(tool: str, path: str | None, *, others: bool) -> Path:
+    """The file or folder of --from. others: something was typed that does not go with it."""
+    if path is None or others:
+        raise UsageError(
+            "--from needs one file or folder, and goes neither with --all nor with --json",
+            f"Write: kafkaform import --from {tool} PATH --out FILE",
+        )
+    return Path(path)
+
+
+def _require_object(address: str | None, id: str | None) -> tuple[str, str]:
+    """Both arguments, checked before anything connects, so that a wrong address is reported at
+    once."""
+    if address is None or id is None:
+        raise UsageError(
+            "import needs an ADDRESS and an ID", "Or --all, which writes blocks for everything."
+        )
+    check_address(address)
+    return address, id
+
+
+def _take_over(
+    configuration: Configuration, source: Source, instance: str | None, out: str, console: Console
+) -> None:
+    """Write blocks for what the files of another tool declare."""
+    target = None if out == STDOUT else _choose_target(configuration, Path(out))
+    name = target.name if target else "generated"
+    _show_generated(take_over(configuration, source, instance, name), target, console)
+
+
+def _show_generated(
+    generated: GeneratedConfiguration, target: Path | None, console: Console
+) -> None:
+    for gap in generated.gaps:
+        console.note(inline(gap))
+    if not generated.count:
+        console.note("Nothing to import: all that can be seen is recorded or left out.")
+        return
+    _write_blocks(generated.text, target, console)
+    console.note(f"{render_count(generated.count, 'object')} to import. {_advise_next(target)}")
+
+
+def _import_all(
+    workspace: Workspace, types: list[str], match: list[str], out: str, console: Console
+) -> None:
+    """Write blocks for all live objects. Raises AppliedInPart if a listing failed, after it has
+    written the blocks of everything that could be read."""
+    target = None if out == STDOUT else _choose_target(workspace.configuration, Path(out))
+    name = target.name if target else "generated"
+    generated = import_all(workspace, types=types, match=match, name=name)
+    _show_generated(generated, target, console)
+    if not generated.complete:
+        raise AppliedInPart(
+            "a listing failed, so there can be more objects than were written",
+            "Look at what is not complete, and run it again with the rights that are missing.",
+        )
+
+
+def _choose_target(configuration: Configuration, path: Path) -> Path:
+    """The file to write. Raises UsageError for an existing file, and for a name that would make
+    kafkaform read it instead of the folder's own files."""
+    if path.exists():
+        raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
+    # Beside Terraform's files, a .kf.hcl file would be the only one that is read from then on.
+    here = path.resolve().parent == configuration.folder.resolve()
+    family = FAMILIES[1 if configuration.tree.terraform else 0]
+    if here and is_read(path.name) and not family.select_configuration([path.name]):
+        raise UsageError(
+            f"{path} would not be read together with the files that are here",
+            f"Choose a name that ends in {family.configuration[0]}.",
+        )
+    return path
+
+
+def _write_blocks(text: str, target: Path | None, console: Console) -> None:
+    if target is None:
+        console.write(text)
+        return
+    try:
+        # "x": a file that somebody has made since `_choose_target` looked is not overwritten.
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise StorageError(
+            f"{target} cannot be written: {error.strerror}", "Choose another place."
+        ) from None
+
+
+def _advise_next(target: Path | None) -> str:
+    where = "Save it in this folder" if target is None else f"Look at {target}"
+    return f"{where}, then: kafkaform plan"
