@@ -30,7 +30,7 @@ COMMANDS = {
 
 READERS = {
     tool: f"kafkaform_kafka.takeover.{tool.replace('-', '_')}:read"
-    for tool in ("tfstate", "kafka-gitops", "strimzi")
+    for tool in ("tfstate", "topicctl", "julieops", "kafka-gitops", "jikkou", "strimzi")
 }
 
 RULES = Path(__file__).with_name("rules.kfpolicy.hcl")

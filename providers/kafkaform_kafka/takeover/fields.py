@@ -67,6 +67,11 @@ class Fields:
         node = self._left.pop(name, None) or self._given.get(name)
         return None if node is None or node.kind == "null" else node
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All fields, in the order of the file."""
+        return tuple(self._given)
+
     def locate(self, name: str) -> str:
         """The place of a field; of the map if it is missing."""
         return self._given[name].place if name in self._given else self.place

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from kafkaform.core.errors import UsageError
 from kafkaform.provider.takeover import ForeignFiles
-from msgspec import Struct
 
 from .declarations import add_acl, add_acls, add_topic, make_acl
 from .documents import Node, parse_documents
