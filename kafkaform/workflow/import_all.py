@@ -27,7 +27,7 @@ from .generate.stock import (
     NAMES_SHOWN,
     GeneratedConfiguration,
     Stock,
-    prove_text,
+    prove_files,
     render_stock,
 )
 from .secrecy import keep_secrets
@@ -55,24 +55,29 @@ def import_all(
     types: Sequence[str] = (),
     match: Sequence[str] = (),
     name: str = "generated",
+    split: bool = False,
 ) -> GeneratedConfiguration:
     """Write configuration for every live object that is neither declared nor recorded.
 
     It changes nothing: the configuration takes the objects over with the next apply. types: only
-    these types; match: only keys that one of these globs matches; name: of the file in faults.
+    these types; match: only keys that one of these globs matches; name: of the file in faults;
+    split: write a text of its own for each first part of the names (`parts`).
 
     Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if the
     generated configuration differs from the live objects.
     """
     with keep_secrets(workspace.known):
         stock = take_stock(workspace, ImportFilter(tuple(types), tuple(match)))
-        text = ""
+        files = {"": ""}
         if stock.count:
             tree = read_tree(workspace)
-            text = render_stock(workspace.types, tree, stock)
-            prove_text(workspace.configuration, tree, text, stock, name)
+            files = render_stock(workspace.types, tree, stock, split=split)
+            prove_files(workspace.configuration, tree, files, stock, name)
         # The second line of defence: a plain attribute of a live object can contain a known secret.
-        return GeneratedConfiguration(mask_secrets(text), stock.count, stock.gaps, not stock.failed)
+        masked = {part: mask_secrets(text) for part, text in files.items()}
+        return GeneratedConfiguration(
+            masked.pop(""), masked, stock.count, stock.gaps, not stock.failed
+        )
 
 
 def read_tree(workspace: Workspace) -> Tree:
@@ -163,8 +168,14 @@ def _take_listed(
         # The system has made these for itself, and nobody declares them.
         and item.details.get("internal") is not True
     ]
-    told = [_make_found(item, kind, session.facts) for item in unknown]
+    own = [item for item in unknown if _is_own(item, kind, session.facts)]
+    told = [_make_found(item, kind, session.facts) for item in unknown if item not in own]
     gaps = [*_describe_gaps(sweep, session), *(gap for gap in told if isinstance(gap, str))]
+    gaps += [
+        f"Left out: {item.identity}: it belongs to {session.facts.principal}, which this command "
+        "logs in as; a plan that changes it could lock you out."
+        for item in own
+    ]
     return Stock(
         found=tuple(found for found in told if isinstance(found, UndeclaredObject)),
         gaps=tuple(gaps),
@@ -203,6 +214,13 @@ def _take_declared(
             for address in sorted({str(replace(address, child=None)) for address in adopt})
         ),
     )
+
+
+def _is_own(item: Observed, kind: ResourceType, facts: Facts) -> bool:
+    """Whether the object is the login of whoever runs this, or one of its rights."""
+    if kind.belongs_to is None or facts.principal is None:
+        return False
+    return kind.belongs_to(item.attributes, facts.principal)
 
 
 # ── one object ──────────────────────────────────────────────────────────────────────────

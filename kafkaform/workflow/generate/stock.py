@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +18,14 @@ from ...provider.contract import ResourceType
 from ...render.text import inline
 from ...syntax.parse import parse
 from ..configuration.evaluation import Configuration
-from .blocks import TakenNames, UndeclaredObject, generate_blocks, render_imports
+from .blocks import (
+    TakenNames,
+    UndeclaredObject,
+    find_prefix,
+    generate_blocks,
+    render_imports,
+)
+from .composites import gather_composites
 
 NAMES_SHOWN = 5
 
@@ -52,6 +60,8 @@ class GeneratedConfiguration(Struct, frozen=True):
 
     text: str
     """HCL with a block for each object, and import blocks that take the objects over."""
+    parts: Mapping[str, str]
+    """Further files, if the configuration was split: the first part of the names -> HCL."""
     count: int
     """The number of objects."""
     gaps: tuple[str, ...]
@@ -61,20 +71,48 @@ class GeneratedConfiguration(Struct, frozen=True):
 
 
 def render_stock(
-    types: Mapping[str, ResourceType], tree: Tree, stock: Stock, command: str = "--all"
-) -> str:
-    """Write the stock as one more file of the folder with this tree. command: what was typed after
-    `kafkaform import`."""
-    names = _find_taken_names(tree)
+    types: Mapping[str, ResourceType],
+    tree: Tree,
+    stock: Stock,
+    *,
+    source: str = "",
+    split: bool = False,
+) -> dict[str, str]:
+    """Write the stock as more files of the folder with this tree: the first part of the names ->
+    HCL. "" is the main file, and the only one without `split`.
+
+    source: the words after `import --from`, if the objects are those of files. split: give a file
+    to each first part that several objects have.
+    """
+    names, items = _find_taken_names(tree), stock.found
     if tree.terraform:
         # Terraform, which may read the same files, has no function for a time or a size.
         types = {name: replace(kind, unit=None) for name, kind in types.items()}
-    parts = [
-        _render_header(stock, command),
-        render_imports(sorted(stock.declared)),
-        generate_blocks(stock.found, types, names),
-    ]
-    return "\n".join(part for part in parts if part)
+    elif not source:
+        # Terraform has no composites. And an import of one creates those of its objects that are
+        # missing, as objects of files can be.
+        composites, covered = gather_composites(items, types)
+        items = (*(i for i in items if i.identity not in covered), *composites)
+    parts = _divide(items, types) if split else {"": items}
+    head = _render_header(stock, f"--from {source}" if source else "--all")
+    files = {}
+    for prefix, members in sorted(parts.items()):
+        above = () if prefix else (head, render_imports(sorted(stock.declared)))
+        blocks = generate_blocks(members, types, names)
+        files[prefix] = "\n".join(part for part in (*above, blocks) if part)
+    return files
+
+
+def _divide(
+    items: Iterable[UndeclaredObject], types: Mapping[str, ResourceType]
+) -> dict[str, Sequence[UndeclaredObject]]:
+    """The objects by the first part of their names; "" for what stands alone."""
+    groups: dict[str, list[UndeclaredObject]] = defaultdict(list)
+    for item in items:
+        groups[find_prefix(item, types[item.identity.kind])].append(item)
+    large = {prefix for prefix, members in groups.items() if prefix and len(members) > 1}
+    rest = [item for prefix in groups if prefix not in large for item in groups[prefix]]
+    return {"": rest, **{prefix: groups[prefix] for prefix in large}}
 
 
 def _render_header(stock: Stock, command: str) -> str:
@@ -95,14 +133,17 @@ def _find_taken_names(tree: Tree) -> TakenNames:
     return names
 
 
-def prove_text(configuration: Configuration, own: Tree, text: str, stock: Stock, name: str) -> str:
-    """Evaluate the generated text together with the folder's files, and return it.
+def prove_files(
+    configuration: Configuration, own: Tree, files: Mapping[str, str], stock: Stock, name: str
+) -> None:
+    """Evaluate the generated files together with the folder's own.
 
-    Raises KafkaformError if it does not declare exactly the stock.
+    files: as from `render_stock`; name: of the main file in faults. Raises KafkaformError if they
+    do not declare exactly the stock.
     """
     # A wrong generator must not become a plan that changes the live objects.
-    file, faults = parse(text.encode(), name)
-    tree = replace(own, configuration=(*own.configuration, file))
+    parsed = [parse(text.encode(), _name_part(name, part)) for part, text in files.items()]
+    tree = replace(own, configuration=(*own.configuration, *(file for file, _ in parsed)))
     made = replace(configuration, tree=tree).evaluate(offline=True).desired
     said = {item.identity: item.attributes for item in made.declared}
     wrong = [
@@ -110,7 +151,14 @@ def prove_text(configuration: Configuration, own: Tree, text: str, stock: Stock,
         for item in stock.found
         if not _has_arguments(said.get(item.identity, EMPTY), item.arguments)
     ]
-    broken = tuple(d for d in (*faults, *made.diagnostics) if d.severity is Severity.ERROR)
+    new, found = {_name_part(name, part) for part in files}, {item.identity for item in stock.found}
+    wrong += [
+        str(item.identity)
+        for item in made.declared
+        if item.range.file in new and item.identity not in found
+    ]
+    faults = (*(fault for _, some in parsed for fault in some), *made.diagnostics)
+    broken = tuple(d for d in faults if d.severity is Severity.ERROR)
     if broken or wrong:
         what = f": {', '.join(wrong[:NAMES_SHOWN])}" if wrong else ""
         fault = Diagnostic(
@@ -119,7 +167,10 @@ def prove_text(configuration: Configuration, own: Tree, text: str, stock: Stock,
             advice="Exclude these objects with --match or --type.",
         )
         raise KafkaformError(fault.summary, diagnostics=(fault, *broken))
-    return text
+
+
+def _name_part(name: str, part: str) -> str:
+    return f"{part}.{name}" if part else name
 
 
 def _has_arguments(attributes: FrozenMap, arguments: FrozenMap) -> bool:

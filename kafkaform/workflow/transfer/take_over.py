@@ -23,7 +23,7 @@ from ...provider.takeover import ForeignFiles, ForeignObject, Omission, Reader
 from ..configuration.evaluation import Configuration
 from ..generate.arguments import PLACEHOLDER, fill_defaults, find_import_id
 from ..generate.blocks import UndeclaredObject
-from ..generate.stock import GeneratedConfiguration, Stock, prove_text, render_stock
+from ..generate.stock import GeneratedConfiguration, Stock, prove_files, render_stock
 from ..secrecy import keep_secrets
 
 
@@ -38,17 +38,22 @@ class Source(Struct, frozen=True):
     """Only objects that the files say are in this system; empty for all."""
 
     @property
-    def command(self) -> str:
-        return f"--from {self.tool} {self.path}"
+    def words(self) -> str:
+        return f"{self.tool} {self.path}"
 
 
 def take_over(
-    configuration: Configuration, source: Source, instance: str | None = None, name: str = "new"
+    configuration: Configuration,
+    source: Source,
+    instance: str | None = None,
+    name: str = "generated",
+    *,
+    split: bool = False,
 ) -> GeneratedConfiguration:
     """Write configuration for what the files declare. It changes nothing.
 
     instance: the provider instance that leads to the objects, if the folder has several. name: of
-    the generated file in faults.
+    the generated file in faults. split: see `import_all`.
 
     Raises ConfigurationError if the folder has faults; UsageError for a tool that no provider
     reads, for a folder without a block of that provider, and for files that cannot be read.
@@ -64,12 +69,13 @@ def take_over(
         read = _select_system(load()(source.path), source.system)
         types = registry.load(desired.providers[instance].name).types
         stock = _take_stock(read, types, desired, instance)
-        text = ""
+        files = {"": ""}
         if stock.count:
             every = collect_types(_load_providers(registry, desired))
-            text = render_stock(every, configuration.tree, stock, source.command)
-            prove_text(configuration, configuration.tree, text, stock, name)
-        return GeneratedConfiguration(mask_secrets(text), stock.count, stock.gaps, True)
+            files = render_stock(every, configuration.tree, stock, source=source.words, split=split)
+            prove_files(configuration, configuration.tree, files, stock, name)
+        masked = {part: mask_secrets(text) for part, text in files.items()}
+        return GeneratedConfiguration(masked.pop(""), masked, stock.count, stock.gaps, True)
 
 
 def _load_providers(registry: Registry, desired: Desired) -> Iterable[Provider]:
@@ -181,7 +187,7 @@ def _divide(items: Iterable[UndeclaredObject], desired: Desired) -> Stock:
             gaps.append(f"{whole} declares {item.identity}: apply with --adopt='{whole}'.")
         elif address not in coming:
             declared.append((address, item.id))
-    return Stock(tuple(found), tuple(declared), tuple(dict.fromkeys(gaps)))
+    return Stock(tuple(found), declared=tuple(declared), gaps=tuple(dict.fromkeys(gaps)))
 
 
 def _make_object(

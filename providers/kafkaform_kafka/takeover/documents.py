@@ -35,6 +35,10 @@ class Node(Struct, frozen=True):
     size: int = 1
     """How many nodes it has when all aliases are unfolded."""
 
+    def get(self, name: str) -> Node | None:
+        """A field; None if it is missing, or if this is no map."""
+        return self.value.get(name) if self.kind == "map" else None
+
 
 class _Reader:
     """Builds nodes from the events of one file."""

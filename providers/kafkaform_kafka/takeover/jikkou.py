@@ -201,8 +201,8 @@ _ENTITIES: Mapping[str, tuple[bool | None, bool | None]] = {
     "CLIENTS_DEFAULT": (None, False),
     "CLIENT": (None, True),
 }
-"""Type of quota -> whether it is for a named user and a named client id; False for the default, None
-for none."""
+"""Type of quota -> whether it is for a named user and a named client id; False for the default,
+None for none."""
 
 
 def _read_quota(resource: Resource, _: Shared, findings: Findings) -> None:

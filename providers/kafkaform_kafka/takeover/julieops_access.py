@@ -227,7 +227,7 @@ def read_roles(fields: Fields) -> Iterator[tuple[str, Role]]:
 def _read_rules(role: Fields) -> Iterator[RoleRule]:
     for node in role.items("acls"):
         rule = Fields(node, role.findings, f"{role.what}: an ACL")
-        if (permission := rule.text("permissionType") or "ALLOW").upper() != "ALLOW":
+        if (rule.text("permissionType") or "ALLOW").upper() != "ALLOW":
             role.findings.omit(node.place, f"{rule.what}: JulieOps makes an ALLOW of it")
         yield RoleRule(
             node.place,

@@ -269,7 +269,7 @@ def _read_custom_acls(top: Fields, owners: Owners, findings: Findings) -> None:
                 )
                 continue
             # Only users hand their principal on to their ACLs.
-            principal = known.value.get("principal") if kind == "users" else None
+            principal = known.get("principal") if kind == "users" else None
             with findings.contain():
                 rules = Fields(node, findings, f"{section} of {owner}")
                 for name in node.value:

@@ -44,9 +44,9 @@ def read(path: Path) -> ForeignFiles:
 
 def _list_resources(document: Node) -> Iterator[Node]:
     """The resources of a document: itself, or the items of a list."""
-    kind = document.value.get("kind") if document.kind == "map" else None
+    kind = document.get("kind")
     if kind is not None and kind.kind == "text" and kind.value.endswith("List"):
-        items = document.value.get("items")
+        items = document.get("items")
         if items is not None and items.kind == "list":
             yield from items.value
             return

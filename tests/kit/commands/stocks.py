@@ -9,7 +9,7 @@ from typing import Any, cast
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.plan.model import Options, Plan
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.generate.stock import Stock, prove_text, render_stock
+from kafkaform.workflow.generate.stock import Stock, prove_files, render_stock
 from kafkaform.workflow.import_all import ImportFilter, read_tree, take_stock
 from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.planning import plan_changes
@@ -59,8 +59,9 @@ class Desk:
         space = self.space()
         stock = take_stock(space, wanted or ImportFilter())
         tree = read_tree(space)
-        text = render_stock(space.types, tree, stock)
-        prove_text(space.configuration, tree, text, stock, GENERATED)
+        files = render_stock(space.types, tree, stock)
+        prove_files(space.configuration, tree, files, stock, GENERATED)
+        (text,) = files.values()
         self.write(GENERATED, text)
         return text
 

@@ -18,7 +18,7 @@ from ....workflow.import_all import import_all
 from ....workflow.operations import check_address, import_object
 from ....workflow.stores import parse_duration
 from ....workflow.transfer.take_over import Source, take_over
-from ....workflow.workspace import Workspace, open_workspace
+from ....workflow.workspace import open_workspace
 from ...options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
 from ...options.tab_names import complete_addresses
 from ...terminal.console import Console
@@ -83,6 +83,14 @@ Out = Annotated[
         help="With --all or --from: write to this new file; - is stdout.",
     ),
 ]
+Split = Annotated[
+    bool,
+    typer.Option(
+        "--split",
+        help="With --all or --from: write a file for each first part of the names, such as the "
+        "team, beside --out FILE.",
+    ),
+]
 
 
 def import_command(
@@ -95,6 +103,7 @@ def import_command(
     match: Match = [],
     type: Type = [],
     out: Out = STDOUT,
+    split: Split = False,
     var: Var = [],
     var_file: VarFile = [],
     state: StateFile = None,
@@ -124,17 +133,25 @@ def import_command(
     ):
         if value and mode != wanted:
             raise UsageError(f"{flag} goes with {wanted}", f"Leave {flag} out, or write {wanted}.")
+    if split and out == STDOUT:
+        raise UsageError("--split needs --out", "Name the main file, such as --out live.kf.hcl.")
     if from_ is not None:
         path = _require_path(from_, address, others=all or id is not None or json)
         configuration = read_configuration(Path(), Inputs.read(var, var_file))
-        _take_over(configuration, Source(from_, path, only), provider, out, console)
+        target = _choose_target(configuration, out)
+        source = Source(from_, path, only)
+        made = take_over(configuration, source, provider, _get_name(target), split=split)
+        _show_generated(made, target, console)
         return
     if all:
         if address is not None or json:
             given = "ADDRESS" if address is not None else "--json"
             raise UsageError(f"--all does not go with {given}", "Leave one of the two out.")
         workspace = open_workspace(variables=var, variable_files=var_file, state=state)
-        _import_all(workspace, type, match, out, console)
+        target = _choose_target(workspace.configuration, out)
+        name = _get_name(target)
+        made = import_all(workspace, types=type, match=match, name=name, split=split)
+        _show_generated(made, target, console)
         return
     object = _require_object(address, id)
     seconds = parse_duration(lock_timeout, "--lock-timeout")
@@ -165,36 +182,22 @@ def _require_object(address: str | None, id: str | None) -> tuple[str, str]:
     return address, id
 
 
-def _take_over(
-    configuration: Configuration, source: Source, instance: str | None, out: str, console: Console
-) -> None:
-    """Write blocks for what the files of another tool declare."""
-    target = None if out == STDOUT else _choose_target(configuration, Path(out))
-    name = target.name if target else "generated"
-    _show_generated(take_over(configuration, source, instance, name), target, console)
-
-
 def _show_generated(
     generated: GeneratedConfiguration, target: Path | None, console: Console
 ) -> None:
+    """Write the files, and say what is missing. Raises AppliedInPart if a listing failed, after it
+    has written the blocks of everything that could be read."""
     for gap in generated.gaps:
         console.note(inline(gap))
     if not generated.count:
         console.note("Nothing to import: all that can be seen is recorded or left out.")
-        return
-    _write_blocks(generated.text, target, console)
-    console.note(f"{render_count(generated.count, 'object')} to import. {_advise_next(target)}")
-
-
-def _import_all(
-    workspace: Workspace, types: list[str], match: list[str], out: str, console: Console
-) -> None:
-    """Write blocks for all live objects. Raises AppliedInPart if a listing failed, after it has
-    written the blocks of everything that could be read."""
-    target = None if out == STDOUT else _choose_target(workspace.configuration, Path(out))
-    name = target.name if target else "generated"
-    generated = import_all(workspace, types=types, match=match, name=name)
-    _show_generated(generated, target, console)
+    elif target is None:
+        console.write(generated.text)
+    else:
+        _write_files(generated, target)
+    if generated.count:
+        count = render_count(generated.count, "object")
+        console.note(f"{count} to import. {_advise_next(target, len(generated.parts))}")
     if not generated.complete:
         raise AppliedInPart(
             "a listing failed, so there can be more objects than were written",
@@ -202,11 +205,17 @@ def _import_all(
         )
 
 
-def _choose_target(configuration: Configuration, path: Path) -> Path:
-    """The file to write. Raises UsageError for an existing file, and for a name that would make
-    kafkaform read it instead of the folder's own files."""
-    if path.exists():
-        raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
+def _get_name(target: Path | None) -> str:
+    return target.name if target else "generated"
+
+
+def _choose_target(configuration: Configuration, out: str) -> Path | None:
+    """The file to write, None for stdout. Raises UsageError for an existing file, and for a name
+    that would make kafkaform read it instead of the folder's own files."""
+    if out == STDOUT:
+        return None
+    path = Path(out)
+    _refuse_existing(path)
     # Beside Terraform's files, a .kf.hcl file would be the only one that is read from then on.
     here = path.resolve().parent == configuration.folder.resolve()
     family = FAMILIES[1 if configuration.tree.terraform else 0]
@@ -218,20 +227,36 @@ def _choose_target(configuration: Configuration, path: Path) -> Path:
     return path
 
 
-def _write_blocks(text: str, target: Path | None, console: Console) -> None:
-    if target is None:
-        console.write(text)
-        return
-    try:
-        # "x": a file that somebody has made since `_choose_target` looked is not overwritten.
-        with target.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise StorageError(
-            f"{target} cannot be written: {error.strerror}", "Choose another place."
-        ) from None
+def _refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
 
 
-def _advise_next(target: Path | None) -> str:
-    where = "Save it in this folder" if target is None else f"Look at {target}"
+def _write_files(generated: GeneratedConfiguration, target: Path) -> None:
+    """Write the main file, and the parts beside it; all of them or none."""
+    ending = next((e for f in FAMILIES for e in f.configuration if target.name.endswith(e)), "")
+    stem = target.name.removesuffix(ending)
+    # With "-": a name that ends in "_override" would change the blocks of the other files.
+    names = {part: target.with_name(f"{stem}-{part}{ending}") for part in generated.parts}
+    texts = {target: generated.text, **{names[p]: text for p, text in generated.parts.items()}}
+    for path in texts:
+        _refuse_existing(path)
+    written: list[Path] = []
+    for path, text in texts.items():
+        try:
+            # "x": a file that somebody has made since then is not overwritten.
+            with path.open("x", encoding="utf-8") as file:
+                written.append(path)
+                file.write(text)
+        except OSError as error:
+            for made in written:
+                made.unlink(missing_ok=True)
+            raise StorageError(
+                f"{path} cannot be written: {error.strerror}", "Choose another place."
+            ) from None
+
+
+def _advise_next(target: Path | None, parts: int) -> str:
+    more = f" and the {render_count(parts, 'file')} beside it" if parts else ""
+    where = "Save it in this folder" if target is None else f"Look at {target}{more}"
     return f"{where}, then: kafkaform plan"
