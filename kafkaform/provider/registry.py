@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .commands import CommandGroup
     from .simulation import Simulation
-    from .takeover import Reader
+    from .takeover import Exporter, Reader
 
 GROUP = "kafkaform.providers"
 """The entry-point group of other packages' providers."""
@@ -102,6 +102,12 @@ class Registry:
         """What this provider reads files of other tools with: tool -> a function that imports its
         reader."""
         places: Mapping[str, str] = getattr(self.load(name), "readers", {})
+        return {tool: partial(_import_attribute, place) for tool, place in places.items()}
+
+    def load_exporters(self, name: str) -> Mapping[str, Callable[[], Exporter]]:
+        """How this provider writes its objects for other tools: tool -> a function that imports its
+        exporter."""
+        places: Mapping[str, str] = getattr(self.load(name), "exporters", {})
         return {tool: partial(_import_attribute, place) for tool, place in places.items()}
 
     def describe_package(self, name: str) -> str:

@@ -56,3 +56,31 @@ class TakeOverProvider(Provider, Protocol):
     def readers(self) -> Mapping[str, str]:
         """Name of the tool -> `module:attribute` of its `Reader`."""
         # A name instead of the function: no other command should wait for it.
+
+
+class ForeignResource(Struct, frozen=True):
+    """A live object as Terraform's provider for the same system declares it."""
+
+    type: str
+    """The resource type there."""
+    arguments: FrozenMap
+    """The arguments of the block; a secret is a SecretRef, for which a variable is written."""
+    id: str | None
+    """The id for its import block; None if that provider cannot import it."""
+
+
+class Exporter(Struct, frozen=True):
+    """How objects are declared in the files of another tool."""
+
+    requirements: FrozenMap
+    """Name of a provider there -> its source and version."""
+    write: Callable[[str, FrozenMap], ForeignResource | str]
+    """Resource type and live attributes -> the resource there, or why there is none."""
+
+
+class ExportProvider(Provider, Protocol):
+    """A provider whose objects can be written for other tools."""
+
+    @property
+    def exporters(self) -> Mapping[str, str]:
+        """Name of the tool -> `module:attribute` of its `Exporter`."""

@@ -33,6 +33,8 @@ READERS = {
     for tool in ("tfstate", "topicctl", "julieops", "kafka-gitops", "jikkou", "strimzi")
 }
 
+EXPORTERS = {"terraform": "kafkaform_kafka.takeover.terraform:EXPORTER"}
+
 RULES = Path(__file__).with_name("rules.kfpolicy.hcl")
 
 
@@ -57,6 +59,8 @@ class KafkaProvider(Struct, frozen=True):
     """See `kafkaform.provider.simulation.SimulatingProvider`."""
     readers: ClassVar[Mapping[str, str]] = READERS
     """See `kafkaform.provider.takeover.TakeOverProvider`."""
+    exporters: ClassVar[Mapping[str, str]] = EXPORTERS
+    """See `kafkaform.provider.takeover.ExportProvider`."""
     name: str = "kafka"
 
     check = staticmethod(provider_block.check)

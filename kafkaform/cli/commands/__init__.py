@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "show": "commands.show:show",
     "output": "commands.output:output",
     "import": "commands.transfer.import_:import_command",
+    "export": "commands.transfer.export:export_command",
     "describe": "commands.describe:app",
     "alter": "commands.alter:app",
     "explain": "commands.explain:app",

@@ -23,7 +23,8 @@ def gather_composites(
     by_instance: dict[str, list[UndeclaredObject]] = defaultdict(list)
     for item in found:
         by_instance[item.identity.instance].append(item)
-    composites, covered = [], set[Identity]()
+    composites: list[UndeclaredObject] = []
+    covered = set[Identity]()
     for instance, items in sorted(by_instance.items()):
         there = {item.identity for item in items}
         known = [(i.identity.kind, _fill(i, types[i.identity.kind])) for i in items]

@@ -115,7 +115,7 @@ def parse_documents(name: str, content: bytes) -> tuple[Node, ...]:
     Raises UsageError with `name` and the line for text that is not YAML or exceeds a limit; the
     message repeats nothing of the text.
     """
-    import yaml  # noqa: PLC0415  # it is slow to load, and only this command needs it
+    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and only this command needs it
 
     resolver = yaml.resolver.Resolver()
 

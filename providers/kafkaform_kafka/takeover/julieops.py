@@ -210,9 +210,9 @@ def _read_topic(topic: Fields, name: str, setup: Setup, more: Users | None) -> N
             raise Unfit(topic.locate("plan"), f"{topic.what}: the plan {label!r} is not declared")
         plan = setup.plans[label]
     config = FrozenMap({**plan, **topic.config("config")})
-    counts = [_read_count(topic, config, key) for key in (PARTITIONS, REPLICATION)]
+    partitions, replicas = (_read_count(topic, config, key) for key in (PARTITIONS, REPLICATION))
     rest = config.without((PARTITIONS, REPLICATION))
-    add_topic(topic.findings, topic.place, name, *counts, config=rest)
+    add_topic(topic.findings, topic.place, name, partitions, replicas, rest)
     users = _read_users(topic)
     if more is not None:
         # Those of the topic first: JulieOps drops a producer that it has already.

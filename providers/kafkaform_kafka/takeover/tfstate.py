@@ -23,7 +23,9 @@ from kafkaform.core.errors import UsageError
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import QUOTA, USER, add_acl, add_topic, make_acl
+from ..kinds.quota.resource_type import KIND as QUOTA
+from ..kinds.user.resource_type import KIND as USER
+from .declarations import add_acl, add_topic, make_acl
 from .documents import Node
 from .fields import Fields, Findings, Unfit, read_decimal
 from .files import read_file

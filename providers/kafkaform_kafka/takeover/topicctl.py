@@ -12,7 +12,8 @@ from pathlib import Path
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import TOPIC, add_acl, add_topic, make_acl
+from ..kinds.topic.resource_type import KIND as TOPIC
+from .declarations import add_acl, add_topic, make_acl
 from .documents import Node, parse_documents
 from .fields import Fields, Findings, Unfit, read_number
 from .files import YAML, read_files

@@ -3,17 +3,16 @@ that files of another tool declare."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ....core.errors import AppliedInPart, StorageError, UsageError
+from ....core.errors import UsageError
 from ....language.declare.folder import FAMILIES, is_read
-from ....render.text import inline, render_count
 from ....workflow.configuration.evaluation import Configuration, Inputs, read_configuration
-from ....workflow.generate.stock import GeneratedConfiguration
 from ....workflow.import_all import import_all
 from ....workflow.operations import check_address, import_object
 from ....workflow.stores import parse_duration
@@ -24,8 +23,7 @@ from ...options.tab_names import complete_addresses
 from ...terminal.console import Console
 from ...terminal.run_command import advise, show_run
 from ...terminal.screen import open_screen
-
-STDOUT = "-"
+from .new_files import STDOUT, refuse_existing, show_generated
 
 Address = Annotated[
     str | None,
@@ -114,44 +112,35 @@ def import_command(
 ) -> None:
     """Take a live object into the state.
 
-    With --all, write blocks for all live objects; with --from, for what files of another tool
-    declare. ADDRESS must be declared. The object isn't changed; the next plan shows how it differs.
+    ADDRESS must be declared. The object isn't changed; the next plan shows how it differs.
 
     --all changes nothing. It writes a file with a block for each live object that is neither
     recorded nor declared, and import blocks, so that the next apply takes the objects over.
 
-    --from connects to nothing. The import blocks name exactly the objects of the files. What is not
-    taken over is listed, with its place and the reason.
+    --from does the same for what files of another tool declare, and connects to nothing. What is
+    not taken over is listed, with its place and the reason.
     """
     console = Console.make_standard(no_color=no_color)
     mode = "--all" if all else "--from" if from_ is not None else ""
-    for flag, value, wanted in (
-        ("--match", match, "--all"),
-        ("--type", type, "--all"),
-        ("--provider", provider, "--from"),
-        ("--only", only, "--from"),
-    ):
-        if value and mode != wanted:
-            raise UsageError(f"{flag} goes with {wanted}", f"Leave {flag} out, or write {wanted}.")
+    _refuse_unfit_flags({"--match": match, "--type": type}, mode, "--all")
+    _refuse_unfit_flags({"--provider": provider, "--only": only}, mode, "--from")
     if split and out == STDOUT:
         raise UsageError("--split needs --out", "Name the main file, such as --out live.kf.hcl.")
     if from_ is not None:
         path = _require_path(from_, address, others=all or id is not None or json)
         configuration = read_configuration(Path(), Inputs.read(var, var_file))
         target = _choose_target(configuration, out)
-        source = Source(from_, path, only)
-        made = take_over(configuration, source, provider, _get_name(target), split=split)
-        _show_generated(made, target, console)
+        source, name = Source(from_, path, only), _get_name(target)
+        made = take_over(configuration, source, provider, name, split=split)
+        show_generated(made, target, console)
         return
     if all:
-        if address is not None or json:
-            given = "ADDRESS" if address is not None else "--json"
-            raise UsageError(f"--all does not go with {given}", "Leave one of the two out.")
+        _refuse_all_with(address, json=json)
         workspace = open_workspace(variables=var, variable_files=var_file, state=state)
         target = _choose_target(workspace.configuration, out)
         name = _get_name(target)
         made = import_all(workspace, types=type, match=match, name=name, split=split)
-        _show_generated(made, target, console)
+        show_generated(made, target, console)
         return
     object = _require_object(address, id)
     seconds = parse_duration(lock_timeout, "--lock-timeout")
@@ -159,6 +148,19 @@ def import_command(
         workspace = open_workspace(variables=var, variable_files=var_file, state=state)
         run = partial(import_object, workspace, *object, lock_timeout=seconds)
         show_run(shown, partial(run, again=advise("import")), outputs=json)
+
+
+def _refuse_unfit_flags(given: Mapping[str, object], mode: str, wanted: str) -> None:
+    """Raises UsageError for a flag of another way to import."""
+    for flag, value in given.items():
+        if value and mode != wanted:
+            raise UsageError(f"{flag} goes with {wanted}", f"Leave {flag} out, or write {wanted}.")
+
+
+def _refuse_all_with(address: str | None, *, json: bool) -> None:
+    if address is not None or json:
+        given = "ADDRESS" if address is not None else "--json"
+        raise UsageError(f"--all does not go with {given}", "Leave one of the two out.")
 
 
 def _require_path(tool: str, path: str | None, *, others: bool) -> Path:
@@ -182,29 +184,6 @@ def _require_object(address: str | None, id: str | None) -> tuple[str, str]:
     return address, id
 
 
-def _show_generated(
-    generated: GeneratedConfiguration, target: Path | None, console: Console
-) -> None:
-    """Write the files, and say what is missing. Raises AppliedInPart if a listing failed, after it
-    has written the blocks of everything that could be read."""
-    for gap in generated.gaps:
-        console.note(inline(gap))
-    if not generated.count:
-        console.note("Nothing to import: all that can be seen is recorded or left out.")
-    elif target is None:
-        console.write(generated.text)
-    else:
-        _write_files(generated, target)
-    if generated.count:
-        count = render_count(generated.count, "object")
-        console.note(f"{count} to import. {_advise_next(target, len(generated.parts))}")
-    if not generated.complete:
-        raise AppliedInPart(
-            "a listing failed, so there can be more objects than were written",
-            "Look at what is not complete, and run it again with the rights that are missing.",
-        )
-
-
 def _get_name(target: Path | None) -> str:
     return target.name if target else "generated"
 
@@ -215,7 +194,7 @@ def _choose_target(configuration: Configuration, out: str) -> Path | None:
     if out == STDOUT:
         return None
     path = Path(out)
-    _refuse_existing(path)
+    refuse_existing(path)
     # Beside Terraform's files, a .kf.hcl file would be the only one that is read from then on.
     here = path.resolve().parent == configuration.folder.resolve()
     family = FAMILIES[1 if configuration.tree.terraform else 0]
@@ -225,38 +204,3 @@ def _choose_target(configuration: Configuration, out: str) -> Path | None:
             f"Choose a name that ends in {family.configuration[0]}.",
         )
     return path
-
-
-def _refuse_existing(path: Path) -> None:
-    if path.exists():
-        raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
-
-
-def _write_files(generated: GeneratedConfiguration, target: Path) -> None:
-    """Write the main file, and the parts beside it; all of them or none."""
-    ending = next((e for f in FAMILIES for e in f.configuration if target.name.endswith(e)), "")
-    stem = target.name.removesuffix(ending)
-    # With "-": a name that ends in "_override" would change the blocks of the other files.
-    names = {part: target.with_name(f"{stem}-{part}{ending}") for part in generated.parts}
-    texts = {target: generated.text, **{names[p]: text for p, text in generated.parts.items()}}
-    for path in texts:
-        _refuse_existing(path)
-    written: list[Path] = []
-    for path, text in texts.items():
-        try:
-            # "x": a file that somebody has made since then is not overwritten.
-            with path.open("x", encoding="utf-8") as file:
-                written.append(path)
-                file.write(text)
-        except OSError as error:
-            for made in written:
-                made.unlink(missing_ok=True)
-            raise StorageError(
-                f"{path} cannot be written: {error.strerror}", "Choose another place."
-            ) from None
-
-
-def _advise_next(target: Path | None, parts: int) -> str:
-    more = f" and the {render_count(parts, 'file')} beside it" if parts else ""
-    where = "Save it in this folder" if target is None else f"Look at {target}{more}"
-    return f"{where}, then: kafkaform plan"

@@ -154,12 +154,6 @@ def _list_arguments(kind: str) -> Iterator[str]:
     return (argument for argument, (known, _) in ARGUMENTS.items() if known == kind)
 
 
-def _recognize(objects: Sequence[tuple[str, FrozenMap]]) -> Sequence[FrozenMap]:
-    from .recognition import recognize_roles  # noqa: PLC0415  # only `import --all` needs it
-
-    return recognize_roles(objects)
-
-
 # ── type ────────────────────────────────────────────────────────────────────────────────
 # A plan contains no roles, only their ACLs: a role has no identity of its own in the cluster.
 
@@ -240,6 +234,5 @@ TYPE = ResourceType(
     steps=_steps,
     import_key=str,
     expand=expand,
-    gather=_recognize,
     named_by=("principal", "role"),
 )
