@@ -28,12 +28,16 @@ COMMANDS = {
     for name in ("describe", "explain", "alter", "propose")
 }
 
+_TAKEOVER = "kafkaform_kafka.takeover"
 READERS = {
-    tool: f"kafkaform_kafka.takeover.{tool.replace('-', '_')}:read"
-    for tool in ("tfstate", "topicctl", "julieops", "kafka-gitops", "jikkou", "strimzi")
+    "tfstate": f"{_TAKEOVER}.tfstate:read",
+    "topicctl": f"{_TAKEOVER}.topicctl:read",
+    "julieops": f"{_TAKEOVER}.julieops:read",
+    "kafka-gitops": f"{_TAKEOVER}.kafka_gitops:read",
+    "jikkou": f"{_TAKEOVER}.jikkou:read",
+    "strimzi": f"{_TAKEOVER}.strimzi:read",
 }
-
-EXPORTERS = {"terraform": "kafkaform_kafka.takeover.terraform:EXPORTER"}
+EXPORTERS = {"terraform": f"{_TAKEOVER}.terraform:EXPORTER"}
 
 RULES = Path(__file__).with_name("rules.kfpolicy.hcl")
 
