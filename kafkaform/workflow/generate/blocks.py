@@ -41,6 +41,7 @@ from .names import (
 )
 
 SECRET = "The {attribute} cannot be read: put it into {name}. It is sent when {version} changes."
+_LONGEST_PREFIX = 60
 _SEPARATOR = re.compile(f"[{re.escape(SEPARATORS)}]")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
@@ -153,12 +154,13 @@ class _Draft(Struct, frozen=True):
 
 
 def find_prefix(item: UndeclaredObject, kind: ResourceType) -> str:
-    """The first part of the object's name, as an identifier; empty for a name without letters and
-    digits."""
+    """The first part of the object's name, as an identifier; empty if it is no word that the name
+    of a file could contain."""
     naming = _Draft((item,), kind).naming
     told = drop_types([str(item.arguments[n]) for n in naming[:1]] or [item.identity.key])
     first, *_ = _SEPARATOR.split(told[0].lstrip(SEPARATORS))
-    return make_identifier(first, "") if first.isascii() and first.isalnum() else ""
+    fits = first.isascii() and first.isalnum() and len(first) <= _LONGEST_PREFIX
+    return make_identifier(first, "") if fits else ""
 
 
 def _is_part_of_key(kind: ResourceType, item: UndeclaredObject, name: str) -> bool:

@@ -25,7 +25,7 @@ from ..secrecy import keep_secrets
 from ..workspace import Workspace, open_instance
 
 
-class _Draft(Struct, frozen=True):
+class _Export(Struct, frozen=True):
     """What was written so far."""
 
     blocks: list[NewBlock] = field(default_factory=list)
@@ -44,7 +44,7 @@ def export(workspace: Workspace, tool: str) -> GeneratedConfiguration:
         state = workspace.backend.load().state
         recorded = state.objects.keys() if state is not None else ()
         ids = {*recorded, *(item.identity for item in workspace.desired.declared)}
-        draft, complete = _Draft(), True
+        draft, complete = _Export(), True
         for instance, exporter in exporters.items():
             mine = sorted(identity for identity in ids if identity.instance == instance)
             session = open_instance(workspace, instance)
@@ -73,7 +73,7 @@ def _find_exporters(space: Workspace, tool: str) -> dict[str, Exporter]:
 
 
 def _write_instance(
-    session: Session, ids: list[Identity], exporter: Exporter, draft: _Draft
+    session: Session, ids: list[Identity], exporter: Exporter, draft: _Export
 ) -> bool:
     """Write the objects of one system; whether all of them could be read."""
     complete = True
@@ -96,7 +96,7 @@ def _write_instance(
     return complete
 
 
-def _write_resource(identity: Identity, made: ForeignResource, draft: _Draft) -> None:
+def _write_resource(identity: Identity, made: ForeignResource, draft: _Export) -> None:
     taken = draft.names.setdefault(made.type, set())
     name = make_unique(make_identifier(identity.key, get_noun(made.type)), taken)
     alias = {"provider": Code(identity.instance)} if "." in identity.instance else {}
@@ -112,7 +112,7 @@ def _write_resource(identity: Identity, made: ForeignResource, draft: _Draft) ->
     draft.blocks.append(NewBlock("import", (), target))
 
 
-def _write_argument(value: Writable, draft: _Draft) -> Writable:
+def _write_argument(value: Writable, draft: _Export) -> Writable:
     """A value; a secret becomes a sensitive variable, whose value somebody has to give."""
     if not isinstance(value, SecretRef):
         return value
@@ -123,7 +123,7 @@ def _write_argument(value: Writable, draft: _Draft) -> Writable:
     return Code(f"var.{name}")
 
 
-def _render(tool: str, draft: _Draft) -> str:
+def _render(tool: str, draft: _Export) -> str:
     head = (
         f"# Written by `kafkaform export {tool}`. Once it is applied, the import blocks have done\n"
         "# their work and can go.\n"

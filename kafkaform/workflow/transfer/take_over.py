@@ -27,7 +27,7 @@ from ..generate.stock import GeneratedConfiguration, Stock, prove_files, render_
 from ..secrecy import keep_secrets
 
 
-class Source(Struct, frozen=True):
+class ForeignSource(Struct, frozen=True):
     """Files of another tool."""
 
     tool: str
@@ -44,7 +44,7 @@ class Source(Struct, frozen=True):
 
 def take_over(
     configuration: Configuration,
-    source: Source,
+    source: ForeignSource,
     instance: str | None = None,
     name: str = "generated",
     *,

@@ -23,7 +23,7 @@ _TAGS: Mapping[str, str] = {
 _MERGE = "<<"
 
 
-class Node(Struct, frozen=True):
+class YamlNode(Struct, frozen=True):
     """A value of a file."""
 
     place: str
@@ -35,27 +35,27 @@ class Node(Struct, frozen=True):
     size: int = 1
     """How many nodes it has when all aliases are unfolded."""
 
-    def get(self, name: str) -> Node | None:
+    def get(self, name: str) -> YamlNode | None:
         """A field; None if it is missing, or if this is no map."""
         return self.value.get(name) if self.kind == "map" else None
 
 
-class _Reader:
+class _NodeBuilder:
     """Builds nodes from the events of one file."""
 
     def __init__(self, file: str, events: Iterator[Any], resolve: Callable[..., str]) -> None:
         self.file, self.events, self.resolve = file, events, resolve
-        self.anchors: dict[str, Node] = {}
+        self.anchors: dict[str, YamlNode] = {}
         self.left = MAX_NODES
 
-    def read_documents(self) -> Iterator[Node]:
+    def read_documents(self) -> Iterator[YamlNode]:
         for event in self.events:
             match type(event).__name__:
                 case "DocumentStartEvent":
                     self.anchors = {}
                     yield self.read_node(next(self.events), 0)
 
-    def read_node(self, event: Any, depth: int) -> Node:
+    def read_node(self, event: Any, depth: int) -> YamlNode:
         place = f"{self.file}:{event.start_mark.line + 1}"
         if depth > MAX_DEPTH:
             raise UsageError(f"{place}: more than {MAX_DEPTH} levels inside each other")
@@ -67,7 +67,7 @@ class _Reader:
             self.anchors[event.anchor] = node
         return node
 
-    def _build(self, event: Any, place: str, depth: int) -> Node:
+    def _build(self, event: Any, place: str, depth: int) -> YamlNode:
         match type(event).__name__:
             case "AliasEvent":
                 if event.anchor not in self.anchors:
@@ -75,20 +75,20 @@ class _Reader:
                 return self.anchors[event.anchor]
             case "ScalarEvent":
                 kind = _TAGS.get(self.resolve(event.value, event.implicit, event.tag), "text")
-                return Node(place, kind, event.value)
+                return YamlNode(place, kind, event.value)
             case "SequenceStartEvent":
                 items = tuple(self._read_items(depth))
-                return Node(place, "list", items, 1 + sum(item.size for item in items))
+                return YamlNode(place, "list", items, 1 + sum(item.size for item in items))
             case _:
                 return self._read_map(place, depth)
 
-    def _read_items(self, depth: int) -> Iterator[Node]:
+    def _read_items(self, depth: int) -> Iterator[YamlNode]:
         while type(event := next(self.events)).__name__ != "SequenceEndEvent":
             yield self.read_node(event, depth + 1)
 
-    def _read_map(self, place: str, depth: int) -> Node:
-        fields: dict[str, Node] = {}
-        merged: list[Node] = []
+    def _read_map(self, place: str, depth: int) -> YamlNode:
+        fields: dict[str, YamlNode] = {}
+        merged: list[YamlNode] = []
         size = 1
         while type(event := next(self.events)).__name__ != "MappingEndEvent":
             key = self.read_node(event, depth + 1)
@@ -106,10 +106,10 @@ class _Reader:
             if other.kind != "map":
                 raise UsageError(f"{other.place}: << needs a map")
             fields = {**other.value, **fields}
-        return Node(place, "map", fields, size)
+        return YamlNode(place, "map", fields, size)
 
 
-def parse_documents(name: str, content: bytes) -> tuple[Node, ...]:
+def parse_documents(name: str, content: bytes) -> tuple[YamlNode, ...]:
     """Every document of a YAML or JSON file that is not empty.
 
     Raises UsageError with `name` and the line for text that is not YAML or exceeds a limit; the
@@ -127,7 +127,7 @@ def parse_documents(name: str, content: bytes) -> tuple[Node, ...]:
 
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
-        reader = _Reader(name, yaml.parse(content, Loader=loader), resolve)
+        reader = _NodeBuilder(name, yaml.parse(content, Loader=loader), resolve)
         return tuple(node for node in reader.read_documents() if node.kind != "null")
     except (yaml.YAMLError, UnicodeDecodeError) as fault:
         # Its own text can quote the file, and so a password.

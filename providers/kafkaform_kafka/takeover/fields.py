@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.takeover import ForeignFiles, ForeignObject, Omission
 
-from .documents import WHOLE, Node
+from .documents import WHOLE, YamlNode
 
 
 class Unfit(Exception):
@@ -53,16 +53,16 @@ class Findings:
 class Fields:
     """The fields of one map. `close` reports those that nobody has asked for."""
 
-    def __init__(self, node: Node, findings: Findings, what: str) -> None:
+    def __init__(self, node: YamlNode, findings: Findings, what: str) -> None:
         """what: a phrase for the map in messages: `topic 'orders'`. Raises Unfit if the node is no
         map."""
         if node.kind != "map":
             raise Unfit(node.place, f"{what}: a map of fields was expected, not {_name(node)}")
         self.place, self.what, self.findings = node.place, what, findings
-        self._given: dict[str, Node] = dict(node.value)
+        self._given: dict[str, YamlNode] = dict(node.value)
         self._left = dict(self._given)
 
-    def find(self, name: str) -> Node | None:
+    def find(self, name: str) -> YamlNode | None:
         """The value of a field, None if it is missing or null."""
         node = self._left.pop(name, None) or self._given.get(name)
         return None if node is None or node.kind == "null" else node
@@ -101,21 +101,21 @@ class Fields:
             raise Unfit(node.place, f"{self.what}: {name} is neither true nor false")
         return bool(node.value.lower() == "true")
 
-    def items(self, name: str) -> tuple[Node, ...]:
+    def items(self, name: str) -> tuple[YamlNode, ...]:
         """The elements of a list; none if it is missing."""
         node = self.find(name)
         if node is None:
             return ()
         if node.kind != "list":
             raise Unfit(node.place, f"{self.what}: {name} is no list, but {_name(node)}")
-        found: tuple[Node, ...] = node.value
+        found: tuple[YamlNode, ...] = node.value
         return found
 
     def texts(self, name: str) -> tuple[str, ...]:
         """The elements of a list of scalars."""
         return tuple(read_text(node, f"{self.what}: {name}") for node in self.items(name))
 
-    def entries(self, name: str) -> dict[str, Node]:
+    def entries(self, name: str) -> dict[str, YamlNode]:
         """The entries of a map whose keys are names; none if it is missing."""
         node = self.find(name)
         if node is None:
@@ -150,21 +150,21 @@ class Fields:
             self.findings.omit(node.place, f"{self.what}: the field {name} is not known")
 
 
-def read_text(node: Node, what: str) -> str:
+def read_text(node: YamlNode, what: str) -> str:
     """A scalar as text. Raises Unfit."""
     if node.kind in ("list", "map", "null"):
         raise Unfit(node.place, f"{what} is no text, but {_name(node)}")
     return str(node.value)
 
 
-def read_number(node: Node, what: str) -> int:
+def read_number(node: YamlNode, what: str) -> int:
     """A whole number; as a text too, as templates write it. Raises Unfit."""
     if node.kind not in ("int", "text") or not WHOLE.fullmatch(node.value):
         raise Unfit(node.place, f"{what} is no whole number")
     return int(node.value)
 
 
-def read_decimal(node: Node, what: str) -> Value:
+def read_decimal(node: YamlNode, what: str) -> Value:
     """A number, exact. Raises Unfit."""
     try:
         number = Decimal(node.value if node.kind in ("int", "float", "text") else "")
@@ -175,7 +175,7 @@ def read_decimal(node: Node, what: str) -> Value:
     return int(number) if number == number.to_integral_value() else number
 
 
-def read_config(entries: dict[str, Node], what: str) -> FrozenMap:
+def read_config(entries: dict[str, YamlNode], what: str) -> FrozenMap:
     """Configs by name as texts. Raises Unfit for a map inside; a null is left out."""
     found = {}
     for name, node in entries.items():
@@ -187,10 +187,10 @@ def read_config(entries: dict[str, Node], what: str) -> FrozenMap:
     return FrozenMap(found)
 
 
-def _write_scalar(node: Node, what: str) -> str:
+def _write_scalar(node: YamlNode, what: str) -> str:
     text = read_text(node, what)
     return text.lower() if node.kind == "bool" else text
 
 
-def _name(node: Node) -> str:
+def _name(node: YamlNode) -> str:
     return {"list": "a list", "map": "a map", "null": "nothing"}.get(node.kind, "a single value")

@@ -20,7 +20,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
 from .declarations import add_acl, add_quota, add_topic, add_user, make_acl
-from .documents import Node, parse_documents
+from .documents import YamlNode, parse_documents
 from .fields import Fields, Findings, Unfit, read_config, read_decimal, read_text
 from .files import YAML, read_files
 
@@ -48,7 +48,7 @@ class Shared(Struct, frozen=True):
     """What other resources refer to by name."""
 
     configs: dict[str, FrozenMap]
-    roles: dict[str, tuple[Node, ...]]
+    roles: dict[str, tuple[YamlNode, ...]]
 
 
 def read(path: Path) -> ForeignFiles:
@@ -101,7 +101,7 @@ def _list_resources(document: Fields, shared: Shared) -> Iterator[Resource]:
 
 def _make_resource(fields: Fields, kind: str) -> Iterator[Resource]:
     """The resource, unless an annotation says that jikkou leaves it alone or deletes it."""
-    name, notes = "", dict[str, Node]()
+    name, notes = "", dict[str, YamlNode]()
     if (metadata := fields.table("metadata", f"the metadata of a {kind}")) is not None:
         name, notes = metadata.text("name") or "", metadata.entries("annotations")
     fields.what = f"{kind} {name}".rstrip()

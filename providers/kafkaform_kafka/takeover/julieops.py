@@ -19,11 +19,11 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
 from .declarations import add_quota, add_topic
-from .documents import WHOLE, Node, parse_documents
+from .documents import WHOLE, YamlNode, parse_documents
 from .fields import Fields, Findings, Unfit, read_decimal
 from .files import YAML, read_files
 from .julieops_access import (
-    Names,
+    NameParts,
     Role,
     add_application,
     add_consumer,
@@ -76,7 +76,7 @@ class Users(Struct, frozen=True):
 def read(path: Path) -> ForeignFiles:
     """Read a topology, or all files below a folder. Raises UsageError."""
     findings = Findings()
-    topologies: list[Node] = []
+    topologies: list[YamlNode] = []
     plans: dict[str, FrozenMap] = {}
     roles: dict[str, Role] = {}
     for name, content in read_files(path, YAML):
@@ -129,7 +129,7 @@ def _read_topology(fields: Fields, setup: Setup) -> None:
     context = fields.require_text("context")
     fields.what = f"topology {context}"
     others = {name: fields.text(name) or "" for name in fields.names if name not in _TOPOLOGY}
-    names = Names({**others, "context": context}, (context, *others.values()))
+    names = NameParts({**others, "context": context}, (context, *others.values()))
     for node in fields.items("projects"):
         with fields.findings.contain():
             _read_project(Fields(node, fields.findings, "a project"), names, setup)
@@ -143,7 +143,7 @@ def _read_topology(fields: Fields, setup: Setup) -> None:
     fields.close()
 
 
-def _read_project(fields: Fields, names: Names, setup: Setup) -> None:
+def _read_project(fields: Fields, names: NameParts, setup: Setup) -> None:
     name = fields.require_text("name")
     fields.what, findings = f"project {name}", fields.findings
     values = {**names.values, "project": name}
@@ -252,7 +252,7 @@ def _add_users(users: Users, topic: str, pattern: str) -> None:
         add_producer(producer, principal, topic, pattern)
 
 
-def _list_applications(fields: Fields, kind: str) -> tuple[Node, ...]:
+def _list_applications(fields: Fields, kind: str) -> tuple[YamlNode, ...]:
     """The applications of a project: a list, or `access_control` beside artefacts."""
     node = fields.find(kind)
     if node is None or node.kind == "list":

@@ -19,7 +19,7 @@ _CONTROL_TOPICS = ("_confluent-monitoring", "_confluent-command", "_confluent-me
 _ALL_USES = ("WRITE", "READ", "CREATE", "DESCRIBE")
 
 
-class Names(Struct, frozen=True):
+class NameParts(Struct, frozen=True):
     """What names of topics are made of."""
 
     values: Mapping[str, str]

@@ -16,17 +16,17 @@ from kafkaform.core.errors import UsageError
 from kafkaform.provider.takeover import ForeignFiles
 
 from .declarations import add_acl, add_acls, add_topic, make_acl
-from .documents import Node, parse_documents
+from .documents import YamlNode, parse_documents
 from .fields import Fields, Findings, Unfit, read_text
 from .files import read_file
 
 _SECTIONS = ("topics", "services", "users")
 """The sections that can have files of their own."""
-Owners = dict[str, dict[str, Node]]
+Owners = dict[str, dict[str, YamlNode]]
 """Section -> its entries."""
 
 
-class Settings(Struct, frozen=True):
+class StateSettings(Struct, frozen=True):
     """What the settings say about all objects."""
 
     replication: int | None = None
@@ -42,7 +42,7 @@ class Service(Struct, frozen=True):
     fields: Fields
     name: str
     principal: str
-    settings: Settings
+    settings: StateSettings
 
     def allow(
         self,
@@ -61,7 +61,7 @@ def read(path: Path) -> ForeignFiles:
     path = _find_state(path)
     findings = Findings()
     for top in _read_tops(path, findings):
-        settings = Settings()
+        settings = StateSettings()
         with findings.contain():
             settings = _read_settings(top)
         owners: Owners = {name: {} for name in _SECTIONS}
@@ -99,10 +99,10 @@ def _read_tops(path: Path, findings: Findings) -> Iterator[Fields]:
             yield Fields(node, findings, "the state file")
 
 
-def _read_settings(top: Fields) -> Settings:
+def _read_settings(top: Fields) -> StateSettings:
     settings = top.table("settings", "settings")
     if settings is None:
-        return Settings()
+        return StateSettings()
     replication = None
     if (topics := settings.table("topics", "settings: topics")) is not None:
         # The blacklist is about what is not to be deleted; here nothing is deleted.
@@ -130,11 +130,11 @@ def _read_settings(top: Fields) -> Settings:
         files = {name: file for name in _SECTIONS if (file := named.text(name))}
         named.close()
     settings.close()
-    return Settings(replication, describe, tuple(files.items()))
+    return StateSettings(replication, describe, tuple(files.items()))
 
 
 def _list_sections(
-    path: Path, top: Fields, settings: Settings, findings: Findings
+    path: Path, top: Fields, settings: StateSettings, findings: Findings
 ) -> Iterator[tuple[str, Fields]]:
     """The state file itself, and one section of each file that it names."""
     for name in _SECTIONS:
@@ -154,7 +154,7 @@ def _list_sections(
 # ── topics, services, users ─────────────────────────────────────────────────────────────
 
 
-def _read_topic(name: str, node: Node, settings: Settings, findings: Findings) -> None:
+def _read_topic(name: str, node: YamlNode, settings: StateSettings, findings: Findings) -> None:
     topic = Fields(node, findings, f"topic {name}")
     replication = topic.number("replication") or settings.replication
     config = topic.config("configs")
@@ -162,7 +162,7 @@ def _read_topic(name: str, node: Node, settings: Settings, findings: Findings) -
     topic.close()
 
 
-def _read_service(name: str, node: Node, settings: Settings, findings: Findings) -> None:
+def _read_service(name: str, node: YamlNode, settings: StateSettings, findings: Findings) -> None:
     fields = Fields(node, findings, f"service {name}")
     type = fields.require_text("type")
     if type not in _SERVICES:
@@ -238,7 +238,7 @@ _ROLES: Mapping[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
 }
 
 
-def _read_user(name: str, node: Node, _: Settings, findings: Findings) -> None:
+def _read_user(name: str, node: YamlNode, _: StateSettings, findings: Findings) -> None:
     fields = Fields(node, findings, f"user {name}")
     principal, roles = fields.require_text("principal"), fields.texts("roles")
     for role in roles:
@@ -249,7 +249,7 @@ def _read_user(name: str, node: Node, _: Settings, findings: Findings) -> None:
     fields.close()
 
 
-_READERS: Mapping[str, Callable[[str, Node, Settings, Findings], None]] = {
+_READERS: Mapping[str, Callable[[str, YamlNode, StateSettings, Findings], None]] = {
     "topics": _read_topic,
     "services": _read_service,
     "users": _read_user,
@@ -277,7 +277,7 @@ def _read_custom_acls(top: Fields, owners: Owners, findings: Findings) -> None:
                         _read_custom_acl(rules, name, principal)
 
 
-def _read_custom_acl(rules: Fields, name: str, principal: Node | None) -> None:
+def _read_custom_acl(rules: Fields, name: str, principal: YamlNode | None) -> None:
     rule = rules.table(name, f"{rules.what}: {name}")
     if rule is None:
         return
@@ -295,5 +295,5 @@ def _read_custom_acl(rules: Fields, name: str, principal: Node | None) -> None:
     rule.close()
 
 
-def _inherit(principal: Node | None) -> str:
+def _inherit(principal: YamlNode | None) -> str:
     return "" if principal is None else read_text(principal, "principal")

@@ -16,7 +16,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
 from .declarations import add_acl, add_quota, add_topic, add_user, make_acl
-from .documents import Node, parse_documents
+from .documents import YamlNode, parse_documents
 from .fields import Fields, Findings, read_decimal, read_text
 from .files import YAML, read_files
 
@@ -42,7 +42,7 @@ def read(path: Path) -> ForeignFiles:
     return findings.finish()
 
 
-def _list_resources(document: Node) -> Iterator[Node]:
+def _list_resources(document: YamlNode) -> Iterator[YamlNode]:
     """The resources of a document: itself, or the items of a list."""
     kind = document.get("kind")
     if kind is not None and kind.kind == "text" and kind.value.endswith("List"):
@@ -53,7 +53,7 @@ def _list_resources(document: Node) -> Iterator[Node]:
     yield document
 
 
-def _read_resource(node: Node, findings: Findings) -> None:
+def _read_resource(node: YamlNode, findings: Findings) -> None:
     fields = Fields(node, findings, "a resource")
     kind, version = fields.text("kind") or "", fields.text("apiVersion") or ""
     read_kind = _KINDS.get(kind) if version.startswith(GROUP) else None

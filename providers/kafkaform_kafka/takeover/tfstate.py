@@ -26,7 +26,7 @@ from kafkaform.provider.takeover import ForeignFiles
 from ..kinds.quota.resource_type import KIND as QUOTA
 from ..kinds.user.resource_type import KIND as USER
 from .declarations import add_acl, add_topic, make_acl
-from .documents import Node
+from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_decimal
 from .files import read_file
 
@@ -144,18 +144,18 @@ def _list_sensitive(instance: Mapping[str, Any]) -> Iterator[str]:
             yield str(first.get("value"))
 
 
-def _make_node(value: Any, place: str) -> Node:
+def _make_node(value: Any, place: str) -> YamlNode:
     if isinstance(value, dict):
-        return Node(place, "map", {str(k): _make_node(v, place) for k, v in value.items()})
+        return YamlNode(place, "map", {str(k): _make_node(v, place) for k, v in value.items()})
     if isinstance(value, list):
-        return Node(place, "list", tuple(_make_node(item, place) for item in value))
+        return YamlNode(place, "list", tuple(_make_node(item, place) for item in value))
     if value is None or value == "":
         # Terraform's older plugins write an empty text for what is not set.
-        return Node(place, "null", "")
+        return YamlNode(place, "null", "")
     if isinstance(value, bool):
-        return Node(place, "bool", str(value).lower())
+        return YamlNode(place, "bool", str(value).lower())
     kinds = {int: "int", Decimal: "float"}
-    return Node(place, kinds.get(type(value), "text"), str(value))
+    return YamlNode(place, kinds.get(type(value), "text"), str(value))
 
 
 def _read_topic(fields: Fields, findings: Findings) -> None:

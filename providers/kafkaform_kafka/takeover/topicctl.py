@@ -14,7 +14,7 @@ from kafkaform.provider.takeover import ForeignFiles
 
 from ..kinds.topic.resource_type import KIND as TOPIC
 from .declarations import add_acl, add_topic, make_acl
-from .documents import Node, parse_documents
+from .documents import YamlNode, parse_documents
 from .fields import Fields, Findings, Unfit, read_number
 from .files import YAML, read_files
 
@@ -116,7 +116,7 @@ def _read_placement(spec: Fields) -> tuple[tuple[int, ...], ...]:
     return ()
 
 
-def _read_row(row: Node, what: str) -> list[int]:
+def _read_row(row: YamlNode, what: str) -> list[int]:
     if row.kind != "list":
         raise Unfit(row.place, f"{what}: staticAssignments has a row that is no list")
     return [read_number(broker, f"{what}: a broker") for broker in row.value]

@@ -18,7 +18,7 @@ from kafkaform.core.errors import UsageError
 from kafkaform.provider.registry import Registry
 from kafkaform.provider.takeover import ForeignFiles
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.transfer.take_over import Source, take_over
+from kafkaform.workflow.transfer.take_over import ForeignSource, take_over
 from kafkaform_kafka.takeover import documents, files
 
 from ...kit.commands.stocks import PROVIDER
@@ -97,7 +97,7 @@ def test_damaged_values(tool: str, tmp_path: Path) -> None:
             else yaml.safe_dump_all(broken, allow_unicode=True)
         )
         try:
-            made = take_over(configuration, Source(tool, source))
+            made = take_over(configuration, ForeignSource(tool, source))
         except UsageError as fault:
             assert CANARY not in fault.message + fault.advice
         else:
@@ -210,7 +210,9 @@ def test_one_object_twice(tmp_path: Path) -> None:
         tmp_path / "a/t.yaml", topic("a", 1) + topic("b", 2) + topic("a", 1) + topic("b", 3)
     )
     write(tmp_path / "folder/main.kf.hcl", PROVIDER)
-    made = take_over(read_configuration(tmp_path / "folder", Inputs()), Source("strimzi", path))
+    made = take_over(
+        read_configuration(tmp_path / "folder", Inputs()), ForeignSource("strimzi", path)
+    )
     assert made.count == 1
     assert 'name       = "a"' in made.text
     assert '"b"' not in made.text
@@ -225,5 +227,7 @@ def test_names_that_are_code(tmp_path: Path) -> None:
     user = text.replace("spec: {partitions: 1}", "spec: {quotas: {producerByteRate: 1}}", 1)
     path = write(tmp_path / "a/t.yaml", user)
     write(tmp_path / "folder/main.kf.hcl", PROVIDER)
-    made = take_over(read_configuration(tmp_path / "folder", Inputs()), Source("strimzi", path))
+    made = take_over(
+        read_configuration(tmp_path / "folder", Inputs()), ForeignSource("strimzi", path)
+    )
     assert '"$${file(\\"/etc/passwd\\")}"' in made.text

@@ -16,7 +16,7 @@ from ....workflow.configuration.evaluation import Configuration, Inputs, read_co
 from ....workflow.import_all import import_all
 from ....workflow.operations import check_address, import_object
 from ....workflow.stores import parse_duration
-from ....workflow.transfer.take_over import Source, take_over
+from ....workflow.transfer.take_over import ForeignSource, take_over
 from ....workflow.workspace import open_workspace
 from ...options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
 from ...options.tab_names import complete_addresses
@@ -130,7 +130,7 @@ def import_command(
         path = _require_path(from_, address, others=all or id is not None or json)
         configuration = read_configuration(Path(), Inputs.read(var, var_file))
         target = _choose_target(configuration, out)
-        source, name = Source(from_, path, only), _get_name(target)
+        source, name = ForeignSource(from_, path, only), _get_name(target)
         made = take_over(configuration, source, provider, name, split=split)
         show_generated(made, target, console)
         return

@@ -45,7 +45,13 @@ def show_generated(
 
 
 def refuse_existing(path: Path) -> None:
-    if path.exists():
+    try:
+        there = path.exists()
+    except OSError as error:  # such as a name that is too long
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror}", "Choose another place."
+        ) from None
+    if there:
         raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
 
 

@@ -11,7 +11,7 @@ from kafkaform.core.change import Action
 from kafkaform.plan.model import Options
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.operations import apply_changes
-from kafkaform.workflow.transfer.take_over import Source, take_over
+from kafkaform.workflow.transfer.take_over import ForeignSource, take_over
 from kafkaform_kafka.memory import SimulatedCluster
 
 from ....kit.commands.stocks import desk
@@ -39,7 +39,7 @@ def test_the_plan_imports_exactly_what_the_tool_has_made(
     source = copy_source(tool, tmp_path).relative_to(tmp_path)
 
     read = read_configuration(taker.path, Inputs())
-    generated = take_over(read, Source(tool, source))
+    generated = take_over(read, ForeignSource(tool, source))
     taker.write("taken.kf.hcl", generated.text)
 
     plan = taker.plan()
