@@ -168,14 +168,17 @@ def _take_listed(
         # The system has made these for itself, and nobody declares them.
         and item.details.get("internal") is not True
     ]
-    own = [item for item in unknown if _is_own(item, kind, session.facts)]
-    told = [_make_found(item, kind, session.facts) for item in unknown if item not in own]
+    own = {item.identity for item in unknown if _is_own(item, kind, session.facts)}
+    left = [item for item in unknown if item.identity not in own]
+    told = [_make_found(item, kind, session.facts) for item in left]
     gaps = [*_describe_gaps(sweep, session), *(gap for gap in told if isinstance(gap, str))]
-    gaps += [
-        f"Left out: {item.identity}: it belongs to {session.facts.principal}, which this command "
-        "logs in as; a plan that changes it could lock you out."
-        for item in own
-    ]
+    if own:
+        shown = ", ".join(sorted(identity.key for identity in own)[:NAMES_SHOWN])
+        gaps.append(
+            f"Left out: {len(own)} of {kind.name} belong to {session.facts.principal}, which this "
+            f"command logs in as: {shown}{' ...' if len(own) > NAMES_SHOWN else ''}. A plan that "
+            "changes them could lock you out."
+        )
     return Stock(
         found=tuple(found for found in told if isinstance(found, UndeclaredObject)),
         gaps=tuple(gaps),

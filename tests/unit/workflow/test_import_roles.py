@@ -172,7 +172,7 @@ def test_the_own_login_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     blocks = made.text.partition("\n\n")[2]
     assert "admin" not in blocks
     assert blocks.count("resource ") == 2
-    assert len([gap for gap in made.gaps if "belongs to User:admin" in gap]) == 2
+    assert len([gap for gap in made.gaps if "belong to User:admin" in gap]) == 2
     assert made.count == 2
 
 
