@@ -51,6 +51,12 @@ class ResourceType(Struct, frozen=True):
     """Import id -> the key of the identity that it names. Raises ValueError."""
     expand: Callable[[Declared], Sequence[Declared]] | None = None
     """A declared composite -> the objects that it stands for; None for a type that is none."""
+    gather: Callable[[Sequence[tuple[str, FrozenMap]]], Sequence[FrozenMap]] | None = None
+    """The opposite of `expand`: resource type and attributes of live objects -> the arguments of
+    composites that stand for some of them, and for nothing else. None for a type that is none."""
+    belongs_to: Callable[[FrozenMap, str], bool] | None = None
+    """Attributes, principal -> whether the object is the login of this principal or one of its
+    rights. `import --all` leaves those of its own principal out. None: no object is."""
     protect: bool = False
     """A new row starts protected ("default") unless `Facts.protect` is false."""
     ours: Callable[[FrozenMap, FrozenMap], FrozenMap] | None = None

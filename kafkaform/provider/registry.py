@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from .commands import CommandGroup
     from .simulation import Simulation
+    from .takeover import Exporter, Reader
 
 GROUP = "kafkaform.providers"
 """The entry-point group of other packages' providers."""
@@ -96,6 +97,18 @@ class Registry:
             )
         simulation: Simulation = _import_attribute(place)
         return simulation
+
+    def load_readers(self, name: str) -> Mapping[str, Callable[[], Reader]]:
+        """What this provider reads files of other tools with: tool -> a function that imports its
+        reader."""
+        places: Mapping[str, str] = getattr(self.load(name), "readers", {})
+        return {tool: partial(_import_attribute, place) for tool, place in places.items()}
+
+    def load_exporters(self, name: str) -> Mapping[str, Callable[[], Exporter]]:
+        """How this provider writes its objects for other tools: tool -> a function that imports its
+        exporter."""
+        places: Mapping[str, str] = getattr(self.load(name), "exporters", {})
+        return {tool: partial(_import_attribute, place) for tool, place in places.items()}
 
     def describe_package(self, name: str) -> str:
         """The installed package that offers this provider, with its version."""

@@ -26,7 +26,8 @@ from ..core.errors import (
 from ..core.progress import Message, Progress
 from ..plan.model import Mode, Options, Plan
 from .events import DryRun, Note, PlanChosen, RunEvent
-from .import_all import GeneratedConfiguration, import_all
+from .generate.stock import GeneratedConfiguration
+from .import_all import import_all
 from .operations import apply_changes, destroy, import_object
 from .plan_files import load_plan, save_plan
 from .plan_rendering import render_plan

@@ -13,25 +13,26 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.address import Address
-from ..core.diagnostics import Diagnostic, Severity, suggest
-from ..core.errors import KafkaformError, UsageError
+from ..core.diagnostics import suggest
+from ..core.errors import UsageError
 from ..core.redaction import mask_secrets
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
-from ..core.value import EMPTY, FrozenMap, SecretRef
 from ..language.declare.folder import Tree
-from ..language.declare.top_level import declare_blocks
 from ..plan.diff import compare
 from ..provider.contract import ResourceType, Session
-from ..render.text import inline
-from ..syntax.parse import parse
 from .configuration.evaluation import read_configuration
-from .generate.arguments import choose_arguments, fill_defaults
-from .generate.blocks import TakenNames, UndeclaredObject, generate_blocks, render_imports
+from .generate.arguments import choose_arguments, fill_defaults, find_import_id
+from .generate.blocks import UndeclaredObject
+from .generate.stock import (
+    NAMES_SHOWN,
+    GeneratedConfiguration,
+    Stock,
+    prove_files,
+    render_stock,
+)
 from .secrecy import keep_secrets
 from .workspace import Workspace, make_first_state, open_instance
 
-NAMES_SHOWN = 5
 Thing = tuple[str, str, str]
 """Scope id, type and key: one real object, whichever provider instance leads to it."""
 
@@ -48,67 +49,35 @@ class ImportFilter(Struct, frozen=True):
         return not self.match or any(fnmatchcase(identity.key, glob) for glob in self.match)
 
 
-class Stock(Struct, frozen=True):
-    """The live objects that the state lacks."""
-
-    found: tuple[UndeclaredObject, ...] = ()
-    """Objects without a block."""
-    declared: tuple[tuple[Address, str], ...] = ()
-    """The address and the import id of objects that have a block."""
-    gaps: tuple[str, ...] = ()
-    """What can be missing, for people."""
-    failed: bool = False
-    """A listing did not answer."""
-
-    def __add__(self, other: Stock) -> Stock:
-        return Stock(
-            self.found + other.found,
-            self.declared + other.declared,
-            tuple(dict.fromkeys((*self.gaps, *other.gaps))),
-            self.failed or other.failed,
-        )
-
-    @property
-    def count(self) -> int:
-        return len(self.found) + len(self.declared)
-
-
-class GeneratedConfiguration(Struct, frozen=True):
-    """Configuration for live objects."""
-
-    text: str
-    """HCL with a block for each object, and import blocks that take the objects over."""
-    count: int
-    """The number of objects."""
-    gaps: tuple[str, ...]
-    """What can be missing, for people."""
-    complete: bool
-    """Every listing answered."""
-
-
 def import_all(
     workspace: Workspace,
     *,
     types: Sequence[str] = (),
     match: Sequence[str] = (),
     name: str = "generated",
+    split: bool = False,
 ) -> GeneratedConfiguration:
     """Write configuration for every live object that is neither declared nor recorded.
 
     It changes nothing: the configuration takes the objects over with the next apply. types: only
-    these types; match: only keys that one of these globs matches; name: of the file in faults.
+    these types; match: only keys that one of these globs matches; name: of the file in faults;
+    split: write a text of its own for each first part of the names (`parts`).
 
     Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if the
     generated configuration differs from the live objects.
     """
     with keep_secrets(workspace.known):
         stock = take_stock(workspace, ImportFilter(tuple(types), tuple(match)))
-        text = ""
+        files = {"": ""}
         if stock.count:
             tree = read_tree(workspace)
-            text = prove_text(workspace, tree, render_stock(workspace, tree, stock), stock, name)
+            files = render_stock(workspace.types, tree, stock, split=split)
+            prove_files(workspace.configuration, tree, files, stock, name)
         # The second line of defence: a plain attribute of a live object can contain a known secret.
-        return GeneratedConfiguration(mask_secrets(text), stock.count, stock.gaps, not stock.failed)
+        masked = {part: mask_secrets(text) for part, text in files.items()}
+        return GeneratedConfiguration(
+            masked.pop(""), masked, stock.count, stock.gaps, not stock.failed
+        )
 
 
 def read_tree(workspace: Workspace) -> Tree:
@@ -147,75 +116,6 @@ def _make_thing(identity: Identity, session: Session, space: Workspace) -> Thing
     kind = space.types.get(identity.kind)
     container = kind.part_of if kind is not None else None
     return session.facts.scope_id, container or identity.kind, identity.key
-
-
-def render_stock(space: Workspace, tree: Tree, stock: Stock) -> str:
-    """Write the stock as one more configuration file of the folder."""
-    names, types = _find_taken_names(tree), space.types
-    if tree.terraform:
-        # Terraform, which may read the same files, has no function for a time or a size.
-        types = {name: replace(kind, unit=None) for name, kind in types.items()}
-    parts = [
-        _render_header(stock),
-        render_imports(sorted(stock.declared)),
-        generate_blocks(stock.found, types, names),
-    ]
-    return "\n".join(part for part in parts if part)
-
-
-def prove_text(space: Workspace, own: Tree, text: str, stock: Stock, name: str) -> str:
-    """Evaluate the generated text together with the folder's files, and return it.
-
-    Raises KafkaformError if it does not declare exactly what was found.
-    """
-    # A wrong generator must not become a plan that changes the live objects.
-    file, faults = parse(text.encode(), name)
-    tree = replace(own, configuration=(*own.configuration, file))
-    made = replace(space.configuration, tree=tree).evaluate(offline=True).desired
-    said = {item.identity: item.attributes for item in made.declared}
-    wrong = [
-        str(item.identity)
-        for item in stock.found
-        if not _has_arguments(said.get(item.identity, EMPTY), item.arguments)
-    ]
-    broken = tuple(d for d in (*faults, *made.diagnostics) if d.severity is Severity.ERROR)
-    if broken or wrong:
-        what = f": {', '.join(wrong[:NAMES_SHOWN])}" if wrong else ""
-        fault = Diagnostic(
-            Severity.ERROR,
-            f"The generated text does not match the live objects{what}; nothing was written",
-            advice="Exclude these objects with --match or --type.",
-        )
-        raise KafkaformError(fault.summary, diagnostics=(fault, *broken))
-    return text
-
-
-def _has_arguments(attributes: FrozenMap, arguments: FrozenMap) -> bool:
-    """Whether a declared object has these arguments. Secrets are placeholders on both sides."""
-    for name, value in arguments.items():
-        said = attributes.get(name)
-        parts = said.values() if isinstance(said, FrozenMap) else (said,)
-        if said != value and not any(isinstance(part, SecretRef) for part in parts):
-            return False
-    return bool(attributes)
-
-
-def _render_header(stock: Stock) -> str:
-    head = (
-        "# Written by `kafkaform import --all`. Once it is applied, the import blocks have done\n"
-        "# their work and can go.\n"
-    )
-    return head + "".join(f"# {inline(gap)}\n" for gap in stock.gaps)
-
-
-def _find_taken_names(tree: Tree) -> TakenNames:
-    """The names of the folder's own blocks and locals."""
-    names = TakenNames()
-    found, _ = declare_blocks(tree)
-    names.locals.update(found.locals)
-    for address in found.resources:
-        names.blocks[address.type].add(address.name)
-    return names
 
 
 def _refuse_unknown(space: Workspace, wanted: ImportFilter) -> None:
@@ -268,8 +168,17 @@ def _take_listed(
         # The system has made these for itself, and nobody declares them.
         and item.details.get("internal") is not True
     ]
-    told = [_make_found(item, kind, session.facts) for item in unknown]
+    own = {item.identity for item in unknown if _is_own(item, kind, session.facts)}
+    left = [item for item in unknown if item.identity not in own]
+    told = [_make_found(item, kind, session.facts) for item in left]
     gaps = [*_describe_gaps(sweep, session), *(gap for gap in told if isinstance(gap, str))]
+    if own:
+        shown = ", ".join(sorted(identity.key for identity in own)[:NAMES_SHOWN])
+        gaps.append(
+            f"Left out: {len(own)} of {kind.name} belong to {session.facts.principal}, which this "
+            f"command logs in as: {shown}{' ...' if len(own) > NAMES_SHOWN else ''}. A plan that "
+            "changes them could lock you out."
+        )
     return Stock(
         found=tuple(found for found in told if isinstance(found, UndeclaredObject)),
         gaps=tuple(gaps),
@@ -299,7 +208,7 @@ def _take_declared(
     ]
     readings = session.read([d.identity for d in chosen]) if chosen else {}
     there = [d for d in chosen if isinstance(readings[d.identity], Observed)]
-    ids = {d.address: _find_import_id(d.identity, types[d.identity.kind]) for d in there}
+    ids = {d.address: find_import_id(d.identity, types[d.identity.kind]) for d in there}
     adopt = {a for a, id in ids.items() if id is None or a.child is not None}
     return Stock(
         declared=tuple((a, id) for a, id in ids.items() if id is not None and a not in adopt),
@@ -308,6 +217,13 @@ def _take_declared(
             for address in sorted({str(replace(address, child=None)) for address in adopt})
         ),
     )
+
+
+def _is_own(item: Observed, kind: ResourceType, facts: Facts) -> bool:
+    """Whether the object is the login of whoever runs this, or one of its rights."""
+    if kind.belongs_to is None or facts.principal is None:
+        return False
+    return kind.belongs_to(item.attributes, facts.principal)
 
 
 # ── one object ──────────────────────────────────────────────────────────────────────────
@@ -327,15 +243,7 @@ def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredO
     if differ or not same:
         paths = ", ".join(".".join(change.path) for change in differ) or "its key"
         return f"Not complete: {item.identity} has no block that declares it: {paths}"
-    return UndeclaredObject(item.identity, arguments, _find_import_id(item.identity, kind))
-
-
-def _find_import_id(identity: Identity, kind: ResourceType) -> str | None:
-    """The id that an import block has for the object, None if it cannot name the object."""
-    try:
-        return identity.key if kind.import_key(identity.key) == identity.key else None
-    except ValueError:
-        return None
+    return UndeclaredObject(item.identity, arguments, find_import_id(item.identity, kind))
 
 
 # ── what may be missing ─────────────────────────────────────────────────────────────────

@@ -28,6 +28,17 @@ COMMANDS = {
     for name in ("describe", "explain", "alter", "propose")
 }
 
+_TAKEOVER = "kafkaform_kafka.takeover"
+READERS = {
+    "tfstate": f"{_TAKEOVER}.tfstate:read",
+    "topicctl": f"{_TAKEOVER}.topicctl:read",
+    "julieops": f"{_TAKEOVER}.julieops:read",
+    "kafka-gitops": f"{_TAKEOVER}.kafka_gitops:read",
+    "jikkou": f"{_TAKEOVER}.jikkou:read",
+    "strimzi": f"{_TAKEOVER}.strimzi:read",
+}
+EXPORTERS = {"terraform": f"{_TAKEOVER}.terraform:EXPORTER"}
+
 RULES = Path(__file__).with_name("rules.kfpolicy.hcl")
 
 
@@ -50,6 +61,10 @@ class KafkaProvider(Struct, frozen=True):
     """See `kafkaform.provider.commands.CommandProvider`."""
     simulation: ClassVar[str] = "kafkaform_kafka.memory.simulation:SIMULATION"
     """See `kafkaform.provider.simulation.SimulatingProvider`."""
+    readers: ClassVar[Mapping[str, str]] = READERS
+    """See `kafkaform.provider.takeover.TakeOverProvider`."""
+    exporters: ClassVar[Mapping[str, str]] = EXPORTERS
+    """See `kafkaform.provider.takeover.ExportProvider`."""
     name: str = "kafka"
 
     check = staticmethod(provider_block.check)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.resource import Facts, Observed
+from ...core.resource import Facts, Identity, Observed
 from ...core.schema import AttributeSchema, ObjectSchema
 from ...core.value import FrozenMap, SecretRef, Value
 from ...language.functions.units import render_call
@@ -65,3 +65,11 @@ def write_amounts(kind: ResourceType, name: str, value: Writable) -> Writable:
         return value
     calls = {key: render_call(entry, kind.unit((name, key))) for key, entry in value.items()}
     return {key: Code(calls[key]) if calls[key] else entry for key, entry in value.items()}
+
+
+def find_import_id(identity: Identity, kind: ResourceType) -> str | None:
+    """The id that an import block has for the object, None if it cannot name the object."""
+    try:
+        return identity.key if kind.import_key(identity.key) == identity.key else None
+    except ValueError:
+        return None

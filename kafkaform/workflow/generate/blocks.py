@@ -41,6 +41,8 @@ from .names import (
 )
 
 SECRET = "The {attribute} cannot be read: put it into {name}. It is sent when {version} changes."
+_LONGEST_PREFIX = 60
+_SEPARATOR = re.compile(f"[{re.escape(SEPARATORS)}]")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -99,8 +101,9 @@ def _compute_shape(item: UndeclaredObject, kind: ResourceType) -> tuple[Value, .
         for name, value in sorted(item.arguments.items())
         if name == _find_grouping(kind) or isinstance(value, tuple | FrozenMap)
     )
-    secret = any(_is_secret(kind.schema, name) for name in item.arguments)
-    alone = item.identity.key if secret else ""
+    # A composite is imported by its own address, so it cannot share a block either.
+    single = kind.expand is not None or any(_is_secret(kind.schema, n) for n in item.arguments)
+    alone = item.identity.key if single else ""
     return (item.identity.instance, item.identity.kind, alone, *common)
 
 
@@ -145,7 +148,19 @@ class _Draft(Struct, frozen=True):
         )
 
     def _list_keyed(self) -> list[str]:
+        if self.type.expand is not None:
+            return [n for n in self.type.named_by if n in self.given]
         return [n for n in self.given if any(_is_part_of_key(self.type, i, n) for i in self.items)]
+
+
+def find_prefix(item: UndeclaredObject, kind: ResourceType) -> str:
+    """The first part of the object's name, as an identifier; empty if it is no word that the name
+    of a file could contain."""
+    naming = _Draft((item,), kind).naming
+    told = drop_types([str(item.arguments[n]) for n in naming[:1]] or [item.identity.key])
+    first, *_ = _SEPARATOR.split(told[0].lstrip(SEPARATORS))
+    fits = first.isascii() and first.isalnum() and len(first) <= _LONGEST_PREFIX
+    return make_identifier(first, "") if fits else ""
 
 
 def _is_part_of_key(kind: ResourceType, item: UndeclaredObject, name: str) -> bool:
@@ -177,9 +192,9 @@ def _render_single(draft: _Draft, names: TakenNames) -> str:
     )
     arguments = {n: _make_argument(draft, n, item.arguments[n], name, names) for n in draft.given}
     blocks = [_make_resource(draft, name, {n: value for n, (value, _) in arguments.items()})]
-    blocks += (
-        [_make_import(f"{draft.kind}.{name}", quote_string(item.id))] if item.id is not None else []
-    )
+    address = f"{draft.kind}.{name}"
+    id = address if draft.type.expand is not None else item.id
+    blocks += [_make_import(address, quote_string(id))] if id is not None else []
     comments = "".join(f"# {comment}\n" for _, comment in arguments.values() if comment)
     return comments + write_blocks(blocks)
 
@@ -299,7 +314,7 @@ def _make_resource(draft: _Draft, name: str, arguments: Mapping[str, Writable]) 
     # If no import block can name the object, its own block adopts it.
     instance = draft.items[0].identity.instance
     provider: dict[str, Writable] = {"provider": Code(instance)} if "." in instance else {}
-    adopted = any(item.id is None for item in draft.items)
+    adopted = draft.type.expand is None and any(item.id is None for item in draft.items)
     inner = (NewBlock("lifecycle", (), {"adopt": True}),) if adopted else ()
     written = {n: write_amounts(draft.type, n, value) for n, value in arguments.items()}
     return NewBlock("resource", (draft.kind, name), {**provider, **written}, inner)

@@ -9,14 +9,8 @@ from typing import Any, cast
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.plan.model import Options, Plan
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.import_all import (
-    ImportFilter,
-    Stock,
-    prove_text,
-    read_tree,
-    render_stock,
-    take_stock,
-)
+from kafkaform.workflow.generate.stock import Stock, prove_files, render_stock
+from kafkaform.workflow.import_all import ImportFilter, read_tree, take_stock
 from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.planning import plan_changes
 from kafkaform.workflow.workspace import Workspace
@@ -65,7 +59,9 @@ class Desk:
         space = self.space()
         stock = take_stock(space, wanted or ImportFilter())
         tree = read_tree(space)
-        text = prove_text(space, tree, render_stock(space, tree, stock), stock, GENERATED)
+        files = render_stock(space.types, tree, stock)
+        prove_files(space.configuration, tree, files, stock, GENERATED)
+        (text,) = files.values()
         self.write(GENERATED, text)
         return text
 

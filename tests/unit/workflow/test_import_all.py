@@ -21,7 +21,8 @@ from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.syntax.format import format_text
 from kafkaform.syntax.write import NewBlock, write_blocks
 from kafkaform.workflow.generate.arguments import fill_defaults
-from kafkaform.workflow.import_all import ImportFilter, prove_text, read_tree, render_stock
+from kafkaform.workflow.generate.stock import prove_files, render_stock
+from kafkaform.workflow.import_all import ImportFilter, read_tree
 from kafkaform_kafka.memory import SimulatedCluster, refused_items
 from kafkaform_kafka.provider import TYPES
 
@@ -192,8 +193,8 @@ def test_amounts_are_calls_only_where_the_language_is_ours(tmp_path: Path) -> No
     where = desk(tmp_path, cluster_of(topics={"x": topic}))
     space, stock = where.space(), where.stock()
     tree = read_tree(space)
-    assert '"retention.ms" = retention("1h")' in render_stock(space, tree, stock)
-    text = render_stock(space, replace(tree, terraform=True), stock)
+    assert '"retention.ms" = retention("1h")' in render_stock(space.types, tree, stock)[""]
+    text = render_stock(space.types, replace(tree, terraform=True), stock)[""]
     assert '"retention.ms" = "3600000"' in text
 
 
@@ -445,8 +446,9 @@ def test_what_is_written_is_proven(tmp_path: Path) -> None:
     space = where.space()
     stock = where.stock()
     tree = read_tree(space)
-    text = render_stock(space, tree, stock)
-    assert prove_text(space, tree, text, stock, GENERATED) == text
-    for wrong in (text.replace("= 3", "= 4"), text.replace('"a"', '"c"'), text + "}"):
+    text = render_stock(space.types, tree, stock)[""]
+    prove_files(space.configuration, tree, {"": text}, stock, GENERATED)
+    more = 'resource "kafka_topic" "more" {\n  name = "more"\n}\n'
+    for wrong in (text.replace("= 3", "= 4"), text.replace('"a"', '"c"'), text + "}", text + more):
         with pytest.raises(KafkaformError):
-            prove_text(space, tree, wrong, stock, GENERATED)
+            prove_files(space.configuration, tree, {"": wrong}, stock, GENERATED)

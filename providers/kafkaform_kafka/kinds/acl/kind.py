@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from kafkaform.core.value import FrozenMap
 
 from ...protocol.apis import CREATE_ACLS, DELETE_ACLS
 from ..documents import list_attributes
@@ -32,6 +37,12 @@ def _simulate() -> SimulatedKind:
     return SIMULATED
 
 
+def _gather(objects: Sequence[tuple[str, FrozenMap]]) -> Sequence[FrozenMap]:
+    from .recognition import recognize_roles  # noqa: PLC0415  # only `import --all` needs it
+
+    return recognize_roles(objects)
+
+
 KINDS = (
     ResourceKind(
         KIND,
@@ -40,5 +51,5 @@ KINDS = (
         simulate=_simulate,
         document=Document("acls", list_attributes, "other ACLs may be hidden"),
     ),
-    ResourceKind(roles.TYPE.name, roles.TYPE),
+    ResourceKind(roles.TYPE.name, replace(roles.TYPE, gather=_gather)),
 )

@@ -384,6 +384,7 @@ TYPE = ResourceType(
     check=_check,
     steps=_steps,
     import_key=lambda text: parse_acl_key(text).key,
+    belongs_to=lambda attributes, principal: attributes["acl_principal"] == principal,
     named_by=("acl_principal", "acl_operation", "resource_type", "resource_name"),
     # Error 54: without an authorizer, brokers refuse to list ACLs instead of listing none.
     switched_off=frozenset({"SECURITY_DISABLED"}),

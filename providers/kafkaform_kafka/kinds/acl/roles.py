@@ -234,4 +234,5 @@ TYPE = ResourceType(
     steps=_steps,
     import_key=str,
     expand=expand,
+    named_by=("principal", "role"),
 )

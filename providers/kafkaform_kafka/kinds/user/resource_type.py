@@ -234,5 +234,6 @@ TYPE = ResourceType(
     check=_check,
     steps=_steps,
     import_key=_import_key,
+    belongs_to=lambda attributes, principal: f"User:{attributes['username']}" == principal,
     risks=find_user_risks,
 )

@@ -1,0 +1,1 @@
+"""Commands that bring objects in from elsewhere, and out to elsewhere."""

@@ -1,0 +1,206 @@
+"""`kafkaform import`: take over live objects: one by its ID, all with generated blocks, or those
+that files of another tool declare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ....core.errors import UsageError
+from ....language.declare.folder import FAMILIES, is_read
+from ....workflow.configuration.evaluation import Configuration, Inputs, read_configuration
+from ....workflow.import_all import import_all
+from ....workflow.operations import check_address, import_object
+from ....workflow.stores import parse_duration
+from ....workflow.transfer.take_over import ForeignSource, take_over
+from ....workflow.workspace import open_workspace
+from ...options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
+from ...options.tab_names import complete_addresses
+from ...terminal.console import Console
+from ...terminal.run_command import advise, show_run
+from ...terminal.screen import open_screen
+from .new_files import STDOUT, refuse_existing, show_generated
+
+Address = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ADDRESS",
+        help="The object's block; with --from, a file or folder of that tool.",
+        show_default=False,
+        autocompletion=complete_addresses,
+    ),
+]
+Id = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ID", help="The object's ID, for example a topic name.", show_default=False
+    ),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="Write blocks for all live objects that aren't in the state.")
+]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="TOOL",
+        help="Write blocks for what files of this tool declare: see docs/take-over.md.",
+    ),
+]
+Instance = Annotated[
+    str | None,
+    typer.Option(
+        "--provider",
+        metavar="INSTANCE",
+        help="With --from: the provider block that leads to these objects, if there are several.",
+    ),
+]
+Only = Annotated[
+    str,
+    typer.Option(
+        "--only",
+        metavar="NAME",
+        help="With --from: only objects of this system, as the files name it.",
+    ),
+]
+Match = Annotated[
+    list[str], typer.Option("--match", metavar="GLOB", help="With --all: only matching names.")
+]
+Type = Annotated[
+    list[str], typer.Option("--type", metavar="TYPE", help="With --all: only this type.")
+]
+Out = Annotated[
+    str,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="With --all or --from: write to this new file; - is stdout.",
+    ),
+]
+Split = Annotated[
+    bool,
+    typer.Option(
+        "--split",
+        help="With --all or --from: write a file for each first part of the names, such as the "
+        "team, beside --out FILE.",
+    ),
+]
+
+
+def import_command(
+    address: Address = None,
+    id: Id = None,
+    all: All = False,
+    from_: From = None,
+    provider: Instance = None,
+    only: Only = "",
+    match: Match = [],
+    type: Type = [],
+    out: Out = STDOUT,
+    split: Split = False,
+    var: Var = [],
+    var_file: VarFile = [],
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+    json: Json = False,
+    no_color: NoColor = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take a live object into the state.
+
+    ADDRESS must be declared. The object isn't changed; the next plan shows how it differs.
+
+    --all changes nothing. It writes a file with a block for each live object that is neither
+    recorded nor declared, and import blocks, so that the next apply takes the objects over.
+
+    --from does the same for what files of another tool declare, and connects to nothing. What is
+    not taken over is listed, with its place and the reason.
+    """
+    console = Console.make_standard(no_color=no_color)
+    mode = "--all" if all else "--from" if from_ is not None else ""
+    _refuse_unfit_flags({"--match": match, "--type": type}, mode, "--all")
+    _refuse_unfit_flags({"--provider": provider, "--only": only}, mode, "--from")
+    if split and out == STDOUT:
+        raise UsageError("--split needs --out", "Name the main file, such as --out live.kf.hcl.")
+    if from_ is not None:
+        path = _require_path(from_, address, others=all or id is not None or json)
+        configuration = read_configuration(Path(), Inputs.read(var, var_file))
+        target = _choose_target(configuration, out)
+        source, name = ForeignSource(from_, path, only), _get_name(target)
+        made = take_over(configuration, source, provider, name, split=split)
+        show_generated(made, target, console)
+        return
+    if all:
+        _refuse_all_with(address, json=json)
+        workspace = open_workspace(variables=var, variable_files=var_file, state=state)
+        target = _choose_target(workspace.configuration, out)
+        name = _get_name(target)
+        made = import_all(workspace, types=type, match=match, name=name, split=split)
+        show_generated(made, target, console)
+        return
+    object = _require_object(address, id)
+    seconds = parse_duration(lock_timeout, "--lock-timeout")
+    with open_screen(console, json=json, quiet=quiet) as shown:
+        workspace = open_workspace(variables=var, variable_files=var_file, state=state)
+        run = partial(import_object, workspace, *object, lock_timeout=seconds)
+        show_run(shown, partial(run, again=advise("import")), outputs=json)
+
+
+def _refuse_unfit_flags(given: Mapping[str, object], mode: str, wanted: str) -> None:
+    """Raises UsageError for a flag of another way to import."""
+    for flag, value in given.items():
+        if value and mode != wanted:
+            raise UsageError(f"{flag} goes with {wanted}", f"Leave {flag} out, or write {wanted}.")
+
+
+def _refuse_all_with(address: str | None, *, json: bool) -> None:
+    if address is not None or json:
+        given = "ADDRESS" if address is not None else "--json"
+        raise UsageError(f"--all does not go with {given}", "Leave one of the two out.")
+
+
+def _require_path(tool: str, path: str | None, *, others: bool) -> Path:
+    """The file or folder of --from. others: something was typed that does not go with it."""
+    if path is None or others:
+        raise UsageError(
+            "--from needs one file or folder, and goes neither with --all nor with --json",
+            f"Write: kafkaform import --from {tool} PATH --out FILE",
+        )
+    return Path(path)
+
+
+def _require_object(address: str | None, id: str | None) -> tuple[str, str]:
+    """Both arguments, checked before anything connects, so that a wrong address is reported at
+    once."""
+    if address is None or id is None:
+        raise UsageError(
+            "import needs an ADDRESS and an ID", "Or --all, which writes blocks for everything."
+        )
+    check_address(address)
+    return address, id
+
+
+def _get_name(target: Path | None) -> str:
+    return target.name if target else "generated"
+
+
+def _choose_target(configuration: Configuration, out: str) -> Path | None:
+    """The file to write, None for stdout. Raises UsageError for an existing file, and for a name
+    that would make kafkaform read it instead of the folder's own files."""
+    if out == STDOUT:
+        return None
+    path = Path(out)
+    refuse_existing(path)
+    # Beside Terraform's files, a .kf.hcl file would be the only one that is read from then on.
+    here = path.resolve().parent == configuration.folder.resolve()
+    family = FAMILIES[1 if configuration.tree.terraform else 0]
+    if here and is_read(path.name) and not family.select_configuration([path.name]):
+        raise UsageError(
+            f"{path} would not be read together with the files that are here",
+            f"Choose a name that ends in {family.configuration[0]}.",
+        )
+    return path

@@ -1,0 +1,183 @@
+"""Write a stock of objects as one more configuration file of a folder, and prove the file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...core.address import Address
+from ...core.diagnostics import Diagnostic, Severity
+from ...core.errors import KafkaformError
+from ...core.value import EMPTY, FrozenMap, SecretRef
+from ...language.declare.folder import Tree
+from ...language.declare.top_level import declare_blocks
+from ...provider.contract import ResourceType
+from ...render.text import inline
+from ...syntax.parse import parse
+from ..configuration.evaluation import Configuration
+from .blocks import (
+    TakenNames,
+    UndeclaredObject,
+    find_prefix,
+    generate_blocks,
+    render_imports,
+)
+from .composites import gather_composites
+
+NAMES_SHOWN = 5
+
+
+class Stock(Struct, frozen=True):
+    """The objects to take over."""
+
+    found: tuple[UndeclaredObject, ...] = ()
+    """Objects without a block."""
+    declared: tuple[tuple[Address, str], ...] = ()
+    """The address and the import id of objects that have a block."""
+    gaps: tuple[str, ...] = ()
+    """What is missing or can be missing, for people."""
+    failed: bool = False
+    """A listing did not answer."""
+
+    def __add__(self, other: Stock) -> Stock:
+        return Stock(
+            self.found + other.found,
+            self.declared + other.declared,
+            tuple(dict.fromkeys((*self.gaps, *other.gaps))),
+            self.failed or other.failed,
+        )
+
+    @property
+    def count(self) -> int:
+        return len(self.found) + len(self.declared)
+
+
+class GeneratedConfiguration(Struct, frozen=True):
+    """Configuration for objects."""
+
+    text: str
+    """HCL with a block for each object, and import blocks that take the objects over."""
+    parts: Mapping[str, str]
+    """Further files, if the configuration was split: the first part of the names -> HCL."""
+    count: int
+    """The number of objects."""
+    gaps: tuple[str, ...]
+    """What is missing or can be missing, for people."""
+    complete: bool
+    """Every listing answered."""
+
+
+def render_stock(
+    types: Mapping[str, ResourceType],
+    tree: Tree,
+    stock: Stock,
+    *,
+    source: str = "",
+    split: bool = False,
+) -> dict[str, str]:
+    """Write the stock as more files of the folder with this tree: the first part of the names ->
+    HCL. "" is the main file, and the only one without `split`.
+
+    source: the words after `import --from`, if the objects are those of files. split: give a file
+    to each first part that several objects have.
+    """
+    names, items = _find_taken_names(tree), stock.found
+    if tree.terraform:
+        # Terraform, which may read the same files, has no function for a time or a size.
+        types = {name: replace(kind, unit=None) for name, kind in types.items()}
+    elif not source:
+        # Terraform has no composites. And an import of one creates those of its objects that are
+        # missing, as objects of files can be.
+        composites, covered = gather_composites(items, types)
+        items = (*(i for i in items if i.identity not in covered), *composites)
+    parts = _divide(items, types) if split else {"": items}
+    head = _render_header(stock, f"--from {source}" if source else "--all")
+    files = {}
+    for prefix, members in sorted(parts.items()):
+        above = () if prefix else (head, render_imports(sorted(stock.declared)))
+        blocks = generate_blocks(members, types, names)
+        files[prefix] = "\n".join(part for part in (*above, blocks) if part)
+    return files
+
+
+def _divide(
+    items: Iterable[UndeclaredObject], types: Mapping[str, ResourceType]
+) -> dict[str, Sequence[UndeclaredObject]]:
+    """The objects by the first part of their names; "" for what stands alone."""
+    groups: dict[str, list[UndeclaredObject]] = defaultdict(list)
+    for item in items:
+        groups[find_prefix(item, types[item.identity.kind])].append(item)
+    large = {prefix for prefix, members in groups.items() if prefix and len(members) > 1}
+    rest = [item for prefix in groups if prefix not in large for item in groups[prefix]]
+    return {"": rest, **{prefix: groups[prefix] for prefix in large}}
+
+
+def _render_header(stock: Stock, command: str) -> str:
+    head = (
+        f"# Written by `kafkaform import {inline(command)}`.\n"
+        "# Once it is applied, the import blocks have done their work and can go.\n"
+    )
+    return head + "".join(f"# {inline(gap)}\n" for gap in stock.gaps)
+
+
+def _find_taken_names(tree: Tree) -> TakenNames:
+    """The names of the folder's own blocks and locals."""
+    names = TakenNames()
+    found, _ = declare_blocks(tree)
+    names.locals.update(found.locals)
+    for address in found.resources:
+        names.blocks[address.type].add(address.name)
+    return names
+
+
+def prove_files(
+    configuration: Configuration, own: Tree, files: Mapping[str, str], stock: Stock, name: str
+) -> None:
+    """Evaluate the generated files together with the folder's own.
+
+    files: as from `render_stock`; name: of the main file in faults. Raises KafkaformError if they
+    do not declare exactly the stock.
+    """
+    # A wrong generator must not become a plan that changes the live objects.
+    parsed = [parse(text.encode(), _name_part(name, part)) for part, text in files.items()]
+    tree = replace(own, configuration=(*own.configuration, *(file for file, _ in parsed)))
+    made = replace(configuration, tree=tree).evaluate(offline=True).desired
+    said = {item.identity: item.attributes for item in made.declared}
+    wrong = [
+        str(item.identity)
+        for item in stock.found
+        if not _has_arguments(said.get(item.identity, EMPTY), item.arguments)
+    ]
+    new, found = {_name_part(name, part) for part in files}, {item.identity for item in stock.found}
+    wrong += [
+        str(item.identity)
+        for item in made.declared
+        if item.range.file in new and item.identity not in found
+    ]
+    faults = (*(fault for _, some in parsed for fault in some), *made.diagnostics)
+    broken = tuple(d for d in faults if d.severity is Severity.ERROR)
+    if broken or wrong:
+        what = f": {', '.join(wrong[:NAMES_SHOWN])}" if wrong else ""
+        fault = Diagnostic(
+            Severity.ERROR,
+            f"The generated text does not match the objects{what}; nothing was written",
+            advice="Exclude these objects with --match or --type.",
+        )
+        raise KafkaformError(fault.summary, diagnostics=(fault, *broken))
+
+
+def _name_part(name: str, part: str) -> str:
+    return f"{part}.{name}" if part else name
+
+
+def _has_arguments(attributes: FrozenMap, arguments: FrozenMap) -> bool:
+    """Whether a declared object has these arguments. Secrets are placeholders on both sides."""
+    for name, value in arguments.items():
+        said = attributes.get(name)
+        parts = said.values() if isinstance(said, FrozenMap) else (said,)
+        if said != value and not any(isinstance(part, SecretRef) for part in parts):
+            return False
+    return bool(attributes)

@@ -1,0 +1,1 @@
+"""In: a folder, and files of other tools. Out: configuration that takes their objects over."""

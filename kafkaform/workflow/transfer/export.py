@@ -1,0 +1,139 @@
+"""`export`: write what this folder manages as configuration of another tool.
+
+The values are the live ones, so that the other tool finds nothing to change. Nothing is written to
+a system or to the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from ...core.diagnostics import suggest
+from ...core.errors import UsageError
+from ...core.redaction import mask_secrets
+from ...core.resource import Identity, Observed
+from ...core.value import FrozenMap, SecretRef
+from ...provider.contract import Session
+from ...provider.takeover import Exporter, ForeignResource
+from ...render.text import inline
+from ...syntax.write import Code, NewBlock, Writable, quote_string, write_blocks
+from ..generate.names import get_noun, make_identifier, make_unique
+from ..generate.stock import GeneratedConfiguration
+from ..secrecy import keep_secrets
+from ..workspace import Workspace, open_instance
+
+
+class _Export(Struct, frozen=True):
+    """What was written so far."""
+
+    blocks: list[NewBlock] = field(default_factory=list)
+    variables: list[NewBlock] = field(default_factory=list)
+    requirements: dict[str, FrozenMap] = field(default_factory=dict)
+    names: dict[str, set[str]] = field(default_factory=dict)
+    gaps: list[str] = field(default_factory=list)
+    count: list[Identity] = field(default_factory=list)
+
+
+def export(workspace: Workspace, tool: str) -> GeneratedConfiguration:
+    """Write every object that the folder declares or the state records, as it is live, for this
+    tool. Raises UsageError for a tool that no provider writes for, ConnectError."""
+    with keep_secrets(workspace.known):
+        exporters = _find_exporters(workspace, tool)
+        state = workspace.backend.load().state
+        recorded = state.objects.keys() if state is not None else ()
+        ids = {*recorded, *(item.identity for item in workspace.desired.declared)}
+        draft, complete = _Export(), True
+        for instance, exporter in exporters.items():
+            mine = sorted(identity for identity in ids if identity.instance == instance)
+            session = open_instance(workspace, instance)
+            try:
+                complete &= _write_instance(session, mine, exporter, draft)
+            finally:
+                session.close()
+        left = sorted({identity.instance for identity in ids} - exporters.keys())
+        draft.gaps.extend(f"Not exported: the objects of {instance}." for instance in left)
+        text = mask_secrets(_render(tool, draft)) if draft.count else ""
+        return GeneratedConfiguration(text, {}, len(draft.count), tuple(draft.gaps), complete)
+
+
+def _find_exporters(space: Workspace, tool: str) -> dict[str, Exporter]:
+    """Provider instance -> what writes its objects."""
+    registry = space.configuration.registry
+    names = {instance: block.name for instance, block in space.desired.providers.items()}
+    offers = {name: registry.load_exporters(name) for name in {*names.values(), *registry.built_in}}
+    tools = sorted({known for offer in offers.values() for known in offer})
+    if tool not in tools:
+        raise UsageError(
+            f"{tool!r} is no tool that kafkaform writes for",
+            suggest(tool, tools) or f"It is one of: {', '.join(tools)}.",
+        )
+    return {i: offers[name][tool]() for i, name in sorted(names.items()) if tool in offers[name]}
+
+
+def _write_instance(
+    session: Session, ids: list[Identity], exporter: Exporter, draft: _Export
+) -> bool:
+    """Write the objects of one system; whether all of them could be read."""
+    complete = True
+    draft.requirements.update(exporter.requirements)
+    readings = session.read(ids) if ids else {}
+    session.prove()
+    for identity in ids:
+        reading = readings[identity]
+        if not isinstance(reading, Observed):
+            what = type(reading).__name__.lower()
+            draft.gaps.append(f"Not exported: {identity}: it is {what}.")
+            complete &= what == "absent"
+            continue
+        made = exporter.write(identity.kind, reading.attributes)
+        if isinstance(made, str):
+            draft.gaps.append(f"Not exported: {identity}: {made}.")
+            continue
+        draft.count.append(identity)
+        _write_resource(identity, made, draft)
+    return complete
+
+
+def _write_resource(identity: Identity, made: ForeignResource, draft: _Export) -> None:
+    taken = draft.names.setdefault(made.type, set())
+    name = make_unique(make_identifier(identity.key, get_noun(made.type)), taken)
+    alias = {"provider": Code(identity.instance)} if "." in identity.instance else {}
+    arguments = {n: _write_argument(value, draft) for n, value in made.arguments.items()}
+    draft.blocks.append(NewBlock("resource", (made.type, name), {**alias, **arguments}))
+    if made.id is None:
+        draft.gaps.append(
+            f"{identity} has no import block, since its provider there cannot import it: the first "
+            "apply sets the same values again."
+        )
+        return
+    target: dict[str, Writable] = {"to": Code(f"{made.type}.{name}"), "id": made.id}
+    draft.blocks.append(NewBlock("import", (), target))
+
+
+def _write_argument(value: Writable, draft: _Export) -> Writable:
+    """A value; a secret becomes a sensitive variable, whose value somebody has to give."""
+    if not isinstance(value, SecretRef):
+        return value
+    taken = draft.names.setdefault("variable", set())
+    name = make_unique(make_identifier(value.name, "secret"), taken)
+    settings: dict[str, Writable] = {"type": Code("string"), "sensitive": True}
+    draft.variables.append(NewBlock("variable", (name,), settings))
+    return Code(f"var.{name}")
+
+
+def _render(tool: str, draft: _Export) -> str:
+    head = (
+        f"# Written by `kafkaform export {tool}`. Once it is applied, the import blocks have done\n"
+        "# their work and can go.\n"
+    )
+    head += "".join(f"# {inline(gap)}\n" for gap in draft.gaps)
+    providers = {name: Code(_render_map(one)) for name, one in sorted(draft.requirements.items())}
+    needs = NewBlock("terraform", (), {}, (NewBlock("required_providers", (), providers),))
+    return f"{head}\n{write_blocks((needs, *draft.variables, *draft.blocks))}"
+
+
+def _render_map(values: Mapping[str, str]) -> str:
+    inner = "\n".join(f"{name} = {quote_string(text)}" for name, text in sorted(values.items()))
+    return f"{{\n{inner}\n}}"

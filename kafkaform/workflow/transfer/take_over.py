@@ -1,0 +1,227 @@
+"""`import --from`: write configuration for the objects that files of another tool declare.
+
+Nothing connects. The import blocks name exactly the objects of the files, so that the next plan
+compares each with the live object, and never creates one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...core.diagnostics import has_errors, suggest
+from ...core.errors import ConfigurationError, UsageError
+from ...core.redaction import mask_secrets, watched
+from ...core.resource import Desired, Identity
+from ...core.value import FrozenMap
+from ...provider.contract import Provider, ResourceType, collect_types
+from ...provider.registry import Registry
+from ...provider.takeover import ForeignFiles, ForeignObject, Omission, Reader
+from ..configuration.evaluation import Configuration
+from ..generate.arguments import PLACEHOLDER, fill_defaults, find_import_id
+from ..generate.blocks import UndeclaredObject
+from ..generate.stock import GeneratedConfiguration, Stock, prove_files, render_stock
+from ..secrecy import keep_secrets
+
+
+class ForeignSource(Struct, frozen=True):
+    """Files of another tool."""
+
+    tool: str
+    """The name of the tool."""
+    path: Path
+    """A file or a folder."""
+    system: str = ""
+    """Only objects that the files say are in this system; empty for all."""
+
+    @property
+    def words(self) -> str:
+        return f"{self.tool} {self.path}"
+
+
+def take_over(
+    configuration: Configuration,
+    source: ForeignSource,
+    instance: str | None = None,
+    name: str = "generated",
+    *,
+    split: bool = False,
+) -> GeneratedConfiguration:
+    """Write configuration for what the files declare. It changes nothing.
+
+    instance: the provider instance that leads to the objects, if the folder has several. name: of
+    the generated file in faults. split: see `import_all`.
+
+    Raises ConfigurationError if the folder has faults; UsageError for a tool that no provider
+    reads, for a folder without a block of that provider, and for files that cannot be read.
+    """
+    with keep_secrets(watched()):
+        desired = configuration.evaluate(offline=True).desired
+        if has_errors(desired.diagnostics):
+            raise ConfigurationError(
+                "the configuration has faults", diagnostics=desired.diagnostics
+            )
+        registry = configuration.registry
+        instance, load = _choose_instance(desired, registry, source.tool, instance)
+        read = _select_system(load()(source.path), source.system)
+        types = registry.load(desired.providers[instance].name).types
+        stock = _take_stock(read, types, desired, instance)
+        files = {"": ""}
+        if stock.count:
+            every = collect_types(_load_providers(registry, desired))
+            files = render_stock(every, configuration.tree, stock, source=source.words, split=split)
+            prove_files(configuration, configuration.tree, files, stock, name)
+        masked = {part: mask_secrets(text) for part, text in files.items()}
+        return GeneratedConfiguration(masked.pop(""), masked, stock.count, stock.gaps, True)
+
+
+def _load_providers(registry: Registry, desired: Desired) -> Iterable[Provider]:
+    return [registry.load(name) for name in {one.name for one in desired.providers.values()}]
+
+
+def _choose_instance(
+    desired: Desired, registry: Registry, tool: str, wanted: str | None
+) -> tuple[str, Callable[[], Reader]]:
+    """The provider instance that the objects belong to, and a function that imports the reader."""
+    names = sorted({*registry.built_in, *(one.name for one in desired.providers.values())})
+    readers = {name: registry.load_readers(name) for name in names}
+    tools = sorted({known for of_one in readers.values() for known in of_one})
+    if tool not in tools:
+        raise UsageError(
+            f"--from {tool!r} is no tool whose files kafkaform reads",
+            suggest(tool, tools) or f"It is one of: {', '.join(tools)}.",
+        )
+    fit = {
+        instance: readers[one.name][tool]
+        for instance, one in sorted(desired.providers.items())
+        if tool in readers[one.name]
+    }
+    if not fit:
+        (name, *_) = (name for name in names if tool in readers[name])
+        raise UsageError(
+            f'this folder has no provider "{name}" block, so nothing says where the objects are',
+            f'Write a provider "{name}" block into a file of this folder.',
+        )
+    if wanted is None and len(fit) > 1:
+        raise UsageError(
+            f"--provider is needed: the folder has {', '.join(fit)}",
+            "Name the one that leads to the objects of these files.",
+        )
+    chosen = wanted or next(iter(fit))
+    if chosen not in fit:
+        raise UsageError(
+            f"--provider {chosen!r} is not in this folder", f"It is one of: {', '.join(fit)}."
+        )
+    return chosen, fit[chosen]
+
+
+def _select_system(read: ForeignFiles, wanted: str) -> ForeignFiles:
+    """Only the objects of one system. Raises UsageError if it is not clear which."""
+    systems = sorted({item.system for item in read.objects})
+    if not wanted and len(systems) > 1:
+        raise UsageError(
+            f"the files describe objects of {len(systems)} systems: {', '.join(systems)}",
+            "Choose the one that the provider block leads to with --only.",
+        )
+    if wanted and wanted not in systems:
+        raise UsageError(
+            f"--only {wanted!r} is nothing that the files name",
+            suggest(wanted, systems) or f"They name {', '.join(filter(None, systems)) or 'none'}.",
+        )
+    if not wanted:
+        return read
+    left = tuple(item for item in read.objects if item.system == wanted)
+    others = tuple(
+        Omission(item.place, f"it is in {item.system or 'another system'}, not in {wanted}")
+        for item in read.objects
+        if item.system != wanted
+    )
+    return replace(read, objects=left, omissions=(*read.omissions, *others))
+
+
+# ── objects ─────────────────────────────────────────────────────────────────────────────
+
+
+def _take_stock(
+    read: ForeignFiles, types: Mapping[str, ResourceType], desired: Desired, instance: str
+) -> Stock:
+    """The objects of the files, and as gaps what is not taken over and why."""
+    objects: dict[Identity, UndeclaredObject] = {}
+    places: dict[Identity, str] = {}
+    omissions, spoiled = list(read.omissions), set[Identity]()
+    for item in read.objects:
+        kind = types[item.kind]
+        made = _make_object(item, kind, instance)
+        if isinstance(made, Omission):
+            omissions.append(made)
+            continue
+        identity = made.identity
+        if identity in objects and objects[identity] != made:
+            # Which of the two is live is unknown, so neither may become a plan.
+            spoiled.add(identity)
+            omissions.append(
+                Omission(item.place, f"{identity} is also at {places[identity]}, and differs there")
+            )
+        objects.setdefault(identity, made)
+        places.setdefault(identity, item.place)
+    gaps = [f"Not taken over: {one.place}: {one.reason}." for one in omissions]
+    left = [item for identity, item in objects.items() if identity not in spoiled]
+    return _divide(left, desired) + Stock(gaps=tuple(dict.fromkeys(gaps)))
+
+
+def _divide(items: Iterable[UndeclaredObject], desired: Desired) -> Stock:
+    """Objects without a block get one. Those with a block get an import block only, and nothing if
+    that is there already."""
+    blocks = {item.identity: item.address for item in desired.declared}
+    coming = {block.target for block in desired.imports}
+    found, declared, gaps = [], [], []
+    for item in items:
+        address = blocks.get(item.identity)
+        if address is None:
+            found.append(item)
+        elif address.child is not None or item.id is None:
+            whole = replace(address, child=None)
+            gaps.append(f"{whole} declares {item.identity}: apply with --adopt='{whole}'.")
+        elif address not in coming:
+            declared.append((address, item.id))
+    return Stock(tuple(found), declared=tuple(declared), gaps=tuple(dict.fromkeys(gaps)))
+
+
+def _make_object(
+    item: ForeignObject, kind: ResourceType, instance: str
+) -> UndeclaredObject | Omission:
+    """The object with the arguments of its block, or why no block can declare it."""
+    faults = list(_find_faults(item.arguments, kind))
+    if not faults:
+        try:
+            key = kind.key(fill_defaults(item.arguments, kind.schema))
+        except ValueError as error:
+            faults = [str(error)]
+    if faults:
+        return Omission(item.place, f"no {kind.name} can be this: {'; '.join(faults)}")
+    given = {
+        name: value
+        for name, value in item.arguments.items()
+        if value is not None and value != kind.schema.attributes[name].default
+    }
+    secrets = [a.name for a in kind.schema.attributes.values() if a.secret and a.required]
+    identity = Identity(instance, kind.name, key)
+    arguments = FrozenMap({**dict.fromkeys(secrets, PLACEHOLDER), **given})
+    return UndeclaredObject(identity, arguments, find_import_id(identity, kind))
+
+
+def _find_faults(arguments: FrozenMap, kind: ResourceType) -> Iterator[str]:
+    """Why a block cannot have these arguments."""
+    for name, attribute in kind.schema.attributes.items():
+        value = arguments.get(name)
+        if value is None:
+            if attribute.required and not attribute.secret:
+                yield f"{name} is missing"
+            continue
+        if attribute.choices and value not in attribute.choices:
+            yield f"{name} is not one of {', '.join(attribute.choices)}"
+        elif attribute.refuses is not None:
+            yield from (summary for summary, _ in attribute.refuses(value))

@@ -1,0 +1,196 @@
+"""Take a map of a file apart field by field, so that no field of it is dropped silently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+
+from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.takeover import ForeignFiles, ForeignObject, Omission
+
+from .documents import WHOLE, YamlNode
+
+
+class Unfit(Exception):
+    """A part of a file does not have the form that its tool documents."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(reason)
+        self.omission = Omission(place, reason)
+
+
+class Findings:
+    """What was found in the files so far."""
+
+    def __init__(self) -> None:
+        self.system = ""
+        """The cluster that the next objects are in, as the files name it."""
+        self.objects: list[ForeignObject] = []
+        self.omissions: list[Omission] = []
+
+    def add(self, kind: str, arguments: FrozenMap, place: str) -> None:
+        self.objects.append(ForeignObject(kind, arguments, place, self.system))
+
+    def omit(self, place: str, reason: str) -> None:
+        self.omissions.append(Omission(place, reason))
+
+    @contextmanager
+    def contain(self) -> Iterator[None]:
+        """Turn an unfit part into an omission. What was added inside before it is taken back, so
+        that no object is taken over in part."""
+        count = len(self.objects)
+        try:
+            yield
+        except Unfit as fault:
+            del self.objects[count:]
+            self.omissions.append(fault.omission)
+
+    def finish(self) -> ForeignFiles:
+        return ForeignFiles(tuple(self.objects), tuple(dict.fromkeys(self.omissions)))
+
+
+class Fields:
+    """The fields of one map. `close` reports those that nobody has asked for."""
+
+    def __init__(self, node: YamlNode, findings: Findings, what: str) -> None:
+        """what: a phrase for the map in messages: `topic 'orders'`. Raises Unfit if the node is no
+        map."""
+        if node.kind != "map":
+            raise Unfit(node.place, f"{what}: a map of fields was expected, not {_name(node)}")
+        self.place, self.what, self.findings = node.place, what, findings
+        self._given: dict[str, YamlNode] = dict(node.value)
+        self._left = dict(self._given)
+
+    def find(self, name: str) -> YamlNode | None:
+        """The value of a field, None if it is missing or null."""
+        node = self._left.pop(name, None) or self._given.get(name)
+        return None if node is None or node.kind == "null" else node
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All fields, in the order of the file."""
+        return tuple(self._given)
+
+    def locate(self, name: str) -> str:
+        """The place of a field; of the map if it is missing."""
+        return self._given[name].place if name in self._given else self.place
+
+    def text(self, name: str) -> str | None:
+        """A scalar as it is written."""
+        node = self.find(name)
+        return None if node is None else read_text(node, f"{self.what}: {name}")
+
+    def require_text(self, name: str) -> str:
+        text = self.text(name)
+        if not text:
+            raise Unfit(self.place, f"{self.what}: {name} is missing")
+        return text
+
+    def number(self, name: str) -> int | None:
+        """A whole number."""
+        node = self.find(name)
+        return None if node is None else read_number(node, f"{self.what}: {name}")
+
+    def flag(self, name: str) -> bool | None:
+        """true or false."""
+        node = self.find(name)
+        if node is None:
+            return None
+        if node.kind not in ("bool", "text") or node.value.lower() not in ("true", "false"):
+            raise Unfit(node.place, f"{self.what}: {name} is neither true nor false")
+        return bool(node.value.lower() == "true")
+
+    def items(self, name: str) -> tuple[YamlNode, ...]:
+        """The elements of a list; none if it is missing."""
+        node = self.find(name)
+        if node is None:
+            return ()
+        if node.kind != "list":
+            raise Unfit(node.place, f"{self.what}: {name} is no list, but {_name(node)}")
+        found: tuple[YamlNode, ...] = node.value
+        return found
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """The elements of a list of scalars."""
+        return tuple(read_text(node, f"{self.what}: {name}") for node in self.items(name))
+
+    def entries(self, name: str) -> dict[str, YamlNode]:
+        """The entries of a map whose keys are names; none if it is missing."""
+        node = self.find(name)
+        if node is None:
+            return {}
+        if node.kind != "map":
+            raise Unfit(node.place, f"{self.what}: {name} is no map, but {_name(node)}")
+        return dict(node.value)
+
+    def table(self, name: str, what: str = "") -> Fields | None:
+        """A map, whose fields the caller takes and closes; None if it is missing."""
+        node = self.find(name)
+        return None if node is None else Fields(node, self.findings, what or self.what)
+
+    def config(self, name: str) -> FrozenMap:
+        """A map of configs as texts; a list is joined with commas."""
+        return read_config(self.entries(name), f"{self.what}: {name}")
+
+    def skip(self, *names: str) -> None:
+        """Pass over fields that say nothing about an object."""
+        for name in names:
+            self._left.pop(name, None)
+
+    def leave(self, reason: str, *names: str) -> None:
+        """Report fields that are known and not taken over."""
+        for name in names:
+            if self.find(name) is not None:
+                self.findings.omit(self.locate(name), f"{self.what}: {name}: {reason}")
+
+    def close(self) -> None:
+        """Report every field that was not asked for."""
+        for name, node in self._left.items():
+            self.findings.omit(node.place, f"{self.what}: the field {name} is not known")
+
+
+def read_text(node: YamlNode, what: str) -> str:
+    """A scalar as text. Raises Unfit."""
+    if node.kind in ("list", "map", "null"):
+        raise Unfit(node.place, f"{what} is no text, but {_name(node)}")
+    return str(node.value)
+
+
+def read_number(node: YamlNode, what: str) -> int:
+    """A whole number; as a text too, as templates write it. Raises Unfit."""
+    if node.kind not in ("int", "text") or not WHOLE.fullmatch(node.value):
+        raise Unfit(node.place, f"{what} is no whole number")
+    return int(node.value)
+
+
+def read_decimal(node: YamlNode, what: str) -> Value:
+    """A number, exact. Raises Unfit."""
+    try:
+        number = Decimal(node.value if node.kind in ("int", "float", "text") else "")
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite() or number.adjusted() > 20:
+        raise Unfit(node.place, f"{what} is no number")
+    return int(number) if number == number.to_integral_value() else number
+
+
+def read_config(entries: dict[str, YamlNode], what: str) -> FrozenMap:
+    """Configs by name as texts. Raises Unfit for a map inside; a null is left out."""
+    found = {}
+    for name, node in entries.items():
+        if node.kind == "null":
+            continue
+        parts = node.value if node.kind == "list" else (node,)
+        texts = [_write_scalar(part, f"{what}.{name}") for part in parts]
+        found[name] = ",".join(texts)
+    return FrozenMap(found)
+
+
+def _write_scalar(node: YamlNode, what: str) -> str:
+    text = read_text(node, what)
+    return text.lower() if node.kind == "bool" else text
+
+
+def _name(node: YamlNode) -> str:
+    return {"list": "a list", "map": "a map", "null": "nothing"}.get(node.kind, "a single value")

@@ -1,0 +1,245 @@
+"""Jikkou: resources of `kafka.jikkou.io`, and the ConfigMaps and roles that they refer to.
+
+Templates are not rendered: their values can come from anywhere, also from the environment. A file
+with Jinja in it is left out, with the command that renders it.
+
+Source: jikkou 1.1.0, API versions v1 and v1beta2: `V1KafkaTopicSpec`, `ConfigMapsTransformation`
+(a ConfigMap overrides `configs`), `KafkaPrincipalAuthorizationTransformation` (roles),
+`LiteralKafkaAclBindingBuilder`, `KafkaClientQuotaType`, `V1KafkaClientQuotaConfigsAdapter`,
+`V1KafkaUserAuthentication` (8192 iterations), `CoreAnnotations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.takeover import ForeignFiles
+
+from .declarations import add_acl, add_quota, add_topic, add_user, make_acl
+from .documents import YamlNode, parse_documents
+from .fields import Fields, Findings, Unfit, read_config, read_decimal, read_text
+from .files import YAML, read_files
+
+GROUP, CORE = "kafka.jikkou.io/", "core.jikkou.io/"
+IGNORE, DELETE = "jikkou.io/ignore", "jikkou.io/delete"
+ITERATIONS = 8192
+_JINJA = (b"{{", b"{%", b"{#")
+_LIMITS: Mapping[str, str] = {
+    "producerByteRate": "producer_byte_rate",
+    "consumerByteRate": "consumer_byte_rate",
+    "requestPercentage": "request_percentage",
+}
+
+
+class Resource(Struct, frozen=True):
+    """One resource, alone or of a list."""
+
+    kind: str
+    name: str
+    fields: Fields
+    spec: Fields
+
+
+class Shared(Struct, frozen=True):
+    """What other resources refer to by name."""
+
+    configs: dict[str, FrozenMap]
+    roles: dict[str, tuple[YamlNode, ...]]
+
+
+def read(path: Path) -> ForeignFiles:
+    """Read a file, or all files below a folder. Raises UsageError."""
+    findings = Findings()
+    resources: list[Resource] = []
+    shared = Shared({}, {})
+    for name, content in read_files(path, {*YAML, ".tpl"}):
+        if any(mark in content for mark in _JINJA):
+            findings.omit(
+                name, "a Jinja template: take over what `jikkou prepare --files …` prints of it"
+            )
+            continue
+        for document in parse_documents(name, content):
+            with findings.contain():
+                resources += _list_resources(Fields(document, findings, "a document"), shared)
+    for resource in resources:
+        with findings.contain():
+            _KINDS[resource.kind](resource, shared, findings)
+            resource.spec.close()
+            resource.fields.close()
+    return findings.finish()
+
+
+# ── resources ───────────────────────────────────────────────────────────────────────────
+
+
+def _list_resources(document: Fields, shared: Shared) -> Iterator[Resource]:
+    """The resources of a document that are taken over. Adds what others refer to."""
+    version, kind = document.text("apiVersion") or "", document.text("kind") or ""
+    single = kind.removesuffix("List")
+    if version.startswith(CORE) and kind == "ConfigMap":
+        _read_config_map(document, shared)
+    elif version.startswith(GROUP) and kind == "KafkaPrincipalRole":
+        _read_role(document, shared)
+    elif not version.startswith(GROUP) or single not in _KINDS:
+        what = f"a resource of the kind {kind!r}" if kind else "a document without a kind"
+        document.findings.omit(document.place, f"{what} is not taken over")
+    elif kind == single:
+        yield from _make_resource(document, single)
+    else:
+        document.skip("metadata")
+        for node in document.items("items"):
+            with document.findings.contain():
+                item = Fields(node, document.findings, f"an item of {kind}")
+                item.skip("apiVersion", "kind")
+                yield from _make_resource(item, single)
+        document.close()
+
+
+def _make_resource(fields: Fields, kind: str) -> Iterator[Resource]:
+    """The resource, unless an annotation says that jikkou leaves it alone or deletes it."""
+    name, notes = "", dict[str, YamlNode]()
+    if (metadata := fields.table("metadata", f"the metadata of a {kind}")) is not None:
+        name, notes = metadata.text("name") or "", metadata.entries("annotations")
+    fields.what = f"{kind} {name}".rstrip()
+    for note in (IGNORE, DELETE):
+        if note in notes and read_text(notes[note], note).lower() == "true":
+            fields.findings.omit(fields.place, f"{fields.what}: the annotation {note} is true")
+            return
+    fields.skip("status")
+    spec = fields.table("spec")
+    if spec is None:
+        raise Unfit(fields.place, f"{fields.what}: spec is missing")
+    yield Resource(kind, name, fields, spec)
+
+
+def _read_config_map(document: Fields, shared: Shared) -> None:
+    metadata = document.table("metadata", "the metadata of a ConfigMap")
+    name = metadata.require_text("name") if metadata is not None else ""
+    shared.configs[name] = read_config(document.entries("data"), f"ConfigMap {name}")
+    document.close()
+
+
+def _read_role(document: Fields, shared: Shared) -> None:
+    metadata = document.table("metadata", "the metadata of a KafkaPrincipalRole")
+    name = metadata.require_text("name") if metadata is not None else ""
+    spec = document.table("spec", f"KafkaPrincipalRole {name}")
+    if spec is not None:
+        shared.roles[name] = spec.items("acls")
+        spec.close()
+    document.close()
+
+
+# ── kinds ───────────────────────────────────────────────────────────────────────────────
+
+
+def _read_topic(resource: Resource, shared: Shared, findings: Findings) -> None:
+    spec, fields = resource.spec, resource.fields
+    config = spec.config("configs")
+    for name in spec.texts("configMapRefs"):
+        if name not in shared.configs:
+            raise Unfit(fields.place, f"{fields.what}: the ConfigMap {name!r} is missing")
+        config = config.with_items(shared.configs[name])
+    numbers = spec.number("partitions"), spec.number("replicas")
+    add_topic(findings, fields.place, _require_name(resource), *numbers, config=config)
+
+
+def _require_name(resource: Resource) -> str:
+    if not resource.name:
+        raise Unfit(resource.fields.place, f"a {resource.kind} without a name")
+    return resource.name
+
+
+def _read_authorization(resource: Resource, shared: Shared, findings: Findings) -> None:
+    spec, fields, principal = resource.spec, resource.fields, _require_name(resource)
+    rules = list(spec.items("acls"))
+    for role in spec.texts("roles"):
+        if role not in shared.roles:
+            raise Unfit(fields.place, f"{fields.what}: the role {role!r} is missing")
+        rules += shared.roles[role]
+    for node in rules:
+        # One rule that is left out takes no other one away.
+        with findings.contain():
+            _read_rule(Fields(node, findings, f"{fields.what}: an ACL"), principal, findings)
+
+
+def _read_rule(rule: Fields, principal: str, findings: Findings) -> None:
+    resource = rule.table("resource")
+    if resource is None:
+        raise Unfit(rule.place, f"{rule.what}: resource is missing")
+    pattern, name = resource.require_text("patternType"), resource.require_text("pattern")
+    if pattern.upper() == "MATCH":
+        raise Unfit(
+            rule.place,
+            f"{rule.what}: MATCH names the topics that exist when jikkou runs: `kafkaform import "
+            "--all` takes the ACLs over that it has made",
+        )
+    for operation in rule.texts("operations"):
+        acl = make_acl(
+            rule.place,
+            principal,
+            operation,
+            resource.require_text("type"),
+            name,
+            pattern=pattern,
+            host=rule.text("host") or "*",
+            permission=rule.require_text("type"),
+        )
+        add_acl(findings, rule.place, acl)
+    resource.close()
+    rule.close()
+
+
+_ENTITIES: Mapping[str, tuple[bool | None, bool | None]] = {
+    "USERS_DEFAULT": (False, None),
+    "USER": (True, None),
+    "USER_CLIENT": (True, True),
+    "USER_ALL_CLIENTS": (True, False),
+    "CLIENTS_DEFAULT": (None, False),
+    "CLIENT": (None, True),
+}
+"""Type of quota -> whether it is for a named user and a named client id; False for the default,
+None for none."""
+
+
+def _read_quota(resource: Resource, _: Shared, findings: Findings) -> None:
+    spec, fields = resource.spec, resource.fields
+    type, entity = spec.require_text("type"), spec.table("entity")
+    if type not in _ENTITIES:
+        raise Unfit(fields.place, f"{fields.what}: quotas of the type {type!r} are not known")
+    parts = []
+    for named, attribute in zip(_ENTITIES[type], ("user", "clientId"), strict=True):
+        given = entity.text(attribute) if entity is not None else None
+        if named and not given:
+            raise Unfit(fields.place, f"{fields.what}: {attribute} is missing")
+        parts.append(given if named else None if named is None else "")
+    limits = {}
+    if (configs := spec.table("configs")) is not None:
+        for name, key in _LIMITS.items():
+            if (node := configs.find(name)) is not None:
+                limits[key] = read_decimal(node, f"{fields.what}: {name}")
+        configs.close()
+    if entity is not None:
+        entity.close()
+    add_quota(findings, fields.place, FrozenMap(limits), user=parts[0], client_id=parts[1])
+
+
+def _read_user(resource: Resource, _: Shared, findings: Findings) -> None:
+    name = _require_name(resource)
+    for node in resource.spec.items("authentications"):
+        login = Fields(node, findings, f"{resource.fields.what}: an authentication")
+        iterations = login.number("iterations") or ITERATIONS
+        add_user(findings, node.place, name, login.require_text("type"), iterations)
+        login.skip("password", "salt")
+        login.close()
+
+
+_KINDS: Mapping[str, Callable[[Resource, Shared, Findings], None]] = {
+    "KafkaTopic": _read_topic,
+    "KafkaPrincipalAuthorization": _read_authorization,
+    "KafkaClientQuota": _read_quota,
+    "KafkaUser": _read_user,
+}

@@ -1,0 +1,304 @@
+"""JulieOps: a folder of topologies, with its plans, its roles and its properties file.
+
+Files are told apart by their first fields: `context` is a topology, `plans` are plans, `roles` are
+roles. Of a properties file only the settings of `SETTINGS` are read.
+
+Source: JulieOps 4.4.1: `TopologyCustomDeserializer`, `TopicCustomDeserializer`, `ProjectImpl` and
+`Topic` (names), `AccessControlManager` (who gets ACLs on what), `PlanMap`, `Configuration`,
+`QuotasClientBindingsBuilder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.provider.takeover import ForeignFiles
+
+from .declarations import add_quota, add_topic
+from .documents import WHOLE, YamlNode, parse_documents
+from .fields import Fields, Findings, Unfit, read_decimal
+from .files import YAML, read_files
+from .julieops_access import (
+    NameParts,
+    Role,
+    add_application,
+    add_consumer,
+    add_platform,
+    add_producer,
+    add_role,
+    fill_pattern,
+    read_roles,
+)
+
+PARTITIONS, REPLICATION = "num.partitions", "replication.factor"
+SETTINGS: Mapping[str, str] = {
+    "topology.topic.prefix.format": "default",
+    "topology.topic.prefix.separator": ".",
+    "topology.project.prefix.format": "default",
+    "topology.acls.optimized": "false",
+    "topology.connector.allow.topic.create": "true",
+    "topology.dlq.topics.generate": "false",
+}
+"""The settings that decide what is in the cluster, with their defaults."""
+_PROJECT = {"name", "topics", "consumers", "producers", "connectors", "streams", "schemas", "ksql"}
+_RBAC = "role-based access control of Confluent is not in Kafka's ACLs"
+_TOPOLOGY = {"context", "projects", "platform", "special_topics"}
+
+
+class Setup(Struct, frozen=True):
+    """Everything that is not in the topologies."""
+
+    settings: Mapping[str, str]
+    plans: Mapping[str, FrozenMap]
+    roles: Mapping[str, Role]
+
+    @property
+    def separator(self) -> str:
+        return self.settings["topology.topic.prefix.separator"]
+
+    @property
+    def optimized(self) -> bool:
+        """Consumers and producers of a project get ACLs on its prefix, not on each topic."""
+        return self.settings["topology.acls.optimized"] == "true"
+
+
+class Users(Struct, frozen=True):
+    """Who reads and writes a topic, without repetitions."""
+
+    consumers: dict[tuple[str, str], Fields]
+    producers: dict[str, Fields]
+
+
+def read(path: Path) -> ForeignFiles:
+    """Read a topology, or all files below a folder. Raises UsageError."""
+    findings = Findings()
+    topologies: list[YamlNode] = []
+    plans: dict[str, FrozenMap] = {}
+    roles: dict[str, Role] = {}
+    for name, content in read_files(path, YAML):
+        for node in parse_documents(name, content):
+            fields = node.value if node.kind == "map" else {}
+            with findings.contain():
+                if "context" in fields:
+                    topologies.append(node)
+                elif "plans" in fields:
+                    plans.update(_read_plans(Fields(node, findings, "the plans")))
+                elif "roles" in fields:
+                    roles.update(read_roles(Fields(node, findings, "the roles")))
+                else:
+                    findings.omit(node.place, "a file without context, plans or roles")
+    setup = Setup(_read_settings(path, findings), plans, roles)
+    for node in topologies:
+        with findings.contain():
+            _read_topology(Fields(node, findings, "a topology"), setup)
+    return findings.finish()
+
+
+def _read_settings(path: Path, findings: Findings) -> Mapping[str, str]:
+    """The settings in the properties files of the folder."""
+    settings = dict(SETTINGS)
+    folder = path if path.is_dir() else path.parent
+    files = sorted(folder.glob("*.properties"))
+    for name, content in (pair for file in files for pair in read_files(file, ())):
+        for line in content.decode(errors="replace").splitlines():
+            key, separator, value = line.strip().partition("=")
+            if separator and key.strip() in settings:
+                settings[key.strip()] = value.strip().strip('"')
+        if settings["topology.dlq.topics.generate"] == "true":
+            findings.omit(name, "topology.dlq.topics.generate: dead letter topics are not declared")
+    return settings
+
+
+def _read_plans(fields: Fields) -> Iterator[tuple[str, FrozenMap]]:
+    for name, node in fields.entries("plans").items():
+        plan = Fields(node, fields.findings, f"plan {name}")
+        plan.skip("alias")
+        yield name, plan.config("config")
+        plan.close()
+    fields.close()
+
+
+# ── topologies ──────────────────────────────────────────────────────────────────────────
+
+
+def _read_topology(fields: Fields, setup: Setup) -> None:
+    context = fields.require_text("context")
+    fields.what = f"topology {context}"
+    others = {name: fields.text(name) or "" for name in fields.names if name not in _TOPOLOGY}
+    names = NameParts({**others, "context": context}, (context, *others.values()))
+    for node in fields.items("projects"):
+        with fields.findings.contain():
+            _read_project(Fields(node, fields.findings, "a project"), names, setup)
+    for node in fields.items("special_topics"):
+        with fields.findings.contain():
+            topic = Fields(node, fields.findings, "a special topic")
+            _read_topic(topic, topic.require_text("name"), setup, None)
+    with fields.findings.contain():
+        if (platform := fields.table("platform", "platform")) is not None:
+            _read_platform(platform)
+    fields.close()
+
+
+def _read_project(fields: Fields, names: NameParts, setup: Setup) -> None:
+    name = fields.require_text("name")
+    fields.what, findings = f"project {name}", fields.findings
+    values = {**names.values, "project": name}
+    prefix = _make_prefix(fields, values, (*names.parts, name), setup)
+    users = _read_users(fields)
+    for node in fields.items("topics"):
+        with findings.contain():
+            topic = Fields(node, findings, f"{fields.what}: a topic")
+            full = _make_topic_name(topic, prefix, values, setup)
+            _read_topic(topic, full, setup, None if setup.optimized else users)
+    if setup.optimized:
+        _add_users(users, prefix, "Prefixed")
+    for kind in ("streams", "connectors", "ksql"):
+        with findings.contain():
+            for node in _list_applications(fields, kind):
+                with findings.contain():
+                    what = f"{fields.what}: {kind}"
+                    create = setup.settings["topology.connector.allow.topic.create"] == "true"
+                    add_application(Fields(node, findings, what), kind, prefix, create=create)
+    fields.leave("the rights of a schema registry are not in Kafka's ACLs", "schemas")
+    fields.leave(_RBAC, "rbac")
+    for kind in fields.names:
+        if kind not in _PROJECT and kind != "rbac":
+            with findings.contain():
+                _add_role_users(fields, kind, setup)
+    fields.close()
+
+
+def _add_role_users(fields: Fields, kind: str, setup: Setup) -> None:
+    """Add the ACLs of everybody whom a project gives a role."""
+    nodes, role = fields.items(kind), setup.roles.get(kind)
+    if role is None:
+        raise Unfit(fields.locate(kind), f"{fields.what}: the role {kind} is not declared")
+    for node in nodes:
+        with fields.findings.contain():
+            add_role(Fields(node, fields.findings, f"{fields.what}: {kind}"), role)
+
+
+def _make_prefix(
+    fields: Fields, values: Mapping[str, str], parts: tuple[str, ...], setup: Setup
+) -> str:
+    pattern = setup.settings["topology.project.prefix.format"]
+    if pattern != "default":
+        return fill_pattern(fields.place, pattern, values)
+    return "".join(f"{part}{setup.separator}" for part in parts)
+
+
+def _make_topic_name(topic: Fields, prefix: str, values: Mapping[str, str], setup: Setup) -> str:
+    name, type = topic.require_text("name"), topic.text("dataType")
+    pattern = setup.settings["topology.topic.prefix.format"]
+    if pattern == "default":
+        return f"{prefix}{name}" + (f"{setup.separator}{type}" if type else "")
+    if pattern == "name":
+        return name
+    return fill_pattern(topic.place, pattern, {**values, "topic": name, "dataType": type or ""})
+
+
+def _read_topic(topic: Fields, name: str, setup: Setup, more: Users | None) -> None:
+    """Add a topic and the ACLs of its users. more: users of the whole project."""
+    topic.what = f"topic {name}"
+    plan = EMPTY
+    if (label := topic.text("plan")) is not None:
+        if label not in setup.plans:
+            raise Unfit(topic.locate("plan"), f"{topic.what}: the plan {label!r} is not declared")
+        plan = setup.plans[label]
+    config = FrozenMap({**plan, **topic.config("config")})
+    partitions, replicas = (_read_count(topic, config, key) for key in (PARTITIONS, REPLICATION))
+    rest = config.without((PARTITIONS, REPLICATION))
+    add_topic(topic.findings, topic.place, name, partitions, replicas, rest)
+    users = _read_users(topic)
+    if more is not None:
+        # Those of the topic first: JulieOps drops a producer that it has already.
+        users = Users({**more.consumers, **users.consumers}, {**more.producers, **users.producers})
+    _add_users(users, name, "Literal")
+    topic.leave("schemas are subjects of a schema registry", "schemas", "subject.name.strategy")
+    topic.skip("metadata", "name", "dataType")
+    topic.close()
+
+
+def _read_count(topic: Fields, config: FrozenMap, key: str) -> int | None:
+    text = config.get(key)
+    if text is not None and not WHOLE.fullmatch(text):
+        raise Unfit(topic.place, f"{topic.what}: {key} is no whole number")
+    return None if text is None else int(text)
+
+
+# ── users ───────────────────────────────────────────────────────────────────────────────
+
+
+def _read_users(fields: Fields) -> Users:
+    users = Users({}, {})
+    for node in fields.items("consumers"):
+        consumer = Fields(node, fields.findings, f"{fields.what}: a consumer")
+        key = (consumer.require_text("principal"), consumer.text("group") or "*")
+        users.consumers.setdefault(key, consumer)
+    for node in fields.items("producers"):
+        producer = Fields(node, fields.findings, f"{fields.what}: a producer")
+        users.producers.setdefault(producer.require_text("principal"), producer)
+    return users
+
+
+def _add_users(users: Users, topic: str, pattern: str) -> None:
+    for (principal, group), consumer in users.consumers.items():
+        add_consumer(consumer, principal, group, topic, pattern)
+    for principal, producer in users.producers.items():
+        add_producer(producer, principal, topic, pattern)
+
+
+def _list_applications(fields: Fields, kind: str) -> tuple[YamlNode, ...]:
+    """The applications of a project: a list, or `access_control` beside artefacts."""
+    node = fields.find(kind)
+    if node is None or node.kind == "list":
+        return () if node is None else fields.items(kind)
+    table = fields.table(kind, f"{fields.what}: {kind}")
+    if table is None:
+        return ()
+    table.leave("connectors and queries are not objects of Kafka", "artefacts", "artifacts")
+    found = table.items("access_control")
+    table.close()
+    return found
+
+
+# ── platform ────────────────────────────────────────────────────────────────────────────
+
+
+def _read_platform(platform: Fields) -> None:
+    findings = platform.findings
+    for kind in ("schema_registry", "control_center", "ksql", "kafka_connect", "kafka"):
+        part = platform.table(kind, f"platform: {kind}")
+        if part is None:
+            continue
+        part.leave(_RBAC, "rbac")
+        for node in part.items("instances"):
+            with findings.contain():
+                add_platform(Fields(node, findings, part.what), kind)
+        if kind == "kafka":
+            for node in part.items("quotas"):
+                with findings.contain():
+                    _read_quota(Fields(node, findings, "platform: a quota"))
+        part.close()
+    platform.close()
+
+
+_LIMITS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
+
+
+def _read_quota(quota: Fields) -> None:
+    # The principal is the name of the user as it is, so "User:App" is not the quota of App.
+    user = quota.text("principal")
+    if user is None:
+        raise Unfit(quota.place, "a quota without a principal")
+    limits = {
+        name: read_decimal(node, f"{quota.what}: {name}")
+        for name in _LIMITS
+        if (node := quota.find(name)) is not None
+    }
+    add_quota(quota.findings, quota.place, FrozenMap(limits), user=user)
+    quota.close()

@@ -1,0 +1,180 @@
+"""Strimzi: `KafkaTopic` and `KafkaUser` resources, as files or as `kubectl get -o yaml` prints
+them.
+
+Source: strimzi-kafka-operator 1.1.0, API versions v1 and v1beta2: `KafkaTopicSpec`,
+`TopicOperatorUtil` (names, defaults, configs as texts, `strimzi.io/managed`), `KafkaUserModel`
+(the name of a user with TLS is CN=NAME), `SimpleAclRule`, `QuotaUtils`, `ScramCredentialsOperator`
+(SCRAM-SHA-512 with 4096 iterations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.takeover import ForeignFiles
+
+from .declarations import add_acl, add_quota, add_topic, add_user, make_acl
+from .documents import YamlNode, parse_documents
+from .fields import Fields, Findings, read_decimal, read_text
+from .files import YAML, read_files
+
+GROUP = "kafka.strimzi.io/"
+MANAGED = "strimzi.io/managed"
+ITERATIONS = 4096
+_LIMITS: Mapping[str, str] = {
+    "producerByteRate": "producer_byte_rate",
+    "consumerByteRate": "consumer_byte_rate",
+    "requestPercentage": "request_percentage",
+    "controllerMutationRate": "controller_mutation_rate",
+}
+
+
+def read(path: Path) -> ForeignFiles:
+    """Read a manifest, or all manifests below a folder. Raises UsageError."""
+    findings = Findings()
+    for name, content in read_files(path, YAML):
+        for document in parse_documents(name, content):
+            for node in _list_resources(document):
+                with findings.contain():
+                    _read_resource(node, findings)
+    return findings.finish()
+
+
+def _list_resources(document: YamlNode) -> Iterator[YamlNode]:
+    """The resources of a document: itself, or the items of a list."""
+    kind = document.get("kind")
+    if kind is not None and kind.kind == "text" and kind.value.endswith("List"):
+        items = document.get("items")
+        if items is not None and items.kind == "list":
+            yield from items.value
+            return
+    yield document
+
+
+def _read_resource(node: YamlNode, findings: Findings) -> None:
+    fields = Fields(node, findings, "a resource")
+    kind, version = fields.text("kind") or "", fields.text("apiVersion") or ""
+    read_kind = _KINDS.get(kind) if version.startswith(GROUP) else None
+    if read_kind is None:
+        what = f"a resource of the kind {kind!r}" if kind else "a document without a kind"
+        findings.omit(node.place, f"{what}: only KafkaTopic and KafkaUser are taken over")
+        return
+    name, managed = _read_metadata(fields, kind)
+    fields.what = f"{kind} {name}"
+    fields.skip("status")
+    if not managed:
+        findings.omit(node.place, f"{fields.what}: {MANAGED} is false, so Strimzi leaves it alone")
+        return
+    read_kind(fields, name, findings)
+    fields.close()
+
+
+def _read_metadata(fields: Fields, kind: str) -> tuple[str, bool]:
+    """The name of the resource, and whether the operator manages it."""
+    metadata = fields.table("metadata", f"the metadata of a {kind}")
+    if metadata is None:
+        return fields.require_text("metadata"), False
+    # Labels, versions and the like are about Kubernetes, not about Kafka.
+    notes = metadata.entries("annotations")
+    managed = read_text(notes[MANAGED], MANAGED).lower() if MANAGED in notes else "true"
+    return metadata.require_text("name"), managed != "false"
+
+
+def _read_topic(fields: Fields, name: str, findings: Findings) -> None:
+    spec = fields.table("spec")
+    if spec is None:
+        add_topic(findings, fields.place, name)
+        return
+    add_topic(
+        findings,
+        fields.place,
+        spec.text("topicName") or name,
+        spec.number("partitions"),
+        spec.number("replicas"),
+        spec.config("config"),
+    )
+    spec.close()
+
+
+def _read_user(fields: Fields, name: str, findings: Findings) -> None:
+    spec = fields.table("spec")
+    if spec is None:
+        return
+    login = spec.table("authentication")
+    type = login.require_text("type") if login is not None else ""
+    known = name
+    if login is not None:
+        # The operator reads the password from a Secret; nobody needs its name any more.
+        login.skip("password", "validityDays", "renewalDays", "certificateExpirySecs")
+        known = f"CN={name}" if type in ("tls", "tls-external") else name
+        if type == "scram-sha-512":
+            add_user(findings, login.place, name, "SCRAM-SHA-512", ITERATIONS)
+        elif type == "tls":
+            findings.omit(login.place, f"{fields.what}: its certificate is not an object of Kafka")
+        elif type != "tls-external":
+            findings.omit(
+                login.place, f"{fields.what}: authentication of the type {type!r} is not known"
+            )
+        login.close()
+    _read_acls(spec, known, findings)
+    _read_quotas(spec, known, findings)
+    spec.leave("it is about the Secret in Kubernetes", "template")
+    spec.close()
+
+
+def _read_acls(spec: Fields, user: str, findings: Findings) -> None:
+    authorization = spec.table("authorization")
+    if authorization is None:
+        return
+    if (type := authorization.require_text("type")) != "simple":
+        findings.omit(
+            authorization.place, f"{spec.what}: authorization of the type {type!r} is not known"
+        )
+        return
+    for node in authorization.items("acls"):
+        rule = Fields(node, findings, f"{spec.what}: an ACL")
+        resource = rule.table("resource")
+        if resource is None:
+            rule.require_text("resource")
+            continue
+        type = resource.require_text("type")
+        name = "" if type == "cluster" else resource.require_text("name")
+        pattern = resource.text("patternType") or "literal"
+        # v1beta2 has one `operation` too.
+        single = rule.text("operation")
+        operations = rule.texts("operations") or ((single,) if single else ())
+        host, permission = rule.text("host") or "*", rule.text("type") or "allow"
+        for operation in operations:
+            acl = make_acl(
+                node.place,
+                f"User:{user}",
+                operation,
+                type,
+                name,
+                pattern="literal" if type == "cluster" else pattern,
+                host=host,
+                permission=permission,
+            )
+            add_acl(findings, node.place, acl)
+        resource.close()
+        rule.close()
+    authorization.close()
+
+
+def _read_quotas(spec: Fields, user: str, findings: Findings) -> None:
+    quotas = spec.table("quotas")
+    if quotas is None:
+        return
+    limits = {
+        key: read_decimal(node, f"{spec.what}: {name}")
+        for name, key in _LIMITS.items()
+        if (node := quotas.find(name)) is not None
+    }
+    if limits:
+        add_quota(findings, quotas.place, FrozenMap(limits), user=user)
+    quotas.close()
+
+
+_KINDS = {"KafkaTopic": _read_topic, "KafkaUser": _read_user}

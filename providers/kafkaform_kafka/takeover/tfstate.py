@@ -1,0 +1,238 @@
+"""Terraform and OpenTofu: the state, version 4, of the providers `Mongey/kafka` and
+`confluentinc/confluent`.
+
+Exactly what the state manages is taken over. Passwords are passed over, and an object one of whose
+values is marked as sensitive is left out, so that no such value is written into a file.
+
+Source: OpenTofu 1.12 `internal/states/statefile/version4.go` and `internal/encryption` (the form of
+an encrypted state); terraform-provider-kafka 0.13.1 `kafka/resource_*.go`;
+terraform-provider-confluent 2.83 `internal/provider/resource_kafka_{topic,acl}.go`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from kafkaform.core.address import render_key
+from kafkaform.core.errors import UsageError
+from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.takeover import ForeignFiles
+
+from ..kinds.quota.resource_type import KIND as QUOTA
+from ..kinds.user.resource_type import KIND as USER
+from .declarations import add_acl, add_topic, make_acl
+from .documents import YamlNode
+from .fields import Fields, Findings, Unfit, read_decimal
+from .files import read_file
+
+VERSION = 4
+_FAMILIES = ("kafka_", "confluent_")
+
+
+def read(path: Path) -> ForeignFiles:
+    """Read one state file. Raises UsageError for anything else."""
+    state = _parse(path)
+    findings, others = Findings(), Counter[str]()
+    for resource in _list_maps(state, "resources", path):
+        type = str(resource.get("type"))
+        if resource.get("mode") != "managed":
+            continue
+        if not type.startswith(_FAMILIES):
+            others[type] += len(_list_maps(resource, "instances", path))
+            continue
+        for instance in _list_maps(resource, "instances", path):
+            address = _render_address(resource, instance)
+            findings.system = _find_system(resource, instance)
+            with findings.contain():
+                _read_instance(type, instance, f"{path}: {address}", findings)
+    for type, count in sorted(others.items()):
+        findings.omit(str(path), f"{count} of {type}, which is not a resource of Kafka")
+    return findings.finish()
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    """The state as JSON. Raises UsageError."""
+    if path.is_dir():
+        raise UsageError(
+            f"{path} is a folder, not a state",
+            "Write the state into a file: terraform state pull > terraform.tfstate",
+        )
+    advice = "Write the state into a file: terraform state pull > terraform.tfstate"
+    try:
+        state = json.loads(read_file(path), parse_float=Decimal)
+    except (ValueError, RecursionError):
+        # The message of the parser can quote the file, and so a password.
+        raise UsageError(f"{path} is not JSON, so it is no state", advice) from None
+    if not isinstance(state, dict):
+        raise UsageError(f"{path} is no state", advice)
+    if "encrypted_data" in state:
+        raise UsageError(
+            f"{path} is encrypted",
+            "Decrypt it with the tool that has the key: tofu state pull > terraform.tfstate",
+        )
+    if state.get("version") != VERSION:
+        raise UsageError(
+            f"{path} is no state of version {VERSION}",
+            "Run `terraform apply -refresh-only` once with Terraform 0.12 or newer.",
+        )
+    return state
+
+
+def _list_maps(holder: Mapping[str, Any], name: str, path: Path) -> list[dict[str, Any]]:
+    found = holder.get(name) or []
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise UsageError(f"{path} cannot be used: `{name}` is no list of objects")
+    return found
+
+
+def _render_address(resource: Mapping[str, Any], instance: Mapping[str, Any]) -> str:
+    module = f"{resource['module']}." if resource.get("module") else ""
+    key = instance.get("index_key")
+    index = "" if key is None else f"[{key}]" if isinstance(key, int) else render_key(str(key))
+    return f"{module}{resource.get('type')}.{resource.get('name')}{index}"
+
+
+def _find_system(resource: Mapping[str, Any], instance: Mapping[str, Any]) -> str:
+    """The cluster, as far as the state says it: Confluent's id, or the provider's address."""
+    attributes = instance.get("attributes")
+    clusters = attributes.get("kafka_cluster") if isinstance(attributes, dict) else None
+    if isinstance(clusters, list) and clusters and isinstance(clusters[0], dict):
+        return str(clusters[0].get("id"))
+    # `provider["registry.terraform.io/mongey/kafka"].eu`, maybe behind `module.x.`
+    provider = str(instance.get("provider") or resource.get("provider") or "")
+    source, _, alias = provider.partition('"]')
+    return source.rpartition("/")[2] + alias
+
+
+# ── one object ──────────────────────────────────────────────────────────────────────────
+
+
+def _read_instance(type: str, instance: Mapping[str, Any], place: str, findings: Findings) -> None:
+    read_attributes = _TYPES.get(type)
+    if read_attributes is None:
+        raise Unfit(place, f"resources of the type {type} are not taken over")
+    if instance.get("deposed"):
+        raise Unfit(place, "a deposed object, which Terraform would delete")
+    attributes = instance.get("attributes")
+    if not isinstance(attributes, dict):
+        raise Unfit(place, "it has no attributes; a newer Terraform writes them")
+    if instance.get("status") == "tainted":
+        findings.omit(place, "the mark `tainted`: nothing is ever replaced")
+    fields = Fields(_make_node(attributes, place), findings, type)
+    fields.skip("id", "timeouts")
+    sensitive = set(_list_sensitive(instance)) - _PASSWORDS
+    if sensitive:
+        names = ", ".join(sorted(sensitive))
+        raise Unfit(place, f"{names} is sensitive, so its block has to be written by hand")
+    read_attributes(fields, findings)
+    fields.close()
+
+
+_PASSWORDS = frozenset({"password", "password_wo", "credentials", "rest_endpoint"})
+
+
+def _list_sensitive(instance: Mapping[str, Any]) -> Iterator[str]:
+    """The attributes that contain a value which the state marks as sensitive."""
+    for path in instance.get("sensitive_attributes") or ():
+        first = path[0] if isinstance(path, list) and path else None
+        if isinstance(first, dict):
+            yield str(first.get("value"))
+
+
+def _make_node(value: Any, place: str) -> YamlNode:
+    if isinstance(value, dict):
+        return YamlNode(place, "map", {str(k): _make_node(v, place) for k, v in value.items()})
+    if isinstance(value, list):
+        return YamlNode(place, "list", tuple(_make_node(item, place) for item in value))
+    if value is None or value == "":
+        # Terraform's older plugins write an empty text for what is not set.
+        return YamlNode(place, "null", "")
+    if isinstance(value, bool):
+        return YamlNode(place, "bool", str(value).lower())
+    kinds = {int: "int", Decimal: "float"}
+    return YamlNode(place, kinds.get(type(value), "text"), str(value))
+
+
+def _read_topic(fields: Fields, findings: Findings) -> None:
+    add_topic(
+        findings,
+        fields.place,
+        fields.require_text("name"),
+        fields.number("partitions"),
+        fields.number("replication_factor"),
+        fields.config("config"),
+    )
+
+
+def _read_confluent_topic(fields: Fields, findings: Findings) -> None:
+    name, partitions = fields.require_text("topic_name"), fields.number("partitions_count")
+    add_topic(findings, fields.place, name, partitions, config=fields.config("config"))
+    fields.skip("kafka_cluster", "rest_endpoint", "credentials", "http_endpoint")
+
+
+def _read_acl(fields: Fields, findings: Findings) -> None:
+    acl = make_acl(
+        fields.place,
+        fields.require_text("acl_principal"),
+        fields.require_text("acl_operation"),
+        # Schema version 0 had longer names.
+        fields.text("resource_type") or fields.require_text("acl_resource_type"),
+        fields.text("resource_name") or fields.require_text("acl_resource_name"),
+        pattern=fields.text("resource_pattern_type_filter") or "Literal",
+        host=fields.require_text("acl_host"),
+        permission=fields.require_text("acl_permission_type"),
+    )
+    add_acl(findings, fields.place, acl)
+
+
+def _read_confluent_acl(fields: Fields, findings: Findings) -> None:
+    acl = make_acl(
+        fields.place,
+        fields.require_text("principal"),
+        fields.require_text("operation"),
+        fields.require_text("resource_type"),
+        fields.require_text("resource_name"),
+        pattern=fields.require_text("pattern_type"),
+        host=fields.require_text("host"),
+        permission=fields.require_text("permission"),
+    )
+    add_acl(findings, fields.place, acl)
+    fields.skip("kafka_cluster", "rest_endpoint", "credentials")
+
+
+def _read_quota(fields: Fields, findings: Findings) -> None:
+    given: dict[str, Value] = {"entity_type": fields.require_text("entity_type")}
+    if (name := fields.text("entity_name")) is not None:
+        given["entity_name"] = name
+    limits = {
+        key: read_decimal(node, f"{fields.what}: {key}")
+        for key, node in fields.entries("config").items()
+    }
+    findings.add(QUOTA, FrozenMap(given | {"config": FrozenMap(limits)}), fields.place)
+
+
+def _read_user(fields: Fields, findings: Findings) -> None:
+    given: dict[str, Value] = {
+        "username": fields.require_text("username"),
+        "scram_mechanism": fields.require_text("scram_mechanism"),
+        "scram_iterations": fields.number("scram_iterations"),
+        "password_wo_version": fields.text("password_wo_version"),
+    }
+    fields.skip(*_PASSWORDS)
+    set_ = {name: value for name, value in given.items() if value is not None}
+    findings.add(USER, FrozenMap(set_), fields.place)
+
+
+_TYPES: Mapping[str, Callable[[Fields, Findings], None]] = {
+    "kafka_topic": _read_topic,
+    "kafka_acl": _read_acl,
+    "kafka_quota": _read_quota,
+    "kafka_user_scram_credential": _read_user,
+    "confluent_kafka_topic": _read_confluent_topic,
+    "confluent_kafka_acl": _read_confluent_acl,
+}

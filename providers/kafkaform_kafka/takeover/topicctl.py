@@ -1,0 +1,151 @@
+"""topicctl: topics and ACLs as YAML files.
+
+Source: topicctl 2.0.2: `pkg/config/topic.go` (retentionMinutes, placement), `acl.go` (defaults),
+`load.go` (environment variables in files), `settings.go`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.takeover import ForeignFiles
+
+from ..kinds.topic.resource_type import KIND as TOPIC
+from .declarations import add_acl, add_topic, make_acl
+from .documents import YamlNode, parse_documents
+from .fields import Fields, Findings, Unfit, read_number
+from .files import YAML, read_files
+
+RETENTION = "retention.ms"
+_MINUTE = 60_000
+
+
+def read(path: Path) -> ForeignFiles:
+    """Read a file, or all files below a folder. Raises UsageError."""
+    findings = Findings()
+    for name, content in read_files(path, YAML):
+        for node in parse_documents(name, content):
+            with findings.contain():
+                _read_document(Fields(node, findings, "a document"), findings)
+    return findings.finish()
+
+
+def _read_document(document: Fields, findings: Findings) -> None:
+    spec = document.table("spec", "spec")
+    meta = document.table("meta", "meta")
+    if spec is None or meta is None:
+        raise Unfit(document.place, "a document without meta and spec, so not topicctl's")
+    if "bootstrapAddrs" in spec.names:
+        # It can contain a password, so nothing of it is looked at.
+        findings.omit(document.place, "a cluster: its connection belongs in the provider block")
+        return
+    name = meta.require_text("name")
+    findings.system = _read_meta(meta)
+    if "acls" in spec.names:
+        spec.what = f"ACLs {name}"
+        _read_acls(spec, findings)
+    else:
+        spec.what = f"topic {name}"
+        _read_topic(spec, document.place, name, findings)
+    spec.close()
+    document.close()
+
+
+def _read_meta(meta: Fields) -> str:
+    """The cluster. Regions and the like are for people."""
+    cluster = meta.text("cluster") or ""
+    meta.skip("region", "environment", "description", "labels", "consumers")
+    meta.close()
+    return cluster
+
+
+def _read_topic(spec: Fields, place: str, name: str, findings: Findings) -> None:
+    partitions, replicas = spec.number("partitions"), spec.number("replicationFactor")
+    settings = _read_settings(spec)
+    if minutes := spec.number("retentionMinutes"):
+        settings[RETENTION] = str(minutes * _MINUTE)
+    for key, value in settings.items():
+        _refuse_variable(place, f"{spec.what}: {key}", value)
+    _refuse_variable(place, spec.what, name)
+    spec.leave("throttles and batches belong to a run, not to a topic", "migration")
+    assignment = _read_placement(spec)
+    config = FrozenMap(settings)
+    if not assignment:
+        add_topic(findings, place, name, partitions, replicas, config)
+        return
+    given: dict[str, Value] = {"name": name, "replica_assignment": assignment}
+    findings.add(TOPIC, FrozenMap(given | ({"config": config} if config else {})), place)
+
+
+def _read_settings(spec: Fields) -> dict[str, str]:
+    texts = spec.config("settings")
+    # topicctl writes numbers that are not whole with two decimals.
+    rounded = {
+        key: f"{Decimal(node.value):.2f}"
+        for key, node in spec.entries("settings").items()
+        if node.kind == "float" and "." in node.value
+    }
+    return {**texts, **rounded}
+
+
+def _refuse_variable(place: str, what: str, text: str) -> None:
+    # topicctl expands it from its environment, where passwords are too.
+    if "$" in text:
+        raise Unfit(place, f"{what}: environment variables are not expanded")
+
+
+def _read_placement(spec: Fields) -> tuple[tuple[int, ...], ...]:
+    """The brokers of each partition, if the file lists them; nothing for the other strategies."""
+    placement = spec.table("placement", f"{spec.what}: placement")
+    if placement is None:
+        return ()
+    strategy = placement.text("strategy") or "any"
+    rows = placement.items("staticAssignments")
+    placement.skip("picker", "staticRackAssignments")
+    placement.close()
+    if strategy == "static":
+        return tuple(tuple(_read_row(row, spec.what)) for row in rows)
+    if strategy != "any":
+        spec.findings.omit(
+            placement.locate("strategy"),
+            f"{spec.what}: the strategy {strategy}: replicas stay where they are, and `kafkaform "
+            "propose placement` computes a placement",
+        )
+    return ()
+
+
+def _read_row(row: YamlNode, what: str) -> list[int]:
+    if row.kind != "list":
+        raise Unfit(row.place, f"{what}: staticAssignments has a row that is no list")
+    return [read_number(broker, f"{what}: a broker") for broker in row.value]
+
+
+def _read_acls(spec: Fields, findings: Findings) -> None:
+    for node in spec.items("acls"):
+        with findings.contain():
+            _read_acl(Fields(node, findings, f"{spec.what}: an ACL"), findings)
+
+
+def _read_acl(rule: Fields, findings: Findings) -> None:
+    resource = rule.table("resource")
+    if resource is None:
+        raise Unfit(rule.place, f"{rule.what}: resource is missing")
+    name, principal = resource.require_text("name"), resource.require_text("principal")
+    for text in (name, principal):
+        _refuse_variable(rule.place, rule.what, text)
+    for operation in rule.texts("operations"):
+        acl = make_acl(
+            rule.place,
+            principal,
+            operation,
+            resource.require_text("type"),
+            name,
+            pattern=resource.require_text("patternType"),
+            host=resource.text("host") or "*",
+            permission=resource.text("permission") or "Allow",
+        )
+        add_acl(findings, rule.place, acl)
+    resource.close()
+    rule.close()
