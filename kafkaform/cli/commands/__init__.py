@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "lock": "commands.lock:app",
     "audit": "commands.audit:app",
     "fleet": "commands.fleet:app",
+    "serve": "commands.services.serve:serve",
     "sandbox": "commands.sandbox:app",
     "version": "commands.version:version",
 }
