@@ -25,8 +25,12 @@ from .sources import Query, Sources, read_number
 ANYBODY = "anybody else"
 ONLY_RECORDED = (
     "These answers follow from the ACLs that the state records, as they were applied last. ACLs "
-    "that others made are not known here and can allow or deny more; `kafkaform explain access` "
+    "that others made are not known here and can allow or deny more; kafkaform explain access "
     "asks the cluster."
+)
+NOT_KNOWN = (
+    "Some answers are unknown, because brokers do not report their super users, or what holds "
+    "without an ACL. Fill in what you know."
 )
 RULES = {"": "not known", "yes": "allowed", "no": "denied"}
 """Answers to what holds for a resource without ACLs (allow.everyone.if.no.acl.found)."""
@@ -112,7 +116,7 @@ def _show_answer(
         return Section("answer", title, warning=wrong, form=form)
     document = explain_access(_make_access(acls, asked), _make_query(asked, name, host), scope)
     rows = [_make_answer_row(answer) for answer in document["answers"]]
-    lead = [ONLY_RECORDED, *(f"Not known: {one}." for one in document["unknown"])]
+    lead = [ONLY_RECORDED, *((NOT_KNOWN,) if document["unknown"] else ())]
     if not rows:
         lead.append("By these ACLs, nobody can.")
     caption = f"{asked.kind} {name}, from {host or 'any address'}"

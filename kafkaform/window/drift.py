@@ -3,13 +3,14 @@ system, so it is as old as that plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
 from ..audit.chain import read_glances
 from ..audit.event import Glance, RecordKind
 from ..core.errors import KafkaformError
+from ..core.resource import Identity
 from ..core.text.quantity import render_count
 from ..plan.codec import read_recorded_plan
 from ..plan.model import Plan
@@ -22,7 +23,7 @@ from .sources import Query, Sources, read_number
 from .times import render_moment
 
 NONE = (
-    "No plan was saved in this folder, and none is in the audit log. `kafkaform plan --out FILE` "
+    "No plan was saved in this folder, and none is in the audit log. kafkaform plan --out FILE "
     "looks for drift.",
 )
 
@@ -45,7 +46,9 @@ class NewestPlan(Struct, frozen=True):
 
 def make_page(sources: Sources, query: Query) -> WindowPage:
     """Find the newest plan and show its drift."""
-    return show_drift(find_newest(sources), read_number(query, "first"))
+    state = sources.open_store().backend.load().state
+    recorded = state.objects.keys() if state else ()
+    return show_drift(find_newest(sources), recorded, read_number(query, "first"))
 
 
 def find_newest(sources: Sources) -> NewestPlan:
@@ -77,8 +80,8 @@ def _find_recorded(store: Store) -> Iterator[FoundPlan]:
         yield FoundPlan(plan, f"the plan of run {last.run}", f"recorded/{make_id(last.run)}")
 
 
-def show_drift(newest: NewestPlan, first: int = 0) -> WindowPage:
-    """The page of the newest plan."""
+def show_drift(newest: NewestPlan, recorded: Collection[Identity], first: int = 0) -> WindowPage:
+    """The page of the newest plan. recorded: the objects that the state has, which have pages."""
     warning = ""
     if newest.faults:
         warning = f"{render_count(len(newest.faults), 'plan')} cannot be used: {newest.faults[0]}."
@@ -96,7 +99,7 @@ def show_drift(newest: NewestPlan, first: int = 0) -> WindowPage:
         lead.append("Nothing that it looked at had been changed outside kafkaform.")
     rows: list[Cells] = [
         (
-            Cell(change.identity.key, f"objects/{make_id(str(change.identity))}"),
+            Cell(change.identity.key, _find_link(change.identity, recorded)),
             Cell(change.identity.kind, style="code"),
             Cell(change.identity.instance),
             Cell(", ".join(map(render_brief, change.drift)), style="code"),
@@ -111,3 +114,7 @@ def show_drift(newest: NewestPlan, first: int = 0) -> WindowPage:
         "drift", "Drift", tuple(lead), warning, tables=tables if rows else (), links=links
     )
     return WindowPage("drift", "Drift", "Changed by others since it was recorded.", (section,))
+
+
+def _find_link(identity: Identity, recorded: Collection[Identity]) -> str:
+    return f"objects/{make_id(str(identity))}" if identity in recorded else ""

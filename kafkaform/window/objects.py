@@ -36,7 +36,7 @@ def make_page(sources: Sources, query: Query) -> WindowPage:
 
 def show_objects(state: State | None, search: str = "", first: int = 0) -> WindowPage:
     """The listing. search: words that must all occur in a row."""
-    words = search.lower().split()
+    words = search.casefold().split()
     rows = sorted(state.objects.items()) if state else []
     found = [row for _, row in rows if _fits(row, words)]
     columns = ("Object", "Kind", "Provider", "Addresses", "Protected", "Owner")
@@ -49,7 +49,8 @@ def show_objects(state: State | None, search: str = "", first: int = 0) -> Windo
 
 
 def _fits(row: Row, words: Sequence[str]) -> bool:
-    text = " ".join((str(row.identity), *row.owners, row.owner or "")).lower()
+    one = row.identity
+    text = " ".join((one.instance, one.kind, one.key, *row.owners, row.owner or "")).casefold()
     return all(word in text for word in words)
 
 

@@ -135,6 +135,6 @@ def _show_open(found: LogIndex) -> Section:
     table = Table("Open work", columns, rows, len(rows))
     lead = (
         "Requests without a recorded outcome, long work, and settings to remove. The next "
-        "`kafkaform apply` finds out what became of them.",
+        "kafkaform apply finds out what became of them.",
     )
     return Section("open", "Left open by earlier runs", lead, tables=(table,))

@@ -95,14 +95,14 @@ def _read(folder: Path, saved: SavedPlan) -> ReadPlan:
 def show_plans(found: Sequence[ReadPlan]) -> WindowPage:
     """The listing."""
     if not found:
-        lead = ("There is no saved plan in this folder. `kafkaform plan --out FILE` saves one.",)
+        lead = ("There is no saved plan in this folder. kafkaform plan --out FILE saves one.",)
         return WindowPage("plans", "Plans", "", (Section("saved", "Saved plans", lead),))
     columns = ("File", "Made", "Create", "Change", "Destroy", "Blocked", "Drift", "Approval")
     table = make_table("Files, the newest first", columns, [_make_row(one) for one in found])
     bad = [one for one in found if one.plan is None]
     warning = f"{bad[0].fault}." if bad else ""
     section = Section("saved", "Saved plans", warning=warning, tables=(table,))
-    return WindowPage("plans", "Plans", "Saved with `kafkaform plan --out FILE`.", (section,))
+    return WindowPage("plans", "Plans", "Saved with kafkaform plan --out FILE.", (section,))
 
 
 def _make_row(one: ReadPlan) -> Cells:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,11 +16,15 @@ class Sources(Struct, frozen=True):
 
     folder: Path
     """The folder with saved plans."""
-    # A function, because sinks remember what they read, and each page must read anew.
-    open_store: Callable[[], Store]
-    """Opens the store of the state and the log."""
+    store: Store
+    """The state and the log. Nothing is read through this value itself, see `open_store`."""
     fleet_root: str | None = None
     """Where the fleet's files are, None if nobody said."""
+
+    def open_store(self) -> Store:
+        """The store as if it had just been opened."""
+        # Sinks and backends remember what they read, and each page must read anew.
+        return Store(self.store.folder, copy(self.store.backend), copy(self.store.sink))
 
 
 Query = Mapping[str, str]

@@ -49,7 +49,7 @@ from ..render.hostile import hostile
 
 def acl(principal: str, operation: str, name: str, permission: str = "Allow") -> Row:
     """The row of an ACL on a topic."""
-    made = Acl("Topic", name, "Literal", principal, "*", operation, permission)
+    made = Acl(principal, "*", operation, permission, "Topic", name, "Literal")
     identity = Identity("kafka", "kafka_acl", made.key)
     return Row(identity, ("kafka_acl.rights",), 4, made.attributes)
 
@@ -84,7 +84,8 @@ def make_folder(folder: Path) -> Path:
     record = decode(last)
     state = replace(make_state(), audit_head=Head(record.seq, record.hash))
     (folder / STATE_FILE).write_bytes(encode(state))
-    (folder / "everything.kfplan").write_bytes(encode_plan(plans.everything()))
+    newest = replace(plans.everything(), created="2026-11-21T10:00:00Z")
+    (folder / "everything.kfplan").write_bytes(encode_plan(newest))
     (folder / "review.kfplan").write_bytes(encode_plan(plans.review(60)))
     (folder / "notes.txt").write_text("no plan")
     (folder / "link.kfplan").symlink_to(folder / "review.kfplan")
@@ -104,7 +105,7 @@ def make_hostile_folder(folder: Path, text: str = HOSTILE_NAME) -> Path:
     row = Row(identity, (address,), 4, values, text, "default", text, FrozenMap({text: text}))
     sink = LocalSink(folder / AUDIT_FILE)
     log = Journal(sink, Ticking(), text, text, text)
-    begin(log, plan=to_data(hostile(text)))
+    begin(log, plan=to_data(plans.everything()))
     subject = replace(
         ORDERS,
         identity=identity,
@@ -130,7 +131,7 @@ def make_hostile_folder(folder: Path, text: str = HOSTILE_NAME) -> Path:
 
 
 def make_sources(folder: Path, fleet_root: str | None = None) -> Sources:
-    return Sources(folder, lambda: open_folder_store(folder, None, None), fleet_root)
+    return Sources(folder, open_folder_store(folder, None, None), fleet_root)
 
 
 @dataclass

@@ -42,8 +42,7 @@ def serve(
     from ....window.sources import Sources  # noqa: PLC0415  # templates are slow to load
 
     console = Console.make_standard()
-    open_store(state)  # a place that cannot be opened is an error before anything listens
-    sources = Sources(Path.cwd(), lambda: open_store(state), root or _find_fleet_root())
+    sources = Sources(Path.cwd(), open_store(state), root or _find_fleet_root())
     server = WindowServer(sources, port, lambda error: console.note(_render_fault(error)))
     console.write(server.gate.address)
     console.note("Open this address in a browser. Ctrl-C ends it.")
