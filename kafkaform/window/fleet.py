@@ -7,7 +7,8 @@ from typing import Any
 
 from ..core.errors import KafkaformError
 from ..core.text.quantity import render_count
-from ..fleet.exports.rows import INTERNAL, expand_mask, render_utc, to_text
+from ..fleet.exports.csv_cells import expand_mask, render_utc, to_text
+from ..fleet.exports.rows import INTERNAL
 from ..fleet.report.html import render_html
 from ..fleet.report.make import make_report
 from ..fleet.tables.definitions import GOLD, TABLES

@@ -17,7 +17,17 @@ from ..core.text.quantity import render_count
 from ..core.value import EMPTY
 from ..plan.codec import read_recorded_plan
 from ..workflow.stores import Store
-from .page import Cell, Cells, Section, WindowPage, make_id, make_table
+from .page import (
+    ROWS,
+    Cell,
+    Cells,
+    Section,
+    Table,
+    WindowPage,
+    make_id,
+    make_pager,
+    make_table,
+)
 from .plans import render_review
 from .sources import Query, Sources, read_number
 from .times import render_moment
@@ -134,10 +144,14 @@ def _make_run_row(run: RunEntry) -> Cells:
 
 
 class RunRecords(Struct, frozen=True):
-    """The records of one run that a page shows."""
+    """One run, with the records that a page shows."""
 
     run: str
+    actor: str
+    shown: slice
     records: tuple[Record, ...]
+    """Those of `shown`, without the values of the plan."""
+    total: int
     has_plan: bool
     fault: str
     """Why the log cannot be trusted after its last sound record."""
@@ -145,29 +159,33 @@ class RunRecords(Struct, frozen=True):
 
 def make_run_page(sources: Sources, id: str, query: Query) -> WindowPage | None:
     """The records of a run; None if the log has no such run."""
-    found = read_run(sources.open_store(), id)
-    return None if found is None else show_run(found, id, read_number(query, "first"))
+    found = read_run(sources.open_store(), id, read_number(query, "first"))
+    return None if found is None else show_run(found, id)
 
 
-def read_run(store: Store, id: str) -> RunRecords | None:
-    """The records of the run with this id, without the values of its plan."""
+def read_run(store: Store, id: str, first: int = 0) -> RunRecords | None:
+    """The run with this id, and its records around number `first`; None if there is none."""
+    start = first // ROWS * ROWS
     kept: list[Record] = []
-    fault, has_plan = "", False
+    run, actor, fault, has_plan, total = "", "", "", False, 0
     try:
         for glance in _find_records(store, id):
-            record = glance.read_whole()
-            if record.kind == RecordKind.PLAN:
-                has_plan = True
-                # A plan can be as large as the rest of the log.
-                record = _drop_plan(record)
-            kept.append(record)
+            # Whole records take far more memory than lines, and a run can have a million.
+            if not total:
+                run, actor = glance.run, glance.read_whole().actor
+            if start <= total < start + ROWS:
+                kept.append(_drop_plan(glance.read_whole()))
+            has_plan = has_plan or glance.kind == RecordKind.PLAN
+            total += 1
     except KafkaformError as error:
         fault = f"{error.message}. {error.advice}"
-    return RunRecords(kept[0].run, tuple(kept), has_plan, fault) if kept else None
+    shown = slice(start, start + ROWS)
+    found = RunRecords(run, actor, shown, tuple(kept), total, has_plan, fault)
+    return found if total else None
 
 
 def _find_records(store: Store, id: str) -> Iterator[Glance]:
-    known = {}
+    known: dict[str, bool] = {}
     for glance in read_glances(store.sink.lines(), store.sink.location):
         if glance.run not in known:
             known[glance.run] = make_id(glance.run) == id
@@ -176,12 +194,13 @@ def _find_records(store: Store, id: str) -> Iterator[Glance]:
 
 
 def _drop_plan(record: Record) -> Record:
+    # A plan can be as large as the rest of the log.
     return replace(record, body=record.body.without(["plan"]))
 
 
-def show_run(found: RunRecords, id: str, first: int = 0) -> WindowPage:
+def show_run(found: RunRecords, id: str) -> WindowPage:
     """The page of a run."""
-    rows = [
+    rows = tuple(
         (
             Cell(f"{record.seq:,}", style="number"),
             Cell(render_moment(record.time)),
@@ -190,12 +209,13 @@ def show_run(found: RunRecords, id: str, first: int = 0) -> WindowPage:
             Cell(summarize_record(record)),
         )
         for record in found.records
-    ]
+    )
     columns = ("Record", "Time", "Kind", "Object", "What it says")
-    table = make_table("Records in order", columns, rows, first, f"log/{id}")
+    pager = make_pager(f"log/{id}", found.shown, found.total)
+    table = Table("Records in order", columns, rows, found.total, pager)
     plan = (Cell("The plan of this run", f"recorded/{id}"),) if found.has_plan else ()
     links = (*plan, Cell("All runs", "log"))
-    about = f"{render_count(len(found.records), 'record')} by {found.records[0].actor}"
+    about = f"{render_count(found.total, 'record')} by {found.actor}"
     section = Section("records", "Records", warning=found.fault, tables=(table,), links=links)
     return WindowPage("log", f"Run {found.run}", about, (section,))
 

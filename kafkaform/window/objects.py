@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from ..audit.chain import read_glances
-from ..audit.event import Record, RecordKind
+from ..audit.event import Glance, Record, RecordKind
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
 from ..core.value import FrozenMap, Value
@@ -94,27 +94,25 @@ def read_story(store: Store, id: str) -> ObjectStory | None:
     identity, entries, fault = row.identity if row else None, [], ""
     ids: dict[Identity, bool] = {}
     try:
-        for record in _read_candidates(store):
-            for one in _list_identities(record):
+        for glance in read_glances(store.sink.lines(), store.sink.location):
+            for one in _list_identities(glance):
                 if one not in ids:
                     ids[one] = make_id(str(one)) == id
                 if ids[one]:
                     identity = one
-                    entries.append(record)
+                    entries.append(glance.read_whole())
+            # Almost all records are about other objects, so what was parsed of them is dropped.
+            glance.forget()
     except KafkaformError as error:
         fault = f"{error.message}. {error.advice}"
     return ObjectStory(identity, row, tuple(entries), fault) if identity else None
 
 
-def _read_candidates(store: Store) -> Iterator[Record]:
-    for glance in read_glances(store.sink.lines(), store.sink.location):
-        if glance.kind in _ABOUT_ONE:
-            yield glance.read_whole()
-
-
-def _list_identities(record: Record) -> Iterator[Identity]:
-    items = record.body.get("objects", ()) if record.kind == RecordKind.STATE else (record.body,)
-    for item in items:
+def _list_identities(glance: Glance) -> Iterator[Identity]:
+    if glance.kind not in _ABOUT_ONE:
+        return
+    body = glance.body
+    for item in body.get("objects", ()) if glance.kind == RecordKind.STATE else (body,):
         # A seal of a torn append is about no object.
         if {"instance", "kind", "key"} <= item.keys():
             yield Identity(item["instance"], item["kind"], item["key"])

@@ -98,7 +98,8 @@ def _show_log(data: Overview) -> Section:
     title, place = "Audit log", ("File", Cell(data.log_place))
     if data.found is None:
         return Section("log", title, warning=data.fault, facts=(place,), links=(_LOG,))
-    last = next(reversed(data.found.runs.values()), None)
+    runs = tuple(data.found.runs.values())
+    last = runs[-1] if runs else None
     facts = [place, ("Records", Cell(f"{data.found.head.seq:,}")), *_show_run(last)]
     return Section("log", title, facts=tuple(facts), links=(_LOG,))
 
