@@ -11,7 +11,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import copy_context
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
@@ -207,5 +206,5 @@ def _read_head(connection: socket.socket) -> bytes | None:
 
 def serve(server: WindowServer) -> None:
     """Answer requests until an exception, such as that of a signal, ends it."""
-    with server, suppress(KeyboardInterrupt):
+    with server:
         server.serve_forever()

@@ -219,7 +219,7 @@ def test_plans_are_found_by_their_content(folder: Path) -> None:
     assert "no ending" in text and "link.kfplan" not in text and "notes.txt" not in text
     assert "damaged.kfplan" in text and "cannot be used" in text and "checksum differs" in text
     shown = find_page(make_sources(folder), f"plans/{make_id('everything.kfplan')}", "", ROOT)
-    assert shown is not None and '<a href="/root/plans">All plans</a>' in shown
+    assert shown is not None and '<a href="/root/plans">Back</a>' in shown
 
 
 def test_the_log_is_verified(folder: Path) -> None:

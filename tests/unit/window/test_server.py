@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.errors import StorageError
+from kafkaform.core.redaction import MASK, watch_secrets
 from kafkaform.window import server as limits
 from kafkaform.window.server import WindowServer
 
@@ -301,6 +302,16 @@ def test_an_unexpected_error_has_no_traceback(
     assert status == 500 and "failed unexpectedly" in body
     assert "a value of" not in body and "Traceback" not in body and "ValueError" not in body
     assert [type(fault) for fault in window.faults] == [ValueError]
+
+
+def test_the_secrets_of_the_command_are_masked(tmp_path: Path) -> None:
+    """Also in the threads that answer: what the command has read is masked wherever it occurs."""
+    sources = make_sources(make_folder(tmp_path / "folder"))
+    with watch_secrets() as known:
+        known.add("ada@ci")
+        with open_window(sources) as window:
+            page = window.page("log")
+    assert MASK in page and "ada@ci" not in page
 
 
 def test_it_listens_on_loopback_alone(window: Window) -> None:
