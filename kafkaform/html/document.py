@@ -1,14 +1,15 @@
 """Render a page from which foreign text cannot break out.
 
 Every value is written by `inline`, its secrets are masked, and then it is escaped; only our own
-markup is not escaped. The page's security policy allows a single script, ours, which is named by
-its hash. Pages must work without it.
+markup is not escaped. The page's security policy allows a single script and a single style sheet,
+ours, which are named by their hashes. Pages must work without the script.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,6 +18,13 @@ from markupsafe import Markup
 
 from ..core.redaction import mask_secrets
 from ..core.text.foreign import inline
+
+BASE_STYLE = "base.css.j2"
+"""The style sheet that all pages share."""
+_POLICY = re.compile(
+    r'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+    r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">'
+)
 
 
 def make_environment(package: str, filters: Mapping[str, Callable[..., Any]]) -> Environment:
@@ -34,15 +42,41 @@ def make_environment(package: str, filters: Mapping[str, Callable[..., Any]]) ->
     return pages
 
 
-def render_document(pages: Environment, template: str, script: str, **values: Any) -> str:
+def render_document(
+    pages: Environment, template: str, style: str, script: str = "", **values: Any
+) -> str:
     """Render a template that extends `document.html.j2`. The same values give the same bytes.
 
-    script: the template of the page's script, which takes no values.
+    style, script: the templates of the page's style sheet and of its script, which take no values;
+    a page without a script allows none.
     """
-    code = pages.get_template(script).render()
-    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    sheet = "".join(pages.get_template(name).render() for name in (BASE_STYLE, style))
+    code = pages.get_template(script).render() if script else ""
     page = pages.get_template(template)
-    return page.render(script=Markup(code), script_hash=digest, **values) + "\n"
+    return (
+        page.render(
+            style=Markup(sheet),
+            style_source=_name_source(sheet),
+            script=Markup(code),
+            script_source=_name_source(code) if code else Markup("'none'"),
+            **values,
+        )
+        + "\n"
+    )
+
+
+def read_policy(document: str) -> str:
+    """The security policy of a rendered document, for the header of an answer with it."""
+    # Nothing foreign stands before it, so no text of the page can pass for the policy.
+    match = _POLICY.match(document)
+    assert match is not None, "the document was not rendered here"
+    return match[1]
+
+
+def _name_source(text: str) -> Markup:
+    """How a policy names an inline script or style sheet (Content Security Policy Level 3)."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Markup(f"'sha256-{digest}'")
 
 
 def _make_harmless(value: Any) -> Any:

@@ -63,8 +63,12 @@ class Browser:
 
     def open(self, page: Path) -> None:
         """Load a page from the disk."""
+        self.visit(page.as_uri())
+
+    def visit(self, address: str) -> None:
+        """Load a page."""
         self.events.clear()
-        self.ask("Page.navigate", url=page.as_uri())
+        self.ask("Page.navigate", url=address)
         while not self.told("Page.loadEventFired"):
             self.events.append(self._next())
 

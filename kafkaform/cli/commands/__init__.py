@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "audit": "commands.audit:app",
     "fleet": "commands.fleet:app",
     "lsp": "commands.services.lsp:lsp",
+    "serve": "commands.services.serve:serve",
     "sandbox": "commands.sandbox:app",
     "version": "commands.version:version",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
@@ -10,11 +9,11 @@ import typer
 from ...audit.chain import check_bodies, read_records
 from ...audit.chain import verify_log as verify_chain
 from ...audit.event import Record, encode
+from ...audit.summary import summarize_record
 from ...core.clock import SystemClock
 from ...core.errors import StorageError, UsageError
 from ...core.head import Head, parse_head
 from ...core.text.foreign import escape_log_commands
-from ...core.value import FrozenMap
 from ...render.text import inline, render_count, render_json
 from ...workflow.stores import open_store, parse_duration
 from ..options.connection import Way, connects
@@ -55,39 +54,8 @@ def show(
 
 
 def _render_record(record: Record) -> str:
-    text = inline(_TOLD.get(record.kind, _render_step)(record.body))
-    if record.kind == "run_begin":
-        text += f" by {inline(record.actor)}"
+    text = inline(summarize_record(record))
     return f"{record.seq:>6}  {record.time}  {record.run}  {record.kind:<10}  {text}".rstrip()
-
-
-def _render_step(body: FrozenMap) -> str:
-    """The object, the action and the outcome of a step."""
-    words = [body.get("address"), body.get("action"), body.get("outcome")]
-    if body.get("error"):
-        words.append(body["error"]["message"])
-    return " ".join(str(word) for word in words if word)
-
-
-def _render_verification(body: FrozenMap) -> str:
-    late = body["invisible"]
-    return render_count(body["checked"], "object") + (
-        f", {len(late)} not visible yet" if late else ""
-    )
-
-
-_TOLD: Mapping[str, Callable[[FrozenMap], str]] = {
-    "run_begin": lambda body: str(body.get("command", "")),
-    "plan": lambda body: f"approval {body['approval']}",
-    "approval": lambda body: f"given by {body.get('how', 'nobody')}",
-    "validate": lambda body: render_count(len(body["steps"]), "step"),
-    "verify": _render_verification,
-    "state": lambda body: (
-        f"{body.get('reason')}: {render_count(len(body.get('objects', ())), 'object')}"
-    ),
-    "run_end": lambda body: "complete" if body["complete"] else "not complete",
-}
-"""Kind of a record -> the summary of its body in one line; all other kinds are about a step."""
 
 
 @app.command()

@@ -84,7 +84,7 @@ def render_html(report: FleetReport) -> str:
         "row": ROW,
         "field": HEIGHT,
     }
-    return render_document(pages, "report.html.j2", "sort.js.j2", report=report)
+    return render_document(pages, "report.html.j2", "style.css.j2", "sort.js.j2", report=report)
 
 
 def _render_cell(value: Any, column: GridColumn) -> str:

@@ -82,6 +82,8 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "fleet doctor": ("--root=nowhere",),
     # Anywhere else it would start Spark and leave what it keeps.
     "fleet prepare": ("--master=spark://nowhere:7077",),
+    # It runs until a signal. What its pages show is tested in tests/unit/window.
+    "serve": ("--help",),
     "version": (),
 }
 """Command -> its words."""

@@ -308,13 +308,17 @@ def test_the_page_asks_for_nothing(page: str) -> None:
 
 
 def test_only_our_script_may_run(page: str) -> None:
-    """The policy names the hash of the one script, which holds nothing of the tables."""
-    script = Page(page).within("script")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    """The policy names the hashes of the one script and the one style sheet, which hold nothing of
+    the tables."""
+    script, style = Page(page).within("script"), Page(page).within("style")
+    code, sheet = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (script, style)
+    )
     policy = next(m["content"] for m in Page(page).all("meta") if "http-equiv" in m)
     assert policy == (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
-        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src 'sha256-{sheet}'; "
+        f"script-src 'sha256-{code}'; base-uri 'none'; form-action 'none'"
     )
     assert page.count("<script") == 1
     assert script in render_html(build_report(build(), answered()))

@@ -41,11 +41,14 @@ _SHORT = {
 """Group -> the text of the link to it."""
 
 
-def render_html(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "") -> str:
+def render_html(
+    plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "", back: str = ""
+) -> str:
     """The page. The same plan gives the same bytes.
 
     words: of the plan's providers; command: applies exactly this plan, by default
-    `kafkaform apply --expect TOKEN`.
+    `kafkaform apply --expect TOKEN`; back: the path of the page that leads here, empty for a page
+    that stands alone.
     """
     view = make_view(plan, words)
     groups = make_rows(view)
@@ -69,8 +72,10 @@ def render_html(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "") 
     return render_document(
         pages,
         "plan.html.j2",
+        "plan.css.j2",
         "filter.js.j2",
         plan=plan,
+        back=back,
         view=view,
         groups=groups,
         title=render_no_changes(view) if view.empty else render_last_line(view),

@@ -1,0 +1,120 @@
+"""The fleet's tables, as the newest build has them, and its report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..core.errors import KafkaformError
+from ..core.text.quantity import render_count
+from ..fleet.exports.csv_cells import expand_mask, render_utc, to_text
+from ..fleet.exports.rows import INTERNAL
+from ..fleet.report.html import render_html
+from ..fleet.report.make import make_report
+from ..fleet.tables.definitions import GOLD, TABLES
+from ..fleet.tables.reader import Build, Gold, read_current
+from ..workflow.fleet.runs import need_packages
+from .page import Cell, Section, Table, WindowPage, cut_rows, make_id, make_pager, make_table
+from .sources import Query, Sources, read_number
+
+NO_ROOT = (
+    "Nobody said where the fleet's files are. Start the window with --fleet-root, set "
+    "KAFKAFORM_FLEET_ROOT, or write root into the fleet block of fleet.hcl.",
+)
+REPORT = make_id("report")
+"""The id of the report's page."""
+
+
+def make_page(sources: Sources, query: Query) -> WindowPage:
+    """List the tables of the newest build, or say why that is impossible."""
+    if sources.fleet_root is None:
+        return WindowPage("fleet", "Fleet", "", (Section("tables", "Tables", NO_ROOT),))
+    try:
+        gold = open_gold(sources.fleet_root)
+    except KafkaformError as error:
+        warning = f"{error.message}. {error.advice}"
+        return WindowPage("fleet", "Fleet", "", (Section("tables", "Tables", warning=warning),))
+    return show_build(gold.build)
+
+
+def open_gold(root: str) -> Gold:
+    """The newest build. Raises UsageError if packages or the build are missing, StorageError."""
+    need_packages()
+    return Gold(read_current(root))
+
+
+def list_tables(build: Build) -> tuple[str, ...]:
+    """The tables of a build that are for people."""
+    return tuple(name for name in GOLD if name in build.parts)
+
+
+def show_build(build: Build) -> WindowPage:
+    """The listing of a build."""
+    facts = (
+        ("Build", Cell(build.name, style="code")),
+        ("Newest snapshot in it", Cell(render_utc(build.as_of))),
+        ("Made", Cell(render_utc(build.ended))),
+    )
+    rows = [
+        (
+            Cell(name, f"fleet/{make_id(name)}"),
+            Cell(f"{build.parts[name].rows:,}", style="number"),
+            Cell(", ".join(TABLES[name].key)),
+        )
+        for name in list_tables(build)
+    ]
+    table = make_table("Tables", ("Table", "Rows", "One row for each"), rows)
+    links = (Cell("The report of this build", f"report/{REPORT}"),)
+    section = Section("tables", "Tables", facts=facts, tables=(table,), links=links)
+    return WindowPage("fleet", "Fleet", build.root, (section,))
+
+
+def make_table_page(sources: Sources, id: str, query: Query) -> WindowPage | None:
+    """Rows of one table; None if the build has no such table."""
+    if sources.fleet_root is None:
+        return None
+    gold = open_gold(sources.fleet_root)
+    name = next((name for name in list_tables(gold.build) if make_id(name) == id), None)
+    if name is None:
+        return None
+    total = gold.build.parts[name].rows
+    shown = cut_rows(total, read_number(query, "first"))
+    return show_rows(name, read_rows(gold, name, shown), shown, total)
+
+
+def read_rows(gold: Gold, name: str, shown: slice) -> Sequence[dict[str, Any]]:
+    """These rows of a table, ordered by its key."""
+    # Every word of this query comes from the definitions of the tables.
+    columns, key = _quote(list_columns(name)), _quote(TABLES[name].key)
+    order = f" order by {key}" if key else ""
+    limit = f" limit {shown.stop - shown.start} offset {shown.start}"
+    return gold.read_rows(f"select {columns} from {name}{order}{limit}")
+
+
+def _quote(columns: Iterable[str]) -> str:
+    return ", ".join(f'"{column}"' for column in columns)
+
+
+def list_columns(name: str) -> tuple[str, ...]:
+    """The columns of a table that are for people."""
+    return tuple(one for one in TABLES[name].names if one not in INTERNAL.get(name, ()))
+
+
+def show_rows(name: str, rows: Sequence[dict[str, Any]], shown: slice, total: int) -> WindowPage:
+    """The page of these rows."""
+    columns = list_columns(name)
+    cells = tuple(
+        tuple(Cell(to_text(expand_mask(column, row[column]))) for column in columns) for row in rows
+    )
+    pager = make_pager(f"fleet/{make_id(name)}", shown, total)
+    table = Table(name, columns, cells, total, pager)
+    links = (Cell("All tables", "fleet"),)
+    section = Section("rows", "Rows", tables=(table,), links=links)
+    return WindowPage("fleet", name, render_count(total, "row"), (section,))
+
+
+def render_report(sources: Sources, id: str, root: str) -> str | None:
+    """The report of the newest build, as `fleet report` writes it."""
+    if sources.fleet_root is None or id != REPORT:
+        return None
+    return render_html(make_report(open_gold(sources.fleet_root)))

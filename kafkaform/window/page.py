@@ -1,0 +1,183 @@
+"""The pages of the window as data, and their rendering.
+
+A page is sections of facts, forms and tables. Nothing in it is escaped: `html/document.py` makes
+foreign text harmless when it is rendered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from ..html.document import make_environment, render_document
+
+LONGEST = 2_000
+"""Characters of a text that a page shows."""
+ROWS = 200
+"""Rows of a table on one page."""
+ID_LENGTH = 20
+
+PLACES: Mapping[str, str] = {
+    "": "Overview",
+    "plans": "Plans",
+    "drift": "Drift",
+    "objects": "Objects",
+    "log": "Audit log",
+    "access": "Who may do what",
+    "fleet": "Fleet",
+}
+"""Path of a page that all pages link to -> its name."""
+
+
+class Cell(Struct, frozen=True):
+    """A text on a page."""
+
+    text: str
+    link: str = ""
+    """The path of the page that it leads to."""
+    style: str = ""
+    """`code`, `number`, or the colour of a chip: `bad`, `warn`, `note`, `good`."""
+
+
+Cells: TypeAlias = tuple[Cell, ...]
+
+
+class Table(Struct, frozen=True):
+    """A table with a caption."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[Cells, ...]
+    total: int
+    """How many rows there are, also those that are not shown."""
+    more: tuple[Cell, ...] = ()
+    """Links to earlier and later rows."""
+
+
+class Choice(Struct, frozen=True):
+    """A field with given answers."""
+
+    name: str
+    label: str
+    value: str
+    options: Mapping[str, str]
+    """Value -> text."""
+
+
+class Blank(Struct, frozen=True):
+    """A field for text."""
+
+    name: str
+    label: str
+    value: str
+    hint: str = ""
+
+
+class Form(Struct, frozen=True):
+    """Fields that ask for another version of a page."""
+
+    path: str
+    label: str
+    fields: tuple[Choice | Blank, ...]
+    button: str
+
+
+class Section(Struct, frozen=True):
+    """One part of a page."""
+
+    id: str
+    title: str
+    lead: tuple[str, ...] = ()
+    """Paragraphs."""
+    warning: str = ""
+    facts: tuple[tuple[str, Cell], ...] = ()
+    form: Form | None = None
+    tables: tuple[Table, ...] = ()
+    links: tuple[Cell, ...] = ()
+
+
+class WindowPage(Struct, frozen=True):
+    """One page."""
+
+    place: str
+    """The key of PLACES to which it belongs."""
+    title: str
+    about: str
+    sections: tuple[Section, ...]
+
+
+def render_page(page: WindowPage, root: str) -> str:
+    """The page as HTML. root: the path of the overview, which ends with a slash."""
+    pages = make_environment(
+        "kafkaform.window",
+        {
+            "number": lambda value: f"{value:,}",
+            "clip": clip_text,
+            "link": lambda path: f"{root}{path}",
+        },
+    )
+    pages.tests |= {"choice": lambda field: isinstance(field, Choice)}
+    return render_document(pages, "window.html.j2", "window.css.j2", page=page, places=PLACES)
+
+
+def clip_text(text: str) -> str:
+    """The text, or its beginning and its length."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST]} … ({len(text):,} characters)"
+
+
+def make_id(*parts: str) -> str:
+    """The name of a thing in paths. Names of the outside world do not stand in them."""
+    text = "\0".join(parts)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:ID_LENGTH]
+
+
+def make_link(path: str, **query: str | int) -> str:
+    """A path with a query, without the empty parts of it."""
+    given = {name: value for name, value in query.items() if value not in ("", 0)}
+    if not given:
+        return path
+    return f"{path}?{urlencode(given, errors='surrogatepass')}"
+
+
+def cut_rows(total: int, first: int) -> slice:
+    """The rows to show from this one on."""
+    start = min(max(first, 0), max(total - 1, 0)) // ROWS * ROWS
+    return slice(start, start + ROWS)
+
+
+def make_pager(path: str, shown: slice, total: int, **query: str) -> tuple[Cell, ...]:
+    """Links to the rows before and after these."""
+    links = []
+    if shown.start > 0:
+        earlier = make_link(path, **query, first=shown.start - ROWS)
+        links.append(Cell(f"Rows {shown.start - ROWS + 1:,} to {shown.start:,}", earlier))
+    if shown.stop < total:
+        later = make_link(path, **query, first=shown.stop)
+        last = min(shown.stop + ROWS, total)
+        links.append(Cell(f"Rows {shown.stop + 1:,} to {last:,}", later))
+    return tuple(links)
+
+
+def make_table(
+    caption: str,
+    columns: tuple[str, ...],
+    rows: Sequence[Cells],
+    first: int = 0,
+    path: str = "",
+    **query: str,
+) -> Table:
+    """A table of the rows from `first` on. path, query: of the page, for the links to others."""
+    shown = cut_rows(len(rows), first)
+    pager = make_pager(path, shown, len(rows), **query)
+    return Table(caption, columns, tuple(rows[shown]), len(rows), pager)
+
+
+def make_fault_page(title: str, message: str, advice: str = "") -> WindowPage:
+    """The page that says why there is no other one."""
+    return WindowPage("", title, "", (Section("fault", title, (advice,), message),))
