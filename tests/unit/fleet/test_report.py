@@ -312,7 +312,8 @@ def test_only_our_script_may_run(page: str) -> None:
     the tables."""
     script, style = Page(page).within("script"), Page(page).within("style")
     code, sheet = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (script, style)
     )
     policy = next(m["content"] for m in Page(page).all("meta") if "http-equiv" in m)
     assert policy == (
