@@ -19,7 +19,17 @@ from ..core.value import FrozenMap
 from ..fleet.exports.rows import Sheet, to_text
 from ..state.model import State
 from ..workflow.fleet.answers import find_who_can
-from .page import Blank, Cell, Cells, Choice, Form, Section, Table, WindowPage, make_table
+from .page import (
+    Blank,
+    Cell,
+    CellRow,
+    Choice,
+    Form,
+    WindowPage,
+    WindowSection,
+    WindowTable,
+    make_table,
+)
 from .sources import Query, Sources, read_number
 
 ANYBODY = "anybody else"
@@ -37,7 +47,7 @@ RULES = {"": "not known", "yes": "allowed", "no": "denied"}
 _STYLES = {"allowed": "good", "denied": "bad", "unknown": "warn"}
 
 
-class Asked(Struct, frozen=True):
+class AccessForm(Struct, frozen=True):
     """What the form asks."""
 
     instance: str = ""
@@ -59,23 +69,23 @@ def make_page(sources: Sources, query: Query) -> WindowPage:
     return WindowPage(page.place, page.title, page.about, (*page.sections, fleet))
 
 
-def read_question(query: Query) -> Asked:
+def read_question(query: Query) -> AccessForm:
     """The question of a query. What the form cannot ask becomes what it asks first."""
-    given = {name: query.get(name, "").strip() for name in Asked.__struct_fields__}
-    asked = Asked(**given)
+    given = {name: query.get(name, "").strip() for name in AccessForm.__struct_fields__}
+    asked = AccessForm(**given)
     if asked.kind not in SUPPORTED:
         given["kind"] = "Topic"
     if asked.no_acl not in RULES:
         given["no_acl"] = ""
-    return Asked(**given)
+    return AccessForm(**given)
 
 
-def show_access(state: State | None, asked: Asked, first: int = 0) -> WindowPage:
+def show_access(state: State | None, asked: AccessForm, first: int = 0) -> WindowPage:
     """The page of these recorded ACLs."""
     recorded = _collect_acls(state)
     if not recorded:
         lead = ("The state records no ACLs.",)
-        section = Section("answer", "By the recorded ACLs", lead)
+        section = WindowSection("answer", "By the recorded ACLs", lead)
         return WindowPage("access", "Who may do what", "", (section,))
     instance = asked.instance if asked.instance in recorded else min(recorded)
     acls = recorded[instance]
@@ -103,17 +113,17 @@ def _collect_acls(state: State | None) -> Mapping[str, list[Acl]]:
 
 
 def _show_answer(
-    acls: list[Acl], recorded: Mapping[str, list[Acl]], instance: str, asked: Asked, scope: str
-) -> Section:
+    acls: list[Acl], recorded: Mapping[str, list[Acl]], instance: str, asked: AccessForm, scope: str
+) -> WindowSection:
     title, form = "By the recorded ACLs", _make_form(recorded, instance, asked)
     name = CLUSTER if asked.kind == "Cluster" else asked.name
     if not name:
-        return Section("answer", title, (ONLY_RECORDED,), form=form)
+        return WindowSection("answer", title, (ONLY_RECORDED,), form=form)
     try:
         host = normalize_host(asked.host) if asked.host else None
     except ValueError:
         wrong = f"{asked.host} is not an IP address: ACLs are compared with addresses, not names."
-        return Section("answer", title, warning=wrong, form=form)
+        return WindowSection("answer", title, warning=wrong, form=form)
     document = explain_access(_make_access(acls, asked), _make_query(asked, name, host), scope)
     rows = [_make_answer_row(answer) for answer in document["answers"]]
     lead = [ONLY_RECORDED, *((NOT_KNOWN,) if document["unknown"] else ())]
@@ -122,21 +132,21 @@ def _show_answer(
     caption = f"{asked.kind} {name}, from {host or 'any address'}"
     columns = ("Principal", "Operation", "Answer", "Why")
     tables = (make_table(caption, columns, rows),) if rows else ()
-    return Section("answer", title, tuple(lead), form=form, tables=tables)
+    return WindowSection("answer", title, tuple(lead), form=form, tables=tables)
 
 
-def _make_access(acls: list[Acl], asked: Asked) -> Access:
+def _make_access(acls: list[Acl], asked: AccessForm) -> Access:
     supers = frozenset(one.strip() for one in asked.super_users.split(",") if one.strip())
     rule = {"yes": True, "no": False}.get(asked.no_acl)
     return Access(index_acls(acls), supers or None, rule)
 
 
-def _make_query(asked: Asked, name: str, host: str | None) -> AccessQuery:
+def _make_query(asked: AccessForm, name: str, host: str | None) -> AccessQuery:
     operations = SUPPORTED[asked.kind]
     return AccessQuery(asked.kind, name, operations, asked.principal or None, host)
 
 
-def _make_form(recorded: Mapping[str, list[Acl]], instance: str, asked: Asked) -> Form:
+def _make_form(recorded: Mapping[str, list[Acl]], instance: str, asked: AccessForm) -> Form:
     instances = {name: name for name in sorted(recorded)}
     fields = (
         *((Choice("instance", "Provider", instance, instances),) if len(recorded) > 1 else ()),
@@ -150,7 +160,7 @@ def _make_form(recorded: Mapping[str, list[Acl]], instance: str, asked: Asked) -
     return Form("access", "Who may do what", fields, "Answer")
 
 
-def _make_answer_row(answer: FrozenMap) -> Cells:
+def _make_answer_row(answer: FrozenMap) -> CellRow:
     verdict = str(answer["verdict"])
     return (
         Cell(str(answer["principal"] or ANYBODY)),
@@ -160,7 +170,7 @@ def _make_answer_row(answer: FrozenMap) -> Cells:
     )
 
 
-def _list_acls(acls: list[Acl], instance: str, first: int) -> Section:
+def _list_acls(acls: list[Acl], instance: str, first: int) -> WindowSection:
     rows = [
         (
             Cell(acl.principal),
@@ -175,13 +185,13 @@ def _list_acls(acls: list[Acl], instance: str, first: int) -> Section:
     ]
     columns = ("Principal", "Permission", "Operation", "Type", "Resource", "Pattern", "From")
     table = make_table("By principal", columns, rows, first, "access", instance=instance)
-    return Section("acls", f"Recorded ACLs of {instance}", tables=(table,))
+    return WindowSection("acls", f"Recorded ACLs of {instance}", tables=(table,))
 
 
 # ── the fleet ───────────────────────────────────────────────────────────────────────────
 
 
-def _show_fleet(root: str, query: Query) -> Section:
+def _show_fleet(root: str, query: Query) -> WindowSection:
     """The answer of `fleet who-can`, from snapshots of all clusters."""
     operation, resource = query.get("operation", "").strip(), query.get("resource", "").strip()
     principal, host = query.get("who", "").strip(), query.get("from", "").strip()
@@ -193,7 +203,7 @@ def _show_fleet(root: str, query: Query) -> Section:
     )
     form = Form("access", "Who may do what in the fleet", fields, "Answer")
     title, warning = "In the fleet, by its snapshots", ""
-    tables: tuple[Table, ...] = ()
+    tables: tuple[WindowTable, ...] = ()
     if operation and resource:
         try:
             who, where = principal or None, host or None
@@ -201,10 +211,10 @@ def _show_fleet(root: str, query: Query) -> Section:
             tables = (show_sheet(sheet, f"{operation} {resource}"),)
         except KafkaformError as error:
             warning = f"{error.message}. {error.advice}"
-    return Section("fleet", title, warning=warning, form=form, tables=tables)
+    return WindowSection("fleet", title, warning=warning, form=form, tables=tables)
 
 
-def show_sheet(sheet: Sheet, caption: str) -> Table:
+def show_sheet(sheet: Sheet, caption: str) -> WindowTable:
     """A table of an answer about the fleet."""
     rows = [tuple(Cell(to_text(value)) for value in row) for row in sheet.rows]
     return make_table(caption, tuple(sheet.names), rows)

@@ -17,7 +17,7 @@ from ..plan.model import Plan
 from ..render.lines import render_brief
 from ..workflow.plan_files import load_plan
 from ..workflow.stores import Store
-from .page import Cell, Cells, Section, WindowPage, make_id, make_table
+from .page import Cell, CellRow, WindowPage, WindowSection, make_id, make_table
 from .plans import list_saved
 from .sources import Query, Sources, read_number
 from .times import render_moment
@@ -86,7 +86,7 @@ def show_drift(newest: NewestPlan, recorded: Collection[Identity], first: int = 
     if newest.faults:
         warning = f"{render_count(len(newest.faults), 'plan')} cannot be used: {newest.faults[0]}."
     if newest.found is None:
-        section = Section("drift", "Drift", NONE, warning)
+        section = WindowSection("drift", "Drift", NONE, warning)
         return WindowPage("drift", "Drift", "", (section,))
     plan, title = newest.found.plan, newest.found.title
     drifted = plan.drifted
@@ -97,7 +97,7 @@ def show_drift(newest: NewestPlan, recorded: Collection[Identity], first: int = 
         lead.append(f"That plan looked at a part of the objects only: {' '.join(chosen)}.")
     if not drifted:
         lead.append("Nothing that it looked at had been changed outside kafkaform.")
-    rows: list[Cells] = [
+    rows: list[CellRow] = [
         (
             Cell(change.identity.key, _find_link(change.identity, recorded)),
             Cell(change.identity.kind, style="code"),
@@ -110,7 +110,7 @@ def show_drift(newest: NewestPlan, recorded: Collection[Identity], first: int = 
     columns = ("Object", "Kind", "Provider", "Recorded → live", "Last set")
     tables = (make_table("Changed outside kafkaform", columns, rows, first, "drift"),)
     links = (Cell("The whole plan", newest.found.link),)
-    section = Section(
+    section = WindowSection(
         "drift", "Drift", tuple(lead), warning, tables=tables if rows else (), links=links
     )
     return WindowPage("drift", "Drift", "Changed by others since it was recorded.", (section,))

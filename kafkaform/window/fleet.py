@@ -14,7 +14,16 @@ from ..fleet.report.make import make_report
 from ..fleet.tables.definitions import GOLD, TABLES
 from ..fleet.tables.reader import Build, Gold, read_current
 from ..workflow.fleet.runs import need_packages
-from .page import Cell, Section, Table, WindowPage, cut_rows, make_id, make_pager, make_table
+from .page import (
+    Cell,
+    WindowPage,
+    WindowSection,
+    WindowTable,
+    cut_rows,
+    make_id,
+    make_pager,
+    make_table,
+)
 from .sources import Query, Sources, read_number
 
 NO_ROOT = (
@@ -28,12 +37,14 @@ REPORT = make_id("report")
 def make_page(sources: Sources, query: Query) -> WindowPage:
     """List the tables of the newest build, or say why that is impossible."""
     if sources.fleet_root is None:
-        return WindowPage("fleet", "Fleet", "", (Section("tables", "Tables", NO_ROOT),))
+        return WindowPage("fleet", "Fleet", "", (WindowSection("tables", "Tables", NO_ROOT),))
     try:
         gold = open_gold(sources.fleet_root)
     except KafkaformError as error:
         warning = f"{error.message}. {error.advice}"
-        return WindowPage("fleet", "Fleet", "", (Section("tables", "Tables", warning=warning),))
+        return WindowPage(
+            "fleet", "Fleet", "", (WindowSection("tables", "Tables", warning=warning),)
+        )
     return show_build(gold.build)
 
 
@@ -63,9 +74,9 @@ def show_build(build: Build) -> WindowPage:
         )
         for name in list_tables(build)
     ]
-    table = make_table("Tables", ("Table", "Rows", "One row for each"), rows)
+    table = make_table("Tables", ("WindowTable", "Rows", "One row for each"), rows)
     links = (Cell("The report of this build", f"report/{REPORT}"),)
-    section = Section("tables", "Tables", facts=facts, tables=(table,), links=links)
+    section = WindowSection("tables", "Tables", facts=facts, tables=(table,), links=links)
     return WindowPage("fleet", "Fleet", build.root, (section,))
 
 
@@ -107,9 +118,9 @@ def show_rows(name: str, rows: Sequence[dict[str, Any]], shown: slice, total: in
         tuple(Cell(to_text(expand_mask(column, row[column]))) for column in columns) for row in rows
     )
     pager = make_pager(f"fleet/{make_id(name)}", shown, total)
-    table = Table(name, columns, cells, total, pager)
+    table = WindowTable(name, columns, cells, total, pager)
     links = (Cell("All tables", "fleet"),)
-    section = Section("rows", "Rows", tables=(table,), links=links)
+    section = WindowSection("rows", "Rows", tables=(table,), links=links)
     return WindowPage("fleet", name, render_count(total, "row"), (section,))
 
 

@@ -57,7 +57,7 @@ class Entered(Struct, frozen=True):
     """A request with the right token: the browser gets the cookie and is led to the overview."""
 
 
-class Asked(Struct, frozen=True):
+class PageRequest(Struct, frozen=True):
     """A request for a page."""
 
     path: str
@@ -73,7 +73,7 @@ def make_gate(port: int) -> Gate:
 
 def judge_request(
     gate: Gate, target: str, headers: Mapping[str, str], hosts: list[str]
-) -> Refused | Entered | Asked:
+) -> Refused | Entered | PageRequest:
     """What becomes of a request. target: as in its first line; headers: lower-case name -> value;
     hosts: all values of its Host headers."""
     if hosts not in ([f"{ADDRESS}:{gate.port}"], [f"localhost:{gate.port}"]):
@@ -90,7 +90,7 @@ def judge_request(
         return Refused(403, "another page asked for this one")
     if not path.startswith(gate.root):
         return Refused(404, "there is no such page")
-    return Asked(path.removeprefix(gate.root), query)
+    return PageRequest(path.removeprefix(gate.root), query)
 
 
 def make_cookie(gate: Gate) -> str:

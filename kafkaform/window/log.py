@@ -20,10 +20,10 @@ from ..workflow.stores import Store
 from .page import (
     ROWS,
     Cell,
-    Cells,
-    Section,
-    Table,
+    CellRow,
     WindowPage,
+    WindowSection,
+    WindowTable,
     make_id,
     make_pager,
     make_table,
@@ -102,11 +102,11 @@ def show_log(found: LogSurvey, first: int = 0) -> WindowPage:
     runs = [_make_run_row(run) for run in reversed(found.runs.values())]
     columns = ("Run", "Began", "By", "Command", "End", "Steps", "Records")
     table = make_table("Runs, the newest first", columns, runs, first, "log")
-    sections = (_show_verification(found), Section("runs", "Runs", tables=(table,)))
+    sections = (_show_verification(found), WindowSection("runs", "Runs", tables=(table,)))
     return WindowPage("log", "Audit log", found.place, sections)
 
 
-def _show_verification(found: LogSurvey) -> Section:
+def _show_verification(found: LogSurvey) -> WindowSection:
     anchor = "none" if found.anchor is None else f"record {found.anchor.seq:,}"
     facts = (
         ("Sound records", Cell(f"{found.head.seq:,}")),
@@ -114,14 +114,14 @@ def _show_verification(found: LogSurvey) -> Section:
         ("Anchor in the state", Cell(anchor)),
     )
     if found.fault:
-        return Section("verification", "Verification", warning=found.fault, facts=facts)
+        return WindowSection("verification", "Verification", warning=found.fault, facts=facts)
     sound = "Every record is as it was written, and the log contains the state's anchor."
     if found.anchor is None:
         sound = "Every record is as it was written. The state has no anchor to compare with."
-    return Section("verification", "Verification", (sound,), facts=facts)
+    return WindowSection("verification", "Verification", (sound,), facts=facts)
 
 
-def _make_run_row(run: RunEntry) -> Cells:
+def _make_run_row(run: RunEntry) -> CellRow:
     ends = {
         True: Cell("complete", style="good"),
         False: Cell("not complete", style="warn"),
@@ -212,11 +212,11 @@ def show_run(found: RunRecords, id: str) -> WindowPage:
     )
     columns = ("Record", "Time", "Kind", "Object", "What it says")
     pager = make_pager(f"log/{id}", found.shown, found.total)
-    table = Table("Records in order", columns, rows, found.total, pager)
+    table = WindowTable("Records in order", columns, rows, found.total, pager)
     plan = (Cell("The plan of this run", f"recorded/{id}"),) if found.has_plan else ()
     links = (*plan, Cell("All runs", "log"))
     about = f"{render_count(found.total, 'record')} by {found.actor}"
-    section = Section("records", "Records", warning=found.fault, tables=(table,), links=links)
+    section = WindowSection("records", "Records", warning=found.fault, tables=(table,), links=links)
     return WindowPage("log", f"Run {found.run}", about, (section,))
 
 

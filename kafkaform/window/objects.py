@@ -14,7 +14,7 @@ from ..core.value import FrozenMap, Value
 from ..render.text import render_value
 from ..state.model import Row, State
 from ..workflow.stores import Store
-from .page import Blank, Cell, Cells, Form, Section, WindowPage, make_id, make_table
+from .page import Blank, Cell, CellRow, Form, WindowPage, WindowSection, make_id, make_table
 from .sources import Query, Sources, read_number
 from .times import render_moment
 
@@ -44,7 +44,7 @@ def show_objects(state: State | None, search: str = "", first: int = 0) -> Windo
     cells = [_make_row(row) for row in found]
     table = make_table("Recorded objects", columns, cells, first, "objects", q=search)
     lead = () if rows else ("The state is empty.",)
-    section = Section("objects", "Objects", lead, form=form, tables=(table,))
+    section = WindowSection("objects", "Objects", lead, form=form, tables=(table,))
     return WindowPage("objects", "Objects", "What the state records.", (section,))
 
 
@@ -54,7 +54,7 @@ def _fits(row: Row, words: Sequence[str]) -> bool:
     return all(word in text for word in words)
 
 
-def _make_row(row: Row) -> Cells:
+def _make_row(row: Row) -> CellRow:
     return (
         Cell(row.identity.key, f"objects/{make_id(str(row.identity))}"),
         Cell(row.identity.kind, style="code"),
@@ -127,14 +127,14 @@ def show_object(found: ObjectStory, id: str, first: int = 0) -> WindowPage:
     columns = ("Record", "Time", "Kind", "By", "Run", "What", "Values")
     table = make_table("Records, the newest first", columns, rows, first, f"objects/{id}")
     lead = () if rows else ("The audit log has no record about it.",)
-    sections.append(Section("history", "History", lead, warning=found.fault, tables=(table,)))
+    sections.append(WindowSection("history", "History", lead, warning=found.fault, tables=(table,)))
     return WindowPage("objects", identity.key, about, tuple(sections))
 
 
-_GONE = Section("state", "State", ("The state does not record this object any more.",))
+_GONE = WindowSection("state", "State", ("The state does not record this object any more.",))
 
 
-def _show_row(row: Row) -> Section:
+def _show_row(row: Row) -> WindowSection:
     facts = [
         ("Addresses", Cell(", ".join(row.owners), style="code")),
         ("Id", Cell(row.incarnation or "–", style="code")),
@@ -149,7 +149,7 @@ def _show_row(row: Row) -> Section:
         for name, text in _list_values(row.attributes)
     ]
     table = make_table("Recorded attributes", ("Attribute", "Value"), values)
-    return Section("state", "State", facts=tuple(facts), tables=(table,))
+    return WindowSection("state", "State", facts=tuple(facts), tables=(table,))
 
 
 def _list_values(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
@@ -160,7 +160,7 @@ def _list_values(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
             yield name, render_value(item)
 
 
-def _make_entry(record: Record) -> Cells:
+def _make_entry(record: Record) -> CellRow:
     body = record.body
     words = [body.get("action"), body.get("outcome"), body.get("what"), body.get("reason")]
     if body.get("error"):

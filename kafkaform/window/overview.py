@@ -12,7 +12,7 @@ from ..core.errors import KafkaformError
 from ..core.text.quantity import render_count
 from ..state.model import State
 from ..workflow.workspace import read_log
-from .page import Cell, Section, Table, WindowPage, make_id
+from .page import Cell, WindowPage, WindowSection, WindowTable, make_id
 from .plans import SavedPlan, list_saved
 from .sources import Query, Sources
 from .times import render_moment
@@ -51,11 +51,11 @@ def show_overview(data: Overview) -> WindowPage:
     return WindowPage("", "Overview", data.state_place, tuple(sections))
 
 
-def _show_state(data: Overview) -> Section:
+def _show_state(data: Overview) -> WindowSection:
     state = data.state
     if state is None:
         lead = ("There is no state yet: nothing was applied from here.",)
-        return Section("state", "State", lead, links=(_link_plans(data.saved),))
+        return WindowSection("state", "State", lead, links=(_link_plans(data.saved),))
     facts = (
         ("Serial", Cell(f"{state.serial:,}")),
         ("Objects", Cell(f"{len(state.objects):,}", "objects")),
@@ -65,7 +65,7 @@ def _show_state(data: Overview) -> Section:
     )
     tables = (_count_objects(state),) if state.objects else ()
     links = (_link_plans(data.saved), Cell("All objects", "objects"))
-    return Section("state", "State", facts=facts, tables=tables, links=links)
+    return WindowSection("state", "State", facts=facts, tables=tables, links=links)
 
 
 def _list_systems(state: State) -> list[tuple[str, object]]:
@@ -76,7 +76,7 @@ def _link_plans(saved: Sequence[SavedPlan]) -> Cell:
     return Cell(f"{render_count(len(saved), 'saved plan')} in this folder", "plans")
 
 
-def _count_objects(state: State) -> Table:
+def _count_objects(state: State) -> WindowTable:
     count = Counter((one.kind, one.instance) for one in state.objects)
     safe = Counter(
         (one.kind, one.instance) for one, row in state.objects.items() if row.protected != "no"
@@ -91,17 +91,17 @@ def _count_objects(state: State) -> Table:
         for (kind, instance), number in sorted(count.items())
     )
     columns = ("Kind", "Provider", "Objects", "Protected")
-    return Table("Recorded objects by kind", columns, rows, len(rows))
+    return WindowTable("Recorded objects by kind", columns, rows, len(rows))
 
 
-def _show_log(data: Overview) -> Section:
+def _show_log(data: Overview) -> WindowSection:
     title, place = "Audit log", ("File", Cell(data.log_place))
     if data.found is None:
-        return Section("log", title, warning=data.fault, facts=(place,), links=(_LOG,))
+        return WindowSection("log", title, warning=data.fault, facts=(place,), links=(_LOG,))
     runs = tuple(data.found.runs.values())
     last = runs[-1] if runs else None
     facts = [place, ("Records", Cell(f"{data.found.head.seq:,}")), *_show_run(last)]
-    return Section("log", title, facts=tuple(facts), links=(_LOG,))
+    return WindowSection("log", title, facts=tuple(facts), links=(_LOG,))
 
 
 _LOG = Cell("Runs and records", "log")
@@ -118,10 +118,10 @@ def _show_run(last: LoggedRun | None) -> Sequence[tuple[str, Cell]]:
     )
 
 
-def _show_open(found: LogIndex) -> Section:
+def _show_open(found: LogIndex) -> WindowSection:
     pending = list_pending(found)
     if not pending:
-        return Section("open", "Left open by earlier runs", ("Nothing.",))
+        return WindowSection("open", "Left open by earlier runs", ("Nothing.",))
     rows = tuple(
         (
             Cell(item.identity.kind, style="code"),
@@ -133,9 +133,9 @@ def _show_open(found: LogIndex) -> Section:
         for item in pending
     )
     columns = ("Kind", "Object", "Provider", "What", "Run")
-    table = Table("Open work", columns, rows, len(rows))
+    table = WindowTable("Open work", columns, rows, len(rows))
     lead = (
         "Requests without a recorded outcome, long work, and settings to remove. The next "
         "kafkaform apply finds out what became of them.",
     )
-    return Section("open", "Left open by earlier runs", lead, tables=(table,))
+    return WindowSection("open", "Left open by earlier runs", lead, tables=(table,))

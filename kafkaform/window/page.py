@@ -43,15 +43,15 @@ class Cell(Struct, frozen=True):
     """`code`, `number`, or the colour of a chip: `bad`, `warn`, `note`, `good`."""
 
 
-Cells: TypeAlias = tuple[Cell, ...]
+CellRow: TypeAlias = tuple[Cell, ...]
 
 
-class Table(Struct, frozen=True):
+class WindowTable(Struct, frozen=True):
     """A table with a caption."""
 
     caption: str
     columns: tuple[str, ...]
-    rows: tuple[Cells, ...]
+    rows: tuple[CellRow, ...]
     total: int
     """How many rows there are, also those that are not shown."""
     more: tuple[Cell, ...] = ()
@@ -86,7 +86,7 @@ class Form(Struct, frozen=True):
     button: str
 
 
-class Section(Struct, frozen=True):
+class WindowSection(Struct, frozen=True):
     """One part of a page."""
 
     id: str
@@ -96,7 +96,7 @@ class Section(Struct, frozen=True):
     warning: str = ""
     facts: tuple[tuple[str, Cell], ...] = ()
     form: Form | None = None
-    tables: tuple[Table, ...] = ()
+    tables: tuple[WindowTable, ...] = ()
     links: tuple[Cell, ...] = ()
 
 
@@ -107,7 +107,7 @@ class WindowPage(Struct, frozen=True):
     """The key of PLACES to which it belongs."""
     title: str
     about: str
-    sections: tuple[Section, ...]
+    sections: tuple[WindowSection, ...]
 
 
 def render_page(page: WindowPage, root: str) -> str:
@@ -167,17 +167,17 @@ def make_pager(path: str, shown: slice, total: int, **query: str) -> tuple[Cell,
 def make_table(
     caption: str,
     columns: tuple[str, ...],
-    rows: Sequence[Cells],
+    rows: Sequence[CellRow],
     first: int = 0,
     path: str = "",
     **query: str,
-) -> Table:
+) -> WindowTable:
     """A table of the rows from `first` on. path, query: of the page, for the links to others."""
     shown = cut_rows(len(rows), first)
     pager = make_pager(path, shown, len(rows), **query)
-    return Table(caption, columns, tuple(rows[shown]), len(rows), pager)
+    return WindowTable(caption, columns, tuple(rows[shown]), len(rows), pager)
 
 
 def make_fault_page(title: str, message: str, advice: str = "") -> WindowPage:
     """The page that says why there is no other one."""
-    return WindowPage("", title, "", (Section("fault", title, (advice,), message),))
+    return WindowPage("", title, "", (WindowSection("fault", title, (advice,), message),))

@@ -15,7 +15,7 @@ from ..plan.model import Plan
 from ..render.review.html.page import render_html
 from ..workflow.plan_files import load_plan, read_words
 from ..workflow.planning import render_apply_command
-from .page import Cell, Cells, Section, WindowPage, make_id, make_table
+from .page import Cell, CellRow, WindowPage, WindowSection, make_id, make_table
 from .sources import Query, Sources
 from .times import render_moment
 
@@ -96,16 +96,16 @@ def show_plans(found: Sequence[ReadPlan]) -> WindowPage:
     """The listing."""
     if not found:
         lead = ("There is no saved plan in this folder. kafkaform plan --out FILE saves one.",)
-        return WindowPage("plans", "Plans", "", (Section("saved", "Saved plans", lead),))
+        return WindowPage("plans", "Plans", "", (WindowSection("saved", "Saved plans", lead),))
     columns = ("File", "Made", "Create", "Change", "Destroy", "Blocked", "Drift", "Approval")
     table = make_table("Files, the newest first", columns, [_make_row(one) for one in found])
     bad = [one for one in found if one.plan is None]
     warning = f"{bad[0].fault}." if bad else ""
-    section = Section("saved", "Saved plans", warning=warning, tables=(table,))
+    section = WindowSection("saved", "Saved plans", warning=warning, tables=(table,))
     return WindowPage("plans", "Plans", "Saved with kafkaform plan --out FILE.", (section,))
 
 
-def _make_row(one: ReadPlan) -> Cells:
+def _make_row(one: ReadPlan) -> CellRow:
     plan = one.plan
     if plan is None:
         return (Cell(one.saved.name), Cell("cannot be used", style="bad"), *[Cell("")] * 6)

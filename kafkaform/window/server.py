@@ -18,7 +18,7 @@ from typing import Any
 
 from ..core.errors import KafkaformError, StorageError
 from ..html.document import read_policy
-from .gate import ADDRESS, Asked, Entered, Gate, judge_request, make_cookie, make_gate
+from .gate import ADDRESS, Entered, Gate, PageRequest, judge_request, make_cookie, make_gate
 from .page import make_fault_page, render_page
 from .routes import find_page
 from .sources import Sources
@@ -58,7 +58,7 @@ class WindowServer(ThreadingHTTPServer):
         """Listen. port: 0 for any free one; on_fault: is told of unexpected errors. Raises
         StorageError if the port cannot be used."""
         try:
-            super().__init__((ADDRESS, port), _Request)
+            super().__init__((ADDRESS, port), _RequestHandler)
         except OSError as error:
             raise StorageError(
                 f"cannot listen on port {port} of {ADDRESS}: {error.strerror}",
@@ -92,7 +92,7 @@ class WindowServer(ThreadingHTTPServer):
         """A connection failed, as they do when a browser loses interest: nobody is told."""
 
 
-class _Request(BaseHTTPRequestHandler):
+class _RequestHandler(BaseHTTPRequestHandler):
     """One request."""
 
     server: WindowServer
@@ -119,7 +119,7 @@ class _Request(BaseHTTPRequestHandler):
         found = judge_request(gate, self.path, headers, self.headers.get_all("host") or [])
         if isinstance(found, Entered):
             self._lead_in()
-        elif isinstance(found, Asked):
+        elif isinstance(found, PageRequest):
             self._send(*self._make_answer(found))
         else:
             self._refuse(found.status, found.message)
@@ -136,7 +136,7 @@ class _Request(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is logged: paths of requests are nobody else's business."""
 
-    def _make_answer(self, asked: Asked) -> tuple[int, str]:
+    def _make_answer(self, asked: PageRequest) -> tuple[int, str]:
         """Status and page."""
         server = self.server
         if not server.making.acquire(timeout=PATIENCE_SECONDS):

@@ -18,7 +18,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.state.model import State
 from kafkaform.window import access, drift, log, objects, overview, page, plans
 from kafkaform.window.log import LogSurvey, RunEntry
-from kafkaform.window.page import Cell, Section, WindowPage, make_id, make_table, render_page
+from kafkaform.window.page import Cell, WindowPage, WindowSection, make_id, make_table, render_page
 from kafkaform.window.routes import find_page
 from kafkaform.workflow.stores import AUDIT_FILE, STATE_FILE
 
@@ -50,7 +50,7 @@ def list_pages(text: str) -> list[WindowPage]:
     changed = replace(plan.changes[0], identity=identity, last_set=text)
     plan = replace(plan, changes=(changed,))
     found = drift.NewestPlan(drift.FoundPlan(plan, text, "plans"), (text,))
-    asked = access.Asked(text, "Topic", text, text, "1.2.3.4", "User:root")
+    asked = access.AccessForm(text, "Topic", text, text, "1.2.3.4", "User:root")
     return [
         overview.show_overview(overview.Overview(text, text, state, LogIndex(), text, ())),
         overview.show_overview(overview.Overview(text, text, state, None, text, ())),
@@ -139,7 +139,7 @@ def test_pages_load_nothing() -> None:
 def test_secrets_are_masked() -> None:
     """A secret that a log repeats is masked, also if HTML writes its quotes in another way."""
     secret = "pass\"'<word>&more"
-    shown = WindowPage("", "x", "", (Section("a", "b", (f"the server said {secret}",)),))
+    shown = WindowPage("", "x", "", (WindowSection("a", "b", (f"the server said {secret}",)),))
     with watch_secrets() as known:
         known.add(secret)
         made = render(shown)
