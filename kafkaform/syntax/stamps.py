@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from .nodes import Block, Body, Expression, Index, Label, Lit, Node, ObjectItem, Slot
 from .source import Source
 
-Word: TypeAlias = str | int
+StampWord: TypeAlias = str | int
 
 _BEGIN, _END = 'resource "', "\n}\n"
 _LONGEST = 20_000
@@ -166,7 +166,7 @@ class Stamped(Block, frozen=True):
 
     # The field `body` of Block has the body of the shape; the property below hides it.
     shape: StencilShape
-    words: tuple[Word, ...]
+    words: tuple[StampWord, ...]
     """In the order of the slots of the shape."""
     _parsed: Body | None = None
 

@@ -174,7 +174,7 @@ PLACES: Mapping[str, tuple[Files, Callable[[Path], None], str]] = {
     "a module from elsewhere": (
         _named("x", "git::https://x/y"),
         lambda f: None,
-        "not a local folder",
+        "does not say which version",
     ),
     "files that lead out": (local('file("x")'), _linked("/etc/passwd"), "cannot be computed"),
     "files that never end": (local('file("x")'), _linked("/dev/zero"), "cannot be computed"),

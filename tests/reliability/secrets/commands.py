@@ -50,6 +50,8 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "console": (),
     "graph": (),
     "providers schema": (),
+    "providers json-schema": (),
+    "export": ("terraform",),
     "state list": (),
     "state show": ("kafka_topic.orders",),
     "state rm": ("kafka_topic.orders",),
@@ -82,8 +84,9 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "fleet doctor": ("--root=nowhere",),
     # Anywhere else it would start Spark and leave what it keeps.
     "fleet prepare": ("--master=spark://nowhere:7077",),
-    # It runs until a signal. What its pages show is tested in tests/unit/window.
+    # These run until they are stopped. What they show is tested in tests/unit/window and editor.
     "serve": ("--help",),
+    "lsp": ("--help",),
     "version": (),
 }
 """Command -> its words."""

@@ -35,6 +35,8 @@ CHANGING = {
     *("SaslLogin", "_Existing"),
     # The outline of a text that an editor has open, while its tokens are read.
     *("BlockOutline", "ItemOutline", "Chain", "OpenPart", "_OutlineWalk", "OutlineCache"),
+    # What one pass over a log finds.
+    *("RunEntry", "LogSurvey"),
     # What simulated workers run.
     "SimulatedConnector",
 }
