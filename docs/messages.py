@@ -1,8 +1,8 @@
 """Writes docs/messages.md, every error message with what to do: `python docs/messages.py`.
 
-The messages are read from the source code: texts that are given to an error, a diagnostic or a blocker,
-and to functions that hand them on to one. What is filled in at run time is shown as `…`. A test compares
-the file with what this makes.
+The messages are read from the source code: texts that are given to an error, a diagnostic or a
+blocker, and to functions that hand them on to one. What is filled in at run time is shown as `…`. A
+test compares the file with what this makes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ ROUNDS = 6
 
 @dataclass(frozen=True)
 class Sink:
-    """Where a text becomes a message. place, name: of the argument; advice, hint: the same of what to
-    do; code: the exit code, or None if that depends."""
+    """Where a text becomes a message. place, name: of the argument; advice, hint: the same of what
+    to do; code: the exit code, or None if that depends."""
 
     place: int
     name: str
@@ -106,13 +106,13 @@ def page() -> str:
 _INTRO = """\
 # All messages
 
-Every message with which kafkaform refuses something or fails, as it is in the code, with what to do. Search
-this page, or the site, for some words of yours; `…` stands for what a message fills in: a name, a number,
-a path. [Troubleshooting](troubleshooting.md) says more about the twenty most likely ones, and
-[exit codes](architecture.md#7-exit-codes) what the numbers mean.
+Every message with which kafkaform refuses something or fails, as it is in the code, and what to do.
+Search this page, or the site, for some words of yours; `…` stands for what a message fills in: a
+name, a number, a path. [Troubleshooting](troubleshooting.md) says more about the most likely ones,
+and [exit codes](architecture.md#7-exit-codes) what the numbers mean.
 
-Where the second column is empty, the message itself says it, or the line `To do` below it, which depends on
-the case.
+Where the second column is empty, the message itself says it, or the line `To do` below it, which
+depends on the case.
 
 """
 
@@ -287,15 +287,21 @@ def _list_kafka_codes() -> str:
         for code in sorted(CODES.values(), key=lambda one: one.name)
     )
     return (
-        "## Error codes of Kafka\n\nA message about a request ends with what the broker answered.\n\n"
+        "## Error codes of Kafka\n\n"
+        "A message about a request ends with what the broker answered.\n\n"
         f"| answer | number | what it means | what to do |\n|---|---|---|---|\n{rows}"
     )
 
 
 def _cell(text: str) -> str:
-    """A text as a cell of a table: what Markdown and HTML would take for their own is written out."""
-    line = " ".join(text.split())
-    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", line)
+    """A text as a cell of a table, without what Markdown and HTML would take for their own."""
+    parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
+    return "".join(
+        part.replace("|", r"\|")
+        if part.startswith("`") and part.endswith("`") and len(part) > 1
+        else re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", part)
+        for part in parts
+    )
 
 
 if __name__ == "__main__":

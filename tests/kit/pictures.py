@@ -1,7 +1,7 @@
 """Makes the pictures of the site from what kafkaform prints: `python -m tests.kit.pictures`.
 
-The plan and the apply are those of a sandbox. The fleet's report is made of the sample with which the
-report's own tests work.
+The plan and the apply are those of a sandbox. The fleet's report is made of the sample with which
+the report's own tests work.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A page with commands, followed as a reader follows it.
 
-A fenced block with a title is a file, `sh` is typed, and a `text` block behind it is what that prints.
-In such a text, a line `...` stands for any lines. What is another in every run (ids, times, ports) is
-not compared.
+A fenced block with a title is a file, `sh` is typed, and a `text` block behind it is what that
+prints. In such a text, a line `...` stands for any lines. What is another in every run (ids, times,
+ports) is not compared.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ END = "@@@ end"
 
 @dataclass(frozen=True)
 class Step:
-    """What a reader types at once. files: name -> text, saved before; shown: what the page says that it
-    prints, None if it says nothing."""
+    """What a reader types at once. files: name -> text, saved before; shown: what the page says
+    that it prints, None if it says nothing."""
 
     files: Mapping[str, str]
     typed: str

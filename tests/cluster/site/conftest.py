@@ -1,4 +1,4 @@
-"""Fixtures of the walks: a home without a configuration, and a sandbox for the pages that need one."""
+"""Homes for the sandboxes of the walks."""
 
 from ...kit.sandbox_homes import home, module_home
 

@@ -78,7 +78,7 @@ def write(file, data, write=os.write):
 os.write = write
 main()
 """
-"""kafkaform, which is killed when its request is answered and the outcome is not yet on the disk."""
+"""kafkaform, killed when its request is answered and the outcome is not yet on the disk."""
 
 
 def kill_an_apply(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The pages about error messages: all messages of the code are there, and those with advice are real."""
+"""The pages about error messages have all messages of the code, and name no others."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_the_page_is_what_the_code_says(made: dict[str, Any]) -> None:
 
 
 def test_errors_are_found_wherever_they_are_made(texts: frozenset[str]) -> None:
-    """A text is found if it is given to an error, to a subclass, to a blocker, to a diagnostic, or to a
-    function that hands it on; and also if it is one of two."""
+    """A text is found if it is given to an error, to a subclass, to a blocker, to a diagnostic, or
+    to a function that hands it on; and also if it is one of two."""
     assert len(texts) > 700
     for text in (
         "No terminal to ask for approval, so nothing was applied.",
