@@ -24,6 +24,9 @@ GAP = "…"
 """Stands for what is filled in."""
 SHORTEST = 9
 """Letters from which a text counts as a message."""
+RULES = re.compile("fault|problem|check|refus|limit|guard|blocker|reason|block|judge|explain")
+JUDGES = re.compile("(?!.*/memory/)(?:providers/|kafkaform/plan/)")
+"""Names of functions that judge objects, and where they are."""
 ROUNDS = 6
 """How many functions may hand a text on."""
 
@@ -112,7 +115,8 @@ name, a number, a path. [Troubleshooting](troubleshooting.md) says more about th
 and [exit codes](architecture.md#7-exit-codes) what the numbers mean.
 
 Where the second column is empty, the message itself says it, or the line `To do` below it, which
-depends on the case.
+depends on the case. A refused request also names what the broker, the registry or the workers
+answered; [the rules of vendors](vendors.md) have a page of their own.
 
 """
 
@@ -120,14 +124,20 @@ depends on the case.
 @cache
 def find_messages() -> frozenset[Message]:
     """Each text in the code that becomes a message."""
-    return frozenset(_read_messages())
+    rules = (
+        message
+        for path, node in _list_definitions()
+        if isinstance(node, ast.FunctionDef) and RULES.search(node.name) and JUDGES.match(path)
+        for message in _read_rules(path, node)
+    )
+    return frozenset((*_read_messages(), *rules))
 
 
 def _read_messages() -> Iterator[Message]:
     sinks = find_sinks()
     for path, tree in read_sources().items():
         constants = _read_constants(tree)
-        area = next(name for folder, name in AREAS if path.startswith(f"{folder}/"))
+        area = _find_area(path)
         for call in ast.walk(tree):
             if not isinstance(call, ast.Call) or (sink := _find(sinks, path, call)) is None:
                 continue
@@ -136,6 +146,28 @@ def _read_messages() -> Iterator[Message]:
             for text in _read_texts(_argument(call, sink.place, sink.name), constants):
                 if " " in text and len(re.sub(r"\W", "", text)) >= SHORTEST:
                     yield Message(area, text, advice, sink.code)
+
+
+def _read_rules(path: str, function: ast.FunctionDef) -> Iterator[Message]:
+    """What a rule says of an object: pairs of reason and advice, and reasons alone."""
+    constants = _read_constants(read_sources()[path])
+    for node in ast.walk(function):
+        if isinstance(node, ast.Tuple) and len(node.elts) == 2:
+            reason, advice = node.elts
+        elif isinstance(node, ast.Yield | ast.Return) and not isinstance(node.value, ast.Tuple):
+            reason, advice = node.value, None
+        else:
+            continue
+        what = " Or: ".join(_read_texts(advice, constants))
+        yield from (
+            Message(_find_area(path), text, what)
+            for text in _read_texts(reason, constants)
+            if " " in text.strip() and len(re.sub(r"\W", "", text)) >= SHORTEST
+        )
+
+
+def _find_area(path: str) -> str:
+    return next(name for folder, name in AREAS if path.startswith(f"{folder}/"))
 
 
 @cache

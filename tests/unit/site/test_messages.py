@@ -12,6 +12,8 @@ import pytest
 pytestmark = pytest.mark.slow("reads the whole code")
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
+CASES = ROOT / "tests/cases"
+BLOCKED = re.compile(r"! blocked: (.+(?:\n {8,}(?!to do|!).+)*)")
 PRINTED = re.compile(r"^Error: (.+)$", re.MULTILINE)
 
 
@@ -57,13 +59,19 @@ def test_each_problem_has_a_message_of_the_code(texts: frozenset[str]) -> None:
     assert set(named) - texts == set()
 
 
-def test_what_was_printed_is_on_the_page(texts: frozenset[str]) -> None:
-    """Each `Error: …` that a page of the documents shows follows from one of the messages."""
-    patterns = [re.compile(".*".join(map(re.escape, text.split("…"))), re.DOTALL) for text in texts]
-    shown = {
+def test_what_is_printed_is_on_the_page(texts: frozenset[str]) -> None:
+    """Each error that the documents show, and each reason for which one of the golden plans blocks
+    a change, is one of the messages, or has one behind a colon."""
+    gaps = [".*".join(map(re.escape, text.split("…"))) for text in texts]
+    patterns = [re.compile(f"(?:^|: ){text}", re.DOTALL) for text in gaps]
+    printed = {
         error
         for path in DOCS.rglob("*.md")
         for error in PRINTED.findall(path.read_text(encoding="utf-8"))
     }
-    assert shown
-    assert [error for error in shown if not any(p.match(error) for p in patterns)] == []
+    for path in CASES.glob("*/plan.txt"):
+        for reason in BLOCKED.findall(path.read_text(encoding="utf-8")):
+            printed |= set(re.split(r"; (?=\(\d\) )", " ".join(reason.split())))
+    told = {re.sub(r"^\(\d\) ", "", text) for text in printed}
+    assert len(told) > 40
+    assert [text for text in told if not any(one.search(text) for one in patterns)] == []
