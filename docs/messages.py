@@ -109,10 +109,10 @@ def page() -> str:
 _INTRO = """\
 # All messages
 
-Every message with which kafkaform refuses something or fails, as it is in the code, and what to do.
-Search this page, or the site, for some words of yours; `…` stands for what a message fills in: a
-name, a number, a path. [Troubleshooting](troubleshooting.md) says more about the most likely ones,
-and [exit codes](architecture.md#7-exit-codes) what the numbers mean.
+The messages with which kafkaform refuses something or fails, as they are in the code, and what to
+do. Search this page, or the site, for some words of yours; `…` stands for what a message fills in:
+a name, a number, a path. [Troubleshooting](troubleshooting.md) says more about the most likely
+ones, and [exit codes](architecture.md#7-exit-codes) what the numbers mean.
 
 Where the second column is empty, the message itself says it, or the line `To do` below it, which
 depends on the case. A refused request also names what the broker, the registry or the workers

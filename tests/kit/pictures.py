@@ -96,6 +96,7 @@ def _draw(name: str, title: str, text: str) -> None:
         force_terminal=True,
     )
     console.print(Text.from_ansi(text.strip("\n")))
+    console.print()  # the last line of a picture is cut off at its bottom
     made = console.export_svg(title=title, theme=DIMMED_MONOKAI, unique_id=name)
     (ASSETS / f"{name}.svg").write_text(FACE.sub("", made), encoding="utf-8")
 
