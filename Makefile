@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # The tests start hundreds of commands, and each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lock release-files try-wheel zipapp image demo fleet-demo check test test-fleet test-kerberos test-matrix soak bench bench-peers lint format clean
+.PHONY: lock release-files try-wheel zipapp image demo fleet-demo check test test-fleet test-kerberos test-matrix soak bench bench-peers site pictures lint format clean
 
 # Of what pip installs a small part is ever imported, and compiled then. PySpark comes as a source
 # archive, of which pip makes a package first: without compressing it, which takes longer than all
@@ -60,6 +60,14 @@ bench: $(STAMP)
 # kafkaform beside other tools, see docs/performance.md: make bench-peers ARGS="--rows no-op --sizes 100x3"
 bench-peers: $(STAMP)
 	@$(BIN)/python -m tests.bench.peers $(ARGS)
+
+# The documentation, in build/site; its test also builds it, without a network.
+site: $(STAMP)
+	@$(BIN)/python -m mkdocs build --strict --quiet
+
+# The pictures of the site, from a sandbox and a browser. Look at them afterwards.
+pictures: $(STAMP)
+	@$(BIN)/python -m tests.kit.pictures
 
 # What a change needs first: lint, types and the tests that need neither a broker nor Spark.
 check: $(STAMP)

@@ -40,7 +40,7 @@ DOCS = ROOT / "docs"
 GOLDEN_LOG = ROOT / "tests/cases/audit/golden.jsonl"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 RUN = re.compile(r'^run "', re.MULTILINE)
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def name_of(path: Path) -> str:

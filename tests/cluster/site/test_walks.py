@@ -1,0 +1,115 @@
+"""The tutorial and the how-to pages lead where they say: each command is typed on a real broker."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ...kit.walks import FENCE, follow
+
+pytestmark = pytest.mark.timeout(300)
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGES = sorted((DOCS / "how-to").glob("*.md"))
+LIVE = """
+resource "kafka_topic" "invoices" {
+  name       = "billing.invoices"
+  partitions = 3
+  config     = { "retention.ms" = retention("30d") }
+}
+
+resource "kafka_topic" "refunds" {
+  name       = "billing.refunds"
+  partitions = 1
+}
+"""
+"""What others have made before the page about taking over begins."""
+
+
+def run(folder: Path, *words: str) -> str:
+    """What a program prints that ends well."""
+    command = [sys.executable, "-m", *words]
+    done = subprocess.run(
+        command, cwd=folder, env=dict(os.environ), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def provider(
+    module_home: Path, own_brokers: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The provider block of a sandbox; its password is in the environment."""
+    folder = tmp_path_factory.mktemp("provider")
+    run(folder, "kafkaform", "sandbox", "up")
+    with pytest.MonkeyPatch.context() as patch:
+        shell = run(folder, "kafkaform", "sandbox", "env", "--format", "shell")
+        for line in shell.splitlines():
+            name, _, value = line.removeprefix("export ").partition("=")
+            patch.setenv(name, value.strip("'"))
+        yield run(folder, "kafkaform", "sandbox", "env")
+    run(folder, "kafkaform", "sandbox", "down")
+
+
+def declare_by_others(folder: Path) -> None:
+    """Topics that this folder's state doesn't know."""
+    others = folder.with_name("others")
+    shutil.copytree(folder, others)
+    (others / "main.kf.hcl").write_text(LIVE, encoding="utf-8")
+    run(others, "kafkaform", "apply", "--auto-approve")
+
+
+DYING = """
+import os, signal
+from kafkaform.cli.app import main
+
+def write(file, data, write=os.write):
+    if b'"kind":"outcome"' in bytes(data):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(file, data)
+
+os.write = write
+main()
+"""
+"""kafkaform, killed when its request is answered and the outcome is not yet on the disk."""
+
+
+def kill_an_apply(folder: Path) -> None:
+    """An apply of the page's first file dies in the middle."""
+    page = (DOCS / "how-to/recover-after-a-crash.md").read_text(encoding="utf-8")
+    text = next(body for _, title, body in FENCE.findall(page) if title)
+    (folder / "main.kf.hcl").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-c", DYING, "apply", "--auto-approve"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+BEFORE_PAGES = {
+    "take-over-a-cluster": declare_by_others,
+    "recover-after-a-crash": kill_an_apply,
+}
+"""Page -> what has happened before its first command."""
+
+
+def test_the_tutorial_leads_to_its_end(home: Path, own_brokers: None, tmp_path: Path) -> None:
+    """From the first broker to the last deletion, everything is printed as the page shows it."""
+    different = follow(DOCS / "tutorial.md", tmp_path, {})
+    assert not different, "\n".join(different)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_each_how_to_leads_to_its_end(page: Path, provider: str, tmp_path: Path) -> None:
+    """In a folder with a provider block, each command of the page prints what the page shows."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "provider.kf.hcl").write_text(provider, encoding="utf-8")
+    BEFORE_PAGES.get(page.stem, lambda _: None)(folder)
+    different = follow(page, folder, {})
+    assert not different, "\n".join(different)
