@@ -33,6 +33,8 @@ CONNECTIONS = 16
 """How many requests are answered or waited for at once."""
 PATIENCE_SECONDS = 120.0
 """How long a request waits for those before it."""
+LOOK_SECONDS = 1.0
+"""How long a signal that another thread got can go unnoticed."""
 METHODS = ("GET", "HEAD")
 HEADERS = (
     ("Content-Type", "text/html; charset=utf-8"),
@@ -206,5 +208,10 @@ def _read_head(connection: socket.socket) -> bytes | None:
 
 def serve(server: WindowServer) -> None:
     """Answer requests until an exception, such as that of a signal, ends it."""
+    # Not in this thread: where a connection is accepted and handed to a thread, an exception of a
+    # signal can get lost, and the command would go on. Here it does nothing but wait, and looks up
+    # now and then, because the system can give the signal to another thread.
     with server:
-        server.serve_forever()
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        while True:
+            time.sleep(LOOK_SECONDS)
