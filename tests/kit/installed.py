@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 import venv
 from collections.abc import Iterator, Sequence
 from importlib import metadata
@@ -19,20 +20,34 @@ from packaging.utils import canonicalize_name
 
 from docs.release.lock import list_requirements
 
+ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 300
 
 
-def install_wheel(wheel: Path, home: Path) -> Path:
-    """Install the wheel into a new environment in `home`; the folder of its commands."""
+def install_wheel(wheel: Path, home: Path, extra: str = "") -> Path:
+    """Install the wheel into a new environment in `home`; the folder of its commands. extra: one of
+    the wheel's that is wanted, too."""
     venv.create(home, symlinks=True)
     commands = home / "bin"
     (place,) = home.glob("lib/python3.*/site-packages")
-    link_packages(list_requirements(), place)
+    link_packages([*list_requirements(), *list_extra(extra)], place)
     pip = (sys.executable, "-m", "pip", "--python", str(commands / "python"), "install")
-    flags = ("--quiet", "--disable-pip-version-check", "--no-index", str(wheel))
+    flags = (
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-index",
+        f"{wheel}[{extra}]" if extra else str(wheel),
+    )
     # With its dependencies: pip finds every one of them, or fails.
     subprocess.run([*pip, *flags], check=True, timeout=SECONDS, env=make_environment(home))
     return commands
+
+
+def list_extra(name: str) -> Sequence[str]:
+    """The requirements of an extra; none for an empty name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    found: Sequence[str] = project["optional-dependencies"][name] if name else ()
+    return found
 
 
 def link_packages(wanted: Sequence[str], place: Path) -> None:

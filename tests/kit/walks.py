@@ -36,6 +36,7 @@ DIFFERENT = (
 """What is another in every run -> what stands for it."""
 PROGRESS = re.compile(r"^kafkaform: .*\n", re.MULTILINE)
 END = "@@@ end"
+PROGRAM = (sys.executable, "-m", "kafkaform")
 
 
 @dataclass(frozen=True)
@@ -69,15 +70,15 @@ def read_steps(page: str) -> Iterator[Step]:
         yield Step(files, typed, None)
 
 
-def follow(page: Path, folder: Path, env: Mapping[str, str]) -> list[str]:
+def follow(page: Path, folder: Path, program: Sequence[str] = PROGRAM) -> list[str]:
     """Follow a page in one shell; what differs from it. A command that fails differs, unless the
-    page shows its error."""
+    page shows its error. program: what `kafkaform` stands for."""
     steps = list(read_steps(page.read_text(encoding="utf-8")))
     assert steps, f"{page.name} has no commands"
     done = subprocess.run(
-        ["bash", "-c", "".join(_make_script(steps))],
+        ["bash", "-c", "".join(_make_script(steps, program))],
         cwd=folder,
-        env={**os.environ, **env, "COLUMNS": "100", "NO_COLOR": "1"},
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -89,8 +90,8 @@ def follow(page: Path, folder: Path, env: Mapping[str, str]) -> list[str]:
     return [text for step, out in zip(steps, printed, strict=False) for text in _judge(step, out)]
 
 
-def _make_script(steps: Sequence[Step]) -> Iterator[str]:
-    yield f'kafkaform() {{ {shlex.quote(sys.executable)} -m kafkaform "$@"; }}\n'
+def _make_script(steps: Sequence[Step], program: Sequence[str]) -> Iterator[str]:
+    yield f'kafkaform() {{ {shlex.join(program)} "$@"; }}\n'
     yield "trap 'echo \"@@@ failed: $BASH_COMMAND\"' ERR\n"
     for step in steps:
         for name, text in step.files.items():

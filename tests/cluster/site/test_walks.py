@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from docs.release.build import build_wheel
+
+from ...kit.installed import install_wheel
 from ...kit.walks import FENCE, follow
 
 pytestmark = pytest.mark.timeout(300)
@@ -98,9 +101,14 @@ BEFORE_PAGES = {
 """Page -> what has happened before its first command."""
 
 
-def test_the_tutorial_leads_to_its_end(home: Path, own_brokers: None, tmp_path: Path) -> None:
-    """From the first broker to the last deletion, everything is printed as the page shows it."""
-    different = follow(DOCS / "tutorial.md", tmp_path, {})
+@pytest.mark.timeout(600)
+def test_the_wheel_does_the_tutorial(home: Path, own_brokers: None, tmp_path: Path) -> None:
+    """In an environment that has only the wheel and what it asks for: from the first broker to the
+    last deletion, everything is printed as the page shows it."""
+    commands = install_wheel(build_wheel(tmp_path / "dist"), tmp_path / "environment", "sandbox")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    different = follow(DOCS / "tutorial.md", folder, [str(commands / "kafkaform")])
     assert not different, "\n".join(different)
 
 
@@ -111,5 +119,5 @@ def test_each_how_to_leads_to_its_end(page: Path, provider: str, tmp_path: Path)
     folder.mkdir()
     (folder / "provider.kf.hcl").write_text(provider, encoding="utf-8")
     BEFORE_PAGES.get(page.stem, lambda _: None)(folder)
-    different = follow(page, folder, {})
+    different = follow(page, folder)
     assert not different, "\n".join(different)
