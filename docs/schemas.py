@@ -22,12 +22,17 @@ from msgspec import Struct
 from kafkaform.audit import bodies
 from kafkaform.audit.bodies import MemberRule, Rules
 from kafkaform.audit.event import RecordKind
+from kafkaform.core.landing import FORMAT as LANDING_FORMAT
+from kafkaform.core.landing import LandedRow, Meta
 from kafkaform.core.nouns import NOTHING, list_defaults
 from kafkaform.core.value import FrozenMap
+from kafkaform.fleet.landed.register import Register
 from kafkaform.plan.model import FORMAT as PLAN_FORMAT
 from kafkaform.plan.model import Plan
 from kafkaform.state.model import FORMAT as STATE_FORMAT
 from kafkaform.state.model import PROTECTIONS
+from kafkaform.workflow.modules.lock_file import FORMAT as MODULES_FORMAT
+from kafkaform.workflow.modules.lock_file import Lock
 
 FOLDER = Path(__file__).parent / "formats/schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -265,6 +270,41 @@ def event_schema() -> Schema:
     return titled("A line of the JSON output of a plan or an apply", body)
 
 
+# ── landing files, the lock file of modules ─────────────────────────────────────────────
+
+
+def row_schema() -> Schema:
+    """A line of a landing file: one object."""
+    known: Schema = {}
+    reference = from_struct(LandedRow, known)
+    return titled("An object in a landing file of kafkaform", reference, known)
+
+
+def meta_schema() -> Schema:
+    """What stands beside the rows of a landing file."""
+    known: Schema = {}
+    reference = from_struct(Meta, known)
+    known[Meta.__name__]["properties"]["format"] = {"const": LANDING_FORMAT}
+    return titled("The facts about a landing file of kafkaform", reference, known)
+
+
+def register_schema() -> Schema:
+    """fleet.hcl as it lands."""
+    known: Schema = {}
+    from_struct(Register, known)
+    members = known.pop(Register.__name__)["properties"]
+    frame = {**members, "format": {"const": LANDING_FORMAT}, "taken": TIME}
+    return titled("The register of a fleet as it lands", closed(frame), known)
+
+
+def modules_schema() -> Schema:
+    """The lock file of modules."""
+    known: Schema = {}
+    locks = listed(from_struct(Lock, known))
+    body = closed({"format": {"const": MODULES_FORMAT}, "modules": locks})
+    return titled("The lock file of kafkaform's modules", body, known)
+
+
 # ── files ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -277,6 +317,10 @@ MAKERS = {
     "state": state_schema,
     "audit-record": record_schema,
     "event": event_schema,
+    "landing-row": row_schema,
+    "landing-meta": meta_schema,
+    "landing-register": register_schema,
+    "modules": modules_schema,
 }
 """Name of a file -> what makes its content."""
 

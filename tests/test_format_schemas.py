@@ -14,10 +14,13 @@ from docs import schemas
 from kafkaform.audit.event import MEMBERS as RECORD_MEMBERS
 from kafkaform.core.clock import SimulatedClock
 from kafkaform.core.errors import KafkaformError
+from kafkaform.core.landing import REGISTER, SOURCES
+from kafkaform.language.declare.module_sources import Package
 from kafkaform.plan.codec import encode
 from kafkaform.render.stream import Stream
 from kafkaform.state.codec import MEMBERS as STATE_MEMBERS
 from kafkaform.state.codec import encode as encode_state
+from kafkaform.workflow.modules.lock_file import Lock, render_locks
 
 from .kit.states import SMALL
 from .test_cases import CASES, plan_of, workspace_of
@@ -28,6 +31,7 @@ jsonschema = pytest.importorskip(
 
 TESTS = Path(__file__).resolve().parent
 STATES = sorted((TESTS / "cases").glob("*/state.json"))
+LANDED = TESTS / "unit/formats/landed"
 LOGS = sorted((TESTS / "cases/audit").glob("*.jsonl"))
 STREAMS = sorted((TESTS / "unit/render/golden").glob("*.jsonl"))
 
@@ -97,6 +101,33 @@ def test_every_event_fits(path: Path) -> None:
     for event in read_events(path):
         validator.validate(event)
         assert event["type"] in schemas.EVENTS
+
+
+@pytest.mark.parametrize(
+    ("ending", "name"),
+    [(".jsonl", "landing-row"), (".meta.json", "landing-meta"), (".json", "landing-register")],
+)
+def test_every_landing_file_fits(ending: str, name: str) -> None:
+    """Those that earlier versions have written; without one of its members, none fits."""
+    folders = (REGISTER,) if name == "landing-register" else SOURCES
+    paths = [path for one in folders for path in LANDED.glob(f"*/{one}/**/*{ending}")]
+    validator = make_validator(name)
+    documents = [document for path in paths for document in read_lines(path)]
+    assert documents
+    for document in documents:
+        validator.validate(document)
+        assert not validator.is_valid({**document, "strange": 1})
+    needed = "clusters" if name == "landing-register" else "source" if "meta" in name else "key"
+    assert not validator.is_valid(change(documents[0], needed, drop=True))
+
+
+def test_the_lock_file_of_modules_fits() -> None:
+    package = Package("git::https://git.example/modules.git", "v1")
+    lock = Lock(package.source, package.ref, "0" * 40, "1" * 64)
+    document, validator = json.loads(render_locks({package: lock})), make_validator("modules")
+    validator.validate(document)
+    assert not validator.is_valid(change(document, "modules", 0, "commit", drop=True))
+    assert not validator.is_valid(change(document, "format", value=2))
 
 
 def change(document: Any, *path: Any, value: Any = None, drop: bool = False) -> Any:
