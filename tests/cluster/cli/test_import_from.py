@@ -7,7 +7,7 @@ import pytest
 
 from ...conftest import Broker
 from ...kit.commands.folder import LOG, STATE, Folder
-from ...kit.kafka.takeover import CANARY, copy_source, list_tools, read_live
+from ...kit.kafka.takeover import CANARY, copy_source, get_tool, list_examples, read_live
 
 OUT = "taken.kf.hcl"
 ACCEPT = ("--accept-unproven-access", "--accept-open-access")
@@ -19,18 +19,18 @@ def broker(exclusive_broker: Broker) -> Broker:
     return exclusive_broker
 
 
-@pytest.mark.parametrize("tool", list_tools())
-def test_the_next_plan_is_clean(tool: str, folder: Folder) -> None:
+@pytest.mark.parametrize("example", list_examples())
+def test_the_next_plan_is_clean(example: str, folder: Folder) -> None:
     """Apply imports what the files describe, sends nothing, and leaves nothing to plan."""
     name = folder.prefix.rstrip(".-_")
     folder.monkeypatch.setenv("LIVE_PASSWORD", "secret-of-the-test")
-    folder.write("live.kf.hcl", read_live(tool, name))
+    folder.write("live.kf.hcl", read_live(example, name))
     folder.done("apply", "--auto-approve", *ACCEPT)
     for made in ("live.kf.hcl", STATE, LOG):
         (folder.path / made).unlink()
-    source = copy_source(tool, folder.path, name)
+    source = copy_source(example, folder.path, name)
 
-    said = folder.done("import", "--from", tool, str(source), "--out", OUT)
+    said = folder.done("import", "--from", get_tool(example), str(source), "--out", OUT)
     assert "objects to import" in said.text
     assert CANARY not in said.text + (folder.path / OUT).read_text()
     folder.done("fmt", "--check")

@@ -17,14 +17,23 @@ CANARY = "canary"
 """Is in every secret of the examples, and may be in nothing that is written or said."""
 
 
-def list_tools() -> list[str]:
+def list_examples() -> list[str]:
     return sorted(path.name for path in EXAMPLES.iterdir())
 
 
-def copy_source(tool: str, to: Path, name: str = NAME) -> Path:
-    """Copy the files of a tool, with another name; the path to import from."""
-    made = to / tool
-    shutil.copytree(EXAMPLES / tool / "source", made)
+def get_tool(example: str) -> str:
+    """What `--from` calls the tool of an example. There is a state for each provider."""
+    return "tfstate" if example.startswith("tfstate") else example
+
+
+def list_tools() -> list[str]:
+    return sorted({get_tool(example) for example in list_examples()})
+
+
+def copy_source(example: str, to: Path, name: str = NAME) -> Path:
+    """Copy the files of an example, with another name; the path to import from."""
+    made = to / get_tool(example)
+    shutil.copytree(EXAMPLES / example / "source", made)
     for path in made.rglob("*"):
         if path.is_file():
             path.write_text(path.read_text().replace(NAME, name))
@@ -32,7 +41,7 @@ def copy_source(tool: str, to: Path, name: str = NAME) -> Path:
     return files[0] if files[0].suffix == ".tfstate" else made
 
 
-def read_live(tool: str, name: str = NAME) -> str:
+def read_live(example: str, name: str = NAME) -> str:
     """The configuration of everything that the tool has made."""
-    text = (EXAMPLES / tool / "live.kf.hcl").read_text()
+    text = (EXAMPLES / example / "live.kf.hcl").read_text()
     return (text + (FOLDER / "acls.kf.hcl").read_text()).replace(NAME, name)

@@ -15,15 +15,15 @@ from kafkaform.workflow.transfer.take_over import ForeignSource, take_over
 from kafkaform_kafka.memory import SimulatedCluster
 
 from ....kit.commands.stocks import desk
-from ....kit.kafka.takeover import CANARY, EXAMPLES, copy_source, list_tools, read_live
+from ....kit.kafka.takeover import CANARY, EXAMPLES, copy_source, get_tool, list_examples, read_live
 from ....kit.simulated.engine import Screen
 
 UPDATE = os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1"
 
 
-@pytest.mark.parametrize("tool", list_tools())
+@pytest.mark.parametrize("example", list_examples())
 def test_the_plan_imports_exactly_what_the_tool_has_made(
-    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is live was declared by hand from the tool's own code. The plan of the generated file
     imports every object of it, changes nothing, and is clean once applied."""
@@ -33,13 +33,13 @@ def test_the_plan_imports_exactly_what_the_tool_has_made(
     for name in ("maker", "taker"):
         (tmp_path / name).mkdir()
     maker, taker = desk(tmp_path / "maker", cluster), desk(tmp_path / "taker", cluster)
-    maker.write("live.kf.hcl", read_live(tool))
+    maker.write("live.kf.hcl", read_live(example))
     accept = Options(accept=("unproven-access", "open-access"))
     apply_changes(maker.space(), options=accept, approve=Screen().approve)
-    source = copy_source(tool, tmp_path).relative_to(tmp_path)
+    source = copy_source(example, tmp_path).relative_to(tmp_path)
 
     read = read_configuration(taker.path, Inputs())
-    generated = take_over(read, ForeignSource(tool, source))
+    generated = take_over(read, ForeignSource(get_tool(example), source))
     taker.write("taken.kf.hcl", generated.text)
 
     plan = taker.plan()
@@ -50,7 +50,7 @@ def test_the_plan_imports_exactly_what_the_tool_has_made(
     assert not taker.plan().effective
 
     assert CANARY not in generated.text + "".join(generated.gaps)
-    golden = EXAMPLES / tool / "omissions.txt"
+    golden = EXAMPLES / example / "omissions.txt"
     said = "".join(f"{gap}\n" for gap in generated.gaps)
     if UPDATE:
         golden.write_text(said)
