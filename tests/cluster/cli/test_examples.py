@@ -110,8 +110,8 @@ def test_environments(tmp_path: Path, eu: Sandbox, us: Sandbox) -> None:
         example.run("--chdir", f"environments/{name}", "apply", "--auto-approve")
         planned = example.run("--chdir", f"environments/{name}", "plan", "--detailed-exitcode")
         assert "No changes." in planned
-    assert {"dev.shop.orders", "dev.shop.trial", "stage.shop.orders"} <= {*observe(eu).topics()}
-    assert [*observe(us).topics("shop.")] == ["shop.orders"]
+    assert {"dev.store.orders", "dev.store.trial", "stage.store.orders"} <= {*observe(eu).topics()}
+    assert [*observe(us).topics("store.")] == ["store.orders"]
 
     prod = example.folder / "environments/prod/main.kf.hcl"
     whole = prod.read_text("utf-8")

@@ -16,7 +16,7 @@ module "shop" {
 
 # Only here: what nobody else needs yet.
 resource "kafka_topic" "trial" {
-  name       = "dev.shop.trial"
+  name       = "dev.store.trial"
   partitions = 1
 }
 

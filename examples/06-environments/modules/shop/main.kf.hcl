@@ -23,7 +23,7 @@ variable "final" {
 }
 
 resource "kafka_topic" "orders" {
-  name       = "${var.prefix}shop.orders"
+  name       = "${var.prefix}store.orders"
   partitions = var.partitions
   config     = { "retention.ms" = retention(var.keep) }
 
