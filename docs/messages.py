@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FILE = Path(__file__).with_name("messages.md")
 GAP = "…"
 """Stands for what is filled in."""
-SHORTEST = 9
+SHORTEST = 5
 """Letters from which a text counts as a message."""
 RULES = re.compile("fault|problem|check|refus|limit|guard|blocker|reason|block|judge|explain")
 JUDGES = re.compile("(?!.*/memory/)(?:providers/|kafkaform/plan/)")

@@ -60,18 +60,18 @@ def test_each_problem_has_a_message_of_the_code(texts: frozenset[str]) -> None:
 
 
 def test_what_is_printed_is_on_the_page(texts: frozenset[str]) -> None:
-    """Each error that the documents show, and each reason for which one of the golden plans blocks
-    a change, is one of the messages, or has one behind a colon."""
+    """Each error that the documents and the golden texts show, and each reason for which one of the
+    golden plans blocks a change, is one of the messages, or has one behind a colon."""
     gaps = [".*".join(map(re.escape, text.split("…"))) for text in texts]
     patterns = [re.compile(f"(?:^|: ){text}", re.DOTALL) for text in gaps]
     printed = {
         error
-        for path in DOCS.rglob("*.md")
+        for path in (*DOCS.rglob("*.md"), *(ROOT / "tests").rglob("*.txt"))
         for error in PRINTED.findall(path.read_text(encoding="utf-8"))
     }
     for path in CASES.glob("*/plan.txt"):
         for reason in BLOCKED.findall(path.read_text(encoding="utf-8")):
             printed |= set(re.split(r"; (?=\(\d\) )", " ".join(reason.split())))
     told = {re.sub(r"^\(\d\) ", "", text) for text in printed}
-    assert len(told) > 40
+    assert len(told) > 80
     assert [text for text in told if not any(one.search(text) for one in patterns)] == []
