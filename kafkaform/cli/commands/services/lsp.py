@@ -8,10 +8,11 @@ from ....core.errors import UsageError
 
 
 def lsp() -> None:
-    """Serve an editor by the Language Server Protocol, over standard input and output.
+    """Serve an editor with the Language Server Protocol.
 
-    Editors start this command. It checks what is typed, completes, explains, finds and renames; it
-    needs no cluster, reads no secrets and runs no commands.
+    Editors start this command and talk to it over standard input and output. It checks what is
+    typed, completes, explains, finds and renames. It needs no cluster, reads no secrets and runs no
+    commands.
     """
     try:
         from ....editor.server import run_server  # noqa: PLC0415  # its library is optional

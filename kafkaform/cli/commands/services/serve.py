@@ -32,7 +32,7 @@ def serve(
     ] = None,
     state: StateFile = None,
 ) -> None:
-    """Show state, audit log, plans and fleet tables in a browser on this computer.
+    """Show state, log, plans and fleet tables in a browser.
 
     Changes nothing and does not connect to a cluster. Only who has the printed address sees the
     pages.

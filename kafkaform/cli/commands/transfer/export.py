@@ -24,7 +24,7 @@ def export_command(
     state: StateFile = None,
     no_color: NoColor = False,
 ) -> None:
-    """Write what this folder manages as configuration of another tool.
+    """Write what this folder manages for another tool.
 
     It writes a block for each object that is declared or recorded, with its live values, and import
     blocks, so that the other tool finds nothing to change. Secrets become variables.
