@@ -70,7 +70,7 @@ def _render_address(known: Mapping[str, ProviderConfig], instance: str) -> str:
 def schema(
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
-    """Show the schemas of provider blocks, resources and data sources.
+    """Show the schemas of providers, resources and data sources.
 
     Includes all installed providers, whether or not the configuration uses them.
     """
