@@ -95,6 +95,14 @@ def test_the_reference_is_what_the_schemas_say() -> None:
         assert (folder / name).read_text(encoding="utf-8") == text, "run docs/reference.py"
 
 
+def test_the_command_line_is_what_the_help_says() -> None:
+    """docs/command-line.md holds exactly what docs/command_line.py makes today."""
+    page = runpy.run_path(str(DOCS / "command_line.py"))["page"]()
+    assert (DOCS / "command-line.md").read_text(encoding="utf-8") == page, (
+        "run docs/command_line.py"
+    )
+
+
 @pytest.mark.parametrize(
     "path", [path for path in DOCUMENTS if configurations(path)], ids=lambda p: name_of(p)
 )
