@@ -32,7 +32,7 @@ ENV PATH=/opt/kafkaform/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     HOME=/tmp \
     XDG_CACHE_HOME=/tmp/cache \
-    XDG_STATE_HOME=/work/.kafkaform/user
-WORKDIR /work
+    XDG_STATE_HOME=/configuration/.kafkaform/user
+WORKDIR /configuration
 USER 65532:65532
 ENTRYPOINT ["kafkaform"]

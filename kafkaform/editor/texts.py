@@ -58,7 +58,7 @@ class Text:
         return array("q", chain((0,), (found.end() for found in _END.finditer(self.text))))
 
     @cached_property
-    def _counted(self) -> array[int]:
+    def _counted_starts(self) -> array[int]:
         """The same for the lines that messages count, which end with a newline."""
         if "\r" not in self.text:
             return self._starts
@@ -94,8 +94,8 @@ class Text:
 
     def find_line(self, line: int, column: int) -> int:
         """The offset of a line and a column of code points, both counted from 1."""
-        index = min(max(0, line - 1), len(self._counted) - 1)
-        return min(self._counted[index] + max(0, column - 1), len(self.text))
+        index = min(max(0, line - 1), len(self._counted_starts) - 1)
+        return min(self._counted_starts[index] + max(0, column - 1), len(self.text))
 
     def _get_lead(self, line: int) -> int:
         return self._count(_MARK) if self.mark and line == 0 else 0

@@ -50,7 +50,7 @@ class ReadPlan(Struct, frozen=True):
 
 def make_page(sources: Sources, query: Query) -> WindowPage:
     """Read and list them."""
-    return show_plans([_read(sources.folder, one) for one in list_saved(sources.folder)])
+    return show_plans([_read_plan(sources.folder, one) for one in list_saved(sources.folder)])
 
 
 def list_saved(folder: Path) -> Sequence[SavedPlan]:
@@ -85,7 +85,7 @@ def _begins_like_plan(path: str) -> bool:
         os.close(descriptor)
 
 
-def _read(folder: Path, saved: SavedPlan) -> ReadPlan:
+def _read_plan(folder: Path, saved: SavedPlan) -> ReadPlan:
     try:
         return ReadPlan(saved, load_plan(folder / saved.name))
     except KafkaformError as error:

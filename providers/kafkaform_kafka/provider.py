@@ -30,12 +30,12 @@ COMMANDS = {
 
 _TAKEOVER = "kafkaform_kafka.takeover"
 READERS = {
-    "tfstate": f"{_TAKEOVER}.tfstate:read",
-    "topicctl": f"{_TAKEOVER}.topicctl:read",
-    "julieops": f"{_TAKEOVER}.julieops:read",
-    "kafka-gitops": f"{_TAKEOVER}.kafka_gitops:read",
-    "jikkou": f"{_TAKEOVER}.jikkou:read",
-    "strimzi": f"{_TAKEOVER}.strimzi:read",
+    "tfstate": f"{_TAKEOVER}.tfstate:read_declarations",
+    "topicctl": f"{_TAKEOVER}.topicctl:read_declarations",
+    "julieops": f"{_TAKEOVER}.julieops:read_declarations",
+    "kafka-gitops": f"{_TAKEOVER}.kafka_gitops:read_declarations",
+    "jikkou": f"{_TAKEOVER}.jikkou:read_declarations",
+    "strimzi": f"{_TAKEOVER}.strimzi:read_declarations",
 }
 EXPORTERS = {"terraform": f"{_TAKEOVER}.terraform:EXPORTER"}
 

@@ -117,10 +117,10 @@ def _read_schemas(context: RegistryContext, ids: Sequence[Identity]) -> list[Rea
     context.read.update(identity.key for identity in ids)
     calls = [read_version(identity.key, None) for identity in ids]
 
-    def read(number: int, answer: HttpAnswer | Fault) -> Reading:
+    def read_answer(number: int, answer: HttpAnswer | Fault) -> Reading:
         return _read_schema(context, ids[number], calls[number], answer)
 
-    return context.client.read_all(calls, read)
+    return context.client.read_all(calls, read_answer)
 
 
 def _read_schema(

@@ -50,7 +50,7 @@ def _resolve_inside(top: str, folder: Path, path: str) -> str:
     target = os.path.realpath(folder / path)
     if not f"{target}/".startswith(top):
         raise PermissionError(f'"{path}" leads out of the root of the configuration')
-    if _CLOSED.intersection(target.removeprefix(top).split("/")):
+    if _CLOSED.intersection(f"{target}/".removeprefix(top).split("/")):
         raise PermissionError(f'"{path}" is in a folder that configuration must not read')
     return target
 

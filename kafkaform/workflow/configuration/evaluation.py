@@ -303,7 +303,7 @@ def read_configuration(
         return registry.load(config.name).open(config.instance, config.config, secrets)
 
     modules = ModuleFolders(root, folder, links, open_package, buffers)
-    tree = load_tree(files, modules.read, modules.resolve_own_path)
+    tree = load_tree(files, modules.read_files, modules.resolve_own_path)
     asking = DataAnswers(connect)
     configuration = Configuration(folder, root, tree, inputs, registry, asking, modules.opened)
     return configuration

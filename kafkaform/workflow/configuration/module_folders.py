@@ -47,7 +47,8 @@ class ModuleFolders(Struct, frozen=True):
         """The path of a module's folder without links, so that a folder with two names is read
         once.
 
-        "" is the configuration's folder. Without `links` they are left in, for `read` to refuse.
+        "" is the configuration's folder. Without `links` they are left in, for `read_files` to
+        refuse.
         """
         if is_git(where):
             return where
@@ -61,7 +62,7 @@ class ModuleFolders(Struct, frozen=True):
             return where
         return "" if found == os.curdir else found
 
-    def read(self, where: str) -> dict[str, bytes]:
+    def read_files(self, where: str) -> dict[str, bytes]:
         """Read the files of a module's folder. Raises OSError that says why it cannot be read."""
         if is_git(where):
             return self._read_from_git(where)

@@ -82,7 +82,7 @@ def load_snapshot(store: Folder, lock: Lock) -> Snapshot:
     """The files that a lock pins, if they were fetched from its source on this computer. Raises
     UnreadableModule."""
     # Without the receipt, an edited lock file could give any stored content a trusted name.
-    receipt = _read(store, _make_receipt_key(lock.source, lock.commit))
+    receipt = _read_stored(store, _make_receipt_key(lock.source, lock.commit))
     if receipt is None:
         raise UnreadableModule("It is not on this computer yet.", _FETCH)
     if receipt != lock.sha256.encode():
@@ -168,7 +168,7 @@ def _write(store: Folder, key: str, content: bytes) -> None:
 
 def _load(store: Folder, digest: str) -> bytes:
     """What has this digest. Raises UnreadableModule."""
-    found = _read(store, _make_key(digest))
+    found = _read_stored(store, _make_key(digest))
     if found is None:
         raise UnreadableModule("It is not on this computer any more.", _FETCH)
     if sha256(found).hexdigest() != digest:
@@ -176,7 +176,7 @@ def _load(store: Folder, digest: str) -> bytes:
     return found
 
 
-def _read(store: Folder, key: str) -> bytes | None:
+def _read_stored(store: Folder, key: str) -> bytes | None:
     """What is stored there; None for nothing. Raises UnreadableModule."""
     try:
         found = store.read(key)

@@ -51,7 +51,7 @@ class Shared(Struct, frozen=True):
     roles: dict[str, tuple[YamlNode, ...]]
 
 
-def read(path: Path) -> ForeignFiles:
+def read_declarations(path: Path) -> ForeignFiles:
     """Read a file, or all files below a folder. Raises UsageError."""
     findings = Findings()
     resources: list[Resource] = []

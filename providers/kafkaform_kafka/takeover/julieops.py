@@ -61,7 +61,7 @@ class Setup(Struct, frozen=True):
         return self.settings["topology.topic.prefix.separator"]
 
     @property
-    def optimized(self) -> bool:
+    def on_prefix(self) -> bool:
         """Consumers and producers of a project get ACLs on its prefix, not on each topic."""
         return self.settings["topology.acls.optimized"] == "true"
 
@@ -73,7 +73,7 @@ class Users(Struct, frozen=True):
     producers: dict[str, Fields]
 
 
-def read(path: Path) -> ForeignFiles:
+def read_declarations(path: Path) -> ForeignFiles:
     """Read a topology, or all files below a folder. Raises UsageError."""
     findings = Findings()
     topologies: list[YamlNode] = []
@@ -153,8 +153,8 @@ def _read_project(fields: Fields, names: NameParts, setup: Setup) -> None:
         with findings.contain():
             topic = Fields(node, findings, f"{fields.what}: a topic")
             full = _make_topic_name(topic, prefix, values, setup)
-            _read_topic(topic, full, setup, None if setup.optimized else users)
-    if setup.optimized:
+            _read_topic(topic, full, setup, None if setup.on_prefix else users)
+    if setup.on_prefix:
         _add_users(users, prefix, "Prefixed")
     for kind in ("streams", "connectors", "ksql"):
         with findings.contain():

@@ -56,7 +56,7 @@ class Service(Struct, frozen=True):
         add_acls(findings, place, self.principal, resource, operations, pattern=pattern)
 
 
-def read(path: Path) -> ForeignFiles:
+def read_declarations(path: Path) -> ForeignFiles:
     """Read a state file, or the only one in a folder. Raises UsageError."""
     path = _find_state(path)
     findings = Findings()

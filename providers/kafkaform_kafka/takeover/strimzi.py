@@ -31,7 +31,7 @@ _LIMITS: Mapping[str, str] = {
 }
 
 
-def read(path: Path) -> ForeignFiles:
+def read_declarations(path: Path) -> ForeignFiles:
     """Read a manifest, or all manifests below a folder. Raises UsageError."""
     findings = Findings()
     for name, content in read_files(path, YAML):

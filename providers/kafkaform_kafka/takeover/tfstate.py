@@ -34,7 +34,7 @@ VERSION = 4
 _FAMILIES = ("kafka_", "confluent_")
 
 
-def read(path: Path) -> ForeignFiles:
+def read_declarations(path: Path) -> ForeignFiles:
     """Read one state file. Raises UsageError for anything else."""
     state = _parse(path)
     findings, others = Findings(), Counter[str]()

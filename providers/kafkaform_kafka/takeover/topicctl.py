@@ -22,7 +22,7 @@ RETENTION = "retention.ms"
 _MINUTE = 60_000
 
 
-def read(path: Path) -> ForeignFiles:
+def read_declarations(path: Path) -> ForeignFiles:
     """Read a file, or all files below a folder. Raises UsageError."""
     findings = Findings()
     for name, content in read_files(path, YAML):

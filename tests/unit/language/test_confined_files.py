@@ -109,6 +109,15 @@ def test_file_sets(teams: Path, pattern: str) -> None:
     assert found.outputs[0].value == PATTERNS[pattern]
 
 
+def test_only_folders_below_the_root_are_closed(tmp_path: Path) -> None:
+    """A checkout can lie in a folder with the name of a closed one."""
+    root = tmp_path / ".kafkaform" / "checkout"
+    root.mkdir(parents=True)
+    (root / "a.yaml").write_text("a: 1")
+    found = sound('output "o" { value = fileset(".", "*") }', read=make_confined_reader(root, root))
+    assert found.outputs[0].value == ("a.yaml",)
+
+
 def test_a_file_set_is_part_of_the_digest(teams: Path) -> None:
     """Another file that matches is another configuration; one that does not match is none."""
     text = 'output "o" { value = fileset("teams", "**/*.yaml") }\n'

@@ -91,10 +91,10 @@ def test_nothing_is_written_outside_the_folder_and_tmp() -> None:
     """Home, cache and state are below /tmp or the mounted folder; what must outlive the container
     is in the latter."""
     variables = FINAL.read_pairs("ENV")
-    assert FINAL.list_all("WORKDIR") == ["/work"]
+    assert FINAL.list_all("WORKDIR") == ["/configuration"]
     assert variables["HOME"].startswith("/tmp")
     assert variables["XDG_CACHE_HOME"].startswith("/tmp/")
-    assert variables["XDG_STATE_HOME"].startswith("/work/.kafkaform/")
+    assert variables["XDG_STATE_HOME"].startswith("/configuration/.kafkaform/")
     assert variables["PATH"] == f"{HOME}/bin:$PATH"
 
 
@@ -167,7 +167,7 @@ def test_the_image_works_read_only_and_for_any_user(installed: Path, tmp_path: P
     os.chown(work, *map(int, STRANGER.split(":")))
     variables = FINAL.read_pairs("ENV")
     variables["PATH"] = variables["PATH"].replace("$PATH", PYTHON)
-    mounts = {HOME: installed, "/work": work}
+    mounts = {HOME: installed, "/configuration": work}
     room = Room(mounts, variables, *FINAL.list_all("WORKDIR"), STRANGER, read_only=True)
     refused = room.run("sh", "-c", "echo x > /opt/x")
     assert refused.returncode and "Read-only" in refused.stderr

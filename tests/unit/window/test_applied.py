@@ -47,7 +47,7 @@ def folder(here: Here, monkeypatch: pytest.MonkeyPatch) -> Here:
 
 
 def read(folder: Here, path: str, query: str = "") -> str:
-    found = find_page(make_sources(folder.path), path, query, "/root/")
+    found = find_page(make_sources(folder.path), path, query, "/window/")
     assert found is not None, path
     texts = (text for trail, text in Page(found).texts if "body" in trail)
     return " ".join(" ".join(texts).split())
@@ -71,10 +71,10 @@ def test_what_was_done_is_shown(folder: Here) -> None:
 
 def test_the_history_has_the_apply(folder: Here) -> None:
     """Every record of the object is there: its intent, and what came of it."""
-    objects = find_page(make_sources(folder.path), "objects", "q=kafka_topic", "/root/")
+    objects = find_page(make_sources(folder.path), "objects", "q=kafka_topic", "/window/")
     assert objects is not None
     links = [str(a["href"]) for a in Page(objects).all("a")]
-    (link,) = [one for one in links if one.startswith("/root/objects/")]
-    history = read(folder, link.removeprefix("/root/"))
+    (link,) = [one for one in links if one.startswith("/window/objects/")]
+    history = read(folder, link.removeprefix("/window/"))
     assert "intent" in history and "create: applied" in history
     assert "config.retention.ms: (not set)" in history

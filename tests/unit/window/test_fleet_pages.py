@@ -34,7 +34,7 @@ def show(tmp_path: Path, root: Path, path: str, query: str = "") -> str:
     folder = tmp_path / "folder"
     if not folder.exists():
         make_folder(folder)
-    found = find_page(make_sources(folder, str(root)), path, query, "/root/")
+    found = find_page(make_sources(folder, str(root)), path, query, "/window/")
     assert found is not None, path
     return found
 
@@ -48,7 +48,7 @@ def test_the_tables_are_listed(tmp_path: Path, root: Path) -> None:
     page = show(tmp_path, root, "fleet")
     assert "b-1" in words(page) and MANY in words(page)
     links = [a["href"] for a in Page(page).all("a")]
-    assert f"/root/fleet/{make_id(MANY)}" in links and f"/root/report/{REPORT}" in links
+    assert f"/window/fleet/{make_id(MANY)}" in links and f"/window/report/{REPORT}" in links
 
 
 def test_a_table_shows_its_rows(tmp_path: Path, root: Path) -> None:
@@ -68,7 +68,7 @@ def test_every_table_can_be_shown(tmp_path: Path, root: Path) -> None:
     links = [str(a["href"]) for a in Page(page).all("a") if "/fleet/" in str(a["href"])]
     assert len(links) > 8
     for link in links:
-        assert show(tmp_path, root, link.removeprefix("/root/"))
+        assert show(tmp_path, root, link.removeprefix("/window/"))
 
 
 def test_the_report_is_a_page(tmp_path: Path, root: Path) -> None:
