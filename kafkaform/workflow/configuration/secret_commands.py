@@ -12,7 +12,7 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -32,6 +32,8 @@ AT_ONCE = 4
 """How many commands run at the same time: clients of secret stores take whole cores to start."""
 _REAP_SECONDS = 5.0
 """How long to wait for the end of a command that was killed."""
+LOOK_SECONDS = 0.5
+"""How long a signal can go unnoticed that arrives just before a wait, or in another thread."""
 _SECONDS = re.compile(r"\d{1,5}(\.\d+)?")
 _WINDOWS = os.name == "nt"
 
@@ -113,7 +115,9 @@ class _Batch:
         # A thread of its own, because something that the command has started can keep the pipe
         # open for ever.
         Thread(target=program.read_output, daemon=True).start()
-        in_time = program.over.wait(self.seconds)
+        in_time = program.over.wait(0)
+        while not in_time and (left := end - monotonic()) > 0:
+            in_time = program.over.wait(min(left, LOOK_SECONDS))
         output = program.output
         if len(output) > MAX_SECRET_BYTES:
             return NoSecret(f"The command printed more than {MAX_SECRET_BYTES:,} bytes.")
@@ -162,7 +166,10 @@ def ask_commands(
     pool = ThreadPoolExecutor(min(AT_ONCE, len(new)), "secret")
     try:
         started = [(words, pool.submit(batch.ask, words)) for words in new]
-        answers.update((words, one.result()) for words, one in started)
+        for words, one in started:
+            while not one.done():
+                wait([one], LOOK_SECONDS)
+            answers[words] = one.result()
     finally:
         # After a signal they still run. Otherwise there is nothing to stop.
         batch.stop()

@@ -218,11 +218,13 @@ def test_what_they_print_is_masked_in_every_run(tmp_path: Path) -> None:
     assert "hunter2" not in repr(found)
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize("count", [1, 3])
 def test_an_interrupt_ends_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, elsewhere: bool
 ) -> None:
-    """What runs is ended with all that it has started, and what waits is never started."""
+    """What runs is ended with all that it has started, and what waits is never started; also if the
+    signal does not wake the main thread, as when another thread gets it."""
     monkeypatch.setattr(secret_commands, "AT_ONCE", 2)
     held = tmp_path / "alive"
     os.mkfifo(held)
@@ -239,17 +241,22 @@ def test_an_interrupt_ends_them(
             if log.exists() and len(log.read_text().split()) == begun:
                 break
             time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGUSR1)
+        if elsewhere:
+            signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+        else:
+            os.kill(os.getpid(), signal.SIGUSR1)
 
     def end(number: int, _: object) -> None:
         raise Ended(number)
 
     before = signal.signal(signal.SIGUSR1, end)
     watcher = threading.Thread(target=interrupt)
+    asked = time.monotonic()
     try:
         watcher.start()
         with pytest.raises(Ended):
             ask_commands(commands, tmp_path, os.environ, {})
+        assert time.monotonic() - asked < secret_commands.DEFAULT_SECONDS, "they ended on their own"
         watcher.join()
         os.set_blocking(reader, True)
         assert os.read(reader, 1) == b""
