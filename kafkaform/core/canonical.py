@@ -114,21 +114,24 @@ def render_number(number: Decimal | int) -> str:
 def _build_object(pairs: list[tuple[str, Any]]) -> Any:
     """A frozen object. The parser calls this innermost first, so that only lists are not frozen
     yet."""
-    result = {key: _freeze_item(value) for key, value in pairs}
+    # Thousands of objects share a few words. Interned, each is stored once, and comparing two of
+    # them is comparing two pointers.
+    result = {
+        key: intern(value) if value.__class__ is str else _freeze_item(value)
+        for key, value in pairs
+    }
     if len(result) != len(pairs):
         raise CanonicalError("an object has the same key twice")
-    if result.keys() == {SECRET} and isinstance(result[SECRET], str):
+    if len(result) == 1 and result.keys() == {SECRET} and isinstance(result[SECRET], str):
         source, _, name = result[SECRET].partition(":")
         return SecretRef(source, name)
     return FrozenMap(result)
 
 
 def _freeze_item(value: Any) -> Any:
-    if type(value) is str:
-        # Thousands of objects share a few words. Interned, each is stored once, and comparing two
-        # of them is comparing two pointers.
+    if value.__class__ is str:
         return intern(value)
-    return tuple(map(_freeze_item, value)) if isinstance(value, list) else value
+    return tuple(map(_freeze_item, value)) if value.__class__ is list else value
 
 
 def _parse_number(text: str) -> Value:

@@ -55,6 +55,7 @@ def order_by_uses(
     if not any(map(_HAS_USES, types.values())):
         return changes
     known = {change.identity: n for n, change in enumerate(changes)}
+    partners = list_partners(facts)
     # Each address is parsed for this, so only if one change refers to another.
     refers = any(change.depends_on for change in changes)
     addresses = index_by_address(changes) if refers else {}
@@ -66,7 +67,7 @@ def order_by_uses(
             continue
         differs = change.before != change.after
         used = [
-            {known[i]: use for i, use in find_used(change.identity, given, types, facts, known)}
+            {known[i]: use for i, use in find_used(change.identity, given, types, partners, known)}
             # Most objects stay as they are, so one side says it all.
             for given in ((change.before, change.after) if differs else (change.after,))
         ]
@@ -156,8 +157,9 @@ def name_users(
             known = look.world[instance].readings if instance in look.world else {}
             candidates += _list_unmanaged(sweep, types[sweep.kind], seen, known)
     users: dict[Identity, set[_User]] = defaultdict(set)
+    partners = list_partners(facts)
     for one in candidates:
-        for identity, use in find_used(one.identity, one.attributes, types, facts, gone):
+        for identity, use in find_used(one.identity, one.attributes, types, partners, gone):
             users[identity].add(_User(one.name, use.verb, use.needed))
     result = list(changes)
     for identity, n in gone.items():
@@ -346,7 +348,7 @@ def _list_deciders(
 ) -> Collection[str]:
     """One provider instance for each system that decides what this object's system may use."""
     found: dict[str, str] = {}
-    for instance in list_partners(user, facts):
+    for instance in list_partners(facts)[user.instance]:
         if hasattr(providers.get(instance), "find_missing_rights"):
             found.setdefault(facts[instance].scope_id, instance)
     return found.values()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -152,6 +153,12 @@ def _import_attribute(place: str) -> Any:
 
 def list_entry_points() -> Iterable[EntryPoint]:
     """The entry points of the providers that other packages offer."""
+    return _read_entry_points(tuple(sys.path))
+
+
+# An editor asks again with each key that is pressed.
+@cache
+def _read_entry_points(path: tuple[str, ...]) -> Iterable[EntryPoint]:
     # It loads seventy modules, which a configuration without such a provider does not need.
     from importlib.metadata import entry_points  # noqa: PLC0415  # see above
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from ..core.resource import Facts, Identity, Use
 from ..core.value import FrozenMap
@@ -16,34 +17,39 @@ def find_used(
     user: Identity,
     attributes: FrozenMap | None,
     types: Mapping[str, ResourceType],
-    facts: Mapping[str, Facts],
+    partners: Mapping[str, Sequence[str]],
     known: Collection[Identity],
 ) -> Iterator[tuple[Identity, Use]]:
-    """The known objects that this one uses, with how it does."""
+    """The known objects that this one uses, with how it does. partners: from `list_partners`."""
     find = types[user.kind].uses
     if find is None or attributes is None:
         return
     for use in find(attributes):
         if use.pattern:
-            there = set(list_partners(user, facts))
+            there = partners[user.instance]
             fits = match_pattern(use.key)
             for identity in known:
                 if identity.kind == use.kind and identity.instance in there and fits(identity.key):
                     yield identity, use
         elif (key := read_key(use, types)) is not None:
-            for instance in list_partners(user, facts):
+            for instance in partners[user.instance]:
                 identity = Identity(instance, use.kind, key)
                 if identity in known and identity != user:
                     yield identity, use
 
 
-def list_partners(user: Identity, facts: Mapping[str, Facts]) -> Iterator[str]:
-    """The provider instances that can have what this object uses."""
-    partners = facts[user.instance].partners if user.instance in facts else FrozenMap()
-    for instance, seen in facts.items():
+def list_partners(facts: Mapping[str, Facts]) -> Mapping[str, Sequence[str]]:
+    """Provider instance -> the instances that can have what its objects use. An instance that is
+    not known can work with any."""
+    found = defaultdict[str, Sequence[str]](lambda: tuple(facts))
+    for user, own in facts.items():
         # Without word from the system, each instance of that provider can have the object.
-        if partners.get(instance.partition(".")[0], seen.scope_id) == seen.scope_id:
-            yield instance
+        found[user] = tuple(
+            instance
+            for instance, seen in facts.items()
+            if own.partners.get(instance.partition(".")[0], seen.scope_id) == seen.scope_id
+        )
+    return found
 
 
 def match_pattern(pattern: str) -> Callable[[str], bool]:

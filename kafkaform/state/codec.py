@@ -157,14 +157,16 @@ def _require_sound(state: State, anchor: FrozenMap | None) -> None:
         "outputs": state.outputs,
         "audit_head": anchor,
     }
-    _check_rules(members, _STATE_RULES, "the state")
+    if fault := _find_fault(members, _STATE_RULES):
+        _refuse("the state", fault)
 
 
 def _render_line(identity: Identity, row: Row) -> str:
     if identity != row.identity:
         raise _Wrong(f"{identity} is recorded as {row.identity}")
     data = _list_row_members(row)
-    _check_rules(data, _ROW_RULES, f"object {row.identity.kind} {row.identity.key}")
+    if fault := _find_fault(data, _ROW_RULES):
+        _refuse(f"object {row.identity.kind} {row.identity.key}", fault)
     return canonical.dumps(data)
 
 
@@ -188,28 +190,8 @@ def _list_row_members(row: Row) -> dict[str, Value]:
 # ── from data: each member has a rule, and a rule that is broken is named ───────────────
 
 
-def _is_text(value: Value) -> bool:
-    return isinstance(value, str)
-
-
 def _is_name(value: Value) -> bool:
     return isinstance(value, str) and value != ""
-
-
-def _is_optional_text(value: Value) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _is_map(value: Value) -> bool:
-    return isinstance(value, FrozenMap)
-
-
-def _is_address_list(value: Value) -> bool:
-    return isinstance(value, tuple) and all(map(is_object_address, value))
-
-
-def _is_outputs(value: Value) -> bool:
-    return isinstance(value, FrozenMap) and all(map(_is_output, value.values()))
 
 
 def _is_output(value: Value) -> bool:
@@ -235,47 +217,63 @@ def _is_count(value: Value) -> bool:
     return type(value) is int and value >= 0
 
 
-Rules = Mapping[str, tuple[Callable[[Value], bool], str]]
-"""Name of a member -> whether a value is allowed, and what is allowed in words."""
+def _is_any(value: Value) -> bool:
+    return True
+
+
+_TEXT, _OPTIONAL_TEXT = frozenset({str}), frozenset({str, type(None)})
+_MAP, _LIST, _COUNT = frozenset({FrozenMap}), frozenset({tuple}), frozenset({int})
+_OPTIONAL_MAP = frozenset({FrozenMap, type(None)})
+
+Rules = Mapping[str, tuple[frozenset[type], Callable[[Any], bool], str]]
+"""Name of a member -> the types of its values, whether one of them is allowed, and what is allowed
+in words."""
 
 _STATE_RULES: Rules = {
-    "kafkaform_version": (_is_text, "text"),
-    "lineage": (_is_name, "text that is not empty"),
-    "serial": (_is_count, "a whole number, 0 or more"),
-    "objects": (lambda v: isinstance(v, tuple), "a list"),
+    "kafkaform_version": (_TEXT, _is_any, "text"),
+    "lineage": (_TEXT, bool, "text that is not empty"),
+    "serial": (_COUNT, lambda v: v >= 0, "a whole number, 0 or more"),
+    "objects": (_LIST, _is_any, "a list"),
     "providers": (
-        lambda v: isinstance(v, FrozenMap) and all(map(_is_name, v.values())),
+        _MAP,
+        lambda v: all(map(_is_name, v.values())),
         "an object of scope ids that are not empty",
     ),
     "outputs": (
-        _is_outputs,
+        _MAP,
+        lambda v: all(map(_is_output, v.values())),
         "an object of outputs, each with `value` and `sensitive`, none secret",
     ),
-    "audit_head": (lambda v: v is None or _is_head(v), "null, or seq and hash"),
+    "audit_head": (_OPTIONAL_MAP, lambda v: v is None or _is_head(v), "null, or seq and hash"),
 }
 _ROW_RULES: Rules = {
-    "instance": (_is_name, "text that is not empty"),
-    "kind": (_is_name, "text that is not empty"),
-    "identity": (_is_text, "text"),
-    "owners": (lambda v: _is_address_list(v) and bool(v), "a list of addresses that is not empty"),
-    "origin": (lambda v: _is_count(v) and v != 0, "the number of an audit record, 1 or more"),
-    "attributes": (_is_map, "an object"),
-    "incarnation": (_is_optional_text, "text or null"),
-    "protected": (lambda v: v in PROTECTIONS, f"one of {', '.join(PROTECTIONS)}"),
-    "owner": (_is_optional_text, "text or null"),
+    "instance": (_TEXT, bool, "text that is not empty"),
+    "kind": (_TEXT, bool, "text that is not empty"),
+    "identity": (_TEXT, _is_any, "text"),
+    "owners": (
+        _LIST,
+        lambda v: bool(v) and all(map(is_object_address, v)),
+        "a list of addresses that is not empty",
+    ),
+    "origin": (_COUNT, lambda v: v > 0, "the number of an audit record, 1 or more"),
+    "attributes": (_MAP, _is_any, "an object"),
+    "incarnation": (_OPTIONAL_TEXT, _is_any, "text or null"),
+    "protected": (_TEXT, lambda v: v in PROTECTIONS, f"one of {', '.join(PROTECTIONS)}"),
+    "owner": (_OPTIONAL_TEXT, _is_any, "text or null"),
     "labels": (
-        lambda v: isinstance(v, FrozenMap) and all(map(_is_text, v.values())),
+        _MAP,
+        lambda v: all(isinstance(text, str) for text in v.values()),
         "an object of texts",
     ),
-    "depends_on": (_is_address_list, "a list of addresses"),
-    "secret_version": (_is_optional_text, "text or null"),
+    "depends_on": (_LIST, lambda v: all(map(is_object_address, v)), "a list of addresses"),
+    "secret_version": (_OPTIONAL_TEXT, _is_any, "text or null"),
 }
 
 
 def find_row_fault(name: str, value: Value) -> str:
     """What the member of a row has to be, if it must not be this value; otherwise an empty text."""
-    rule, wanted = _ROW_RULES[name]
-    return "" if rule(value) else wanted
+    types, rule, wanted = _ROW_RULES[name]
+    return "" if value.__class__ in types and rule(value) else wanted
 
 
 def _is_head(value: Value) -> bool:
@@ -288,7 +286,8 @@ def _is_head(value: Value) -> bool:
 
 
 def _build_state(members: FrozenMap) -> State:
-    _check_rules(members, _STATE_RULES, "the state")
+    if fault := _find_fault(members, _STATE_RULES):
+        _refuse("the state", fault)
     objects: dict[Identity, Row] = {}
     for number, data in enumerate(members["objects"]):
         row = _build_row(f"objects[{number}]", data)
@@ -311,19 +310,25 @@ def _build_row(whose: str, data: Value) -> Row:
     if not isinstance(data, FrozenMap):
         raise _Wrong(f"{whose} is not an object")
     _refuse_other_members(data, _ROW_RULES.keys(), whose)
-    _check_rules(data, _ROW_RULES, f"{whose} ({_clip(data['kind'])} {_clip(data['identity'])})")
+    if fault := _find_fault(data, _ROW_RULES):
+        _refuse(f"{whose} ({_clip(data['kind'])} {_clip(data['identity'])})", fault)
     members: dict[str, Any] = dict(data)
     identity = Identity(members.pop("instance"), members.pop("kind"), members.pop("identity"))
     return Row(identity, **members)
 
 
-def _check_rules(data: Mapping[str, Value], rules: Rules, whose: str) -> None:
-    for name, (rule, wanted) in rules.items():
-        if not rule(data[name]):
-            _refuse(whose, name, wanted)
+def _find_fault(data: Mapping[str, Value], rules: Rules) -> tuple[str, str] | None:
+    """The first member that breaks its rule, and what it has to be; None if there is none."""
+    for name, (types, rule, wanted) in rules.items():
+        value = data[name]
+        if value.__class__ not in types or (rule is not _is_any and not rule(value)):
+            return name, wanted
+    return None
 
 
 def _refuse_other_members(data: FrozenMap, members: Set[str], whose: str) -> None:
+    if data.keys() == members:
+        return
     if missing := sorted(members - data.keys()):
         raise _Wrong(f"{whose} lacks the members {', '.join(missing)}")
     if unknown := sorted(data.keys() - members):
@@ -336,5 +341,6 @@ def _clip(value: Value) -> str:
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
-def _refuse(whose: str, name: str, wanted: str) -> NoReturn:
+def _refuse(whose: str, fault: tuple[str, str]) -> NoReturn:
+    name, wanted = fault
     raise _Wrong(f"`{name}` of {whose} is not {wanted}")

@@ -41,7 +41,7 @@ def read_settings(tree: Tree) -> tuple[Settings, Diagnostics]:
     They are needed before variables are known, so they can only contain constants. Faults of the
     structure are reported by the evaluation and not repeated here.
     """
-    blocks = declare_blocks(tree)[0].settings
+    blocks = declare_blocks(tree, ("kafkaform",))[0].settings
     faults = [*read_terraform_settings(tree).diagnostics] if tree.terraform else []
     if not blocks:
         return Settings(), tuple(faults)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 
 from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Diagnostics
@@ -36,8 +36,13 @@ from .declarations import (
 from .folder import Tree
 
 
-def declare_blocks(tree: Tree) -> tuple[Declarations, Diagnostics]:
-    """What the configuration files of a folder declare, and the faults of their structure."""
+def declare_blocks(
+    tree: Tree, types: Container[str] | None = None
+) -> tuple[Declarations, Diagnostics]:
+    """What the configuration files of a folder declare, and the faults of their structure.
+
+    types: the types of the blocks that are wanted; None for all.
+    """
     found = Declarations()
     faults: list[Diagnostic] = []
     for file in tree.configuration:
@@ -46,6 +51,8 @@ def declare_blocks(tree: Tree) -> tuple[Declarations, Diagnostics]:
                 make_error(item, f'"{name}" is outside of any block', advice=_advise_place(name))
             )
         for block in file.body.blocks:
+            if types is not None and block.type not in types:
+                continue
             if block.type not in SHAPES:
                 # `settings` reads the terraform blocks of Terraform's files.
                 if not (block.type == "terraform" and tree.terraform):

@@ -32,27 +32,40 @@ def make_confined_reader(root: Path, folder: Path) -> Read:
     list folders behind links. It raises an OSError that says why a path is refused.
     """
     top, allowance, seen = f"{root.resolve()}/".replace("//", "/"), Allowance(), Counter[str]()
-    inside = partial(_resolve_inside, top, folder)
+    inside = partial(_resolve_inside, top, str(folder), {})
     return Read(
         lambda path: _read_content(inside(path), path),
         lambda path, pattern: _find_names(top, inside(path), path, pattern, allowance, seen),
     )
 
 
-def _resolve_inside(top: str, folder: Path, path: str) -> str:
+def _resolve_inside(top: str, folder: str, known: dict[str, str], path: str) -> str:
     """The file that the path leads to. Raises PermissionError if it must not be read.
 
-    top: the root with its links resolved, and a slash at its end.
+    top: the root with its links resolved, and a slash at its end. known: folders -> the same with
+    their links resolved, as far as they were met.
     """
     if "\0" in path:
         raise PermissionError("a path cannot contain a zero byte")
     # Links are resolved before the check: a link inside the root can lead anywhere.
-    target = os.path.realpath(folder / path)
+    target = _resolve_links(os.path.join(folder, path), known)  # noqa: PTH118  # see there
     if not f"{target}/".startswith(top):
         raise PermissionError(f'"{path}" leads out of the root of the configuration')
     if _CLOSED.intersection(f"{target}/".removeprefix(top).split("/")):
         raise PermissionError(f'"{path}" is in a folder that configuration must not read')
     return target
+
+
+def _resolve_links(path: str, known: dict[str, str]) -> str:
+    """The same as `os.path.realpath`, which looks at every folder on the way."""
+    # Texts and no `Path`: a configuration can read thousands of files.
+    parent, name = os.path.split(path)
+    if name in ("", ".", ".."):
+        return os.path.realpath(path)
+    if parent not in known:
+        known[parent] = os.path.realpath(parent)
+    target = os.path.join(known[parent], name)  # noqa: PTH118
+    return os.path.realpath(target) if os.path.islink(target) else target  # noqa: PTH114
 
 
 @contextmanager
@@ -74,11 +87,12 @@ def _read_content(target: str, path: str) -> bytes:
     # resolved: a link here was put there after the check.
     with _hide_system_paths(path):
         handle = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise PermissionError(f'"{path}" is not a regular file')
-        content = file.read(FILE_BYTES + 1)  # one more byte than allowed, to see that it is more
-    if len(content) > FILE_BYTES:
+        content = b"" if status.st_size > FILE_BYTES else file.read()
+    if max(status.st_size, len(content)) > FILE_BYTES:
         raise PermissionError(f'"{path}" is larger than {FILE_BYTES:,} bytes')
     return content
 
@@ -95,7 +109,7 @@ def _find_names(
             if allowance.spend_time(partial(_is_match, glob, name)):
                 found.append(name)
                 if entry.is_symlink():
-                    _resolve_inside(top, Path(start), name)
+                    _resolve_inside(top, start, {}, name)
     return tuple(sorted(found))
 
 

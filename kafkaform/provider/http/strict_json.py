@@ -43,7 +43,8 @@ def parse_json(data: bytes | str) -> Any:
 def _parse_plain(data: bytes) -> Any:
     """The value of what nearly every server sends, in a quarter of the time. Raises _NotPlain,
     MsgspecError, RecursionError, UnicodeError for anything that only `parse_slowly` can judge."""
-    if b"\\u" in data or _LONG_NUMBER in data.translate(_DIGITS):
+    # One byte is found in a tenth of the time of two.
+    if (b"\\" in data and b"\\u" in data) or _LONG_NUMBER in data.translate(_DIGITS):
         raise _NotPlain
     value = _DECODER.decode(data)
     # The decoder keeps the last of two equal keys without a word. Written again, the value then has

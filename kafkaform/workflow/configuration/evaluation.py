@@ -234,7 +234,7 @@ class Configuration(PartialRepr, frozen=True):
         """The value of a sensitive variable, or of an element of it: `passwords["x"]`."""
         # Evaluation keeps references only, so the variables are resolved once more for the values.
         if not self.texts:
-            found, _ = declare_blocks(self.tree)
+            found, _ = declare_blocks(self.tree, ("variable",))
             values = Values(self.inputs.variables, self.inputs.given)
             resolved = resolve_variables(
                 self.tree, found.variables, values, make_context(FunctionTable())
@@ -244,7 +244,7 @@ class Configuration(PartialRepr, frozen=True):
 
     def list_sensitive_variables(self) -> frozenset[str]:
         """The names of the input variables whose values are never shown."""
-        found, _ = declare_blocks(self.tree)
+        found, _ = declare_blocks(self.tree, ("variable",))
         return frozenset(name for name, item in found.variables.items() if item.sensitive)
 
     def keep_variables(self) -> Configuration:

@@ -40,18 +40,19 @@ def read_folder(
     if buffers:
         typed = {p.name: buffers[p] for p in buffers if p.parent == folder and is_wanted(p.name)}
     # An editor can have files of a folder that does not exist yet.
-    for path in () if typed and not folder.exists() else sorted(folder.iterdir()):
-        if not is_wanted(path.name) or path.is_dir():
+    there = () if typed and not folder.exists() else folder.iterdir()
+    for name in sorted(path.name for path in there if is_wanted(path.name)):
+        if (folder / name).is_dir():
             continue
-        if not links and path.is_symlink():
-            raise PermissionError(f'"{path.name}" is a link, and --untrusted follows none')
+        if not links and (folder / name).is_symlink():
+            raise PermissionError(f'"{name}" is a link, and --untrusted follows none')
         # A folder that anybody can write to must not use up the memory of a review.
         if len(files) >= LIMITS.files:
             raise PermissionError(
                 f"a folder can contain at most {LIMITS.files:,} configuration files"
             )
         try:
-            files[path.name] = read.content(path.name)
+            files[name] = read.content(name)
         except FileNotFoundError:
-            raise PermissionError(f'"{path.name}" is a link that leads nowhere') from None
+            raise PermissionError(f'"{name}" is a link that leads nowhere') from None
     return {**files, **typed}

@@ -13,7 +13,7 @@ from typing import Any
 
 from kafkaform.provider.http.strict_json import parse_json
 
-from .json_text import sort_keys, write_json
+from .json_text import sort_keys, write_json, write_sorted
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 NAMED = frozenset({"record", "error", "enum", "fixed"})
@@ -26,6 +26,9 @@ _BODY: Mapping[str, tuple[str, ...]] = {
     "map": ("values",),
 }
 """Type -> its own attributes in the order in which they are printed."""
+NORMAL_FORMS: dict[str, str] = {}
+"""Documents with sorted keys -> their normal forms, of the schemas that were met."""
+_MAX_KNOWN = 4096
 _FIELD = ("name", "type", "doc", "default", "order", "aliases")
 
 
@@ -36,16 +39,28 @@ class NotAvro(ValueError):
 def parse_avro(text: str) -> Any:
     """The schema as JSON values: names with namespaces where they are needed, attributes in the
     usual order. Raises NotAvro."""
-    try:
-        document = parse_json(text)
-    except ValueError as error:
-        raise NotAvro(str(error)) from None
-    return _shape(document, "")
+    return _shape(_read_document(text), "")
 
 
 def normalize_avro(text: str) -> str:
     """The same schema on one line in the usual spelling. Raises NotAvro."""
-    return write_json(parse_avro(text))
+    # What is declared and what is live seldom have the same text, but nearly always the same
+    # document, and most of the time is spent on the spelling.
+    document = _read_document(text)
+    key = write_sorted(document)
+    known = NORMAL_FORMS.get(key)
+    if known is None:
+        if len(NORMAL_FORMS) >= _MAX_KNOWN:
+            NORMAL_FORMS.clear()
+        NORMAL_FORMS[key] = known = write_json(_shape(document, ""))
+    return known
+
+
+def _read_document(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise NotAvro(str(error)) from None
 
 
 def find_record_name(text: str) -> str:
@@ -80,9 +95,7 @@ def _shape(node: Any, space: str) -> Any:
     if isinstance(node, str):
         return node if node in PRIMITIVES else _shorten(node, space)
     if isinstance(node, list):
-        # Nearly every union is one of primitives, such as that of null and another.
-        plain = all(isinstance(item, str) and item in PRIMITIVES for item in node)
-        return node if plain else [_shape(item, space) for item in node]
+        return node if _are_primitives(node) else [_shape(item, space) for item in node]
     if not isinstance(node, dict) or "type" not in node:
         raise NotAvro("a schema is a name, a list or an object with a type")
     kind = node["type"]
@@ -97,6 +110,14 @@ def _shape(node: Any, space: str) -> Any:
         return _shape_container(node, kind, space)
     rest = _collect_rest(node, ("type",))
     return {"type": _shorten(kind, space), **rest} if rest else _shorten(kind, space)
+
+
+def _are_primitives(node: Any) -> bool:
+    """Whether this is a union of primitives, as nearly every union is."""
+    try:
+        return isinstance(node, list) and PRIMITIVES.issuperset(node)
+    except TypeError:  # a list or an object is in it
+        return False
 
 
 def _shape_named(node: Mapping[str, Any], kind: str, space: str) -> dict[str, Any]:
@@ -133,12 +154,13 @@ def _shape_field(field: Any, record: str, space: str) -> dict[str, Any]:
         raise NotAvro(f"a field of the record {record} has no name")
     if "type" not in field:
         raise NotAvro(f"the field {field['name']} of the record {record} has no type")
-    made: dict[str, Any] = {"name": field["name"], "type": _shape(field["type"], space)}
-    if len(field) == len(made):
-        return made
-    for key in ("doc", "default"):
-        if key in field:
-            made[key] = sort_keys(field[key])
+    kind = field["type"]
+    plain = kind in PRIMITIVES if kind.__class__ is str else _are_primitives(kind)
+    made: dict[str, Any] = {"name": field["name"], "type": kind if plain else _shape(kind, space)}
+    if "doc" in field:
+        made["doc"] = sort_keys(field["doc"])
+    if "default" in field:
+        made["default"] = sort_keys(field["default"])
     if len(field) == len(made):
         return made
     if field.get("order", "ascending") != "ascending":

@@ -11,6 +11,7 @@ from kafkaform.core.canonical import render_number
 
 _AS_TEXT = msgspec.json.Encoder(decimal_format="string")
 _AS_NUMBER = msgspec.json.Encoder(decimal_format="number")
+_IN_ORDER = msgspec.json.Encoder(decimal_format="number", order="deterministic")
 
 
 def write_json(value: Any) -> str:
@@ -36,3 +37,8 @@ def sort_keys(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: sort_keys(value[key]) for key in sorted(value)}
     return [sort_keys(item) for item in value] if isinstance(value, list) else value
+
+
+def write_sorted(value: Any) -> str:
+    """The document with the keys of all objects sorted, on one line; numbers as they were read."""
+    return _IN_ORDER.encode(value).decode()
