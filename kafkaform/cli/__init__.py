@@ -5,9 +5,9 @@ Must not know: how a plan is made or sent; it wires packages together and prints
 
 import gc
 
-GARBAGE = 100_000
+GARBAGE = 500_000
 """New objects before the garbage collector runs; Python's default is 700."""
 
-# Loading the modules of a command makes a hundred thousand objects and no garbage, so searching
-# them all the time is wasted. It is set here because this runs before any of them is loaded.
+# A command makes hundreds of thousands of objects and hardly any garbage, so searching them all the
+# time is wasted. It is set here because this runs before any of them is loaded.
 gc.set_threshold(GARBAGE)

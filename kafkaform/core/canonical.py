@@ -8,6 +8,7 @@ name can forge a line. Equal values are equal bytes. Secret references are
 from __future__ import annotations
 
 import json
+from binascii import hexlify
 from decimal import Decimal
 from sys import intern
 from typing import Any
@@ -48,6 +49,14 @@ def digest(value: Any) -> str:
     import hashlib  # noqa: PLC0415  # it loads OpenSSL, and `validate` needs no digest
 
     return hashlib.sha256(dumps(value).encode("ascii")).hexdigest()
+
+
+def digest_bytes(content: bytes) -> str:
+    """The digest of the text of these bytes in hexadecimal digits."""
+    import hashlib  # noqa: PLC0415  # as above
+
+    # The canonical JSON of a text that needs no escapes. A configuration can read many files.
+    return hashlib.sha256(b'"%b"' % hexlify(content)).hexdigest()
 
 
 class _HasDecimal(TypeError):

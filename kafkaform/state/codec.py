@@ -225,7 +225,7 @@ _TEXT, _OPTIONAL_TEXT = frozenset({str}), frozenset({str, type(None)})
 _MAP, _LIST, _COUNT = frozenset({FrozenMap}), frozenset({tuple}), frozenset({int})
 _OPTIONAL_MAP = frozenset({FrozenMap, type(None)})
 
-Rules = Mapping[str, tuple[frozenset[type], Callable[[Any], bool], str]]
+Rules = Mapping[str, tuple[frozenset[Any], Callable[[Any], bool], str]]
 """Name of a member -> the types of its values, whether one of them is allowed, and what is allowed
 in words."""
 

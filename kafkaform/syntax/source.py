@@ -52,6 +52,12 @@ class Source:
     def range(self, start: int, end: int) -> Range:
         """The place of text[start:end]."""
         line, column, start_byte = self._locate(start)
+        if self._start_bytes is self._starts and "\n" not in self.text[start:end]:
+            # Every block has such a place: a part of one line of ASCII.
+            size = end - start
+            return Range(
+                self.file, line, column, line, column + size, start_byte, start_byte + size
+            )
         end_line, end_column, end_byte = self._locate(end)
         return Range(self.file, line, column, end_line, end_column, start_byte, end_byte)
 

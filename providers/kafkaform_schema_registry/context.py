@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Protocol
 
 from msgspec import Struct, field
 
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.provider.http.exchange import Call, HttpAnswer
-
-_Read = TypeVar("_Read")
 
 
 class RegistryClient(Protocol):
@@ -18,12 +16,6 @@ class RegistryClient(Protocol):
 
     def ask_all(self, calls: Sequence[Call]) -> list[HttpAnswer | Fault]:
         """The answer to each call, in order; a Fault for one that got none. Raises OtherSystem."""
-
-    def read_all(
-        self, calls: Sequence[Call], read: Callable[[int, HttpAnswer | Fault], _Read]
-    ) -> list[_Read]:
-        """What `read` makes of the number of each call and its answer, in order. Several threads
-        can call it at once."""
 
     def prove(self) -> None:
         """Ask which registry answers, if registries of this kind say so. Raises OtherSystem."""

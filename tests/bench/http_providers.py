@@ -22,6 +22,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from kafkaform.audit.index import LogIndex
 from kafkaform.cli import GARBAGE
 from kafkaform.core.progress import ignore_event
@@ -39,7 +41,7 @@ from ..kit.connect.folder import answer, connector, make_workers
 from ..kit.http.server import serving
 from ..kit.kafka.clusters import own_sandbox
 
-SUBJECTS, CONNECTORS, ROUNDS, CONCURRENCY = 1000, 200, 5, 8
+SUBJECTS, CONNECTORS, ROUNDS, CONCURRENCY = 1000, 200, 15, 8
 FIELDS = 12
 """Of a schema."""
 CLASS = "FileStreamSource"
@@ -136,19 +138,36 @@ def make_plan(space: Workspace) -> None:
     render_plan_text(plan)
 
 
-def measure(*tasks: Callable[[], object]) -> list[tuple[float, float]]:
-    """The median seconds of each task, and those of this process's processor. They take turns, so
-    that a busy moment strikes all."""
-    times: list[list[tuple[float, float]]] = [[] for _ in tasks]
-    for turn in range(ROUNDS + 1):
-        for task, spent in zip(tasks, times, strict=True):
+class Figures(Struct, frozen=True):
+    """Medians of one task."""
+
+    seconds: float
+    busy: float
+    """Seconds of this process's processor."""
+    ratio: float
+    """Seconds divided by those of the first task in the same turn."""
+
+
+def measure(*tasks: Callable[[], object]) -> list[Figures]:
+    """The figures of each task. They take turns, so that a busy moment strikes all."""
+    turns: list[list[tuple[float, float]]] = []
+    for _ in range(ROUNDS + 1):
+        spent = []
+        for task in tasks:
+            # A command is a process of its own, and has no garbage of earlier ones.
+            gc.collect()
             begun, busy = time.perf_counter(), time.process_time()
             task()
-            if turn:  # the first turn fills caches
-                spent.append((time.perf_counter() - begun, time.process_time() - busy))
+            spent.append((time.perf_counter() - begun, time.process_time() - busy))
+        turns.append(spent)
+    del turns[0]  # it filled caches
     return [
-        (statistics.median(whole), statistics.median(busy))
-        for whole, busy in (zip(*spent, strict=True) for spent in times)
+        Figures(
+            statistics.median(turn[n][0] for turn in turns),
+            statistics.median(turn[n][1] for turn in turns),
+            statistics.median(turn[n][0] / turn[0][0] for turn in turns),
+        )
+        for n in range(len(tasks))
     ]
 
 
@@ -188,10 +207,10 @@ def main() -> None:
         ("plan: connect, read, diff, render", plan),
         ("with reading the configuration", whole),
     )
-    for text, (spent, busy) in rows:
+    for text, found in rows:
         print(
-            f"{text:<34} {spent * 1000:6.0f} ms = {spent / bare[0]:4.2f} x bare; "
-            f"processor {busy * 1000:5.0f} ms"
+            f"{text:<34} {found.seconds * 1000:6.0f} ms, {found.ratio:4.2f} x bare; "
+            f"processor {found.busy * 1000:5.0f} ms"
         )
 
 

@@ -21,6 +21,8 @@ from .patterns import Allowance
 if TYPE_CHECKING:
     from .file_globs import Glob
 
+_BLOCK = 64 * 1024
+"""Bytes to ask for at least."""
 _CLOSED = frozenset({".git", ".kafkaform"})
 """Folders that may contain credentials or state, which a plan would show."""
 
@@ -87,13 +89,27 @@ def _read_content(target: str, path: str) -> bytes:
     # resolved: a link here was put there after the check.
     with _hide_system_paths(path):
         handle = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    with os.fdopen(handle, "rb", buffering=0) as file:
+    try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise PermissionError(f'"{path}" is not a regular file')
-        content = b"" if status.st_size > FILE_BYTES else file.read()
-    if max(status.st_size, len(content)) > FILE_BYTES:
+        content = _read_handle(handle, status.st_size)
+    finally:
+        os.close(handle)
+    if len(content) > FILE_BYTES:
         raise PermissionError(f'"{path}" is larger than {FILE_BYTES:,} bytes')
+    return content
+
+
+def _read_handle(handle: int, size: int) -> bytes:
+    """The bytes of a file; of one that is larger than allowed, at least one byte too many."""
+    content = b""
+    # A file can grow, or have another size than it says, so it ends where nothing more comes.
+    while len(content) <= FILE_BYTES:
+        piece = os.read(handle, min(max(size, _BLOCK), FILE_BYTES) + 1)
+        if not piece:
+            break
+        content += piece
     return content
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from ...core.canonical import digest
+from ...core.canonical import digest, digest_bytes
 from ...syntax.limits import ALL_FILES_BYTES
 from ..values.faults import LimitFault
 
@@ -39,7 +39,7 @@ def record_reads(read: Read, reads: dict[str, str]) -> Read:
                 raise LimitFault(f"files together have more than {ALL_FILES_BYTES:,} bytes", 0)
             total += len(found)
             contents[path] = found
-            reads[path] = digest(found.hex())
+            reads[path] = digest_bytes(found)
         return contents[path]
 
     def names(folder: str, pattern: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from threading import BoundedSemaphore
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -25,8 +25,6 @@ from .tls import tls_context
 
 if TYPE_CHECKING:
     from .connection import ServerConnection
-
-_Read = TypeVar("_Read")
 
 PROOF_SECONDS = 1.0
 """How old the proof of a connection can be when a write leaves, if nothing else came between."""
@@ -100,24 +98,16 @@ class HttpClient:
     def ask_all(self, calls: Sequence[Call]) -> list[HttpAnswer | Fault]:
         """The answer to each call, in order; a Fault for one that got none. They are sent
         concurrently. Raises OtherSystem."""
-        return self.read_all(calls, lambda _, answer: answer)
-
-    def read_all(
-        self, calls: Sequence[Call], read: Callable[[int, HttpAnswer | Fault], _Read]
-    ) -> list[_Read]:
-        """What `read` makes of the number of each call and its answer, in order. Several threads
-        call it at once, so that answers are read while others are waited for. Raises
-        OtherSystem."""
         if len(calls) <= 1:
-            return [read(n, self._answer_or_fault(call)) for n, call in enumerate(calls)]
+            return [self._answer_or_fault(call) for call in calls]
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # as above
 
-        left, found = iter(enumerate(calls)), dict[int, _Read]()
+        left, found = iter(enumerate(calls)), dict[int, HttpAnswer | Fault]()
 
         def work() -> None:
             # One iterator for all threads: each call is taken by one of them.
             for number, call in left:
-                found[number] = read(number, self._answer_or_fault(call))
+                found[number] = self._answer_or_fault(call)
 
         many = min(len(calls), self._settings.concurrency)
         with ThreadPoolExecutor(many) as pool:

@@ -127,7 +127,8 @@ class ServerConnection:
             connection.sock.settimeout(self._timeout)
         connection.request(call.method, self._base + call.target, body, headers)
         response = connection.getresponse()
-        said = {name.lower(): value for name, value in response.getheaders()}
+        # As they came: `getheaders` makes a new text of each, for mail.
+        said = {name.lower(): value for name, value in response.headers.raw_items()}
         succeeded = 200 <= response.status < 300
         data = self._read_body(response, self._max_bytes if succeeded else MAX_ERROR_BYTES)
         if data is None and succeeded:

@@ -7,6 +7,7 @@ seen the call; after the second, it may have executed it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -82,6 +83,11 @@ class AnswerLost(CallFailed):
 
 def join_path(*parts: str) -> str:
     """The path with these segments, each percent-encoded whole: no name reaches another path."""
+    return "".join([f"/{_quote_segment(part)}" for part in parts])
+
+
+# Most segments occur in every call of a kind.
+@lru_cache(maxsize=4096)
+def _quote_segment(part: str) -> str:
     # A server or proxy that takes "." and ".." away as steps must not see them as such.
-    dots = {".": "%2E", "..": "%2E%2E"}
-    return "".join(f"/{dots.get(part) or quote(part, safe='')}" for part in parts)
+    return {".": "%2E", "..": "%2E%2E"}.get(part) or quote(part, safe="")

@@ -32,11 +32,13 @@ def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
     """The schema in its normal form, references by name."""
     kind, text = str(attributes.get("format")), attributes.get("schema")
     made: dict[str, Value] = {}
-    if isinstance(text, str):
-        made["schema"] = normalize_schema(kind, text)
+    if isinstance(text, str) and (normal := normalize_schema(kind, text)) != text:
+        made["schema"] = normal
     if "references" in attributes:
-        made["references"] = sort_references(attributes.get("references") or ())
-    return attributes.with_items(made)
+        given = attributes["references"]
+        if (ordered := sort_references(given or ())) != given:
+            made["references"] = ordered
+    return attributes.with_items(made) if made else attributes
 
 
 def sort_references(references: tuple[FrozenMap, ...]) -> tuple[FrozenMap, ...]:

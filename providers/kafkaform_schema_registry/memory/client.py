@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import TypeVar
 
 from kafkaform.core.resource import Fault
 from kafkaform.provider.http.exchange import AnswerLost, Call, HttpAnswer, NotSent
 from kafkaform.provider.http.faults import make_transport_fault
 
 from .registry import SimulatedRegistry
-
-_Read = TypeVar("_Read")
 
 
 class RegistryMishap(StrEnum):
@@ -43,11 +40,6 @@ class SimulatedClient:
 
     def ask_all(self, calls: Sequence[Call]) -> list[HttpAnswer | Fault]:
         return list(map(self._ask, calls))
-
-    def read_all(
-        self, calls: Sequence[Call], read: Callable[[int, HttpAnswer | Fault], _Read]
-    ) -> list[_Read]:
-        return [read(number, self._ask(call)) for number, call in enumerate(calls)]
 
     def prove(self) -> None:
         """Nothing can lead to another registry here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -45,11 +45,6 @@ class Liar:
 
     def ask_all(self, calls: list[Call]) -> list[HttpAnswer | Fault]:
         return [self._answer for _ in calls]
-
-    def read_all(
-        self, calls: list[Call], read: Callable[[int, HttpAnswer | Fault], Any]
-    ) -> list[Any]:
-        return [read(number, self._answer) for number, _ in enumerate(calls)]
 
     def prove(self) -> None:
         pass
