@@ -45,21 +45,13 @@ class Family(Struct, frozen=True):
 
     def select_configuration(self, names: Iterable[str]) -> list[str]:
         """The configuration files among these names, in their order."""
-        return [n for n in sorted(names) if self.is_configuration(n)]
-
-    def is_configuration(self, name: str) -> bool:
-        """Whether a file of this name declares something."""
         # Editors keep copies of a file beside it under a name with a leading dot.
-        return name.endswith(self.configuration) and name[0] != "."
+        return [n for n in sorted(names) if n.endswith(self.configuration) and n[0] != "."]
 
     def select_values(self, names: Collection[str]) -> list[str]:
         """The value files among these names, weakest first."""
-        more = [n for n in sorted(names) if n not in self.values and self.has_values(n)]
+        more = [n for n in sorted(names) if n.endswith(self.automatic) and n[0] != "."]
         return [n for n in self.values if n in names] + more
-
-    def has_values(self, name: str) -> bool:
-        """Whether a file of this name sets variables."""
-        return name in self.values or (name.endswith(self.automatic) and name[0] != ".")
 
     def is_override(self, name: str) -> bool:
         """Whether a configuration file is merged into the others, such as `override.tf`."""
@@ -83,12 +75,16 @@ FAMILIES = (
 """Only the first family with configuration files is read, so that a folder that moves over from
 Terraform can keep its old files beside the new ones."""
 
+_ENDINGS = (".hcl", ".json", ".tf", ".tfvars")
 _NATIVE_VALUES = (".kfvars.hcl", ".tfvars")
 
 
 def is_read(name: str) -> bool:
     """Whether a file of this name can be part of the configuration of a folder."""
-    return any(family.is_configuration(name) or family.has_values(name) for family in FAMILIES)
+    # By the endings first: a folder can have thousands of files that kafkaform does not read.
+    return name.endswith(_ENDINGS) and any(
+        family.select_configuration([name]) or family.select_values([name]) for family in FAMILIES
+    )
 
 
 def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:

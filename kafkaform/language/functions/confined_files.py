@@ -49,25 +49,21 @@ def _resolve_inside(top: str, folder: str, known: dict[str, str], path: str) -> 
     """
     if "\0" in path:
         raise PermissionError("a path cannot contain a zero byte")
-    # Links are resolved before the check: a link inside the root can lead anywhere.
-    target = _resolve_links(os.path.join(folder, path), known)  # noqa: PTH118  # see there
+    # Links are resolved before the check: a link inside the root can lead anywhere. A configuration
+    # can read thousands of files, so these are texts and no `Path`, and each folder is resolved once.
+    parent, name = os.path.split(os.path.join(folder, path))  # noqa: PTH118
+    if name in ("", ".", ".."):
+        parent, name = f"{parent}/{name}", ""
+    if parent not in known:
+        known[parent] = os.path.realpath(parent)
+    target = os.path.join(known[parent], name) if name else known[parent]  # noqa: PTH118
+    if name and os.path.islink(target):  # noqa: PTH114
+        target = os.path.realpath(target)
     if not f"{target}/".startswith(top):
         raise PermissionError(f'"{path}" leads out of the root of the configuration')
     if _CLOSED.intersection(f"{target}/".removeprefix(top).split("/")):
         raise PermissionError(f'"{path}" is in a folder that configuration must not read')
     return target
-
-
-def _resolve_links(path: str, known: dict[str, str]) -> str:
-    """The same as `os.path.realpath`, which looks at every folder on the way."""
-    # Texts and no `Path`: a configuration can read thousands of files.
-    parent, name = os.path.split(path)
-    if name in ("", ".", ".."):
-        return os.path.realpath(path)
-    if parent not in known:
-        known[parent] = os.path.realpath(parent)
-    target = os.path.join(known[parent], name)  # noqa: PTH118
-    return os.path.realpath(target) if os.path.islink(target) else target  # noqa: PTH114
 
 
 @contextmanager
@@ -93,23 +89,14 @@ def _read_content(target: str, path: str) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise PermissionError(f'"{path}" is not a regular file')
-        content = _read_handle(handle, status.st_size)
+        content, wanted = b"", min(max(status.st_size, _BLOCK), FILE_BYTES) + 1
+        # A file can grow, or have another size than it says: it ends where nothing more comes.
+        while len(content) <= FILE_BYTES and (piece := os.read(handle, wanted)):
+            content += piece
     finally:
         os.close(handle)
     if len(content) > FILE_BYTES:
         raise PermissionError(f'"{path}" is larger than {FILE_BYTES:,} bytes')
-    return content
-
-
-def _read_handle(handle: int, size: int) -> bytes:
-    """The bytes of a file; of one that is larger than allowed, at least one byte too many."""
-    content = b""
-    # A file can grow, or have another size than it says, so it ends where nothing more comes.
-    while len(content) <= FILE_BYTES:
-        piece = os.read(handle, min(max(size, _BLOCK), FILE_BYTES) + 1)
-        if not piece:
-            break
-        content += piece
     return content
 
 

@@ -25,6 +25,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from ...core.canonical import dumps
 from ...core.redaction import mask_secrets
+from .answers import QuickResponse
 from .exchange import AnswerLost, Call, HttpAnswer, NotSent
 from .strict_json import NotJson, parse_json
 
@@ -127,8 +128,8 @@ class ServerConnection:
             connection.sock.settimeout(self._timeout)
         connection.request(call.method, self._base + call.target, body, headers)
         response = connection.getresponse()
-        # As they came: `getheaders` makes a new text of each, for mail.
-        said = {name.lower(): value for name, value in response.headers.raw_items()}
+        assert isinstance(response, QuickResponse)  # as `_open_answer` makes it
+        said = response.said
         succeeded = 200 <= response.status < 300
         data = self._read_body(response, self._max_bytes if succeeded else MAX_ERROR_BYTES)
         if data is None and succeeded:
@@ -156,7 +157,7 @@ class ServerConnection:
 
     def _open_answer(self, sock: socket.socket, *args: Any, **given: Any) -> HTTPResponse:
         """The answer, read until the deadline of its call."""
-        response = HTTPResponse(sock, *args, **given)
+        response = QuickResponse(sock, *args, **given)
         timed = _TimedReader(response.fp.detach(), sock, self._deadline)
         response.fp = io.BufferedReader(timed)
         return response
