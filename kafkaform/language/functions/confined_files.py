@@ -49,8 +49,8 @@ def _resolve_inside(top: str, folder: str, known: dict[str, str], path: str) -> 
     """
     if "\0" in path:
         raise PermissionError("a path cannot contain a zero byte")
-    # Links are resolved before the check: a link inside the root can lead anywhere. A configuration
-    # can read thousands of files, so these are texts and no `Path`, and each folder is resolved once.
+    # Links are resolved before the check: a link inside the root can lead anywhere. There can be
+    # thousands of files, so these are texts and no `Path`, and each folder is resolved once.
     parent, name = os.path.split(os.path.join(folder, path))  # noqa: PTH118
     if name in ("", ".", ".."):
         parent, name = f"{parent}/{name}", ""
