@@ -116,8 +116,8 @@ def _make_coverage(complete: bool) -> Coverage:
 def _read_schemas(context: RegistryContext, ids: Sequence[Identity]) -> list[Reading]:
     context.read.update(identity.key for identity in ids)
     calls = [read_version(identity.key, None) for identity in ids]
-    # Answers are read when all of them are there. In the threads that ask, this would take twice
-    # the time, because Python lets one of them run at a time.
+    # Answers are read when all of them are there. Read in the threads that ask, they would take
+    # more processor time, because Python lets one thread run at a time.
     answers = context.client.ask_all(calls)
     return [_read_schema(context, *one) for one in zip(ids, calls, answers, strict=True)]
 

@@ -112,10 +112,14 @@ def test_opentofu_finds_nothing_to_change(folder: Folder, exported: str, tmp_pat
     env = os.environ | {"TF_CLI_CONFIG_FILE": str(where / "rc")}
     env[f"TF_VAR_{find_variable(exported)}"] = "password-of-app"
     for step in (["apply", "-auto-approve"], ["plan", "-detailed-exitcode"]):
-        done = subprocess.run(
-            [str(TOFU / "tofu"), *step, "-no-color", "-input=false"],
-            cwd=where, env=env, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        # Its provider now and then asks before it is connected. Only a plan can simply be repeated.
+        for _ in range(3 if step[0] == "plan" else 1):
+            done = subprocess.run(
+                [str(TOFU / "tofu"), *step, "-no-color", "-input=false"],
+                cwd=where, env=env, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            if "broker not connected" not in done.stderr:
+                break
         assert done.returncode == 0, done.stdout + done.stderr
         if step[0] == "apply":
             assert "7 to import, 1 to add, 0 to change, 0 to destroy" in done.stdout
