@@ -20,13 +20,15 @@ from ..render.screens import many
 SAVES = 'import sys; open(sys.argv[1], "w").write(sys.stdin.read())'
 """A pager that saves the text that it gets."""
 WAITS = """
-import signal, sys
+import select, signal, sys
 signal.signal(signal.SIGINT, lambda *_: print("SEARCH STOPPED", flush=True))
 terminal = open("/dev/tty")
 print("READY", flush=True)
-terminal.readline()
+while not select.select([terminal], [], [], 0.1)[0]:
+    pass
 """
-"""A pager that an interrupt does not end, and that ends at a key."""
+"""A pager that an interrupt does not end, and that ends at a key. It looks up now and then, because
+a signal that comes just before a wait would be noticed at its end only."""
 
 
 @pytest.fixture
