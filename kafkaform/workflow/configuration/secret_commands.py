@@ -12,7 +12,7 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -115,9 +115,7 @@ class _Batch:
         # A thread of its own, because something that the command has started can keep the pipe
         # open for ever.
         Thread(target=program.read_output, daemon=True).start()
-        in_time = program.over.wait(0)
-        while not in_time and (left := end - monotonic()) > 0:
-            in_time = program.over.wait(min(left, LOOK_SECONDS))
+        in_time = program.over.wait(self.seconds)
         output = program.output
         if len(output) > MAX_SECRET_BYTES:
             return NoSecret(f"The command printed more than {MAX_SECRET_BYTES:,} bytes.")
@@ -160,13 +158,14 @@ def ask_commands(
     """
     new = [words for words in dict.fromkeys(commands) if words not in answers]
     batch = _Batch(folder, environment, _read_timeout(environment))
-    if len(new) < 2:
-        answers.update((words, batch.ask(words)) for words in new)
-        return
-    pool = ThreadPoolExecutor(min(AT_ONCE, len(new)), "secret")
+    # Signals are for the main thread. One that ends kafkaform while a command is being started
+    # would leave that command running, if both were in the same thread.
+    pool = ThreadPoolExecutor(AT_ONCE, "secret")
+    started: dict[tuple[str, ...], Future[str | NoSecret]] = {}
     try:
-        started = [(words, pool.submit(batch.ask, words)) for words in new]
-        for words, one in started:
+        for words in new:
+            started[words] = pool.submit(batch.ask, words)
+        for words, one in started.items():
             while not one.done():
                 wait([one], LOOK_SECONDS)
             answers[words] = one.result()
@@ -174,6 +173,7 @@ def ask_commands(
         # After a signal they still run. Otherwise there is nothing to stop.
         batch.stop()
         pool.shutdown(wait=False, cancel_futures=True)
+        wait([one for one in started.values() if not one.cancelled()], _REAP_SECONDS)
 
 
 def _read_timeout(environment: Mapping[str, str]) -> float:

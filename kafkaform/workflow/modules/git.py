@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 from msgspec import Struct
 
@@ -29,6 +29,10 @@ ASK_SECONDS = 120.0
 """For the list of refs."""
 FETCH_SECONDS = 900.0
 """For a commit, whose repository can be large."""
+_LOOK_SECONDS = 0.5
+"""How long a signal can go unnoticed that arrives just before a wait, or in another thread."""
+_REAP_SECONDS = 5.0
+"""How long to wait for the end of a command that was stopped."""
 _COMMIT = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 _DROPPED = re.compile(
     # Those of `git rev-parse --local-env-vars`, which would lead git to another repository, and
@@ -175,6 +179,8 @@ class _Running:
         self._words, self._folder, self._url = words, folder, url
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = False
+        self.over = Event()
+        """Set if it has ended, or did not start."""
         self.code = 0
         self.output = b""
         self.said = b""
@@ -201,6 +207,8 @@ class _Running:
         except OSError as error:
             why = (error.strerror or "").lower()
             self.fault = UnreadableModule(f"git cannot be run: {why}.", "Check its installation.")
+        finally:
+            self.over.set()
 
     def _communicate(self, process: subprocess.Popen[bytes], data: bytes, seconds: float) -> None:
         try:
@@ -232,12 +240,14 @@ class _Repository(Struct, frozen=True):
         """What a command of git prints. Raises UnreadableModule."""
         settings = [word for one in _SETTINGS for word in ("-c", one)]
         running = _Running([self.program, *settings, *words], self.folder, self.package.url)
-        thread = Thread(target=running.run, args=(data, seconds))
         try:
-            thread.start()
-            thread.join()
+            Thread(target=running.run, args=(data, seconds)).start()
+            while not running.over.wait(_LOOK_SECONDS):
+                pass
         finally:
             running.stop()
+            # The thread may still be starting git, and would not stop it if kafkaform ended now.
+            running.over.wait(_REAP_SECONDS)
         if running.fault is not None:
             raise running.fault
         if running.code:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
+import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,8 @@ from kafkaform.workflow.configuration import secret_commands
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.configuration.secret_commands import TIMEOUT, Answers, ask_commands
 from kafkaform.workflow.configuration.secret_files import MAX_SECRET_BYTES
+
+from ...kit.interrupts import LatePopen, interrupt_once, is_closed
 
 PYTHON = sys.executable
 
@@ -146,7 +147,7 @@ def test_a_command_that_does_not_end_is_ended(tmp_path: Path, line: str) -> None
     try:
         found = ask(words, tmp_path, {**os.environ, TIMEOUT: "0.5"})
         os.set_blocking(reader, True)
-        assert os.read(reader, 1) == b""  # nobody holds the other end any more
+        assert is_closed(reader)  # nobody holds the other end any more
     finally:
         os.close(reader)
     assert reason(found) == "The command took more than 0.5 s and was ended."
@@ -218,49 +219,37 @@ def test_what_they_print_is_masked_in_every_run(tmp_path: Path) -> None:
     assert "hunter2" not in repr(found)
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("when", ["it runs", "it runs, elsewhere", "it is being started"])
 @pytest.mark.parametrize("count", [1, 3])
 def test_an_interrupt_ends_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, elsewhere: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, when: str
 ) -> None:
     """What runs is ended with all that it has started, and what waits is never started; also if the
-    signal does not wake the main thread, as when another thread gets it."""
+    signal does not wake the main thread, as when another thread gets it, and if the command has
+    begun before the system has told so."""
     monkeypatch.setattr(secret_commands, "AT_ONCE", 2)
-    held = tmp_path / "alive"
+    if when == "it is being started":
+        monkeypatch.setattr(subprocess, "Popen", LatePopen)
+    held, log = tmp_path / "alive", tmp_path / "begun"
     os.mkfifo(held)
-    begun = min(count, 2)
     commands = [
         ("sh", "-c", f"exec 9>alive; echo {number} >>begun; sleep 1000 & sleep 1000")
         for number in range(count)
     ]
+
+    def begun() -> bool:
+        return log.exists() and len(log.read_text().split()) == min(count, 2)
+
     reader = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
-
-    def interrupt() -> None:
-        log = tmp_path / "begun"
-        for _ in range(6000):
-            if log.exists() and len(log.read_text().split()) == begun:
-                break
-            time.sleep(0.01)
-        if elsewhere:
-            signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
-        else:
-            os.kill(os.getpid(), signal.SIGUSR1)
-
-    def end(number: int, _: object) -> None:
-        raise Ended(number)
-
-    before = signal.signal(signal.SIGUSR1, end)
-    watcher = threading.Thread(target=interrupt)
     asked = time.monotonic()
     try:
-        watcher.start()
-        with pytest.raises(Ended):
+        with (
+            interrupt_once(begun, elsewhere=when == "it runs, elsewhere"),
+            pytest.raises(Ended),
+        ):
             ask_commands(commands, tmp_path, os.environ, {})
         assert time.monotonic() - asked < secret_commands.DEFAULT_SECONDS, "they ended on their own"
-        watcher.join()
-        os.set_blocking(reader, True)
-        assert os.read(reader, 1) == b""
-        assert len((tmp_path / "begun").read_text().split()) == begun
+        assert is_closed(reader), "what they have started is alive"
+        assert begun()
     finally:
-        signal.signal(signal.SIGUSR1, before)
         os.close(reader)
