@@ -9,9 +9,9 @@ from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest, D
 from kafka.protocol.metadata import MetadataRequest
 from msgspec import Struct
 
-from .answers import ConfigEntry, ItemAnswer, ItemAnswers
+from .answers import ItemAnswer, ItemAnswers
 from .client import Wire
-from .fast_decoding import NamedTopics
+from .fast_decoding import CREATE_VERSION, Answers, NamedTopics, NewTopics
 from .topic_ids import id_text, parse_id
 
 # If both waited equally long, our own timeout would come first, which says nothing about the
@@ -45,23 +45,19 @@ def create_topics(
 ) -> ItemAnswers:
     """Create topics, or only validate the request. topics: payloads with name, partitions (-1:
     the broker's default), replication_factor, assignment or None, configs; timeout: seconds."""
-    # Version 5 answers with the counts and configs of the new topic (KIP-525), and takes -1 for the
-    # broker's defaults (KIP-464). From version 6 on a throttled topic has error 89 (KIP-599);
-    # before it was created, and the connection paused. validate_only spends the same mutation
-    # quota.
-    request = CreateTopicsRequest(
+    # Since version 4, -1 stands for the broker's defaults (KIP-464). From version 6 on a throttled
+    # topic has error 89 (KIP-599); before it was created, and the connection paused. validate_only
+    # spends the same mutation quota.
+    request = NewTopics(
         topics=[_make_new_topic(topic) for topic in topics],
         timeout_ms=int(timeout * 1000),
         validate_only=validate_only,
-        min_version=5,
+        min_version=CREATE_VERSION,
     )
     # The timeout is how long the request may stay in the controller's queue. 0 does not mean "do
     # not wait" (KIP-4) any more: the request can expire before it is looked at.
-    response = wire.send(request, timeout + ANSWER_MARGIN)
-    return ItemAnswers(
-        {topic.name: _parse_created(topic) for topic in response.topics},
-        response.throttle_time_ms / 1000,
-    )
+    response: Answers = wire.send(request, timeout + ANSWER_MARGIN)
+    return ItemAnswers(response.results, response.throttle_time_ms / 1000)
 
 
 def create_partitions(
@@ -147,25 +143,6 @@ def _make_new_topic(topic: Mapping[str, Any]) -> Any:
             row.CreatableTopicConfig(name=key, value=value)
             for key, value in sorted(topic["configs"].items())
         ],
-    )
-
-
-def _parse_created(row: Any) -> ItemAnswer:
-    """The answer for one new topic."""
-    # Without DescribeConfigs on the topic, the counts are -1 and the list of configs is empty,
-    # which does not mean that it has none (KIP-525).
-    withheld = bool(row.topic_config_error_code) or row.configs is None
-    return ItemAnswer(
-        code=row.error_code,
-        message=row.error_message,
-        topic_id=id_text(getattr(row, "topic_id", None)),
-        partitions=row.num_partitions if row.num_partitions > 0 else None,
-        replication_factor=row.replication_factor if row.replication_factor > 0 else None,
-        configs=None
-        if withheld
-        else tuple(
-            ConfigEntry(entry.name, entry.value, entry.config_source) for entry in row.configs
-        ),
     )
 
 

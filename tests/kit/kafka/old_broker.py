@@ -68,7 +68,9 @@ class OldBroker:
         request.encode(version=version)
         self.asked.append((request.API_KEY, version))
         answer = self._answers[request.API_KEY]
-        return type(answer)[version].decode(bytes(answer.encode(version=version)))
+        data = bytes(answer.encode(version=version))
+        parse = getattr(request.header_class, "parse_answer", None)
+        return type(answer)[version].decode(data) if parse is None else parse(data, version)
 
     def seek_controller(self) -> None:
         self.sought = True

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.errors import KafkaError
-from kafka.protocol.admin import DescribeConfigsResponse
+from kafka.protocol.admin import CreateTopicsResponse, DescribeConfigsResponse
 
 from kafkaform_kafka.connection.clients import pure_config
 from kafkaform_kafka.memory import throttled_items
 from kafkaform_kafka.wire.acls import describe_acls
 from kafkaform_kafka.wire.client import RequestNotSent, RequestUnanswered, Wire
-from kafkaform_kafka.wire.fast_decoding import OWN, VERSION, _parse_answers
+from kafkaform_kafka.wire.fast_decoding import OWN, VERSION, parse_created, parse_described
 
 from ...kit.kafka.sessions import connect, login
 from ...kit.proxy.faults import Fault
@@ -117,11 +118,12 @@ def test_a_broker_that_asks_for_weeks() -> None:
     assert where.index.open_intents == ()
 
 
-def test_a_number_without_an_end() -> None:
+@pytest.mark.parametrize(("parse", "version"), [(parse_described, VERSION), (parse_created, 7)])
+def test_a_number_without_an_end(parse: Any, version: int) -> None:
     """The short way to read configs ends at the sixth byte of a number of variable size: it would
     take hours for a frame full of them."""
     with pytest.raises(ValueError, match="no end"):
-        _parse_answers(bytes(4) + b"\xff" * 5_000_000, OWN)
+        parse(bytes(4) + b"\xff" * 5_000_000, version)
 
 
 @given(st.binary(max_size=200), st.integers(0, 200), st.binary(max_size=12))
@@ -129,14 +131,40 @@ def test_no_bytes_break_the_short_way(noise: bytes, at: int, put: bytes) -> None
     """Any bytes, and any place of a real answer with others in it, are read or refused with the
     two errors that are made a fault of the answer."""
     result = DescribeConfigsResponse.DescribeConfigsResult
-    entry = result.DescribeConfigsResourceResult(
-        name="retention.ms", value="1", config_source=OWN, synonyms=[]
+    entry = result.DescribeConfigsResourceResult
+    topic = CreateTopicsResponse.CreatableTopicResult
+    own, usual = {"name": "retention.ms", "config_source": OWN}, {"name": "a", "config_source": 5}
+    described = DescribeConfigsResponse(
+        throttle_time_ms=0,
+        results=[
+            result(
+                error_code=0,
+                resource_type=2,
+                resource_name=name,
+                configs=[entry(**each, value="1", synonyms=[]) for each in (usual, own)],
+            )
+            for name in "tu"
+        ],
     )
-    row = result(error_code=0, resource_type=2, resource_name="t", configs=[entry])
-    whole = DescribeConfigsResponse(throttle_time_ms=0, results=[row])
-    data = whole.encode(version=VERSION)
-    for each in (noise, data[:at] + put + data[at:], data[:at] + put + data[at + len(put) :]):
-        try:
-            _parse_answers(bytes(each), OWN)
-        except (IndexError, ValueError):
-            continue
+    created = CreateTopicsResponse(
+        throttle_time_ms=0,
+        topics=[
+            topic(
+                name=name,
+                topic_id=UUID(int=1),
+                error_code=0,
+                configs=[topic.CreatableTopicConfigs(**each, value="1") for each in (usual, own)],
+            )
+            for name in "tu"
+        ],
+    )
+    for answer, version, parse in (
+        (described, VERSION, parse_described),
+        (created, 7, parse_created),
+    ):
+        data = bytes(answer.encode(version=version))
+        for each in (noise, data[:at] + put + data[at:], data[:at] + put + data[at + len(put) :]):
+            try:
+                parse(each, version)
+            except (IndexError, ValueError):
+                continue

@@ -15,8 +15,11 @@ from kafkaform_kafka.cluster.context import ClusterContext, Order, Reply
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.topic import send as sends
 from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.answers import ItemAnswer
 from kafkaform_kafka.wire.client import RequestUnanswered, Wire
 from kafkaform_kafka.wire.cluster import read_leadership
+from kafkaform_kafka.wire.fast_decoding import Answers
+from kafkaform_kafka.wire.topic_ids import id_text
 
 from ....kit.kafka.changes import FACTS, change, topic
 
@@ -39,8 +42,8 @@ class Cluster:
 
     def send(self, request: Any, timeout: float, node: str | None = None) -> Any:
         if isinstance(request, CreateTopicsRequest):
-            rows = [_row(each.name, bool(request.validate_only)) for each in request.topics]
-            return SimpleNamespace(topics=rows, throttle_time_ms=0)
+            dry = bool(request.validate_only)
+            return Answers(0, {each.name: _make_answer(each.name, dry) for each in request.topics})
         answer = self.told[self.questions]
         self.questions += 1
         if answer == SILENT:
@@ -51,18 +54,9 @@ class Cluster:
         return SimpleNamespace(error_code=0, topics=[SimpleNamespace(partitions=[partition])])
 
 
-def _row(name: str, dry: bool) -> Any:
+def _make_answer(name: str, dry: bool) -> ItemAnswer:
     code = ALREADY_EXISTS if name == "taken" and not dry else 0
-    return SimpleNamespace(
-        name=name,
-        error_code=code,
-        error_message=None,
-        topic_id=UUID(int=1),
-        num_partitions=3,
-        replication_factor=2,
-        configs=None,
-        topic_config_error_code=0,
-    )
+    return ItemAnswer(code, topic_id=id_text(UUID(int=1)), partitions=3, replication_factor=2)
 
 
 def sent(cluster: Cluster, *names: str) -> list[Reply]:
