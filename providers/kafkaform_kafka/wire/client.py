@@ -190,9 +190,11 @@ class Wire:
 
     def _choose_reach(self, node: str | None) -> float:
         """How long it is worth waiting for this broker, in seconds."""
-        if node not in self._missed:
+        # Another thread may forget the broker meanwhile.
+        missed = self._missed.get(node)
+        if missed is None:
             return math.inf
-        just_now = time.monotonic() - self._missed[node] < _JUST_NOW
+        just_now = time.monotonic() - missed < _JUST_NOW
         return _PAUSE if just_now and node is not None else _ONCE_MORE
 
     def prove(self) -> None:
