@@ -17,7 +17,8 @@ from kafkaform_kafka.authority.authorizer import (
     find_covering,
     index_acls,
 )
-from kafkaform_kafka.authority.effects import AccessPair, Effect, compute_effect, pair_access
+from kafkaform_kafka.authority.effects import Effect, compute_effect
+from kafkaform_kafka.authority.probes import AccessPair, pair_access
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ....kit.quick import examples
