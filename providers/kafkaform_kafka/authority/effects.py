@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache
 from itertools import product
 
 from msgspec import Struct
@@ -31,8 +32,8 @@ from .authorizer import (
     decide,
     fits,
 )
-from .permissions import IDEMPOTENT, RECORDS, list_allowed
-from .probes import AccessPair, Probe, Probes, choose_probes, find_deciding
+from .permissions import IDEMPOTENT, RECORDS
+from .probes import AccessPair, Answers, Probe, ask_about, find_deciding
 
 WRITERS = "principals with Write on a topic do not need IdempotentWrite (KIP-679)"
 FIRST = "Kafka checks the cluster before the topic, so no ACL of a topic can deny that"
@@ -55,7 +56,8 @@ class Effect(Struct, frozen=True):
 
 def compute_effect(acl: Acl, worlds: AccessPair, *, created: bool) -> Effect:
     """The effect of creating or deleting this ACL, together with the rest of the plan."""
-    own = _probe_effect(acl, _list_operations(acl), worlds, created=created)
+    concerned = _list_operations(acl.resource_type, acl.operation, acl.permission)
+    own = _probe_effect(acl, concerned, worlds, created=created)
     if acl.operation == IDEMPOTENT and acl.principal == EVERYBODY and (own.gainers or own.losers):
         return replace(own, notes=(*own.notes, WRITERS))
     # Create and Delete on the cluster apply to every topic, so such an ACL is probed a second time,
@@ -82,14 +84,13 @@ def compute_effect(acl: Acl, worlds: AccessPair, *, created: bool) -> Effect:
 def _probe_effect(
     acl: Acl, operations: Sequence[str], worlds: AccessPair, *, created: bool
 ) -> Effect:
-    asked = choose_probes(acl, operations, worlds)
-    points = asked.points
+    asked = ask_about(acl, operations, worlds)
+    points = list(asked.changed)
     gains: dict[tuple[str, ...], list[Probe]] = defaultdict(list)
     losses: dict[tuple[str, ...], list[Probe]] = defaultdict(list)
-    for point in points:
-        gained, lost = _compare_decisions(acl, operations, point, worlds)
-        gains[gained].append(point)
-        losses[lost].append(point)
+    for point, (gained, lost) in asked.changed.items():
+        gains[_select(operations, gained)].append(point)
+        losses[_select(operations, lost)].append(point)
     notes, harms = (
         tuple(
             _render_sentence(acl, verb, operations, found, points)
@@ -121,18 +122,17 @@ def _probe_effect(
 # ── decisions ───────────────────────────────────────────────────────────────────────────
 
 
-def _list_operations(acl: Acl) -> tuple[str, ...]:
-    """The operations that the ACL concerns, with those that it implies."""
-    supported = SUPPORTED.get(acl.resource_type, ())
-    records = (RECORDS,) if acl.resource_type == "Topic" and fits(acl, "Delete") else ()
-    if acl.operation == ALL:
+@cache
+def _list_operations(resource_type: str, operation: str, permission: str) -> tuple[str, ...]:
+    """The operations that such an ACL concerns, with those that it implies."""
+    supported = SUPPORTED.get(resource_type, ())
+    records = (RECORDS,) if resource_type == "Topic" and operation in (ALL, "Delete") else ()
+    if operation == ALL:
         return (*supported, *records)
     implied = (
-        one
-        for one in supported
-        if one != acl.operation and acl.operation in IMPLIED_BY.get(one, ())
+        one for one in supported if one != operation and operation in IMPLIED_BY.get(one, ())
     )
-    return (acl.operation, *(implied if acl.permission == ALLOW else ()), *records)
+    return (operation, *(implied if permission == ALLOW else ()), *records)
 
 
 def _list_topic_operations(acl: Acl) -> tuple[str, ...]:
@@ -140,17 +140,6 @@ def _list_topic_operations(acl: Acl) -> tuple[str, ...]:
     if acl.resource_type != "Cluster":
         return ()
     return tuple(one for one in SUPPORTED["Topic"] if one in EVERY_TOPIC and fits(acl, one))
-
-
-def _compare_decisions(
-    acl: Acl, operations: Sequence[str], point: Probe, worlds: AccessPair
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The operations that are gained, and those that are lost."""
-    before, after = (
-        list_allowed(access, point.principal, point.host, acl.resource_type, point.name, operations)
-        for access in (worlds.before, worlds.after)
-    )
-    return _select(operations, after - before), _select(operations, before - after)
 
 
 def _select(operations: Sequence[str], changed: Set[str]) -> tuple[str, ...]:
@@ -161,7 +150,7 @@ def _select(operations: Sequence[str], changed: Set[str]) -> tuple[str, ...]:
 
 
 def _render_unasked(
-    acl: Acl, operations: Sequence[str], asked: Probes, worlds: AccessPair
+    acl: Acl, operations: Sequence[str], asked: Answers, worlds: AccessPair
 ) -> Iterator[str]:
     """A text that stands for the losses of those who are not asked about."""
     if not asked.left:
@@ -196,7 +185,7 @@ def _render_sentence(
     return f"{who} {verb} {what} on {names}{where}"
 
 
-def _note_unasked(asked: Probes) -> str:
+def _note_unasked(asked: Answers) -> str:
     return (
         f"other ACLs name {join_words(asked.left)}, which were not checked; "
         "use `kafkaform explain access` to check one"

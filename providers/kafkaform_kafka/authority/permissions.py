@@ -6,7 +6,7 @@ who know the principal, the host, and the rules that brokers do not report.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Mapping, Set
 
 from ..kinds.acl.resource_type import ALLOW, CLUSTER, EVERY_TOPIC, EVERYTHING, OPERATIONS
 from .authorizer import (
@@ -44,19 +44,23 @@ def list_allowed(
     host: str,
     resource_type: str,
     name: str,
-    operations: Collection[str],
+    *,
+    topics: bool,
+    idempotent: bool,
 ) -> Set[str]:
-    """Those of the operations that Kafka executes, and perhaps others. RECORDS on a topic is one.
+    """The operations that Kafka executes.
 
-    What is not declared of the authorizer counts as Kafka's default.
+    topics: whether to look also at rights on the cluster that apply to every topic; idempotent:
+    whether to look also for a topic that the principal may write to. What is not declared of the
+    authorizer counts as Kafka's default.
     """
     own = _list_authorized(access, principal, host, resource_type, name)
-    if resource_type == "Topic" and not EVERY_TOPIC.isdisjoint(operations):
+    if resource_type == "Topic" and topics:
         whole = _list_authorized(access, principal, host, "Cluster", CLUSTER)
         return own | (whole & EVERY_TOPIC) | ({RECORDS} if "Delete" in own else _NONE)
     if resource_type == "User" and principal == name:
         return _EVERY
-    if resource_type == "Cluster" and IDEMPOTENT in operations and IDEMPOTENT not in own:
+    if resource_type == "Cluster" and idempotent and IDEMPOTENT not in own:
         asked = AccessQuestion(principal, host, IDEMPOTENT, resource_type, name)
         return own | {IDEMPOTENT} if decide(access, asked).verdict is AccessVerdict.ALLOWED else own
     return own
@@ -68,7 +72,7 @@ def _list_authorized(
     """The operations that `authorize` allows."""
     if access.super_users and principal in access.super_users:
         return _EVERY
-    buckets = [*find_covering(access.index, resource_type, name)]
+    buckets = find_covering(access.index, resource_type, name)
     if not buckets:
         return _EVERY if access.allow_if_no_acl else _NONE
     allowed: set[str] = set()
