@@ -33,7 +33,7 @@ from .authorizer import (
     fits,
 )
 from .permissions import IDEMPOTENT, RECORDS
-from .probes import AccessPair, Answers, Probe, ask_about, find_deciding
+from .probes import AccessPair, Probe, ProbeResults, ask_about, find_deciding
 
 WRITERS = "principals with Write on a topic do not need IdempotentWrite (KIP-679)"
 FIRST = "Kafka checks the cluster before the topic, so no ACL of a topic can deny that"
@@ -150,7 +150,7 @@ def _select(operations: Sequence[str], changed: Set[str]) -> tuple[str, ...]:
 
 
 def _render_unasked(
-    acl: Acl, operations: Sequence[str], asked: Answers, worlds: AccessPair
+    acl: Acl, operations: Sequence[str], asked: ProbeResults, worlds: AccessPair
 ) -> Iterator[str]:
     """A text that stands for the losses of those who are not asked about."""
     if not asked.left:
@@ -185,7 +185,7 @@ def _render_sentence(
     return f"{who} {verb} {what} on {names}{where}"
 
 
-def _note_unasked(asked: Answers) -> str:
+def _note_unasked(asked: ProbeResults) -> str:
     return (
         f"other ACLs name {join_words(asked.left)}, which were not checked; "
         "use `kafkaform explain access` to check one"

@@ -33,8 +33,8 @@ class AccessPair(Struct, frozen=True):
     names: Mapping[tuple[str, str | None], Sequence[str]]
     """(Resource type, principal) -> the names of all patterns for which the principal has an ACL,
     sorted; OTHER follows a prefix. With None as the principal, the names of all patterns."""
-    answers: dict[Inquiry, Answers] = field(default_factory=dict)
-    """What was asked already: ACLs that differ in their operations have the same answers."""
+    results: dict[Inquiry, ProbeResults] = field(default_factory=dict)
+    """What was asked already: ACLs that differ in their operations have the same results."""
 
 
 class Inquiry(Struct, frozen=True):
@@ -59,8 +59,8 @@ class Probe(Struct, frozen=True):
     name: str
 
 
-class Answers(Struct, frozen=True):
-    """The answers about one ACL."""
+class ProbeResults(Struct, frozen=True):
+    """What the questions about one ACL have shown."""
 
     changed: Mapping[Probe, tuple[Set[str], Set[str]]]
     """What was asked, the most general question first -> the operations that are gained there, and
@@ -80,15 +80,15 @@ def pair_access(before: Access, after: Access) -> AccessPair:
     return AccessPair(before, after, {key: sorted(found) for key, found in names.items()})
 
 
-def ask_about(acl: Acl, operations: Sequence[str], worlds: AccessPair) -> Answers:
+def ask_about(acl: Acl, operations: Sequence[str], worlds: AccessPair) -> ProbeResults:
     """What anybody gains and loses of these operations, and perhaps of others, where the ACL can
     decide."""
     inquiry = _make_inquiry(acl, operations)
-    found = worlds.answers.get(inquiry)
+    found = worlds.results.get(inquiry)
     if found is None:
         points, left = _choose_probes(inquiry, worlds)
         changed = {point: _compare_decisions(inquiry, point, worlds) for point in points}
-        found = worlds.answers[inquiry] = Answers(changed, left)
+        found = worlds.results[inquiry] = ProbeResults(changed, left)
     return found
 
 

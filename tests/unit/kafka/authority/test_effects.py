@@ -239,7 +239,8 @@ def plain_changes(
 ) -> tuple[set[str], set[str]]:
     """What is gained and lost there, with a question to the authorizer for each operation."""
     who, host, name = point
-    gained, lost = set(), set()
+    gained: set[str] = set()
+    lost: set[str] = set()
     for operation in operations:
         asks, word = (authorize, "Delete") if operation == RECORDS else (decide, operation)
         question = AccessQuestion(who, host, word, acl.resource_type, name)
@@ -272,4 +273,4 @@ def test_all_changes_of_a_plan_are_asked_about_as_each_would_be(
         assert points == plain_points(acl, operations, live, after)
         for point, found in zip(points, asked.values(), strict=True):
             plain = plain_changes(acl, operations, point, worlds)
-            assert tuple(one.intersection(operations) for one in found) == plain
+            assert tuple({*one} & {*operations} for one in found) == plain
