@@ -147,30 +147,22 @@ def _freeze_bucket(bucket: Mapping[str, Sequence[Acl]]) -> Bucket:
     return {who: tuple(found) for who, found in bucket.items()}
 
 
-def find_covering(index: AclIndex, resource_type: str, name: str) -> Iterator[Bucket]:
+def find_covering(index: AclIndex, resource_type: str, name: str) -> list[Bucket]:
     """The ACLs of every pattern that covers this resource, for whatever principal."""
     # Also for others: the first ACL of a resource closes it for everybody whom no ACL names.
-    yield from _find_bucket(index.literal, resource_type, name)
+    found = [index.literal.get((resource_type, name))]
     for length in index.lengths.get(resource_type, ()):
-        if length > len(name):
-            break
-        yield from _find_bucket(index.prefixed, resource_type, name[:length])
+        if length <= len(name):
+            found.append(index.prefixed.get((resource_type, name[:length])))
     # Kafka's search in the sorted ACLs misses the wildcard for names that start with `*`.
     if not name.startswith(EVERYTHING):
-        yield from _find_bucket(index.literal, resource_type, EVERYTHING)
+        found.append(index.literal.get((resource_type, EVERYTHING)))
+    return [bucket for bucket in found if bucket is not None]
 
 
 def has_acl(index: AclIndex, resource_type: str, name: str) -> bool:
     """True if any ACL covers this resource."""
-    return next(find_covering(index, resource_type, name), None) is not None
-
-
-def _find_bucket(
-    table: Mapping[tuple[str, str], Bucket], resource_type: str, name: str
-) -> Iterator[Bucket]:
-    bucket = table.get((resource_type, name))
-    if bucket is not None:
-        yield bucket
+    return bool(find_covering(index, resource_type, name))
 
 
 def to_cluster_question(question: AccessQuestion) -> AccessQuestion | None:
@@ -283,7 +275,7 @@ def authorize(access: Access, question: AccessQuestion) -> Decision:
     root = is_super(access, question.principal)
     if root:
         return Decision(AccessVerdict.ALLOWED, DecisionRule.SUPER_USER)
-    buckets = tuple(find_covering(access.index, question.resource_type, question.resource_name))
+    buckets = find_covering(access.index, question.resource_type, question.resource_name)
     sure, perhaps = _select_fitting(buckets, question)
     # In the worst and in the best case of what is unknown: it is certain only if both agree.
     rule = access.allow_if_no_acl

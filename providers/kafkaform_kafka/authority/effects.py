@@ -1,15 +1,13 @@
 """Computes who gains and loses what through one changed ACL.
 
-The simulated authorizer is asked the same questions before and after the plan. An ACL can concern
-any number of principals, hosts and names. So the questions are about one that no ACL names, which
-stands for all of these, and about those that other ACLs name, because only they can differ.
+The simulated authorizer is asked the same questions (`probes`) before and after the plan.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache
 from itertools import product
 
 from msgspec import Struct
@@ -18,7 +16,7 @@ from msgspec.structs import replace
 from kafkaform.core.canonical import digest
 from kafkaform.core.value import FrozenMap
 
-from ..kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERY_TOPIC, EVERYTHING, SUPPORTED, Acl
+from ..kinds.acl.resource_type import ALLOW, EVERY_TOPIC, SUPPORTED, Acl
 from .acl_words import OTHER as OTHER
 from .acl_words import describe_acl as describe_acl
 from .acl_words import describe_name, describe_names, describe_principals, join_words
@@ -28,43 +26,17 @@ from .authorizer import (
     EVERYBODY,
     IMPLIED_BY,
     PREFIXED,
-    Access,
     AccessQuestion,
     AccessVerdict,
     DecisionRule,
-    authorize,
     decide,
-    find_covering,
     fits,
 )
+from .permissions import IDEMPOTENT, RECORDS
+from .probes import AccessPair, Probe, ProbeResults, ask_about, find_deciding
 
-# A limit for plans of clusters with thousands of ACLs. A note says what was not asked about, and
-# `_render_unasked` stands for what the others may lose.
-NAMES, PRINCIPALS, HOSTS = 20, 10, 5
-"""How many that other ACLs name are asked about for one ACL."""
-# Delete on a topic permits two things: to delete the topic, for which Delete on the cluster is
-# enough, and to delete records (KIP-107), which needs the right on the topic.
-RECORDS = "Delete of records"
-IDEMPOTENT = "IdempotentWrite"
 WRITERS = "principals with Write on a topic do not need IdempotentWrite (KIP-679)"
 FIRST = "Kafka checks the cluster before the topic, so no ACL of a topic can deny that"
-
-
-class AccessPair(Struct, frozen=True):
-    """The authorizer before and after a plan."""
-
-    before: Access
-    after: Access
-    names: Mapping[str, Sequence[str]]
-    """Resource type -> the names of all patterns, sorted; OTHER follows a prefix."""
-
-
-class Probe(Struct, frozen=True):
-    """One principal, host and resource name to ask about."""
-
-    principal: str
-    host: str
-    name: str
 
 
 class Effect(Struct, frozen=True):
@@ -82,29 +54,10 @@ class Effect(Struct, frozen=True):
     """True if the ACL concerns more than was asked about."""
 
 
-class _Probes(Struct, frozen=True):
-    """The questions about one ACL."""
-
-    points: tuple[Probe, ...]
-    """The most general one first."""
-    left: tuple[str, ...]
-    """What is not asked about, such as `3 more names`."""
-
-
-def pair_access(before: Access, after: Access) -> AccessPair:
-    """Both authorizers with the names of their patterns."""
-    names: dict[str, set[str]] = defaultdict(set)
-    for access in (before, after):
-        for kind, name in access.index.literal:
-            names[kind].add(name)
-        for kind, prefix in access.index.prefixed:
-            names[kind].add(prefix + OTHER)
-    return AccessPair(before, after, {kind: sorted(found) for kind, found in names.items()})
-
-
 def compute_effect(acl: Acl, worlds: AccessPair, *, created: bool) -> Effect:
     """The effect of creating or deleting this ACL, together with the rest of the plan."""
-    own = _probe_effect(acl, _list_operations(acl), worlds, created=created)
+    concerned = _list_operations(acl.resource_type, acl.operation, acl.permission)
+    own = _probe_effect(acl, concerned, worlds, created=created)
     if acl.operation == IDEMPOTENT and acl.principal == EVERYBODY and (own.gainers or own.losers):
         return replace(own, notes=(*own.notes, WRITERS))
     # Create and Delete on the cluster apply to every topic, so such an ACL is probed a second time,
@@ -131,14 +84,13 @@ def compute_effect(acl: Acl, worlds: AccessPair, *, created: bool) -> Effect:
 def _probe_effect(
     acl: Acl, operations: Sequence[str], worlds: AccessPair, *, created: bool
 ) -> Effect:
-    asked = _choose_probes(acl, operations, worlds)
-    points = asked.points
+    asked = ask_about(acl, operations, worlds)
+    points = list(asked.changed)
     gains: dict[tuple[str, ...], list[Probe]] = defaultdict(list)
     losses: dict[tuple[str, ...], list[Probe]] = defaultdict(list)
-    for point in points:
-        gained, lost = _compare_decisions(acl, operations, point, worlds)
-        gains[gained].append(point)
-        losses[lost].append(point)
+    for point, (gained, lost) in asked.changed.items():
+        gains[_select(operations, gained)].append(point)
+        losses[_select(operations, lost)].append(point)
     notes, harms = (
         tuple(
             _render_sentence(acl, verb, operations, found, points)
@@ -167,111 +119,20 @@ def _probe_effect(
     )
 
 
-# ── questions ───────────────────────────────────────────────────────────────────────────
+# ── decisions ───────────────────────────────────────────────────────────────────────────
 
 
-def _choose_probes(acl: Acl, operations: Sequence[str], worlds: AccessPair) -> _Probes:
-    # Sorted by name, so that a plan and its apply ask the same questions.
-    all_names = list(_list_names(acl, worlds))
-    names = all_names[: 1 + NAMES]
-    near = [found for name in names for found in _find_acls(worlds, acl, operations, name)]
-    all_principals, all_hosts = [acl.principal], [acl.host]
-    if acl.principal == EVERYBODY:
-        named = {one.principal for one in near} - {EVERYBODY}
-        all_principals = [f"User:{OTHER}", *sorted(named)]
-    principals = all_principals[: 1 + PRINCIPALS]
-    if acl.host == EVERYTHING:
-        who = {*principals, EVERYBODY}
-        places = {one.host for one in near if one.principal in who} - {EVERYTHING}
-        all_hosts = [OTHER, *sorted(places)]
-    hosts = all_hosts[: 1 + HOSTS]
-    counts = {
-        "name": len(all_names) - len(names),
-        "principal": len(all_principals) - len(principals),
-        "host": len(all_hosts) - len(hosts),
-    }
-    left = tuple(f"{n} more {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n)
-    return _Probes(tuple(Probe(p, h, n) for n, p, h in product(names, principals, hosts)), left)
-
-
-def _list_names(acl: Acl, worlds: AccessPair) -> Iterator[str]:
-    if not _is_wide(acl):
-        yield acl.resource_name
-        return
-    prefix = _prefix(acl)
-    yield prefix + OTHER
-    yield from (name for name in _find_names(acl, worlds) if _may_differ(acl, name, prefix, worlds))
-
-
-def _prefix(acl: Acl) -> str:
-    return acl.resource_name if acl.pattern_type == PREFIXED else ""
-
-
-def _find_names(acl: Acl, worlds: AccessPair) -> Sequence[str]:
-    """The names of all patterns that the pattern of a wide ACL contains."""
-    known, prefix = worlds.names.get(acl.resource_type, ()), _prefix(acl)
-    return known[bisect_left(known, prefix) : bisect_right(known, prefix + OTHER)]
-
-
-def _may_differ(acl: Acl, name: str, prefix: str, worlds: AccessPair) -> bool:
-    """True if another ACL of that name can make it an exception."""
-    if name == prefix + OTHER or (not prefix and name.startswith(EVERYTHING)):
-        return False
-    if acl.principal == EVERYBODY:
-        return True
-    kind = acl.resource_type
-    return any(one.principal in (acl.principal, EVERYBODY) for one in _find_own(worlds, kind, name))
-
-
-def _find_own(worlds: AccessPair, kind: str, name: str) -> Iterator[Acl]:
-    for access in (worlds.before, worlds.after):
-        index = access.index
-        literal = index.literal.get((kind, name), {})
-        prefixed = index.prefixed.get((kind, name.removesuffix(OTHER)), {})
-        for bucket in (literal, prefixed if name.endswith(OTHER) else {}):
-            for found in bucket.values():
-                yield from found
-
-
-def _find_acls(worlds: AccessPair, acl: Acl, operations: Sequence[str], name: str) -> Iterator[Acl]:
-    """The ACLs that decide about this name, including those of the cluster and of other topics."""
-    resources = [(acl.resource_type, name)]
-    if acl.resource_type == "Topic" and not EVERY_TOPIC.isdisjoint(operations):
-        resources.append(("Cluster", CLUSTER))
-    for access, resource in product((worlds.before, worlds.after), resources):
-        for bucket in find_covering(access.index, *resource):
-            for found in bucket.values():
-                yield from found
-    if acl.resource_type == "Cluster" and IDEMPOTENT in operations:
-        yield from _find_write_acls(worlds, acl.principal)
-
-
-def _find_write_acls(worlds: AccessPair, principal: str) -> Iterator[Acl]:
-    """The ACLs of topics that decide about an idempotent producer (KIP-679)."""
-    # For an ACL of everybody, writers whose ACLs do not change are skipped: they keep their right.
-    one, other = (access.index.writers for access in (worlds.before, worlds.after))
-    for who in {*one, *other} if principal == EVERYBODY else {principal, EVERYBODY}:
-        before, after = one.get(who, ()), other.get(who, ())
-        every = principal != EVERYBODY or who == EVERYBODY or set(before) != set(after)
-        yield from (acl for acl in (*before, *after) if every or acl.permission == DENY)
-
-
-def _is_wide(acl: Acl) -> bool:
-    return acl.pattern_type == PREFIXED or acl.resource_name == EVERYTHING
-
-
-def _list_operations(acl: Acl) -> tuple[str, ...]:
-    """The operations that the ACL concerns, with those that it implies."""
-    supported = SUPPORTED.get(acl.resource_type, ())
-    records = (RECORDS,) if acl.resource_type == "Topic" and fits(acl, "Delete") else ()
-    if acl.operation == ALL:
+@cache
+def _list_operations(resource_type: str, operation: str, permission: str) -> tuple[str, ...]:
+    """The operations that such an ACL concerns, with those that it implies."""
+    supported = SUPPORTED.get(resource_type, ())
+    records = (RECORDS,) if resource_type == "Topic" and operation in (ALL, "Delete") else ()
+    if operation == ALL:
         return (*supported, *records)
     implied = (
-        one
-        for one in supported
-        if one != acl.operation and acl.operation in IMPLIED_BY.get(one, ())
+        one for one in supported if one != operation and operation in IMPLIED_BY.get(one, ())
     )
-    return (acl.operation, *(implied if acl.permission == ALLOW else ()), *records)
+    return (operation, *(implied if permission == ALLOW else ()), *records)
 
 
 def _list_topic_operations(acl: Acl) -> tuple[str, ...]:
@@ -281,34 +142,22 @@ def _list_topic_operations(acl: Acl) -> tuple[str, ...]:
     return tuple(one for one in SUPPORTED["Topic"] if one in EVERY_TOPIC and fits(acl, one))
 
 
-def _compare_decisions(
-    acl: Acl, operations: Sequence[str], point: Probe, worlds: AccessPair
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The operations that are gained, and those that are lost."""
-    gained: list[str] = []
-    lost: list[str] = []
-    for operation in operations:
-        asks, word = (authorize, "Delete") if operation == RECORDS else (decide, operation)
-        question = AccessQuestion(point.principal, point.host, word, acl.resource_type, point.name)
-        before, after = (asks(one, question).verdict for one in (worlds.before, worlds.after))
-        found = gained if after is AccessVerdict.ALLOWED else lost
-        if before is not after and word not in found:
-            found.append(operation)
-    return tuple(gained), tuple(lost)
+def _select(operations: Sequence[str], changed: Set[str]) -> tuple[str, ...]:
+    """Those of the operations that are in `changed`."""
+    # Who gains or loses Delete on a topic need not be told about its records.
+    more = "Delete" in changed
+    return tuple(one for one in operations if one in changed and not (more and one == RECORDS))
 
 
 def _render_unasked(
-    acl: Acl, operations: Sequence[str], asked: _Probes, worlds: AccessPair
+    acl: Acl, operations: Sequence[str], asked: ProbeResults, worlds: AccessPair
 ) -> Iterator[str]:
     """A text that stands for the losses of those who are not asked about."""
     if not asked.left:
         return
     # The digest changes with any ACL there, so that no new loss hides behind the limits. It covers
     # the ACLs after the plan, which stay the same while the plan is applied.
-    left, kind = replace(worlds, before=worlds.after), acl.resource_type
-    near = {*_find_acls(left, acl, operations, asked.points[0].name)}
-    for name in _find_names(acl, worlds) if _is_wide(acl) else ():
-        near.update(_find_own(left, kind, name))
+    near = find_deciding(acl, operations, worlds)
     seen = digest(FrozenMap(acls=tuple(sorted(one.fields for one in near))))[:8]
     yield (
         f"{join_words(asked.left)} may lose something on {describe_pattern(acl)} (ACLs there: "
@@ -336,7 +185,7 @@ def _render_sentence(
     return f"{who} {verb} {what} on {names}{where}"
 
 
-def _note_unasked(asked: _Probes) -> str:
+def _note_unasked(asked: ProbeResults) -> str:
     return (
         f"other ACLs name {join_words(asked.left)}, which were not checked; "
         "use `kafkaform explain access` to check one"

@@ -24,6 +24,7 @@ from .authorizer import (
     Access,
     AccessQuestion,
     AccessVerdict,
+    AclIndex,
     Decision,
     Need,
     decide,
@@ -64,11 +65,11 @@ class Moment(Struct, frozen=True):
     made: Mapping[Identity, Acl]
     gone: Mapping[Identity, Acl]
 
-    def access(self, live: Sequence[Acl], rules: Access) -> Access:
-        """The authorizer at this moment. rules: its settings besides ACLs."""
-        gone = set(self.gone.values())
-        left = (acl for acl in live if acl not in gone)
-        return replace(rules, index=index_acls((*left, *self.made.values())))
+    def access(self, live: frozenset[Acl], new: frozenset[Acl], rules: Access) -> Access:
+        """The authorizer at this moment. live, new: the ACLs that it is asked about, as far as they
+        are there before the plan, and as far as the plan creates them; rules: its settings."""
+        left = live.difference(self.gone.values())
+        return replace(rules, index=index_acls((*left, *new.intersection(self.made.values()))))
 
 
 def find_lockouts(
@@ -84,9 +85,13 @@ def find_lockouts(
         for right, why in _list_needed_rights(plan).items()
         if _has_right(right, mine, me)
     }
-    near = tuple({acl for right in wanted for acl in _find_acls(before, right)})
+    made = index_acls(plan.created.values())
+    live, new = (
+        frozenset(acl for right in wanted for acl in _find_acls(index, right))
+        for index in (before.index, made)
+    )
     for moment in _list_moments(plan.created, plan.deleted, facts):
-        during = moment.access(near, mine)
+        during = moment.access(live, new, mine)
         for right, why in wanted.items():
             decision = decide(during, AccessQuestion(me.principal, None, *right))
             if decision.verdict is not AccessVerdict.ALLOWED:
@@ -173,10 +178,10 @@ def _cluster_right(right: Right) -> Right | None:
     return None if first is None else (first.operation, first.resource_type, first.resource_name)
 
 
-def _find_acls(access: Access, right: Right) -> Iterator[Acl]:
+def _find_acls(index: AclIndex, right: Right) -> Iterator[Acl]:
     """The ACLs that decide about this right."""
     for _, kind, name in filter(None, (right, _cluster_right(right))):
-        for bucket in find_covering(access.index, kind, name):
+        for bucket in find_covering(index, kind, name):
             for found in bucket.values():
                 yield from found
 

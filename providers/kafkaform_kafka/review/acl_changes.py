@@ -27,16 +27,10 @@ from ..authority.authorizer import (
     index_acls,
 )
 from ..authority.calibration import OwnPrincipal, find_mismatches, identify_self, list_rights
-from ..authority.effects import (
-    IDEMPOTENT,
-    OTHER,
-    AccessPair,
-    Effect,
-    compute_effect,
-    describe_pattern,
-    pair_access,
-)
+from ..authority.effects import OTHER, Effect, compute_effect, describe_pattern
 from ..authority.lockout import UNPROVEN_ACCESS, GuardedPlan, find_lockouts, find_sight_losses
+from ..authority.permissions import IDEMPOTENT
+from ..authority.probes import AccessPair, pair_access
 from ..kinds.acl import resource_type as acls
 from ..kinds.acl.resource_type import DENY, Acl
 from ..kinds.kind import KindRights

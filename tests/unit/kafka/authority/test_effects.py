@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 from hypothesis import given, settings
@@ -15,9 +16,12 @@ from kafkaform_kafka.authority.authorizer import (
     authorize,
     decide,
     find_covering,
+    has_acl,
     index_acls,
 )
-from kafkaform_kafka.authority.effects import AccessPair, Effect, compute_effect, pair_access
+from kafkaform_kafka.authority.effects import OTHER, Effect, compute_effect
+from kafkaform_kafka.authority.permissions import RECORDS
+from kafkaform_kafka.authority.probes import AccessPair, ask_about, pair_access
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ....kit.quick import examples
@@ -26,6 +30,7 @@ NAMES = ("a", "ab", "abc", "b")
 ASKED = (*NAMES, "ax", "abx", "abcx", "bx", "x", "*", "*x")
 """Every name of a pattern, and one more in each pattern that no narrower one covers."""
 OPERATIONS = ("Read", "Write", "Create", "Delete", "Describe", "Alter", "IdempotentWrite")
+WORDS = (*OPERATIONS, "All", RECORDS)
 PEOPLE = ("User:u", "User:v", "User:w")
 HOSTS = ("1.1.1.1", "2.2.2.2", "3.3.3.3")
 
@@ -175,3 +180,97 @@ def test_a_right_that_a_writer_has_anyway_is_no_gain_and_no_loss() -> None:
         "everybody gains IdempotentWrite on Cluster kafka-cluster",
         "principals with Write on a topic do not need IdempotentWrite (KIP-679)",
     )
+
+
+# ── the questions ───────────────────────────────────────────────────────────────────────
+
+
+def plain_points(
+    acl: Acl, operations: Sequence[str], before: Sequence[Acl], after: Sequence[Acl]
+) -> list[tuple[str, str, str]]:
+    """Each principal, host and name that may differ from the others whom the ACL concerns, found by
+    going through all ACLs."""
+    found, kind, name = [*before, *after], acl.resource_type, acl.resource_name
+    prefix = name if acl.pattern_type == "Prefixed" else ""
+    names = [name]
+    if acl.pattern_type == "Prefixed" or name == "*":
+        general = prefix + OTHER
+        others = {
+            one.resource_name + (OTHER if one.pattern_type == "Prefixed" else "")
+            for one in found
+            if one.resource_type == kind
+            and one.resource_name.startswith(prefix)
+            and (acl.principal == "User:*" or one.principal in (acl.principal, "User:*"))
+        }
+        wild = {one for one in others if not prefix and one.startswith("*")}
+        names = [general, *sorted(others - wild - {general})]
+    asked = [(kind, one) for one in names]
+    if kind == "Topic" and {"Create", "Delete"} & {*operations}:
+        asked.append(("Cluster", "kafka-cluster"))
+    near = [one for one in found if any(has_acl(index_acls([one]), *place) for place in asked)]
+    if kind == "Cluster" and "IdempotentWrite" in operations:
+        near += [one for one in found if is_writer(one) and may_write_less(one, acl, before, after)]
+    people, hosts = [acl.principal], [acl.host]
+    if acl.principal == "User:*":
+        people = [f"User:{OTHER}", *sorted({one.principal for one in near} - {"User:*"})]
+    if acl.host == "*":
+        mine = [one for one in near if one.principal in ("User:*", *people)]
+        hosts = [OTHER, *sorted({one.host for one in mine} - {"*"})]
+    return [(who, host, one) for one, who, host in product(names, people, hosts)]
+
+
+def is_writer(acl: Acl) -> bool:
+    return acl.resource_type == "Topic" and acl.operation in ("All", "Write")
+
+
+def may_write_less(one: Acl, acl: Acl, before: Sequence[Acl], after: Sequence[Acl]) -> bool:
+    """Whether the ACL of a topic can make its principal an exception for an ACL of the cluster."""
+    if acl.principal != "User:*":
+        return one.principal in (acl.principal, "User:*")
+    had, has = (
+        {other for other in found if is_writer(other) and other.principal == one.principal}
+        for found in (before, after)
+    )
+    return one.principal == "User:*" or had != has or one.permission == "Deny"
+
+
+def plain_changes(
+    acl: Acl, operations: Sequence[str], point: tuple[str, str, str], worlds: AccessPair
+) -> tuple[set[str], set[str]]:
+    """What is gained and lost there, with a question to the authorizer for each operation."""
+    who, host, name = point
+    gained: set[str] = set()
+    lost: set[str] = set()
+    for operation in operations:
+        asks, word = (authorize, "Delete") if operation == RECORDS else (decide, operation)
+        question = AccessQuestion(who, host, word, acl.resource_type, name)
+        before, after = (asks(one, question).verdict for one in (worlds.before, worlds.after))
+        if before is not after:
+            (gained if after is AccessVerdict.ALLOWED else lost).add(operation)
+    return gained, lost
+
+
+@settings(max_examples=examples(200))
+@given(
+    many,
+    st.lists(acls, min_size=1, max_size=8, unique=True),
+    many,
+    st.frozensets(st.sampled_from(PEOPLE), max_size=1),
+    st.booleans(),
+)
+def test_all_changes_of_a_plan_are_asked_about_as_each_would_be(
+    live: list[Acl], made: list[Acl], gone: list[Acl], super_users: frozenset[str], rule: bool
+) -> None:
+    """Looking up the ACLs of a plan once asks the same questions, in the same order and with the
+    same answers, as going through all ACLs and asking about one operation after the other."""
+    after = [*(one for one in live if one not in gone), *made]
+    worlds = pair_access(*(Access(index_acls(x), super_users, rule) for x in (live, after)))
+    for acl, operations in product((*made, *gone), (WORDS, WORDS[:-1], ("Read", "Describe"))):
+        if RECORDS in operations and acl.resource_type != "Topic":
+            continue
+        asked = ask_about(acl, operations, worlds).changed
+        points = [(point.principal, point.host, point.name) for point in asked]
+        assert points == plain_points(acl, operations, live, after)
+        for point, found in zip(points, asked.values(), strict=True):
+            plain = plain_changes(acl, operations, point, worlds)
+            assert tuple({*one} & {*operations} for one in found) == plain
