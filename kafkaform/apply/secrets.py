@@ -111,7 +111,9 @@ def refuse_foreign_commands(plan: Plan, desired: Desired, done: Container[str] =
     # A saved plan is a file that anybody can have written. What it changes in the system is shown
     # and approved; it must not choose what runs on this computer.
     needed = {ref: c for ref, c in find_plan_secrets(plan, done).items() if ref.source == COMMAND}
-    own = {ref for item in desired.declared for ref in find_references(item.attributes) if needed}
+    if not needed:
+        return
+    own = {ref for item in desired.declared for ref in find_references(item.attributes)}
     foreign = {
         ref: Missing(
             change.address,

@@ -111,9 +111,8 @@ def find_references(value: Any) -> Iterator[SecretRef]:
     """Every secret reference inside a frozen value."""
     if isinstance(value, SecretRef):
         yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from find_references(item)
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from find_references(item)
+    elif isinstance(value, Mapping | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            # Almost all items are text, and a generator for each takes longer than to look at it.
+            if not isinstance(item, str):
+                yield from find_references(item)

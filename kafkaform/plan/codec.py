@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, cast
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from ..core import canonical
 from ..core.change import Change
@@ -125,18 +126,19 @@ def to_data(value: Any) -> Value:
     kind = type(value)
     if kind in _DATA:
         return cast(Value, value)
-    if isinstance(value, Enum):
-        return str(value.value)
+    if isinstance(value, tuple | list):
+        return tuple([item if type(item) in _DATA else to_data(item) for item in value])
     if isinstance(value, Struct):
+        parts = zip(list_defaults(type(value)), astuple(value), strict=True)
         return FrozenMap(
             {
                 name: item if type(item) in _DATA else to_data(item)
-                for name, usual in list_defaults(type(value))
-                if (item := getattr(value, name)) is not usual and item != usual
+                for (name, usual), item in parts
+                if item is not usual and item != usual
             }
         )
-    if isinstance(value, tuple | list):
-        return tuple(to_data(item) for item in value)
+    if isinstance(value, Enum):
+        return str(value.value)
     if isinstance(value, Mapping):
         return FrozenMap({str(key): to_data(item) for key, item in value.items()})
     if isinstance(value, date):

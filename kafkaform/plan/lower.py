@@ -80,7 +80,7 @@ def _get_group(step: Step) -> Group:
 def find_needs(changes: Sequence[Change]) -> dict[str, set[str]]:
     """Step id -> ids of the steps that must be applied first, over all these changes."""
     changes = place_changes(changes)
-    index = index_by_address(changes)
+    index = index_by_address(changes) if any(c.depends_on for c in changes) else {}
     before: dict[str, set[str]] = {s.id: set(s.after) for c in changes for s in c.steps}
     for change in changes:
         for other in (changes[n] for a in change.depends_on for n in index.get(a, ())):

@@ -86,12 +86,8 @@ def _list_names(owner: str) -> set[str]:
     address = _parse_or_none(owner)
     if address is None:
         return {owner}
-    return {
-        owner,
-        str(replace(address, child=None)),
-        str(address.resource),
-        *_list_modules(address),
-    }
+    whole = owner if address.child is None else str(replace(address, child=None))
+    return {owner, whole, str(address.resource), *_list_modules(address)}
 
 
 def _list_modules(address: Address) -> Iterator[str]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, Change, Impact, Ownership, Path, PathChange
+from ..core.change import Action, Blocker, Change, Impact, Ownership, PathChange
 from ..core.finding import Finding
 from ..core.risk import Risk
 from ..core.text.quantity import render_amount
 from ..core.value import EMPTY, FrozenMap, Value
-from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words
+from ..core.words import NEUTRAL, NO_WORDS, KindWords, Vocabulary, Words
 
 LEAST = 3
 """Fewer equal changes are shown one by one: two headlines are as short as one with a list."""
@@ -25,6 +25,8 @@ _WORD = re.compile(r"[\w.:*-]+")
 _WHOLE = "of_"
 """In the name of a figure: how much there is of the one without it."""
 _UNITS = {"bytes": "bytes", "seconds": "s"}
+_NAMELESS = KindWords("", ())
+"""Stands for the words of a kind that has none."""
 _NAME = "\0"
 """Stands for the object's own name where changes are compared."""
 
@@ -100,7 +102,8 @@ KeyMaker: TypeAlias = Callable[[Change, Words], Hashable]
 
 def make_key(change: Change, words: Words) -> Hashable:
     """Equal for changes that read the same apart from their objects' names and their figures."""
-    own = _read_names(change, words)
+    own, key = _read_names(change, words), change.identity.key
+    names = words.kinds.get(change.identity.kind, _NAMELESS).names
     # An update shows the paths that change, every other action the whole object.
     whole = () if change.action is Action.UPDATE else (change.before, change.after)
     return (
@@ -108,8 +111,8 @@ def make_key(change: Change, words: Words) -> Hashable:
         (_read_block(change, own), change.adopts, change.released, change.impact is None),
         (tuple(_mask_names(note, own) for note in change.notes), _read_risks(change.risks, own)),
         tuple(replace(one, message=_mask_names(one.message, own)) for one in change.findings),
-        tuple(_read_path(item, change, words) for item in change.paths),
-        tuple(_read_attributes(side or EMPTY, change, words) for side in whole),
+        tuple([_read_path(item, key, names) for item in change.paths]),
+        tuple([_read_attributes(side or EMPTY, key, names) for side in whole]),
         (_read_row(change.row_before, change), _read_row(change.row_after, change)),
         tuple((step.request.name, step.evidence) for step in change.steps),
     )
@@ -154,15 +157,15 @@ def make_entries(
 
 def is_name(attribute: str, value: Value, change: Change, words: Words) -> bool:
     """True if the value of the attribute is what people call the object."""
-    kind = words.kinds.get(change.identity.kind)
-    return value == change.identity.key or (kind is not None and attribute in kind.names)
+    names = words.kinds.get(change.identity.kind, _NAMELESS).names
+    return value == change.identity.key or attribute in names
 
 
 def list_names(change: Change, words: Words) -> tuple[str, ...]:
     """What people call the object: the values of the attributes that name it, or its key."""
-    kind = words.kinds.get(change.identity.kind)
     attributes = change.after or change.before or EMPTY
-    values = [attributes.get(name) for name in kind.names] if kind is not None else []
+    names = words.kinds.get(change.identity.kind, _NAMELESS).names
+    values = [attributes.get(name) for name in names]
     named = all(isinstance(value, str) for value in values)
     return tuple(map(str, values)) if values and named else (change.identity.key,)
 
@@ -218,28 +221,22 @@ def _read_block(change: Change, own: frozenset[str]) -> Hashable:
     )
 
 
-def _read_path(item: PathChange, change: Change, words: Words) -> Hashable:
-    sides = tuple(
-        _NAME if side is not None and item.path and _names(item.path, side, change, words) else side
-        for side in (item.before, item.after, item.effective)
-    )
-    return item.path, sides, item.sensitive, item.unit
+def _read_path(item: PathChange, key: str, names: Collection[str]) -> Hashable:
+    sides: Iterable[Value] = (item.before, item.after, item.effective)
+    if item.path and item.path[0] in names:
+        sides = [None if side is None else _NAME for side in sides]
+    elif len(item.path) == 1:
+        # Only attributes name an object. A config that happens to equal a name is a value.
+        sides = [_NAME if side == key else side for side in sides]
+    return item.path, tuple(sides), item.sensitive, item.unit
 
 
-def _names(path: Path, value: Value, change: Change, words: Words) -> bool:
-    # Only attributes name an object. A config that happens to equal a name is a value.
-    kind = words.kinds.get(change.identity.kind)
-    return (
-        len(path) == 1
-        and is_name(path[0], value, change, words)
-        or (kind is not None and path[0] in kind.names)
-    )
-
-
-def _read_attributes(found: FrozenMap, change: Change, words: Words) -> Hashable:
+def _read_attributes(found: FrozenMap, key: str, names: Collection[str]) -> Hashable:
     return tuple(
-        (name, _NAME if is_name(name, found[name], change, words) else found[name])
-        for name in sorted(found)
+        [
+            (name, _NAME if name in names or found[name] == key else found[name])
+            for name in sorted(found)
+        ]
     )
 
 

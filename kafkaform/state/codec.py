@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Mapping, Set
 from typing import Any, NoReturn
 
+from msgspec.structs import force_setattr
+
 from ..core import canonical
 from ..core.address import is_object_address
 from ..core.errors import StorageError
@@ -164,10 +166,14 @@ def _require_sound(state: State, anchor: FrozenMap | None) -> None:
 def _render_line(identity: Identity, row: Row) -> str:
     if identity != row.identity:
         raise _Wrong(f"{identity} is recorded as {row.identity}")
-    data = _list_row_members(row)
-    if fault := _find_fault(data, _ROW_RULES):
-        _refuse(f"object {row.identity.kind} {row.identity.key}", fault)
-    return canonical.dumps(data)
+    try:
+        return row._line
+    except AttributeError:
+        data = _list_row_members(row)
+        if fault := _find_fault(data, _ROW_RULES):
+            _refuse(f"object {row.identity.kind} {row.identity.key}", fault)
+        force_setattr(row, "_line", canonical.dumps(data))
+        return row._line
 
 
 def _list_row_members(row: Row) -> dict[str, Value]:

@@ -18,7 +18,15 @@ PROTECTIONS = ("no", "default", "explicit")
 """How well a row protects its object against deletion, weakest first."""
 
 
-class Row(Struct, frozen=True):
+class _WithLine:
+    """A slot that is not a field, so that it is not compared, copied or stored."""
+
+    __slots__ = ("_line",)
+    _line: str
+    """The row in the file. An apply saves the state after each batch, and most rows stay."""
+
+
+class Row(_WithLine, Struct, frozen=True):
     """One object, recorded once however many blocks own it."""
 
     identity: Identity

@@ -14,8 +14,11 @@ import pytest
 from msgspec.structs import force_setattr, replace
 
 from kafkaform.core.address import Address
+from kafkaform.core.resource import Identity
 from kafkaform.core.schema import STRING, Type
 from kafkaform.core.secret import PartialRepr
+from kafkaform.core.value import EMPTY
+from kafkaform.state.model import Row
 
 from ...kit.sources import ROOT, list_nodes, list_sources
 
@@ -106,9 +109,14 @@ class Kept(int):
 
 
 @pytest.mark.parametrize(
-    ("plain", "slot"), [(Address("t", "n"), "_text"), (Type("list", STRING), "_hash")]
+    ("plain", "slot"),
+    [
+        (Address("t", "n"), "_text"),
+        (Type("list", STRING), "_hash"),
+        (Row(Identity("i", "t", "k"), ("t.n",), 1, EMPTY), "_line"),
+    ],
 )
-def test_what_is_kept_for_speed_is_no_field(plain: Address | Type, slot: str) -> None:
+def test_what_is_kept_for_speed_is_no_field(plain: Address | Type | Row, slot: str) -> None:
     """It takes no part in comparing, copying and pickling, and goes with its object."""
     kept = Kept(hash(plain))
     count = sys.getrefcount(kept)
