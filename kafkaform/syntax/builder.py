@@ -189,7 +189,9 @@ def check_depth(root: Expression) -> None:
             below = (head, *(link.right for link in chain))
         else:
             below = nodes.list_children(node)
-        waiting.extend((child, depth + 1) for child in below)
+        deeper = depth + 1
+        room = limits.NESTING - deeper
+        waiting.extend([(child, deeper) for child in below if child.end - child.start > room])
 
 
 RULES: Mapping[str, Callable[[Parts], Any]] = {
@@ -218,6 +220,7 @@ RULES: Mapping[str, Callable[[Parts], Any]] = {
     "tuple": terms.make_tuple,
     "object": terms.make_object,
     "object_elem": terms.make_object_item,
+    "flat_object": terms.make_flat_object,
     "function_call": terms.make_call,
     "arguments": terms.make_arguments,
     "index": terms.make_index,

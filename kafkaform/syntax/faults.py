@@ -26,3 +26,9 @@ def make_fault(
         source.excerpt(start),
         advice,
     )
+
+
+def is_repeated(earlier: Diagnostic, later: Diagnostic) -> bool:
+    """Whether the later error repeats the earlier one, on the same line or the next."""
+    near = earlier.range and later.range and later.range.line <= earlier.range.line + 1
+    return bool(near) and earlier.summary == later.summary

@@ -19,7 +19,7 @@ from ..core.diagnostics import Range
 from .source import Source
 
 
-class Node(Struct, frozen=True, eq=False):
+class Node(Struct, frozen=True, eq=False, gc=False):
     """A piece of the text."""
 
     # Offsets only: ten thousand blocks have half a million nodes, and few are ever shown. Lines

@@ -42,9 +42,9 @@ def parse(text: str | bytes, file: str) -> tuple[File, Diagnostics]:
         if scanned.stamps and not faults:
             items.extend(_expand_stamps(source, items, scanned.stamps, faults))
             items.sort(key=attrgetter("start"))
-        # A file with faults is parsed again without the short cut, so that its messages and their
-        # order do not depend on which blocks were skipped.
-        if scanned.stamps and faults:
+        # A file with faults is parsed again without the short cuts, so that its messages and their
+        # order do not depend on which blocks were skipped and which tokens are hidden.
+        if (scanned.stamps or scanned.flat) and faults:
             items, faults = _parse_items(source, scan(source, end=len(source.text)))
         read = File(source, 0, len(source.text), _make_unique_body(source, items, faults))
     return read, _sort_faults(faults) if faults else find_hidden(source)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 
+from .tokens import KEYWORDS
+
 # Described by the characters that are not in a name: a class of letters that reaches to U+10FFFF
 # would take 5 ms to compile, for each use.
 _NAME = r"[^\x00-@\[-^`{-\x7f][^\x00-,./:-@\[-^`{-\x7f]*+"
@@ -23,7 +25,7 @@ CODE = re.compile(
     | (?P<quote>")
     | (?P<FLOAT_LITERAL>[0-9]++(?=[.eE])(?:\.[0-9]++(?:[eE][+-]?[0-9]++)?|[eE][+-]?[0-9]++))
     | (?P<INT_LITERAL>[0-9]++)
-    | (?P<equals>=(?![=>]))
+    | (?P<EQ>=(?![=>]))
     | (?P<comment>{_COMMENT})
     | (?P<heredoc><<-?{_NAME}\r?\n)
     | (?P<FULL_SPLAT_START>\[[ \t]*+\*[ \t]*+\])
@@ -40,6 +42,17 @@ CODE = re.compile(
 """One token of code, after blanks. Groups in capitals are types of tokens, the others are handled
 by a method of the scanner. A name contains every character beyond ASCII; the scanner checks it
 (`é = 1` is valid HCL)."""
+
+_PLAIN_STRING = r'"[^"\\$%\r\n]*+"'
+_KEY = rf"{_PLAIN_STRING}|(?!(?:{'|'.join(KEYWORDS)})(?![\w-]))[A-Za-z_][\w-]*+"
+_CONSTANT = rf"{_PLAIN_STRING}|[0-9]++(?:\.[0-9]++)?|true|false|null"
+_ITEM = rf"(?:{_KEY})[ \t]*+=[ \t]*+(?:{_CONSTANT})[ \t]*+"
+# Texts, because compiling them takes a millisecond, and only large files have a use for them.
+FLAT_OBJECT = rf"(?a)\{{[ \t\n]*+(?:{_ITEM}[,\n][ \t\n]*+){{0,1000}}(?:{_ITEM})?\}}"
+"""An object without comments whose keys are words or plain strings and whose values are constants.
+There is no brace in it outside of strings, so no part of a text is tried twice."""
+FLAT_ITEM = rf"(?a)({_KEY})[ \t]*+=[ \t]*+({_CONSTANT})"
+"""One item of such an object, with groups for key and value."""
 
 QUOTED_TEXT = re.compile(r'(?:[^"\\$%\r\n]++|\\[^\r\n]|\$\$\{|%%\{|[$%](?!\{)){1,1000}')
 BARE_TEXT = re.compile(r"(?:[^$%]++|\$\$\{|%%\{|[$%](?!\{)){1,1000}")
@@ -63,4 +76,4 @@ UNINDENTED_ITEM = re.compile(
 MISWRITTEN_HEREDOC = re.compile(r"<<-?[ \t]*+[\"']?([\w-]++)[^\n]*+")
 """The first line of a heredoc with blanks or quotes around the marker, as a shell allows them."""
 # As git writes them: seven times one character at the start of a line, then a blank or the end.
-CONFLICT = re.compile(r"(?:<{7}|>{7}|={7}|\|{7})(?=[ \r\n]|\Z)")
+CONFLICT = re.compile(r"(?<![^\n])(?:<{7}|>{7}|={7}|\|{7})(?=[ \r\n]|\Z)")

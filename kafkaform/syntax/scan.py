@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from ..core.diagnostics import Diagnostic
 from . import complaints, limits, patterns
 from .complaints import Complaint
-from .faults import make_fault
+from .faults import is_repeated, make_fault
 from .source import Source
 from .stamps import Stamper
 from .tokens import CLOSER_OF, CLOSERS, KEYWORDS, OPENERS, OPERATORS, Frame, OpenFrame, Scan, Token
@@ -27,17 +27,22 @@ def scan(source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | No
     """The tokens of a text, or of the part from `start` to `end`.
 
     root: BODY for a file, EXPRESSION for one expression, BARE for a template. Blocks that repeat
-    others are skipped (see `stamps`), but not in a part of a text.
+    others are skipped (see `stamps`), and in a large file a flat object is one token, but not in a
+    part of a text.
     """
     stamper = Stamper(source.text)
     if root is not Frame.BODY or end is not None:
         stamper.patience = 0
     at, until = stamper.pass_over(start), len(source.text) if end is None else end
-    scanner = _Scanner(source, root, stamper, until, at, [OpenFrame(root, 0)])
+    flat = stamper.patience > 0 and until > _LARGE
+    scanner = _Scanner(source, root, stamper, until, at, [OpenFrame(root, 0)], flat)
     scanner.run()
     ends, broken = scanner.item_ends, frozenset(scanner.broken)
-    return Scan(scanner.tokens, ends, broken, scanner.faults, stamper.found)
+    return Scan(scanner.tokens, ends, broken, scanner.faults, stamper.found, scanner.packed > 0)
 
+
+_LARGE = 20_000
+"""Characters of a file that is worth the time to compile the pattern of flat objects."""
 
 _NEWLINES_COUNT = frozenset({Frame.BODY, Frame.OBJECT})
 _LEADING_ONLY = frozenset({"for", "else", "endif", "endfor"})
@@ -64,6 +69,10 @@ class _Scanner(Struct, eq=False):
     """The offset to go on from."""
     frames: list[OpenFrame]
     """What is open, the innermost last."""
+    flat: bool
+    """Whether a flat object becomes one token."""
+    packed: int = 0
+    """How many tokens the flat objects consist of, at most."""
     last: str = ""
     """The type of the last token that is not trivia."""
     mistakes: int = 0
@@ -76,12 +85,11 @@ class _Scanner(Struct, eq=False):
     faults: list[Diagnostic] = field(default_factory=list)
 
     def run(self) -> None:
-        size = self.until
-        while self.at < size:
-            if len(self.tokens) > limits.TOKENS:
+        while self.at < self.until:
+            if len(self.tokens) + self.packed > limits.TOKENS:
                 self._stop(self.at, complaints.TOO_COMPLEX)
                 self.item_ends.clear()  # what is refused is not parsed
-            if self.mistakes > limits.DIAGNOSTICS or self.at >= size:
+            if self.mistakes > limits.DIAGNOSTICS or self.at >= self.until:
                 return
             _STEPS[self.frames[-1].frame](self)
         self._finish()
@@ -92,7 +100,7 @@ class _Scanner(Struct, eq=False):
         """Scan code up to a string with parts, a heredoc or the end of `${ }`."""
         # The hot loop: all but punctuation with a meaning becomes a token at once, without a call.
         text, source, tokens = self.source.text, self.source, self.tokens
-        room = limits.TOKENS + 1 - len(tokens)
+        room = limits.TOKENS + 1 - len(tokens) - self.packed
         for found in islice(patterns.CODE.finditer(text, self.at, self.until), room):
             kind = found.lastgroup
             assert kind is not None
@@ -106,6 +114,8 @@ class _Scanner(Struct, eq=False):
                 elif not (word.isascii() or word.replace("-", "_").isidentifier()):
                     self._split_bad_name(start, word)
                     return
+            elif kind == "EQ":
+                self.frames[-1].in_value = True
             elif kind in _CODE_STEPS:
                 end = self.at
                 _CODE_STEPS[kind](self, start, end)
@@ -137,8 +147,7 @@ class _Scanner(Struct, eq=False):
             good += 1
         if good:
             self._emit("NAME", start, start + good)
-        complaint = complaints.make_unexpected(text[good])
-        self._report_fault(start + good, start + good + 1, complaint)
+        self._report_fault(start + good, start + good + 1, complaints.make_unexpected(text[good]))
 
     def newline(self, start: int, end: int) -> None:
         top = self.frames[-1]
@@ -180,10 +189,24 @@ class _Scanner(Struct, eq=False):
             top = self.frames[-1]
             if top.frame is Frame.BODY and not top.in_value:
                 frame = Frame.BODY
+            elif self.flat and self._pack_object(start):
+                return
             elif self._is_for_ahead(end):
                 frame = Frame.FOR_OBJECT
         self._emit(type_, start, end)
         self._push(OpenFrame(frame, start))
+
+    def _pack_object(self, start: int) -> bool:
+        """Make a flat object one token. Returns whether there is one."""
+        text = self.source.text
+        found = re.compile(patterns.FLAT_OBJECT).match(text, start)
+        if found is None or len(self.frames) > limits.NESTING:
+            return False
+        self.at = found.end()
+        # An item has a key, a sign, a value and a comma or newline; more newlines can follow.
+        self.packed += 4 * text.count("=", start, self.at) + text.count("\n", start, self.at) + 1
+        self._emit("FLAT_OBJECT", start, self.at)
+        return True
 
     def _is_for_ahead(self, at: int) -> bool:
         while found := patterns.NOTHING.match(self.source.text, at):
@@ -205,10 +228,6 @@ class _Scanner(Struct, eq=False):
         self._report_bracket_fault(start, end, complaint)
         self._resume()
 
-    def equals(self, start: int, end: int) -> None:
-        self.frames[-1].in_value = True
-        self._emit("EQ", start, end)
-
     def strip(self, start: int, end: int) -> None:
         if self.frames[-1].frame in _TEMPLATE_FRAMES:
             self._emit("STRIP_MARKER", start, end)
@@ -220,18 +239,13 @@ class _Scanner(Struct, eq=False):
         text = self.source.text
         if text.startswith("/*", start):
             self._stop(start, complaints.UNCLOSED_COMMENT)
-        elif self._is_conflict(start):
+        elif patterns.CONFLICT.match(text, start):
             self._stop(start, complaints.CONFLICT)
         elif text.startswith("<<", start):
             self._report_fault(start, start + 2, complaints.BAD_HEREDOC)
             self._skip_heredoc(start)
         else:
             self._report_fault(start, end, complaints.make_unexpected(text[start]))
-
-    def _is_conflict(self, start: int) -> bool:
-        """Whether git wrote the line to mark a merge conflict."""
-        first = start == 0 or self.source.text[start - 1] == "\n"
-        return first and bool(patterns.CONFLICT.match(self.source.text, start))
 
     def _skip_heredoc(self, start: int) -> None:
         """Go on behind a heredoc whose first line is wrong."""
@@ -333,7 +347,7 @@ class _Scanner(Struct, eq=False):
         self.mistakes += 1
         found = make_fault(self.source, start, end, *complaint)
         earlier = self.faults[-1] if self.faults else None
-        if not (earlier and _is_repeated(earlier, found)):
+        if not (earlier and is_repeated(earlier, found)):
             self.faults.append(found)
 
     def _report_bracket_fault(self, start: int, end: int, complaint: Complaint) -> None:
@@ -371,11 +385,6 @@ class _Scanner(Struct, eq=False):
         if self.root is Frame.BODY and self.last not in ("", "NL_OR_COMMENT"):
             self._emit("NL_OR_COMMENT", self.at, self.at)
             self.item_ends.append(len(self.tokens))
-
-
-def _is_repeated(earlier: Diagnostic, later: Diagnostic) -> bool:
-    near = earlier.range and later.range and later.range.line <= earlier.range.line + 1
-    return bool(near) and earlier.summary == later.summary
 
 
 _STEPS: Mapping[Frame, Callable[[_Scanner], None]] = {

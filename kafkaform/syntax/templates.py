@@ -66,7 +66,7 @@ class TemplateSpan(NamedTuple):
 def make_plain(parts: Sequence[Token]) -> Lit:
     """A quoted string that stands for its own text, without escapes or parts; one token."""
     source, start, end = parts[0].source, parts[0].start, parts[0].end
-    return _make_literal(source, start, end, source.text[start + 1 : end - 1])
+    return make_literal(source, start, end, source.text[start + 1 : end - 1])
 
 
 def make_quoted(place: TemplateSpan, parts: Sequence[Part]) -> Lit | Template:
@@ -215,10 +215,11 @@ def _measure_indentation(line: str) -> int:
 
 def _join_texts(source: Source, start: int, end: int, pieces: Iterable[_Piece]) -> Lit:
     texts = [piece.value for piece in pieces if isinstance(piece, _Text)]
-    return _make_literal(source, start, end, "".join(texts))
+    return make_literal(source, start, end, "".join(texts))
 
 
-def _make_literal(source: Source, start: int, end: int, value: str) -> Lit:
+def make_literal(source: Source, start: int, end: int, value: str) -> Lit:
+    """A constant string. Raises SyntaxFault if it is too long."""
     if len(value) > limits.STRING_CHARACTERS:
         detail = f"It has more than {limits.STRING_CHARACTERS} characters."
         raise SyntaxFault(make_fault(source, start, start + 1, "String too long", detail))

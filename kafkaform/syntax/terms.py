@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from ..core.diagnostics import Diagnostic
-from . import limits, nodes, templates
+from . import limits, nodes, patterns, templates
 from .faults import SyntaxFault, make_fault
 from .nodes import Expression
 from .parts import Parts, get_span, is_token
@@ -18,6 +19,7 @@ from .tokens import Token
 # -- terms
 
 _CONSTANTS: Mapping[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}
+_WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
 
 
 def make_parentheses(parts: Parts) -> nodes.Paren:
@@ -77,6 +79,26 @@ def make_tuple(parts: Parts) -> nodes.Tuple:
 def make_object(parts: Parts) -> nodes.Object:
     items = [part for part in parts if isinstance(part, nodes.ObjectItem)]
     return nodes.Object(*get_span(parts), _check_elements(parts, items))
+
+
+def make_flat_object(parts: Parts) -> nodes.Object:
+    """An object whose values are constants; one token."""
+    source, start, end = get_span(parts)
+    items = []
+    for found in re.compile(patterns.FLAT_ITEM).finditer(source.text, start, end):
+        key = _make_flat_part(source, *found.span(1))
+        value = _make_flat_part(source, *found.span(2))
+        items.append(nodes.ObjectItem(source, key.start, value.end, key, value))
+    return nodes.Object(source, start, end, tuple(items))
+
+
+def _make_flat_part(source: Source, start: int, end: int) -> nodes.Lit:
+    text = source.text[start:end]
+    if text[0] == '"':
+        return templates.make_literal(source, start, end, text[1:-1])
+    if text[0].isdigit():
+        return make_number((Token("FLOAT_LITERAL", start, end, source),))
+    return nodes.Lit(source, start, end, _WORDS.get(text, text))
 
 
 def _check_elements(parts: Parts, items: Parts) -> tuple[Any, ...]:

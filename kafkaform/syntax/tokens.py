@@ -74,6 +74,8 @@ class Scan(NamedTuple):
     faults: list[Diagnostic]
     stamps: list[Stamp]
     """Blocks that were skipped."""
+    flat: bool
+    """Whether there are flat objects that are one token."""
 
 
 OPERATORS: Mapping[str, str] = {

@@ -33,7 +33,7 @@ _TERMINALS = (
     " FLOAT_LITERAL DOUBLE_EQ NEQ LT GT LEQ GEQ MINUS ASTERISK SLASH PERCENT DOUBLE_AMP"
     " DOUBLE_PIPE PLUS NOT QMARK LPAR RPAR LBRACE RBRACE LSQB RSQB COMMA DOT EQ COLON DBLQUOTE"
     " INTERP_START DIRECTIVE_START STRIP_MARKER ATTR_SPLAT FULL_SPLAT_START FOR_OBJECT_ARROW"
-    " ELLIPSIS COLONS PLAIN_STRING HEREDOC_TEMPLATE HEREDOC_END"
+    " ELLIPSIS COLONS PLAIN_STRING HEREDOC_TEMPLATE HEREDOC_END FLAT_OBJECT"
 )
 
 _CORRECTIONS = (
@@ -92,7 +92,8 @@ _CORRECTIONS = (
     ),
     (
         "            | identifier\n            | literal_value\n",
-        "            | identifier -> root\n            | literal_value -> constant\n",
+        "            | identifier -> root\n            | literal_value -> constant\n"
+        "            | FLAT_OBJECT -> flat_object\n",
     ),
     (
         "            | index_expr_term\n            | get_attr_expr_term\n"
