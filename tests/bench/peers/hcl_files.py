@@ -14,6 +14,9 @@ from .world import Acl, Quota, Topic, World
 
 PER_FILE = 5_000
 """Flat blocks in one file: kafkaform reads no file of more than 8 MB."""
+PER_MAP = 10_000
+"""Objects in one map, and import blocks in one file: kafkaform reads no file of more than 800,000
+tokens."""
 PER_MODULE = 100
 """Objects of each kind in one module."""
 MODULE = "modules/team"
@@ -120,7 +123,9 @@ def write_world(world: World, form: Form, imports: Sequence[str] = ()) -> dict[s
         if objects := getattr(world, kind.plural):
             files |= _WRITERS[form](kind, objects)
             if kind.type in imports:
-                files[f"import_{kind.plural}"] = "\n".join(_write_imports(kind, objects, form))
+                blocks = list(_write_imports(kind, objects, form))
+                for name, some in _split(f"import_{kind.plural}", blocks).items():
+                    files[name] = "\n".join(some)
     if form is Form.MODULES:
         files["teams"] = _write_module_calls(world)
         files[f"{MODULE}/main"] = _write_module()
@@ -151,10 +156,27 @@ def _write_flat(kind: Kind, objects: Sequence[Any]) -> dict[str, str]:
 
 
 def _write_for_each(kind: Kind, objects: Sequence[Any]) -> dict[str, str]:
-    rows = "\n".join(f"    n{n} = {write_value(kind.row(each))}" for n, each in enumerate(objects))
+    rows = [f"    n{n} = {write_value(kind.row(each))}\n" for n, each in enumerate(objects)]
+    maps = _split(kind.plural, rows)
+    whole = [f"local.{name}" for name in maps]
     return {
-        f"{kind.plural}_map": f"locals {{\n  {kind.plural} = {{\n{rows}\n  }}\n}}\n",
-        kind.plural: _write_block_over(kind, f"local.{kind.plural}"),
+        **{
+            f"{name}_map": f"locals {{\n  {name} = {{\n{''.join(some)}  }}\n}}\n"
+            for name, some in maps.items()
+        },
+        kind.plural: _write_block_over(
+            kind, whole[0] if len(whole) == 1 else f"merge({', '.join(whole)})"
+        ),
+    }
+
+
+def _split(name: str, texts: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Name of each part -> its texts. One part has the plain name."""
+    if len(texts) <= PER_MAP:
+        return {name: texts}
+    return {
+        f"{name}_{start // PER_MAP}": texts[start : start + PER_MAP]
+        for start in range(0, len(texts), PER_MAP)
     }
 
 

@@ -123,8 +123,11 @@ def delete(client: AdminClient, world: World) -> None:
             )
             for topics in _batch_topics(world.topics)
         ),
-        # One filter for all: the broker finds what it deletes.
-        *([client.delete_acls([_everything()], request_timeout=TIMEOUT)] if world.acls else []),
+        # One filter for each operation: the broker finds what it deletes, 10,000 at most at a time.
+        *(
+            client.delete_acls([_match(operation)], request_timeout=TIMEOUT)
+            for operation in (_OPERATIONS if world.acls else ())
+        ),
     )
 
 
@@ -221,14 +224,15 @@ def _bind(acl: Acl, kind: type) -> Any:
     )
 
 
-def _everything() -> AclBindingFilter:
+def _match(operation: str) -> AclBindingFilter:
+    """Matches all ACLs with this operation."""
     return AclBindingFilter(
         ResourceType.ANY,
         None,
         ResourcePatternType.ANY,
         None,
         None,
-        AclOperation.ANY,
+        _OPERATIONS[operation],
         AclPermissionType.ANY,
     )
 

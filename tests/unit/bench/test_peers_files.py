@@ -12,7 +12,7 @@ import yaml
 from kafkaform.core.resource import Desired
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 
-from ...bench.peers import go_tools, tools, yaml_files
+from ...bench.peers import go_tools, hcl_files, tools, yaml_files
 from ...bench.peers.hcl_files import Form
 from ...bench.peers.launcher import ROOT
 from ...bench.peers.tools import Address, Given, Tool
@@ -90,6 +90,19 @@ def test_kafkaform_reads_the_specification(form: Form, world: World, tmp_path: P
         built = read_configuration(tmp_path, Inputs()).evaluate(offline=True)
         check(built.desired, world)
         assert len(built.desired.imports) == (len(specify(world)) if imports else 0)
+
+
+def test_large_worlds_are_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Into maps and files that kafkaform reads, with the same objects and imports."""
+    monkeypatch.setattr(hcl_files, "PER_MAP", 2)
+    world = WORLDS["before"]
+    given = Given(SIZE, world, Form.FOR_EACH, ADDRESS, imports=True)
+    files = tools.make_kafkaform("kafkaform", ROOT, "").write(given)
+    assert "acls_1_map.kf.hcl" in files and "import_acls_1.kf.hcl" in files
+    write(tmp_path, files)
+    built = read_configuration(tmp_path, Inputs()).evaluate(offline=True)
+    check(built.desired, world)
+    assert len(built.desired.imports) == len(specify(world))
 
 
 @FORMS
