@@ -114,9 +114,9 @@ def _jar(jar: Jar) -> Data:
 
 
 def _dependencies(
-    packages: Mapping[str, object], own: str, root: str, jars: Iterable[Data]
+    packages: Mapping[str, tuple[str, object]], own: str, root: str, jars: Iterable[Data]
 ) -> Iterator[Data]:
-    refs = {name: _purl("pypi", name, found[0]) for name, found in packages.items()}  # type: ignore[index]
+    refs = {name: _purl("pypi", name, found[0]) for name, found in packages.items()}
     direct = {
         canonicalize_name(one.name): one.extras
         for one in map(Requirement, list_requirements(EXTRAS))
