@@ -15,7 +15,7 @@ from msgspec import Struct
 from ..core.change import Action, Change
 from ..core.clock import Clock
 from ..core.progress import Progress, Reporter
-from ..core.resource import Absent, Facts, Failed, Identity, Observed, Reading
+from ..core.resource import Absent, Depth, Facts, Failed, Identity, Observed, Reading
 from ..core.words import NEUTRAL
 from ..plan.diff import equals_target, flatten
 from ..plan.observe import resolve_absence
@@ -57,7 +57,14 @@ class _Asker(Struct, frozen=True):
 
     def look(self, node: str, changes: Sequence[Change]) -> dict[Identity, str]:
         """The objects that this node does not show yet -> why it could not be asked, if so."""
-        readings = self.session.read([c.identity for c in changes], at=node)
+        # That a deleted object is gone does not need its attributes, which would be read again and
+        # again while it is still there.
+        deleted = [c.identity for c in changes if c.action is Action.DELETE]
+        others = [c.identity for c in changes if c.action is not Action.DELETE]
+        readings: dict[Identity, Reading] = {}
+        for ids, depth in ((deleted, Depth.NAMES), (others, Depth.FULL)):
+            if ids:
+                readings.update(self.session.read(ids, at=node, depth=depth))
         return {
             c.identity: _get_failure(readings[c.identity])
             for c in changes

@@ -192,10 +192,15 @@ def delete_makes_absent(fixture: Fixture) -> None:
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
-        change = bench.make_change(Action.DELETE, attributes, bench.wait_seen(attributes), None)
+        seen = bench.wait_seen(attributes)
+        [named] = bench.read([seen.identity], depth=Depth.NAMES).values()
+        same = isinstance(named, Observed) and named.incarnation == seen.incarnation
+        require(same, f"read in full it is {seen}, and by name {named}")
+        change = bench.make_change(Action.DELETE, attributes, seen, None)
         outcome = bench.take_only(bench.apply_change(change))
         require(outcome.status is OutcomeStatus.APPLIED, f"delete gave {outcome}")
         bench.wait(attributes, lambda reading: isinstance(reading, Absent), "is absent")
+        bench.wait(attributes, lambda r: isinstance(r, Absent), "is absent", depth=Depth.NAMES)
         # Deleted twice: what recovery and two people at once do. It must not look like an error
         # that needs somebody.
         _require_converged(fixture, bench.take_only(bench.apply_change(change)))
@@ -234,7 +239,7 @@ def what_is_hidden_is_never_absent(fixture: Fixture) -> None:
         # Systems give the same error for both, on purpose. A session that takes it for an absence
         # makes kafkaform create what exists, or forget what somebody else can see.
         ids = [nobody.make_identity(existing), nobody.make_identity(missing)]
-        for reading in nobody.read(ids).values():
+        for reading in (r for depth in Depth for r in nobody.read(ids, depth=depth).values()):
             require(isinstance(reading, Hidden), f"a hidden object reads as {reading}")
             require(isinstance(reading, Hidden) and bool(reading.right), "no right is named")
 

@@ -123,8 +123,11 @@ class Session(Protocol):
     def sweep(self, kind: str, depth: Depth) -> Sweep:
         """List all objects of a kind. Never raises for a failed listing: see its coverage."""
 
-    def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
-        """Read objects in full, by name, in few requests. at: ask this node and no other.
+    def read(
+        self, ids: Sequence[Identity], *, at: str | None = None, depth: Depth = Depth.FULL
+    ) -> Mapping[Identity, Reading]:
+        """Read objects by name, in few requests. at: ask this node and no other; depth: with NAMES,
+        attributes may be left out if that saves requests.
 
         Every id gets an answer; Absent only if the read could have seen the object. An object with
         a running task says where that leads and what its ticket is.

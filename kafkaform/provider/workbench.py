@@ -141,9 +141,11 @@ class Bench:
         require(len(outcomes) == 1, f"expected one outcome, got {len(outcomes)}")
         return outcomes[0]
 
-    def read(self, ids: Sequence[Identity], at: str | None = None) -> Mapping[Identity, Reading]:
+    def read(
+        self, ids: Sequence[Identity], at: str | None = None, depth: Depth = Depth.FULL
+    ) -> Mapping[Identity, Reading]:
         """Read, and check that every id got an answer about itself."""
-        readings = self.session.read(ids, at=at)
+        readings = self.session.read(ids, at=at, depth=depth)
         require(readings.keys() == set(ids), f"asked for {ids}, answered {list(readings)}")
         for identity, reading in readings.items():
             require(reading.identity == identity, f"{identity} is answered with {reading}")
@@ -155,10 +157,11 @@ class Bench:
         accept: Callable[[Reading], bool],
         what: str,
         at: str | None = None,
+        depth: Depth = Depth.FULL,
     ) -> Reading:
         """Read until the answer is accepted. Raises Violation after PATIENCE seconds."""
         identity = self.make_identity(attributes)
-        return self._poll(lambda: self.read([identity], at)[identity], accept, what)
+        return self._poll(lambda: self.read([identity], at, depth)[identity], accept, what)
 
     def wait_seen(self, attributes: FrozenMap) -> Observed:
         """The object, once a read shows it, whichever node answers."""

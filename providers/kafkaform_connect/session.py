@@ -71,7 +71,9 @@ class ConnectSession:
         self._refuse_stranger()
         return self._reader.sweep(self._main, depth)
 
-    def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
+    def read(
+        self, ids: Sequence[Identity], *, at: str | None = None, depth: Depth = Depth.FULL
+    ) -> Mapping[Identity, Reading]:
         self._refuse_stranger()
         client = self._main if at is None else self._nodes.get(at)
         if client is None:

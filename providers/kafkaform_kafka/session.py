@@ -71,7 +71,9 @@ class KafkaSession:
         sweep = self._reads[kind].sweep(self.context, depth)
         return sweep if self._profile is None else explanation.explain_sweep(self._profile, sweep)
 
-    def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
+    def read(
+        self, ids: Sequence[Identity], *, at: str | None = None, depth: Depth = Depth.FULL
+    ) -> Mapping[Identity, Reading]:
         by_kind: dict[str, list[Identity]] = defaultdict(list)
         for identity in dict.fromkeys(ids):
             by_kind[identity.kind].append(identity)
@@ -79,7 +81,9 @@ class KafkaSession:
             self._connect_commanded()
         readings: dict[Identity, Reading] = {}
         for kind, group in by_kind.items():
-            readings.update(self._reads[kind].read(self.context, group, at))
+            reads = self._reads[kind]
+            read = reads.find if depth is Depth.NAMES and reads.find else reads.read
+            readings.update(read(self.context, group, at))
         if self._profile is None:
             return readings
         return explanation.explain_readings(self._profile, readings)

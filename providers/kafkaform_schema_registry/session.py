@@ -57,7 +57,9 @@ class RegistrySession:
     def sweep(self, kind: str, depth: Depth) -> Sweep:
         return reads.list_objects(self._context, kind, depth)
 
-    def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
+    def read(
+        self, ids: Sequence[Identity], *, at: str | None = None, depth: Depth = Depth.FULL
+    ) -> Mapping[Identity, Reading]:
         if at is not None and at not in self.facts.nodes:
             fault = Fault("NO_SUCH_NODE", f"there is no registry {at}", FaultClass.NOT_APPLIED)
             return {identity: Failed(identity, fault) for identity in ids}

@@ -94,7 +94,9 @@ class TextstoreSession:
         coverage = CoverageKind.COMPLETE if complete else CoverageKind.VISIBLE_ONLY
         return Sweep(kind, depth, tuple(items), Coverage(coverage), whole=full)
 
-    def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
+    def read(
+        self, ids: Sequence[Identity], *, at: str | None = None, depth: Depth = Depth.FULL
+    ) -> Mapping[Identity, Reading]:
         if at is not None and at not in self._facts.nodes:
             fault = Fault("NO_SUCH_NODE", f"there is no server {at}", FaultClass.NOT_APPLIED)
             return {identity: Failed(identity, fault) for identity in ids}

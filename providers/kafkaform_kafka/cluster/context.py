@@ -75,11 +75,17 @@ Listing = Callable[[ClusterContext, Depth], Sweep]
 """Lists all objects of one kind. Does not raise for a failed request."""
 
 
+NamedRead = Callable[[ClusterContext, Sequence[Identity], str | None], Mapping[Identity, Reading]]
+"""Reads objects by name, from this broker or any. Does not raise for a failed request."""
+
+
 class Reads(Struct, frozen=True):
-    """How one kind is listed and read. Neither function raises for a failed request."""
+    """How one kind is listed and read."""
 
     sweep: Listing
-    read: Callable[[ClusterContext, Sequence[Identity], str | None], Mapping[Identity, Reading]]
+    read: NamedRead
+    find: NamedRead | None = None
+    """Reads which objects exist, and their incarnations; None if `read` costs no more."""
 
 
 class Requests(Struct, frozen=True):

@@ -109,7 +109,9 @@ class MemorySession:
             return _make_failed_sweep(kind, depth, fault)
         return reads.sweep(self._make_scene(view), depth)
 
-    def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
+    def read(
+        self, ids: Sequence[Identity], *, at: str | None = None, depth: Depth = Depth.FULL
+    ) -> Mapping[Identity, Reading]:
         """Objects by identity; kinds with the same API are read together from one broker."""
         groups: dict[str, list[Identity]] = defaultdict(list)
         for identity in ids:

@@ -55,11 +55,11 @@ def wait_for_states(session: Session) -> Session:
     verification of an apply does."""
     ask = session.read
 
-    def read(ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
+    def read(ids: Sequence[Identity], **how: Any) -> Mapping[Identity, Reading]:
         found: dict[Identity, Reading] = {}
 
         def is_settled() -> bool:
-            found.update(ask(ids, at=at))
+            found.update(ask(ids, **how))
             return not any(isinstance(r, Observed) and r.moving for r in found.values())
 
         wait_until(is_settled)

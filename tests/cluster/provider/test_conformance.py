@@ -78,8 +78,8 @@ class LyingSystem(SimulatedSystem):
 
 
 def absent_for_hidden(session: Session) -> dict[str, Callable[..., Any]]:
-    def read(ids: Sequence[Identity], *, at: str | None = None) -> dict[Identity, Reading]:
-        found = session.read(ids, at=at)
+    def read(ids: Sequence[Identity], **how: Any) -> dict[Identity, Reading]:
+        found = session.read(ids, **how)
         return {i: Absent(i) if isinstance(r, Hidden) else r for i, r in found.items()}
 
     return {"read": read}

@@ -44,6 +44,8 @@ KEPT = {
 """Kind of resource -> kind of object, and the attribute with its name."""
 SECONDS = 30.0
 TRIES, PAUSE = 300, 0.1
+CONFIGS_AT_ONCE = 1000
+"""Topics in one DescribeConfigs request."""
 RECONNECT_MS = 500
 _URL_SAFE = str.maketrans("+/", "-_", "=")
 
@@ -173,6 +175,7 @@ def _live_topics(admin: AdminClient, prefix: str) -> Iterator[tuple[str, Live]]:
 
 
 def _topic_configs(admin: AdminClient, names: Iterable[str]) -> dict[str, dict[str, str]]:
+    # In parts: a broker cannot give all configs of 10,000 topics in one answer.
     asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     return {
         resource.name: {
@@ -180,7 +183,10 @@ def _topic_configs(admin: AdminClient, names: Iterable[str]) -> dict[str, dict[s
             for entry in future.result(SECONDS).values()
             if int(entry.source) == TOPIC_OWN
         }
-        for resource, future in admin.describe_configs(asked).items()
+        for start in range(0, len(asked), CONFIGS_AT_ONCE)
+        for resource, future in admin.describe_configs(
+            asked[start : start + CONFIGS_AT_ONCE]
+        ).items()
     }
 
 

@@ -264,10 +264,12 @@ class BoxSession:
         items = tuple(self._observed(Identity(self.instance, KIND, b.name), b) for b in found)
         return Sweep(kind, depth, items, Coverage(CoverageKind.COMPLETE))
 
-    def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
+    def read(
+        self, ids: Sequence[Identity], *, at: str | None = None, depth: Depth = Depth.FULL
+    ) -> Mapping[Identity, Reading]:
         mine = [identity for identity in ids if identity.kind == KIND]
         others = [identity for identity in ids if identity.kind != KIND]
-        readings = dict(self.inner.read(others, at=at)) if others else {}
+        readings = dict(self.inner.read(others, at=at, depth=depth)) if others else {}
         if mine:
             found = self._try("DescribeBoxes", lambda mishap: dict(self.depot.boxes))
             readings.update({identity: self._reading(identity, found) for identity in mine})

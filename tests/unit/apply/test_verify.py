@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
 
 from kafkaform.apply.verify import SILENT_SECONDS, Invisible
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.progress import Event, Message
+from kafkaform.core.resource import Depth, Identity, Reading
+from kafkaform_kafka.memory.session import MemorySession
 
-from ...kit.simulated.engine import House, apply, desired, house, topic
+from ...kit.simulated.engine import House, apply, desired, house, removed, topic
 from ...kit.simulated.managed_topics import MS, built, complete, statuses
 
 
@@ -98,3 +101,22 @@ def test_a_broker_that_answers_again_shows_it() -> None:
     done = apply(where, desired(topic("t")))
     assert done.report is not None and done.report.invisible == ()
     assert where.cluster.numbers == (1, 2, 3)
+
+
+def test_a_deleted_topic_is_not_read_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While brokers still show it, its configs would cost them more than the deletion itself."""
+    asked: list[Depth] = []
+    read = MemorySession.read
+
+    def spy(self: MemorySession, ids: Sequence[Identity], **how: Any) -> Mapping[Identity, Reading]:
+        if how.get("at"):
+            asked.append(how["depth"])
+        return read(self, ids, **how)
+
+    where = built(desired(topic("t"), topic("u")), brokers=3)
+    where.cluster.lag(seconds=1, broker=3)
+    monkeypatch.setattr(MemorySession, "read", spy)
+    gone = removed("kafka_topic.t", destroy=True)
+    done = apply(where, desired(topic("u", config=MS), removed=(gone,)))
+    assert done.report is not None and done.report.invisible == ()
+    assert set(asked) == {Depth.NAMES, Depth.FULL} and asked.count(Depth.NAMES) > 3

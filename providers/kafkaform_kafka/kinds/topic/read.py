@@ -6,10 +6,8 @@ A listing never proves that a topic is absent: only the error UNKNOWN_TOPIC_OR_P
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -18,7 +16,6 @@ from kafkaform.core.resource import (
     Coverage,
     CoverageKind,
     Depth,
-    Facts,
     Failed,
     Fault,
     Hidden,
@@ -27,33 +24,22 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
-from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.core.value import FrozenMap
 
 from ...cluster.brokers import LAG, live_nodes
 from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
-from ...protocol.config_keys import ALL_TOPIC_KEYS, BROKER_TIMES
 from ...protocol.config_values import config_value
 from ...protocol.faults import code_name, fault_of, name_right
-from ...wire.answers import ConfigEntry, ItemAnswer
-from ...wire.client import Unsupported
-from ...wire.configs import describe_configs
-from ...wire.fast_decoding import describe_own
+from ...wire.answers import ItemAnswer
 from ...wire.topics import TopicRow, list_topics
 from . import configs
 from . import resource_type as topics
+from .read_configs import OWN, read_configs, read_fallbacks, split_chunks
 from .read_placement import Moves, Placement, find_placement, list_moves, measure_progress
 
 NAMES_AT_ONCE = 2_000
 """Topics in one Metadata request."""
-# A topic has some 35 configs, about 10 kB of answer with synonyms, which a broker builds in memory.
-CONFIGS_AT_ONCE = 250
-"""Topics in one DescribeConfigs request."""
-IN_FLIGHT = 4
-"""DescribeConfigs requests at the same time."""
-# Not `is_default`: an override that equals the default is an override all the same.
-OWN = 1
-"""The source of a topic's own override (ConfigSource DYNAMIC_TOPIC_CONFIG)."""
 
 _PAUSE = 0.1
 """Seconds between two looks at topics about which the brokers disagree."""
@@ -64,9 +50,6 @@ _HIDDEN = 29
 _ILLEGAL_NAME = 17
 # Metadata leaves out topics that we may not describe, without an error, so no listing is complete.
 _VISIBLE = Coverage(CoverageKind.VISIBLE_ONLY)
-
-T = TypeVar("T")
-ConfigAnswers = Mapping[str, ItemAnswer | Fault]
 
 
 def sweep_topics(context: ClusterContext, depth: Depth) -> Sweep:
@@ -103,6 +86,14 @@ def read_topics(
     found = {**readings, **_add_configs(context, rows, moves, node)} if rows else readings
     disputed = [i for i, item in found.items() if isinstance(item, Failed) and _is_disputed(item)]
     return {**found, **_read_disputed(context, disputed, node)} if disputed else found
+
+
+def find_topics(
+    context: ClusterContext, ids: Sequence[Identity], node: str | None
+) -> Mapping[Identity, Reading]:
+    """These topics as Metadata shows them, without configs and moves."""
+    rows, readings = read_topic_rows(context, ids, node)
+    return {**readings, **{i: _make_listed_topic(i, row) for i, row in rows.items()}}
 
 
 def _is_disputed(reading: Reading) -> bool:
@@ -144,8 +135,8 @@ def read_topic_configs(
     context: ClusterContext, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
     """The overrides of these topics; absent for a topic without overrides."""
-    answers = _read_configs(context, [identity.key for identity in ids], node)
-    fallbacks = _read_fallbacks(context, answers, node)
+    answers = read_configs(context, [identity.key for identity in ids], node)
+    fallbacks = read_fallbacks(context, answers, node)
     return {
         identity: _make_config_reading(context, identity, answers[identity.key], fallbacks)
         for identity in ids
@@ -162,7 +153,7 @@ def read_topic_rows(
     """The topics that exist, and the readings of those that are absent, hidden or unreadable."""
     rows: dict[Identity, TopicRow] = {}
     readings: dict[Identity, Reading] = {}
-    for chunk in _split_chunks(ids, NAMES_AT_ONCE):
+    for chunk in split_chunks(ids, NAMES_AT_ONCE):
         names = [identity.key for identity in chunk]
         answer = attempt(
             "Metadata",
@@ -202,8 +193,8 @@ def _add_configs(
     moves: Moves | Fault,
     node: str | None,
 ) -> Mapping[Identity, Reading]:
-    answers = _read_configs(context, [identity.key for identity in rows], node)
-    fallbacks = _read_fallbacks(context, answers, node)
+    answers = read_configs(context, [identity.key for identity in rows], node)
+    fallbacks = read_fallbacks(context, answers, node)
     where = {identity: find_placement(row, moves) for identity, row in rows.items()}
     far = _measure_moves(context, rows, moves) if node is None else {}
     return {
@@ -314,85 +305,3 @@ def _select_own_configs(answer: ItemAnswer) -> FrozenMap:
 
 def _select_fallbacks(config: FrozenMap, fallbacks: FrozenMap) -> FrozenMap:
     return FrozenMap({f"config.{key}": fallbacks[key] for key in config if key in fallbacks})
-
-
-def _read_configs(context: ClusterContext, names: Sequence[str], node: str | None) -> ConfigAnswers:
-    """The configs of each topic, or why they could not be read."""
-    found: dict[str, ItemAnswer | Fault] = {}
-    with ThreadPoolExecutor(IN_FLIGHT, "describe-configs") as pool:
-        chunks = _split_chunks(list(dict.fromkeys(names)), CONFIGS_AT_ONCE)
-        for answers in pool.map(partial(_read_config_chunk, context, node), chunks):
-            found.update(answers)
-    return found
-
-
-def _read_config_chunk(
-    context: ClusterContext, node: str | None, names: Sequence[str]
-) -> ConfigAnswers:
-    answers = attempt("DescribeConfigs", lambda: _describe_own(context, names, node), node)
-    if isinstance(answers, Fault):
-        return dict.fromkeys(names, answers)
-    left_out = ItemAnswer(-1, "the broker left it out of its answer")
-    return {name: answers.get(name, left_out) for name in names}
-
-
-def _describe_own(
-    context: ClusterContext, names: Sequence[str], node: str | None
-) -> Mapping[str, ItemAnswer]:
-    try:
-        return describe_own(context.wire, names, context.timeout, node)
-    except Unsupported:
-        return describe_configs(
-            context.wire, "topic", names, context.timeout, source=OWN, node=node
-        )
-
-
-def _read_fallbacks(context: ClusterContext, answers: ConfigAnswers, node: str | None) -> FrozenMap:
-    """Config -> the value that takes effect without an override, from the synonyms (KIP-226)."""
-    # The value comes from the broker, so it is the same for all topics: one topic with each key is
-    # asked instead of all of them, since synonyms make answers large.
-    sample = {
-        entry.name: name
-        for name, answer in answers.items()
-        if not isinstance(answer, Fault)
-        for entry in answer.configs or ()
-        if entry.source == OWN
-    }
-    if not sample:
-        return EMPTY
-    found = attempt(
-        "DescribeConfigs",
-        lambda: describe_configs(
-            context.wire,
-            "topic",
-            sorted(set(sample.values())),
-            context.timeout,
-            keys=sorted(sample),
-            synonyms=True,
-            node=node,
-        ),
-    )
-    if isinstance(found, Fault):
-        return EMPTY
-    values = {
-        entry.name: find_fallback(entry, context.facts)
-        for answer in found.values()
-        for entry in answer.configs or ()
-        if entry.source == OWN
-    }
-    return FrozenMap({key: value for key, value in values.items() if value is not None})
-
-
-def find_fallback(entry: ConfigEntry, facts: Facts) -> Value:
-    """The value that takes effect without this override, canonical; None if it is unknown."""
-    if entry.below is not None:
-        return config_value(entry.name, entry.below)
-    # No synonym: log.retention.hours and others like it have another name and another unit.
-    if entry.name in BROKER_TIMES:
-        return (facts.values.get("topic_defaults") or EMPTY).get(entry.name)
-    known = ALL_TOPIC_KEYS.get(entry.name)
-    return config_value(entry.name, known.default) if known else None
-
-
-def _split_chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))

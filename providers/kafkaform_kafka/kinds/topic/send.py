@@ -24,7 +24,8 @@ from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.answers import ItemAnswer, ItemAnswers
 from ...wire.cluster import read_leadership
 from ...wire.topics import TopicRow, create_partitions, create_topics, delete_topics, list_topics
-from .read import OWN, UNKNOWN_TOPIC
+from .read import UNKNOWN_TOPIC
+from .read_configs import OWN
 
 UNKNOWN_EPOCH = -1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.kinds.topic.read import find_fallback
+from kafkaform_kafka.kinds.topic.read_configs import find_fallback
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
 from kafkaform_kafka.wire.answers import ConfigEntry
 

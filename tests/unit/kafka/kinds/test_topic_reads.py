@@ -15,6 +15,7 @@ import pytest
 from kafkaform.core.resource import Absent, Failed, Identity, Observed, Reading
 from kafkaform_kafka.cluster.brokers import LAG
 from kafkaform_kafka.kinds.topic import read as reads
+from kafkaform_kafka.kinds.topic import read_configs
 from kafkaform_kafka.wire.answers import ConfigEntry, ItemAnswer
 from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.topics import TopicRow
@@ -85,17 +86,17 @@ class Brokers:
 
 def read(monkeypatch: pytest.MonkeyPatch, brokers: Brokers, *labels: str, **more: Any) -> Any:
     """The readings of these topics, or of `t`."""
-    for verb in ("list_topics", "describe_own"):
-        monkeypatch.setattr(reads, verb, getattr(brokers, verb))
+    monkeypatch.setattr(reads, "list_topics", brokers.list_topics)
+    monkeypatch.setattr(read_configs, "describe_own", brokers.describe_own)
+    monkeypatch.setattr(read_configs, "describe_configs", lambda *_, **__: {})
     monkeypatch.setattr(reads, "time", brokers)
     monkeypatch.setattr(reads, "list_moves", lambda context, node=None: {})
-    monkeypatch.setattr(reads, "describe_configs", lambda *_, **__: {})
     monkeypatch.setattr(reads, "live_nodes", lambda context: tuple(brokers.views))
     context: Any = SimpleNamespace(
         wire=None, timeout=1.0, facts=FACTS, settings=None, instance="kafka"
     )
     ids = [name(label) for label in labels or ("t",)]
-    readings = reads.read_topics(context, ids, more.get("node"))
+    readings = more.get("by", reads.read_topics)(context, ids, more.get("node"))
     assert list(readings) == ids
     return readings if labels else readings[name("t")]
 
@@ -159,6 +160,16 @@ def test_nothing_is_asked_twice_if_nothing_is_missing(monkeypatch: pytest.Monkey
     readings = read(monkeypatch, brokers, "none", "t")
     assert readings[name("none")] == Absent(name("none")) and is_whole(readings[name("t")])
     assert (brokers.asked, brokers.now) == ([("Metadata", "1"), ("DescribeConfigs", "2")], 0)
+
+
+def test_whether_a_topic_exists_takes_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its configs are not asked for: a broker needs long for them."""
+    brokers = Brokers({"1": {"t": ALWAYS}}, cycle("1"))
+    readings = read(monkeypatch, brokers, "none", "t", by=reads.find_topics)
+    seen = readings[name("t")]
+    assert readings[name("none")] == Absent(name("none"))
+    assert isinstance(seen, Observed) and seen.incarnation == "id"
+    assert brokers.asked == [("Metadata", "1")]
 
 
 def test_only_what_is_disputed_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
