@@ -46,12 +46,21 @@ by a method of the scanner. A name contains every character beyond ASCII; the sc
 _PLAIN_STRING = r'"[^"\\$%\r\n]*+"'
 _KEY = rf"{_PLAIN_STRING}|(?!(?:{'|'.join(KEYWORDS)})(?![\w-]))[A-Za-z_][\w-]*+"
 _CONSTANT = rf"{_PLAIN_STRING}|[0-9]++(?:\.[0-9]++)?|true|false|null"
-_ITEM = rf"(?:{_KEY})[ \t]*+=[ \t]*+(?:{_CONSTANT})[ \t]*+"
-# Texts, because compiling them takes a millisecond, and only large files have a use for them.
-FLAT_OBJECT = rf"(?a)\{{[ \t\n]*+(?:{_ITEM}[,\n][ \t\n]*+){{0,1000}}(?:{_ITEM})?\}}"
-"""An object without comments whose keys are words or plain strings and whose values are constants.
-There is no brace in it outside of strings, so no part of a text is tried twice."""
-FLAT_ITEM = rf"(?a)({_KEY})[ \t]*+=[ \t]*+({_CONSTANT})"
+
+
+def _make_object(value: str) -> str:
+    """The pattern of an object with such values."""
+    item = rf"(?:{_KEY})[ \t]*+=[ \t]*+(?:{value})[ \t]*+"
+    return rf"(?>\{{[ \t\n]*+(?:{item}[,\n][ \t\n]*+){{0,1000}}(?:{item})?\}})"
+
+
+_INNER = _make_object(_CONSTANT)
+# Texts, because compiling them takes milliseconds, and only large files have a use for them.
+FLAT_OBJECT = rf"(?a){_make_object(rf'{_CONSTANT}|{_INNER}')}"
+"""An object without comments whose keys are words or plain strings and whose values are constants,
+or objects of constants. Outside of strings it has no other braces, so no part of a text is tried
+more than twice."""
+FLAT_ITEM = rf"(?a)({_KEY})[ \t]*+=[ \t]*+({_CONSTANT}|{_INNER})"
 """One item of such an object, with groups for key and value."""
 
 QUOTED_TEXT = re.compile(r'(?:[^"\\$%\r\n]++|\\[^\r\n]|\$\$\{|%%\{|[$%](?!\{)){1,1000}')

@@ -197,14 +197,14 @@ class _Scanner(Struct, eq=False):
         self._push(OpenFrame(frame, start))
 
     def _pack_object(self, start: int) -> bool:
-        """Make a flat object one token. Returns whether there is one."""
-        text = self.source.text
-        found = re.compile(patterns.FLAT_OBJECT).match(text, start)
-        if found is None or len(self.frames) > limits.NESTING:
+        """Make an object of constants, or of objects of constants, one token. Returns whether there
+        is one."""
+        found = re.compile(patterns.FLAT_OBJECT).match(self.source.text, start)
+        if found is None or len(self.frames) >= limits.NESTING:
             return False
-        self.at = found.end()
+        packed, self.at = found.group(), found.end()
         # An item has a key, a sign, a value and a comma or newline; more newlines can follow.
-        self.packed += 4 * text.count("=", start, self.at) + text.count("\n", start, self.at) + 1
+        self.packed += 4 * packed.count("=") + packed.count("\n") + packed.count("}")
         self._emit("FLAT_OBJECT", start, self.at)
         return True
 

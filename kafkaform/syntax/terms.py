@@ -82,20 +82,25 @@ def make_object(parts: Parts) -> nodes.Object:
 
 
 def make_flat_object(parts: Parts) -> nodes.Object:
-    """An object whose values are constants; one token."""
-    source, start, end = get_span(parts)
+    """An object of constants, or of objects of constants; one token."""
+    return _read_flat_object(*get_span(parts))
+
+
+def _read_flat_object(source: Source, start: int, end: int) -> nodes.Object:
     items = []
-    for found in re.compile(patterns.FLAT_ITEM).finditer(source.text, start, end):
-        key = _make_flat_part(source, *found.span(1))
-        value = _make_flat_part(source, *found.span(2))
+    for found in re.compile(patterns.FLAT_ITEM).finditer(source.text, start + 1, end):
+        key = _read_flat_part(source, *found.span(1))
+        value = _read_flat_part(source, *found.span(2))
         items.append(nodes.ObjectItem(source, key.start, value.end, key, value))
     return nodes.Object(source, start, end, tuple(items))
 
 
-def _make_flat_part(source: Source, start: int, end: int) -> nodes.Lit:
+def _read_flat_part(source: Source, start: int, end: int) -> nodes.Lit | nodes.Object:
     text = source.text[start:end]
     if text[0] == '"':
         return templates.make_literal(source, start, end, text[1:-1])
+    if text[0] == "{":
+        return _read_flat_object(source, start, end)
     if text[0].isdigit():
         return make_number((Token("FLOAT_LITERAL", start, end, source),))
     return nodes.Lit(source, start, end, _WORDS.get(text, text))

@@ -50,12 +50,14 @@ PACKED = {
     "in a list": "a = [{ b = 1 }]\n",
     "in a call": "a = f({ b = 1 }, 1).c\n",
     "in an object": "a = { b = { c = 1 }, d = x }\n",
+    "objects in an object": 'a = { b = { c = 1, "d" = "}" }, e = {}, f = 2\n g = {\n h = 3 } }\n',
+    "an object in an object, deep down": "a = [{ b = { c = { d = 1 } } }]\n",
     "in a template": 'a = "${{ b = 1 }.b}"\n',
     "in a block": "a {\n  b = { c = 1 }\n}\n",
     "in a block on one line": "a { b = { c = 1 } }\n",
     "as a key": "a = { ({ b = 1 }) = d }\n",
     "before an operator": "a = { b = 1 } == c\n",
-    "100 brackets deep": f"a = {'[' * 99}{{ b = 1 }}{']' * 99}\n",
+    "100 brackets deep": f"a = {'[' * 98}{{ b = {{ c = 1 }} }}{']' * 98}\n",
     "a thousand items": f"a = {{ {'b = 1, ' * 1000} }}\n",
 }
 
@@ -102,7 +104,7 @@ FAULTS = {
     "a fault elsewhere": "a = { b = 1 }\nc = [1 2]\nd = { e = 1 } f\n",
     "a long number": f"a = {{ b = {'9' * 1001} }}\n",
     "a long string": f'a = {{ b = "{"x" * (limits.STRING_CHARACTERS + 1)}" }}\n',
-    "101 brackets": f"a = {'[' * 100}{{ b = 1 }}{']' * 100}\n",
+    "101 brackets": f"a = {'[' * 99}{{ b = {{ c = 1 }} }}{']' * 99}\n",
     "an open object": "a = { b = 1\n",
     "an attribute set twice": "a = { b = 1 }\na = { b = 1 }\n",
 }
@@ -118,7 +120,7 @@ def test_faults_are_those_of_the_tokens(text: str) -> None:
 @pytest.mark.parametrize("tokens", range(10, 60))
 def test_hidden_tokens_count(tokens: int) -> None:
     """An object counts as all of its tokens, so no file passes the limit with its help."""
-    text = 'a = [{}, { b = "c = d" }, {\n\n  e = 1,\n  f = 2\n\n}]\n'
+    text = 'a = [{}, { b = "c = d" }, {\n\n  e = 1,\n  f = { g = 2, h = {} }\n\n}]\n'
     with patch.object(limits, "TOKENS", tokens):
         count_packed(text)
 
@@ -141,7 +143,7 @@ def make_objects(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return st.tuples(opening, items, closing).map("".join)
 
 
-objects = make_objects(words | make_objects(words))
+objects = make_objects(words | make_objects(words | make_objects(words)))
 heads = st.sampled_from(("a = ", "b ", "c = [", "d = 1 + "))
 
 
@@ -156,6 +158,8 @@ HOSTILE = {
     "items without an end": "{a=1," + "a=1," * 10_000,
     "objects without an end": "{a=" * 20_000,
     "almost flat": ("{" + "a=1," * 900 + "a=b}\n") * 11,
+    "almost flat inside": ("{" + "a={b=1," * 90 + "a={b=c}," * 900 + "}}\n") * 5,
+    "flat inside": "{" + "a={b=1,}," * 4_000 + "a=b}",
     "strings of braces": '{a="{b={b={b={","' + '{b={","' * 5_000,
     "blanks": "{" + "\n " * 20_000,
 }
