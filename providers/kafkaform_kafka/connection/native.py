@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any
 
@@ -99,8 +99,10 @@ def prove_cluster(settings: KafkaSettings, tokens: TokenSource | None = None) ->
     answer = _ask_cluster(client)
     started = time.monotonic()
     # poll serves the callbacks: without it neither an error nor a request for a token would arrive.
+    # It does not end early for the answer, so it must not be what waits.
     while not answer.done() and not causes.is_hopeless(time.monotonic() - started):
-        client.poll(0.02)
+        client.poll(0)
+        wait((answer,), 0.01)
     if answer.done() and answer.exception() is None:
         return ClusterProof(settings.instance, answer.result().cluster_id or "")
     waited = time.monotonic() - started
