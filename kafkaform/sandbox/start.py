@@ -202,7 +202,9 @@ def _make_failed_error(
 def _launch_broker(sandbox: Sandbox, broker: Broker, runtime: Runtime) -> Sandbox:
     """Start a broker. Returns the sandbox with its process."""
     main, file = "kafka.Kafka", name_properties_file(broker)
-    command = configuration.make_java_command(sandbox, runtime.java, main, file)
+    # Kafka's own scripts read this variable, too.
+    heap = os.environ.get("KAFKA_HEAP_OPTS", "").split()
+    command = configuration.make_java_command(sandbox, runtime.java, main, file, options=heap)
     return _launch(sandbox, broker, runtime, classes.list_start_options(runtime.classes), command)
 
 

@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -45,6 +46,8 @@ PEERS = (OURS, TODAY, TOFU, "topicctl", "jikkou", LIMIT)
 RUNS, PATIENCE = 5, 3600.0
 BROKER = (("log.segment.delete.delay.ms", "1000"),)
 """A broker keeps the files of a deleted topic open for a minute, and each run deletes thousands."""
+HEAP = "-Xms2g -Xmx2g"
+"""In the 512 MB of a sandbox, a broker with 10,000 topics mostly collects garbage."""
 ALONE = {"start": measure_starts, "fleet": measure_fleet}
 """Scenes without a broker."""
 SMALL = ("empty", "apply", "no-wait", "destroy", "import", "no-op", "drift", "change")
@@ -141,7 +144,9 @@ def _measure(
         session = make_session(now, found, "none")
         yield from ((figure, session) for figure in alone(asked, found, home))
         return
-    with own_sandbox(name, scene.brokers, BROKER) as box:
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.setenv("KAFKA_HEAP_OPTS", HEAP)
+        box = stack.enter_context(own_sandbox(name, scene.brokers, BROKER))
         found = make_tools(given, measurement, home, baseline, box.admin_password)
         session = make_session(now, found, box.kafka_version)
         yield from ((figure, session) for figure in measure_scene(asked, found, home, box))

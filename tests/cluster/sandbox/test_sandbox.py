@@ -66,9 +66,12 @@ def invoke(*arguments: str) -> str:
 @pytest.fixture(scope="module")
 def one(module_home: Path, own_brokers: None) -> Iterator[Sandbox]:
     """One broker that the tests of this module share."""
-    yield sandbox.up(
-        SandboxOptions("one", config=(("num.partitions", "5"),)), count_brokers, ignore_event
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KAFKA_HEAP_OPTS", "-Xms200m -Xmx400m")
+        box = sandbox.up(
+            SandboxOptions("one", config=(("num.partitions", "5"),)), count_brokers, ignore_event
+        )
+    yield box
     sandbox.down("one")
 
 
@@ -109,6 +112,16 @@ def test_passwords_are_on_no_command_line(one: Sandbox) -> None:
         pytest.skip("no /proc on this system")
     assert b"kafka.Kafka" in command.read_bytes()
     assert one.admin_password.encode() not in command.read_bytes()
+
+
+def test_kafkas_variable_sets_the_heap(one: Sandbox) -> None:
+    """KAFKA_HEAP_OPTS, as for Kafka's own scripts. Of two sizes Java takes the last one."""
+    (own,) = one.list_processes()
+    command = Path(f"/proc/{own.pid}/cmdline")
+    if not command.exists():
+        pytest.skip("no /proc on this system")
+    heaps = [word for word in command.read_text().split("\0") if word.startswith("-Xm")]
+    assert heaps[-2:] == ["-Xms200m", "-Xmx400m"]
 
 
 @pytest.mark.usefixtures("own_brokers")
