@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import re
+from functools import cache
 from json.encoder import encode_basestring
 from sys import intern
 from typing import Any
@@ -12,13 +13,19 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-_NAME = r"[^\W\d][\w-]*"
+_NAME = r"[^\W\d][\w-]*+"
 _KEY = r'\[(?:"(?:[^"\\]|\\.)*"|\d+)\]'
 # Compiled when they are first used, and then kept by `re`: `validate` parses no address.
 _ADDRESS = (
     rf"(?P<modules>(?:module\.{_NAME}(?:{_KEY})?\.)*)(?P<data>data\.)?"
     rf"(?P<type>{_NAME})\.(?P<name>{_NAME})(?P<key>{_KEY})?(?:/(?P<child>{_NAME}{_KEY}))?"
 )
+_PLAIN_KEY = r'\[(?:"[^"\\\x00-\x1f]*"|0|[1-9][0-9]{0,8})\]'
+_PLAIN = (
+    rf"(?:module\.{_NAME}(?:{_PLAIN_KEY})?\.)*"
+    rf"{_NAME}\.{_NAME}(?:{_PLAIN_KEY})?(?:/{_NAME}{_PLAIN_KEY})?"
+)
+"""Addresses whose keys have no escapes, so that nothing of them has to be parsed."""
 _MODULE = rf"module\.{_NAME}(?:{_KEY})?"
 _MODULES = rf"{_MODULE}(?:\.{_MODULE})*"
 
@@ -170,6 +177,8 @@ def is_object_address(text: Any) -> bool:
     """True if `parse_address` reads this as the address of an object, in its one spelling."""
     if not isinstance(text, str):
         return False
+    if _compile_plain().fullmatch(text):
+        return True
     match = re.fullmatch(_ADDRESS, text)
     if match is None or match["data"]:
         return False
@@ -177,6 +186,13 @@ def is_object_address(text: Any) -> bool:
         return match["key"] is None or _parse_key(match["key"]) is not None
     except ValueError:
         return False
+
+
+@cache
+def _compile_plain() -> re.Pattern[str]:
+    # A log and a state have hundreds of thousands of addresses; the cache of `re` takes as long as
+    # the match.
+    return re.compile(_PLAIN)
 
 
 def _parse_key(bracketed: str) -> Any:
