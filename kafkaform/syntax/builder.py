@@ -220,7 +220,7 @@ RULES: Mapping[str, Callable[[Parts], Any]] = {
     "tuple": terms.make_tuple,
     "object": terms.make_object,
     "object_elem": terms.make_object_item,
-    "flat_object": terms.make_flat_object,
+    "flat_object": terms.make_constant_object,
     "function_call": terms.make_call,
     "arguments": terms.make_arguments,
     "index": terms.make_index,

@@ -100,6 +100,11 @@ class Object(Node, frozen=True):
     """In the order written; the last one of two equal keys wins."""
 
 
+class ConstantObject(Node, frozen=True):
+    """An object of constants, or of objects of constants, in a large file. `terms.list_items` and
+    `terms.read_constants` read it from the text, as its items would take much memory."""
+
+
 class ForTuple(Node, frozen=True):
     """`[for key, value in collection : result if condition]`."""
 
@@ -228,6 +233,7 @@ Expression: TypeAlias = (
     | TemplateFor
     | Tuple
     | Object
+    | ConstantObject
     | ForTuple
     | ForObject
     | FunctionCall
@@ -340,6 +346,7 @@ _CHILDREN: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
     TemplateFor: attrgetter("collection", "body"),
     Tuple: attrgetter("items"),
     Object: _list_object_parts,
+    ConstantObject: _list_none,
     ForTuple: _list_for_tuple_parts,
     ForObject: _list_for_object_parts,
     FunctionCall: attrgetter("args"),

@@ -43,23 +43,23 @@ CODE = re.compile(
 by a method of the scanner. A name contains every character beyond ASCII; the scanner checks it
 (`é = 1` is valid HCL)."""
 
-_PLAIN_STRING = r'"[^"\\$%\r\n]*+"'
+_PLAIN_STRING = r'"[^"\\$%\r\n]{0,100000}+"'
 _KEY = rf"{_PLAIN_STRING}|(?!(?:{'|'.join(KEYWORDS)})(?![\w-]))[A-Za-z_][\w-]*+"
-_CONSTANT = rf"{_PLAIN_STRING}|[0-9]++(?:\.[0-9]++)?|true|false|null"
+_CONSTANT = rf"{_PLAIN_STRING}|[0-9]{{1,300}}+(?:\.[0-9]{{1,300}}+)?|true|false|null"
 
 
-def _make_object(value: str) -> str:
-    """The pattern of an object with such values."""
+def _make_object(value: str, most: int) -> str:
+    """The pattern of an object with such values, at most so many."""
     item = rf"(?:{_KEY})[ \t]*+=[ \t]*+(?:{value})[ \t]*+"
-    return rf"(?>\{{[ \t\n]*+(?:{item}[,\n][ \t\n]*+){{0,1000}}(?:{item})?\}})"
+    return rf"\{{[ \t\n]*+(?:{item}[,\n][ \t\n]*+){{0,{most}}}(?:{item})?\}}"
 
 
-_INNER = _make_object(_CONSTANT)
+_INNER = _make_object(_CONSTANT, 100)
 # Texts, because compiling them takes milliseconds, and only large files have a use for them.
-FLAT_OBJECT = rf"(?a){_make_object(rf'{_CONSTANT}|{_INNER}')}"
+FLAT_OBJECT = rf"(?a){_make_object(rf'{_CONSTANT}|{_INNER}', 1000)}"
 """An object without comments whose keys are words or plain strings and whose values are constants,
-or objects of constants. Outside of strings it has no other braces, so no part of a text is tried
-more than twice."""
+or objects of constants. No constant is longer than the language allows. Outside of strings it has
+no other braces, so no part of a text is tried more than a few times."""
 FLAT_ITEM = rf"(?a)({_KEY})[ \t]*+=[ \t]*+({_CONSTANT}|{_INNER})"
 """One item of such an object, with groups for key and value."""
 

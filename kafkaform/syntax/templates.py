@@ -223,8 +223,13 @@ def make_literal(source: Source, start: int, end: int, value: str) -> Lit:
     if len(value) > limits.STRING_CHARACTERS:
         detail = f"It has more than {limits.STRING_CHARACTERS} characters."
         raise SyntaxFault(make_fault(source, start, start + 1, "String too long", detail))
-    # Thousands of blocks consist of few different words, so each word is kept in memory once.
-    return Lit(source, start, end, intern(value if value.isascii() else normalize("NFC", value)))
+    return Lit(source, start, end, normalize_text(value))
+
+
+def normalize_text(text: str) -> str:
+    """The text in normal form NFC. Thousands of blocks consist of few different words, so each word
+    is kept in memory once."""
+    return intern(text if text.isascii() else normalize("NFC", text))
 
 
 class _OpenBody(Struct):

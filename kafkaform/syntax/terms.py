@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
+from sys import intern
 from typing import Any, TypeAlias
 
 from ..core.diagnostics import Diagnostic
@@ -20,6 +21,9 @@ from .tokens import Token
 
 _CONSTANTS: Mapping[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}
 _WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
+Constant: TypeAlias = str | int | Decimal | bool | None
+Constants: TypeAlias = "dict[str, Constant | Constants]"
+"""The values of an object of constants."""
 
 
 def make_parentheses(parts: Parts) -> nodes.Paren:
@@ -81,29 +85,48 @@ def make_object(parts: Parts) -> nodes.Object:
     return nodes.Object(*get_span(parts), _check_elements(parts, items))
 
 
-def make_flat_object(parts: Parts) -> nodes.Object:
-    """An object of constants, or of objects of constants; one token."""
-    return _read_flat_object(*get_span(parts))
+def make_constant_object(parts: Parts) -> nodes.ConstantObject:
+    return nodes.ConstantObject(*get_span(parts))
 
 
-def _read_flat_object(source: Source, start: int, end: int) -> nodes.Object:
+def list_items(node: nodes.Object | nodes.ConstantObject) -> tuple[nodes.ObjectItem, ...]:
+    """The items of an object, in the order written."""
+    if isinstance(node, nodes.Object):
+        return node.items
     items = []
-    for found in re.compile(patterns.FLAT_ITEM).finditer(source.text, start + 1, end):
-        key = _read_flat_part(source, *found.span(1))
-        value = _read_flat_part(source, *found.span(2))
-        items.append(nodes.ObjectItem(source, key.start, value.end, key, value))
-    return nodes.Object(source, start, end, tuple(items))
+    for found in _find_items(node.source, node.start, node.end):
+        key, value = (_make_part(node.source, *found.span(group)) for group in (1, 2))
+        items.append(nodes.ObjectItem(node.source, key.start, value.end, key, value))
+    return tuple(items)
 
 
-def _read_flat_part(source: Source, start: int, end: int) -> nodes.Lit | nodes.Object:
+def _make_part(source: Source, start: int, end: int) -> nodes.Lit | nodes.ConstantObject:
     text = source.text[start:end]
-    if text[0] == '"':
-        return templates.make_literal(source, start, end, text[1:-1])
     if text[0] == "{":
-        return _read_flat_object(source, start, end)
-    if text[0].isdigit():
-        return make_number((Token("FLOAT_LITERAL", start, end, source),))
-    return nodes.Lit(source, start, end, _WORDS.get(text, text))
+        return nodes.ConstantObject(source, start, end)
+    return nodes.Lit(source, start, end, _read_constant(text))
+
+
+def read_constants(source: Source, start: int, end: int) -> Constants:
+    """The values in the text of a `ConstantObject`; the last one of two equal keys wins."""
+    values: Constants = {}
+    for found in _find_items(source, start, end):
+        key, value = found.group(1, 2)
+        name = str(_read_constant(key))
+        values[name] = (
+            read_constants(source, *found.span(2)) if value[0] == "{" else _read_constant(value)
+        )
+    return values
+
+
+def _find_items(source: Source, start: int, end: int) -> Iterator[re.Match[str]]:
+    return re.compile(patterns.FLAT_ITEM).finditer(source.text, start + 1, end)
+
+
+def _read_constant(text: str) -> Constant:
+    if text[0] == '"':
+        return templates.normalize_text(text[1:-1])
+    return parse_exact(text) if text[0].isdigit() else _WORDS.get(text, intern(text))
 
 
 def _check_elements(parts: Parts, items: Parts) -> tuple[Any, ...]:

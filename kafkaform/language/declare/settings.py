@@ -9,7 +9,8 @@ from msgspec import Struct, field
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
 from ...core.value import EMPTY, FrozenMap, Value
-from ...syntax.nodes import Block, Expression, Object
+from ...syntax.nodes import Block, ConstantObject, Expression, Object
+from ...syntax.terms import list_items
 from ..expressions.code import Context, get_literal
 from ..expressions.compilation import make_context as make_context
 from ..functions import FunctionTable
@@ -134,8 +135,8 @@ def _read_sources(block: Block, faults: list[Diagnostic]) -> Iterator[tuple[str,
     """The local name and the source of each entry with a source. Terraform 0.12 wrote only a
     version: `NAME = "~> 1.0"`."""
     for name, item in block.body.attributes.items():
-        if isinstance(item.value, Object):
-            for entry in item.value.items:
+        if isinstance(item.value, Object | ConstantObject):
+            for entry in list_items(item.value):
                 source = get_literal(entry.value)
                 if get_literal(entry.key) != "source":
                     continue

@@ -6,7 +6,8 @@ from collections.abc import Callable, Container, Iterator, Mapping
 
 from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Diagnostics
-from ...syntax.nodes import Block, Expression, Lit, Object
+from ...syntax.nodes import Block, ConstantObject, Expression, Lit, Object
+from ...syntax.terms import list_items
 from ..values.faults import make_error, make_warning, suggest_near
 from .addresses import spell_name
 from .blocks import (
@@ -229,13 +230,13 @@ def _read_module_providers(
     """The entries of the `providers` of a module: NAME or NAME.ALIAS on both sides."""
     if node is None:
         return None, ()
-    if not isinstance(node, Object):
+    if not isinstance(node, Object | ConstantObject):
         fault = make_error(
             node, "providers must be a map of providers", advice="Write { kafka = kafka.eu }."
         )
         return {}, (fault,)
     entries, faults = {}, []
-    for item in node.items:
+    for item in list_items(node):
         name = _read_provider_name(item.key)
         if name is None:
             faults.append(

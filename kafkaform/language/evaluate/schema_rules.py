@@ -7,7 +7,8 @@ from math import ceil, floor
 
 from ...core.schema import AttributeSchema, Refuses
 from ...core.value import FrozenMap, Value
-from ...syntax.nodes import Expression, Lit, Object
+from ...syntax.nodes import ConstantObject, Expression, Lit, Object
+from ...syntax.terms import list_items
 from ..values.faults import EvalError, Place, suggest_near
 
 
@@ -43,9 +44,9 @@ def check_value(
 
 def _find_entry(place: Expression, value: Value, refuses: Refuses, fault: tuple[str, str]) -> Place:
     """The entry of a written map that alone has this fault; the whole expression if none has."""
-    if not isinstance(place, Object) or not isinstance(value, FrozenMap):
+    if not isinstance(place, Object | ConstantObject) or not isinstance(value, FrozenMap):
         return place
-    for item in place.items:
+    for item in list_items(place):
         key = item.key.value if isinstance(item.key, Lit) else None
         if isinstance(key, str) and key in value:
             alone = FrozenMap({key: value[key]})

@@ -11,7 +11,16 @@ from typing import Any, NoReturn, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...syntax.nodes import Expression, ForObject, ForTuple, Lit, Object, Tuple, walk
+from ...syntax.nodes import (
+    ConstantObject,
+    Expression,
+    ForObject,
+    ForTuple,
+    Lit,
+    Object,
+    Tuple,
+    walk,
+)
 from ..functions.spec import Function
 from ..values.faults import EvalError, Place
 from ..values.limits import Budget
@@ -83,7 +92,7 @@ def make_failing(fault: EvalError) -> Code:
 
 COLLECTION = 5
 """Steps for making a collection, however small, because five million would fill the memory."""
-_MAKERS = (Tuple, Object, ForTuple, ForObject)
+_MAKERS = (Tuple, Object, ConstantObject, ForTuple, ForObject)
 
 
 def compute_weight(node: Expression) -> int:

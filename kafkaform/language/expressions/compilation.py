@@ -14,6 +14,7 @@ from .loops import compile_for_object, compile_for_tuple, compile_splat
 from .operators import (
     compile_binary,
     compile_cond,
+    compile_constants,
     compile_lit,
     compile_object,
     compile_paren,
@@ -33,6 +34,7 @@ BUILDERS: Mapping[type, Callable[[Any, Context], Code]] = {
     nodes.TemplateFor: compile_for,
     nodes.Tuple: compile_tuple,
     nodes.Object: compile_object,
+    nodes.ConstantObject: compile_constants,
     nodes.ForTuple: compile_for_tuple,
     nodes.ForObject: compile_for_object,
     nodes.FunctionCall: compile_call,

@@ -12,6 +12,7 @@ from ...syntax.nodes import (
     Attr,
     Binary,
     Cond,
+    ConstantObject,
     Expression,
     Lit,
     Object,
@@ -22,6 +23,7 @@ from ...syntax.nodes import (
     Unary,
     split_operands,
 )
+from ...syntax.terms import Constant, Constants, read_constants
 from ..values import numbers
 from ..values.bounds import compute_type_cost, require_shallow
 from ..values.conversion import convert_value
@@ -55,10 +57,21 @@ def compile_slot(node: Slot, _: Context) -> Code:
 
 
 def compile_lit(node: Lit, _: Context) -> Code:
-    value: Val = NULL if node.value is None else node.value
-    if isinstance(value, Decimal):
-        value = numbers.make_whole(value)
+    value = _make_constant(node.value)
     return lambda env: value
+
+
+def compile_constants(node: ConstantObject, _: Context) -> Code:
+    value = _make_constant(read_constants(node.source, node.start, node.end))
+    return lambda env: value
+
+
+def _make_constant(found: Constant | Constants) -> Val:
+    if isinstance(found, dict):
+        return ObjectVal({name: _make_constant(part) for name, part in found.items()})
+    if isinstance(found, Decimal):
+        return numbers.make_whole(found)
+    return NULL if found is None else found
 
 
 def compile_paren(node: Paren, context: Context) -> Code:

@@ -8,7 +8,17 @@ from typing import Any
 
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type
 from ...core.value import FrozenMap, SecretRef
-from ...syntax.nodes import Expression, FunctionCall, Lit, Object, Paren, Root, Tuple
+from ...syntax.nodes import (
+    ConstantObject,
+    Expression,
+    FunctionCall,
+    Lit,
+    Object,
+    Paren,
+    Root,
+    Tuple,
+)
+from ...syntax.terms import list_items
 from .faults import EvalError, suggest_near
 from .value import Marked, Null, Val, type_of
 
@@ -58,11 +68,11 @@ def _parse_call(node: FunctionCall, default: Default) -> Type:
 
 
 def _parse_object(node: Expression, default: Default) -> Type:
-    if not isinstance(node, Object):
+    if not isinstance(node, Object | ConstantObject):
         raise EvalError(node, "object(…) needs fields in braces", "Write object({name = string}).")
     fields: dict[str, Type] = {}
     optional: dict[str, Any] = {}
-    for item in node.items:
+    for item in list_items(node):
         if not isinstance(item.key, Lit) or not isinstance(item.key.value, str):
             raise EvalError(item.key, "The name of a field must be a plain word")
         name = item.key.value

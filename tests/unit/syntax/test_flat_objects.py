@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import cast
 from unittest.mock import patch
 
 import pytest
@@ -10,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform.core.diagnostics import Diagnostics
+from kafkaform.language.expressions.code import Env
+from kafkaform.language.expressions.compilation import make_context
+from kafkaform.language.values.value import ObjectVal, Val
 from kafkaform.syntax import limits, scan
-from kafkaform.syntax.nodes import File
+from kafkaform.syntax.nodes import ConstantObject, File, Object
 from kafkaform.syntax.parse import parse
 from kafkaform.syntax.source import Source
 from kafkaform.syntax.tokens import KEYWORDS
@@ -58,6 +62,8 @@ PACKED = {
     "as a key": "a = { ({ b = 1 }) = d }\n",
     "before an operator": "a = { b = 1 } == c\n",
     "100 brackets deep": f"a = {'[' * 98}{{ b = {{ c = 1 }} }}{']' * 98}\n",
+    "a hundred items, in an object": f"a = {{ b = {{ {'c = 1, ' * 100} }} }}\n",
+    "more than that": f"a = {{ b = {{ {'c = 1, ' * 102} }} }}\n",
     "a thousand items": f"a = {{ {'b = 1, ' * 1000} }}\n",
 }
 
@@ -84,6 +90,8 @@ NOT_PACKED = {
     "a name beyond ASCII": "a = { é = 1, bé = 2 }\n",
     "lines of Windows": "a = {\r\n  b = 1\r\n}\r\n",
     "a for": "a = { for b in c : b => 1 }\n",
+    "a long number": f"a = {{ b = {'9' * 301} }}\n",
+    "a long string": f'a = {{ b = "{"x" * 100_001}" }}\n',
     "a heredoc": "a = <<E\n{ b = 1 }\nE\n",
     **{f"the key {word}": f"a = {{ {word} = 1 }}\n" for word in KEYWORDS},
 }
@@ -152,6 +160,40 @@ heads = st.sampled_from(("a = ", "b ", "c = [", "d = 1 + "))
 def test_any_text_is_read_as_if_nothing_were_packed(items: list[tuple[str, str]]) -> None:
     """Trees, places and faults are equal, whatever stands in the objects."""
     count_packed("\n".join(f"{head}{text}{']' * ('[' in head)}" for head, text in items))
+
+
+constants = st.sampled_from(
+    ('"a b"', '"e\u0301"', '"=,}"', "0", "12", "2.50", "1.0", "true", "false", "null")
+)
+names = st.sampled_from(("a", "b-c", '"a"', '"d.e"', "nullx", '"e\u0301"', '"é"'))
+
+
+def make_constants(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Objects of such constants without mistakes; some have a key twice."""
+    items = st.lists(st.tuples(names, st.just(" = "), values).map("".join), max_size=4)
+    return items.map(lambda each: "{" + ", ".join(each) + "}")
+
+
+def reveal(value: Val) -> object:
+    """The value with its types."""
+    if isinstance(value, ObjectVal):
+        return {name: reveal(part) for name, part in value.fields.items()}
+    return type(value), str(value)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(make_constants(constants | make_constants(constants)))
+def test_values_are_those_of_the_items(text: str) -> None:
+    """An object that is one token is read from its text, and not from its items."""
+
+    def evaluate(large: int) -> object:
+        file, faults = parse_as(f"a = {text}\n", large)
+        assert faults == ()
+        node = file.body.attributes["a"].value
+        assert isinstance(node, ConstantObject if large < 0 else Object)
+        return reveal(make_context({}).compile_node(node)(cast(Env, None)))
+
+    assert evaluate(-1) == evaluate(NEVER)
 
 
 HOSTILE = {

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform.core.diagnostics import Diagnostics
-from kafkaform.syntax.nodes import Block, File, Node
+from kafkaform.syntax.nodes import Block, ConstantObject, File, Node, Object
 from kafkaform.syntax.parse import parse
 from kafkaform.syntax.stamps import Stamped, Stamper
+from kafkaform.syntax.terms import list_items
 
 from ...kit.quick import examples
 
@@ -26,6 +27,8 @@ def plainly(text: str) -> tuple[File, Diagnostics]:
 
 def told(node: object) -> Iterator[object]:
     """Everything that can be seen of a node: kind, place, words, parts."""
+    if isinstance(node, ConstantObject):
+        node = Object(node.source, node.start, node.end, list_items(node))
     if isinstance(node, Node):
         yield type(node).__name__.replace("Stamped", "Block")
         yield str(node.range), node.excerpt, node.start, node.end
