@@ -37,8 +37,8 @@ class Origins(Struct):
 
     scopes: dict[str, str] = field(default_factory=dict)
     """Provider instance -> the system that its last step was sent to."""
-    _held: dict[Identity, dict[str, tuple[int, Origin]]] = field(default_factory=dict)
-    """Object -> system -> number of the record, and what it proves."""
+    _held: dict[str, dict[Identity, tuple[int, Origin]]] = field(default_factory=dict)
+    """System -> object -> number of the record, and what it proves."""
     _ended: dict[tuple[Identity, str], str] = field(default_factory=dict)
     """Object and system -> when its last origin ended."""
 
@@ -46,18 +46,18 @@ class Origins(Struct):
         """A step was applied or has started. seq, time: those of the record."""
         scope = body["scope_id"]
         self.scopes[identity.instance] = scope
+        held = self._held.setdefault(scope, {})
         # Earlier versions did not record owners, so their logs do not show a release.
         owners = body.get("owners")
         if body["action"] in ENDING or (owners is not None and not owners):
-            self._held.get(identity, {}).pop(scope, None)
+            held.pop(identity, None)
             self._ended[identity, scope] = time
         elif body["action"] in MAKING or body["adopts"]:
             was = body.get("forked")
             if was and was["time"] < self._ended.get((identity, scope), ""):
                 # `audit mend` put the record behind a later delete: what it made was gone by then.
                 return
-            origin = Origin(identity, body["incarnation"], scope)
-            self._held.setdefault(identity, {})[scope] = seq, origin
+            held[identity] = seq, Origin(identity, body["incarnation"], scope)
 
     def note_edit(self, body: Mapping[str, Any]) -> None:
         """The state was edited outside of any step: an object that it lost has no origin."""
@@ -68,8 +68,9 @@ class Origins(Struct):
         )
         for item in body.get("objects", ()):
             gone = item["row"] is None if "row" in item else not kept
-            if gone:
-                self._held.pop(Identity(item["instance"], item["kind"], item["key"]), None)
+            identity = Identity(item["instance"], item["kind"], item["key"])
+            for held in self._held.values() if gone else ():
+                held.pop(identity, None)
 
     def collect_origins(self) -> dict[int, Origin]:
         """Number of a record -> what it proves."""
