@@ -25,6 +25,10 @@ from .stop import Stop
 from .waiting import say_silent
 
 POLL_SECONDS = 0.2
+# A system shows what was applied in the order of its requests. Tens of thousands of objects that
+# are asked for again and again would keep it from getting there.
+AT_ONCE = 1_000
+"""Objects that a node is asked about before it is known whether it shows them."""
 SILENT_SECONDS = 15.0
 """How long to wait for the nodes that do not answer, all together. A system needs some seconds to
 count a node as dead (Kafka's `broker.session.timeout.ms` is 9 s), and more until another one has
@@ -55,8 +59,24 @@ class _Asker(Struct, frozen=True):
     incarnations: Mapping[Identity, str]
     """Created object -> the id that it got."""
 
-    def look(self, node: str, changes: Sequence[Change]) -> dict[Identity, str]:
-        """The objects that this node does not show yet -> why it could not be asked, if so."""
+    def look(
+        self, node: str, changes: Sequence[Change], *, whole: bool = False
+    ) -> dict[Identity, str]:
+        """The objects that this node does not show yet -> why it could not be asked, if so. whole:
+        ask about each; otherwise a node that lacks one of many is not asked about those behind
+        it, which it lacks as well as a rule."""
+        missing: dict[Identity, str] = {}
+        for start in range(0, len(changes), AT_ONCE):
+            part = changes[start : start + AT_ONCE]
+            if missing and not whole:
+                failures = set(missing.values())
+                why = "" if "" in failures else failures.pop()
+                missing.update((change.identity, why) for change in part)
+            else:
+                missing.update(self._ask(node, part))
+        return missing
+
+    def _ask(self, node: str, changes: Sequence[Change]) -> dict[Identity, str]:
         # That a deleted object is gone does not need its attributes, which would be read again and
         # again while it is still there.
         deleted = [c.identity for c in changes if c.action is Action.DELETE]
@@ -129,6 +149,10 @@ def _wait_for_nodes(
             say_silent(report, new, give_up - clock.monotonic(), noun)
         until = give_up if left.keys() <= quiet else deadline
         if not left or clock.monotonic() >= until:
+            for node, missing in left.items():
+                if len(missing) > AT_ONCE and node not in quiet:
+                    rest = [c for c in changes if c.identity in missing]
+                    left[node] = asker.look(node, rest, whole=True)
             break
         stop.sleep(clock, POLL_SECONDS)
     _show_progress(report, noun, nodes, left, len(changes), finished=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafkaform.apply import verify
 from kafkaform.apply.verify import SILENT_SECONDS, Invisible
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.progress import Event, Message
@@ -101,6 +102,28 @@ def test_a_broker_that_answers_again_shows_it() -> None:
     done = apply(where, desired(topic("t")))
     assert done.report is not None and done.report.invisible == ()
     assert where.cluster.numbers == (1, 2, 3)
+
+
+@pytest.mark.parametrize("late", [1, 3600])
+def test_a_node_is_asked_about_a_part_of_many_objects(
+    monkeypatch: pytest.MonkeyPatch, late: int
+) -> None:
+    """About those behind it when it shows the first ones; about all when time is up."""
+    asked: list[int] = []
+    read = MemorySession.read
+
+    def spy(self: MemorySession, ids: Sequence[Identity], **how: Any) -> Mapping[Identity, Reading]:
+        asked.extend([len(ids)] if how.get("at") == "2" else [])
+        return read(self, ids, **how)
+
+    where = house(brokers=2)
+    where.cluster.lag(seconds=late, broker=2)
+    monkeypatch.setattr(verify, "AT_ONCE", 2)
+    monkeypatch.setattr(MemorySession, "read", spy)
+    done = apply(where, desired(*(topic(f"t{i}") for i in range(5))))
+    assert done.report is not None and set(asked) <= {1, 2}
+    assert len(done.report.invisible) == (5 if late > 60 else 0)
+    assert len(asked) > 5 and asked[-3:] == [2, 2, 1]
 
 
 def test_a_deleted_topic_is_not_read_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
