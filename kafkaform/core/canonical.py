@@ -13,7 +13,7 @@ from decimal import Decimal
 from sys import intern
 from typing import Any
 
-from .value import FrozenMap, SecretRef, Value, freeze
+from .value import EMPTY, FrozenMap, SecretRef, Value, freeze
 
 SECRET = "$secret"
 # Python needs quadratic time to read a number: one of a million digits would take minutes.
@@ -134,7 +134,7 @@ def _build_object(pairs: list[tuple[str, Any]]) -> Any:
     if len(result) == 1 and result.keys() == {SECRET} and isinstance(result[SECRET], str):
         source, _, name = result[SECRET].partition(":")
         return SecretRef(source, name)
-    return FrozenMap(result)
+    return FrozenMap(result) if result else EMPTY
 
 
 def _freeze_item(value: Any) -> Any:

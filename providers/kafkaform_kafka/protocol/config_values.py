@@ -72,7 +72,8 @@ def _render_text(value: Value) -> str:
 
 def _integer_form(_: ConfigKey, text: str) -> str:
     number = parse_integer(text)
-    return text if number is None else str(number)
+    # Most are canonical already, and the text that came in is one that others share.
+    return text if number is None or str(number) == text else str(number)
 
 
 def _double_form(_: ConfigKey, text: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from sys import intern
 from typing import Any
 
 from kafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
@@ -219,7 +220,9 @@ def _parse_entries(
             name, value_at = _parse_text(data, begin)
             value, _ = _parse_text(data, value_at)
             sensitive, read_only = bool(data[flags + 2]), bool(data[flags])
-            entries.append(ConfigEntry(name or "", value, OWN, None, sensitive, read_only))
+            # Thousands of topics have the same few names and values.
+            name, value = intern(name or ""), None if value is None else intern(value)
+            entries.append(ConfigEntry(name, value, OWN, None, sensitive, read_only))
         else:
             usual[index] = data[begin:at]
     return (tuple(entries) if count else None), at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import uuid
+from sys import intern
 
 NONE = uuid.UUID(int=0)
 
@@ -14,7 +15,7 @@ def id_text(topic_id: uuid.UUID | None) -> str | None:
     # Metadata gives this id to a topic that is not there.
     if topic_id is None or topic_id == NONE:
         return None
-    return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode("ascii")
+    return intern(base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode("ascii"))
 
 
 def parse_id(text: str) -> uuid.UUID:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from msgspec.structs import replace
 
@@ -31,7 +31,7 @@ from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol.config_values import config_value
 from ...protocol.faults import code_name, fault_of, name_right
-from ...wire.answers import ItemAnswer
+from ...wire.answers import ConfigEntry, ItemAnswer
 from ...wire.topics import TopicRow, list_topics
 from . import configs
 from . import resource_type as topics
@@ -248,12 +248,12 @@ def _make_whole_reading(
             identity,
             fault_of("DescribeConfigs", answer.code, identity.key, answer.message, node or ""),
         )
-    named, config = _make_listed_topic(identity, row), _select_own_configs(answer)
+    named, config = _make_listed_topic(identity, row), _select_own_configs(answer.configs or ())
     return Observed(
         identity,
         named.attributes.with_items({"config": config}),
         named.incarnation,
-        fallbacks=_select_fallbacks(config, fallbacks),
+        fallbacks=_select_fallbacks(tuple(config), fallbacks),
         details=named.details,
     )
 
@@ -264,7 +264,7 @@ def _make_listed_topic(identity: Identity, row: TopicRow) -> Observed:
         identity,
         FrozenMap(
             {
-                "name": row.name,
+                "name": identity.key,
                 "partitions": len(row.replicas),
                 "replication_factor": len(row.replicas[0]) if row.replicas else 0,
             }
@@ -281,27 +281,30 @@ def _make_config_reading(
         return Failed(identity, answer)
     if answer.code:
         return _make_unseen_reading(identity, "DescribeConfigs", answer.code, answer.message, None)
-    config = _select_own_configs(answer)
+    config = _select_own_configs(answer.configs or ())
     others = configs.find_foreign_paths("topic", config, context.facts)
     if not config:
         return Absent(identity)
     attributes = FrozenMap({"topic": identity.key, "config": config})
     seen = Observed(
-        identity, attributes, fallbacks=_select_fallbacks(config, fallbacks), foreign=others
+        identity, attributes, fallbacks=_select_fallbacks(tuple(config), fallbacks), foreign=others
     )
     return Absent(identity, seen) if len(others) == len(config) else seen
 
 
-def _select_own_configs(answer: ItemAnswer) -> FrozenMap:
+# Thousands of topics have the same overrides, and below them the same values.
+@lru_cache(maxsize=1024)
+def _select_own_configs(entries: tuple[ConfigEntry, ...]) -> FrozenMap:
     """The topic's own overrides, canonical."""
     return FrozenMap(
         {
             entry.name: config_value(entry.name, entry.value)
-            for entry in answer.configs or ()
+            for entry in entries
             if entry.source == OWN
         }
     )
 
 
-def _select_fallbacks(config: FrozenMap, fallbacks: FrozenMap) -> FrozenMap:
-    return FrozenMap({f"config.{key}": fallbacks[key] for key in config if key in fallbacks})
+@lru_cache(maxsize=1024)
+def _select_fallbacks(keys: tuple[str, ...], fallbacks: FrozenMap) -> FrozenMap:
+    return FrozenMap({f"config.{key}": fallbacks[key] for key in keys if key in fallbacks})
