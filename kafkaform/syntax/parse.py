@@ -23,7 +23,7 @@ from .stamps import Stamp, Stencil, StencilShape, stamp_block
 from .stamps import make_shape as shape_of
 from .tokens import TRIVIA, Frame, Scan, Token
 
-_Known: TypeAlias = dict[tuple[str, ...], list[grammar.ParseStep]]
+_KnownSteps: TypeAlias = dict[tuple[str, ...], list[grammar.ParseStep]]
 """Types of the tokens of an item -> how the grammar reads them. Generated files repeat few shapes.
 The steps are kept when the same types come a second time, because most items come only once."""
 
@@ -53,7 +53,7 @@ def parse(text: str | bytes, file: str) -> tuple[File, Diagnostics]:
 def _parse_items(source: Source, scanned: Scan) -> tuple[list[Attribute | Block], list[Diagnostic]]:
     faults = list(scanned.faults)
     items: list[Attribute | Block] = []
-    known: _Known = {}
+    known: _KnownSteps = {}
     failed, mistakes, start = False, len(faults), 0
     for index, end in enumerate(scanned.item_ends):
         tokens, start = _drop_trivia(scanned.tokens[start:end]), end
@@ -211,7 +211,7 @@ def _drop_trivia(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _reduce_tokens(
-    start: str, source: Source, tokens: Sequence[Token], known: _Known
+    start: str, source: Source, tokens: Sequence[Token], known: _KnownSteps
 ) -> tuple[Any, Diagnostics]:
     """The node that the grammar makes of the tokens, or None and the errors."""
     types = tuple([token.type for token in tokens])
