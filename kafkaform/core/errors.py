@@ -17,10 +17,12 @@ KafkaformError                 1
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from .diagnostics import Diagnostic, Diagnostics, Severity
+
+Failure = TypeVar("Failure", bound="KafkaformError")
 
 
 class KafkaformError(Exception):
@@ -143,3 +145,11 @@ def exit_code(error: KafkaformError) -> int:
     if isinstance(error, Interrupted):
         return 128 + error.signal_number
     return EXIT_CODES[type(error)]
+
+
+def make_log_error(kind: type[Failure], summary: str, lines: Sequence[str], advice: str) -> Failure:
+    """An error of this kind that shows the last lines of a log. lines: none if there is no log."""
+    summary = summary if lines else f"{summary}; it wrote no log"
+    detail = "\n".join(lines)
+    found = Diagnostic(Severity.ERROR, summary, detail, advice=advice)
+    return kind(f"{summary}\n{detail}".rstrip(), advice, (found,))

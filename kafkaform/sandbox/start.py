@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.errors import ConnectError, KafkaformError
+from ..core.errors import ConnectError, KafkaformError, make_log_error
 from ..core.progress import Message, Progress, Reporter
 from ..jvm import Archive
 from . import classes, configuration, logs, places, record, zookeeper
@@ -193,8 +193,10 @@ def _make_failed_error(
     sandbox: Sandbox, what: str, witnesses: Sequence[Broker | None], code: int | None
 ) -> KafkaformError:
     how = f"took more than {_FORMAT_SECONDS:g} seconds" if code is None else f"ended with {code}"
-    return KafkaformError(
-        f"sandbox {sandbox.name}: {what} {how}" + _read_last_words(sandbox, witnesses),
+    return make_log_error(
+        KafkaformError,
+        f"sandbox {sandbox.name}: {what} {how}",
+        _read_last_words(sandbox, witnesses),
         "correct --config, --classpath or KAFKA_HOME if the lines name them, then try again",
     )
 
@@ -272,23 +274,25 @@ def _make_not_ready_error(
     brokers: Sequence[Broker | None],
     kind: type[ConnectError] = ConnectError,
 ) -> ConnectError:
-    return kind(
-        f"sandbox {sandbox.name}: {what}" + _read_last_words(sandbox, brokers),
-        f"`kafkaform sandbox logs --name {sandbox.name}` shows more; correct --config or "
-        "--classpath if the lines name them; on a slow computer give it more time with --timeout",
+    return make_log_error(
+        kind,
+        f"sandbox {sandbox.name}: {what}",
+        _read_last_words(sandbox, brokers),
+        f"`kafkaform sandbox logs --name {sandbox.name}` shows more; correct --config, --classpath "
+        "or KAFKA_HEAP_OPTS if the lines name them or what is in them; on a slow computer give it "
+        "more time with --timeout",
     )
 
 
-def _read_last_words(sandbox: Sandbox, brokers: Sequence[Broker | None]) -> str:
-    """The last lines that these brokers wrote (None: ZooKeeper), without stack frames, to append to
-    a message."""
+def _read_last_words(sandbox: Sandbox, brokers: Sequence[Broker | None]) -> list[str]:
+    """The last lines that these brokers wrote (None: ZooKeeper), without stack frames."""
     lines = [
         line
         for broker in brokers
         for line in logs.read_tail(sandbox.get_log_file(broker), _LOG_TAIL)
         if not line.startswith("\tat ")
     ]
-    return "".join(f"\n  {line}" for line in lines[-_LOG_LINES:]) or "; it wrote no log"
+    return lines[-_LOG_LINES:]
 
 
 def _clean_up(name: str, reason: str) -> None:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ...core.errors import KafkaformError
+from ...core.errors import KafkaformError, make_log_error
 from . import java
 from .class_archive import make_start_options
 
@@ -251,8 +251,10 @@ def _start_session(builder: Any, master: str) -> Any:
                 return builder.getOrCreate()
         except Exception as error:
             # Any exception: Spark passes on those of Java, gRPC and the operating system.
-            raise KafkaformError(
-                f"Spark does not start on {master}: {_first_line(error)}{_read_tail(log)}",
+            raise make_log_error(
+                KafkaformError,
+                f"Spark does not start on {master}: {_first_line(error)}",
+                _read_tail(log),
                 "`kafkaform fleet doctor` checks what Spark needs.",
             ) from error
 
@@ -274,11 +276,10 @@ def _first_line(error: Exception) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _read_tail(log: IO[bytes]) -> str:
+def _read_tail(log: IO[bytes]) -> list[str]:
     end = log.seek(0, os.SEEK_END)
     log.seek(max(0, end - _TAIL_BYTES))
-    text = log.read().decode("utf-8", "replace").strip()
-    return f"\nThe end of its log:\n{text}" if text else ""
+    return log.read().decode("utf-8", "replace").strip().splitlines()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ...core.errors import ConnectError, Interrupted, UsageError
+from ...core.errors import ConnectError, Interrupted, UsageError, make_log_error
 from ...core.progress import Message, Progress, Reporter, ignore_event
 from .. import condition, configuration, java, lock, logs, ports, record
 from ..download import open_repository
@@ -215,9 +215,10 @@ def _make_not_ready_error(
         for line in logs.read_tail(sandbox.get_log_file(server), _LOG_TAIL)
         if not line.startswith("\tat ")
     ]
-    words = "".join(f"\n  {line}" for line in lines[-_LOG_LINES:]) or "; it wrote no log"
-    return kind(
-        f"sandbox {sandbox.name}: {what}{words}",
+    return make_log_error(
+        kind,
+        f"sandbox {sandbox.name}: {what}",
+        lines[-_LOG_LINES:],
         f"its brokers run; `kafkaform sandbox logs --name {sandbox.name}` shows more; on a slow "
         "computer give it more time with --timeout; `up` tries again",
     )

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.errors import ConnectError, Interrupted, KafkaformError, UsageError
 from kafkaform.core.progress import Event, Message, Progress
+from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.sandbox import lifecycle, logs, process, read_status, record
 from kafkaform.sandbox.condition import SandboxState
 from kafkaform.sandbox.process import Process, identify_process
@@ -141,7 +142,8 @@ def test_a_program_that_ends_is_told_in_its_own_words(
     programs[CONNECT] = make_program("failing")
     with pytest.raises(ConnectError) as caught:
         start_servers(running.name, (CONNECT,), 60)
-    assert "The failing program ended while it was starting\n  failing starts" in str(caught.value)
+    shown = render_diagnostics(caught.value.diagnostics)
+    assert "The failing program ended while it was starting\n│ failing starts" in shown
     assert "\tat " not in caught.value.message and "logs" in caught.value.advice
     found = read_status(running.name)
     assert found.state is SandboxState.DEGRADED and len(found.alive) == 1
