@@ -147,9 +147,10 @@ def exit_code(error: KafkaformError) -> int:
     return EXIT_CODES[type(error)]
 
 
-def make_log_error(kind: type[Failure], summary: str, lines: Sequence[str], advice: str) -> Failure:
-    """An error of this kind that shows the last lines of a log. lines: none if there is no log."""
-    summary = summary if lines else f"{summary}; it wrote no log"
+def make_detailed_error(
+    kind: type[Failure], summary: str, lines: Sequence[str], advice: str
+) -> Failure:
+    """An error of this kind with lines of their own below the summary, such as those of a log."""
     detail = "\n".join(lines)
     found = Diagnostic(Severity.ERROR, summary, detail, advice=advice)
     return kind(f"{summary}\n{detail}".rstrip(), advice, (found,))

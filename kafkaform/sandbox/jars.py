@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ..core.errors import KafkaformError
+from ..core.errors import KafkaformError, make_detailed_error
 from ..core.progress import Progress, Reporter
 from . import places
 from .versions import DEFAULT_VERSION, read_class_path, read_home_version
@@ -132,10 +132,13 @@ def verify_file(name: str, sha256: str, size: int, path: Path) -> None:
         return
     found_size = path.stat().st_size
     path.unlink(missing_ok=True)
-    raise KafkaformError(
-        f"{name} is not the file that was pinned, so it was refused and removed: {path}\n"
-        f"  expected SHA-256 {sha256}, {size} bytes\n"
-        f"  found    SHA-256 {found}, {found_size} bytes",
+    raise make_detailed_error(
+        KafkaformError,
+        f"{name} is not the file that was pinned, so it was refused and removed: {path}",
+        (
+            f"expected SHA-256 {sha256}, {size} bytes",
+            f"found    SHA-256 {found}, {found_size} bytes",
+        ),
         "run the command again to download it again; if it is refused again, something between "
         "you and the repository changes files: try another network, or use jars that you trust: "
         f"{OTHERWISE}",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..core.errors import Failure, make_detailed_error
 from .record import Sandbox
 
 _POLL = 0.3
@@ -19,6 +20,11 @@ def read_tail(path: Path, lines: int) -> tuple[str, ...]:
             return tuple(line.rstrip("\n") for line in deque(file, lines))
     except FileNotFoundError:
         return ()
+
+
+def make_log_error(kind: type[Failure], summary: str, lines: Sequence[str], advice: str) -> Failure:
+    """An error that shows these lines of a log. lines: none if nothing was written."""
+    return make_detailed_error(kind, summary, lines or ("It wrote no log.",), advice)
 
 
 def read_last_lines(sandbox: Sandbox, lines: int) -> tuple[str, ...]:

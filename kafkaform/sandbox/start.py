@@ -11,11 +11,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.errors import ConnectError, KafkaformError, make_log_error
+from ..core.errors import ConnectError, KafkaformError
 from ..core.progress import Message, Progress, Reporter
 from ..jvm import Archive
-from . import classes, configuration, logs, places, record, zookeeper
+from . import classes, configuration, places, record, zookeeper
 from .condition import is_zookeeper_alive
+from .logs import make_log_error, read_tail
 from .process import (
     GRACE,
     Process,
@@ -258,9 +259,7 @@ def _await_ready(sandbox: Sandbox, seconds: float, probe: Probe, report: Reporte
 
 
 def _make_ended_error(sandbox: Sandbox, dead: Sequence[Broker | None]) -> ConnectError:
-    written = (
-        line for each in dead for line in logs.read_tail(sandbox.get_log_file(each), _LOG_TAIL)
-    )
+    written = (line for each in dead for line in read_tail(sandbox.get_log_file(each), _LOG_TAIL))
     taken = any(words in line for line in written for words in _NO_PORT)
     kind = PortTaken if taken else ConnectError
     who = "ZooKeeper" if dead[0] is None else f"broker {dead[0].id}"
@@ -289,7 +288,7 @@ def _read_last_words(sandbox: Sandbox, brokers: Sequence[Broker | None]) -> list
     lines = [
         line
         for broker in brokers
-        for line in logs.read_tail(sandbox.get_log_file(broker), _LOG_TAIL)
+        for line in read_tail(sandbox.get_log_file(broker), _LOG_TAIL)
         if not line.startswith("\tat ")
     ]
     return lines[-_LOG_LINES:]

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ...core.errors import KafkaformError, make_log_error
+from ...core.errors import KafkaformError, make_detailed_error
 from . import java
 from .class_archive import make_start_options
 
@@ -251,7 +251,7 @@ def _start_session(builder: Any, master: str) -> Any:
                 return builder.getOrCreate()
         except Exception as error:
             # Any exception: Spark passes on those of Java, gRPC and the operating system.
-            raise make_log_error(
+            raise make_detailed_error(
                 KafkaformError,
                 f"Spark does not start on {master}: {_first_line(error)}",
                 _read_tail(log),

@@ -8,10 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ...core.errors import ConnectError, Interrupted, UsageError, make_log_error
+from ...core.errors import ConnectError, Interrupted, UsageError
 from ...core.progress import Message, Progress, Reporter, ignore_event
-from .. import condition, configuration, java, lock, logs, ports, record
+from .. import condition, configuration, java, lock, ports, record
 from ..download import open_repository
+from ..logs import make_log_error, read_tail
 from ..process import GRACE, defer_signals, end_processes, is_alive, launch_process
 from ..record import HOST, Sandbox, Server, ServerKind
 from ..start import PortTaken, Runtime
@@ -199,7 +200,7 @@ def _end_silent(sandbox: Sandbox, started: Sequence[Server]) -> None:
 
 
 def _make_ended_error(sandbox: Sandbox, server: Server) -> ConnectError:
-    written = logs.read_tail(sandbox.get_log_file(server), _LOG_TAIL)
+    written = read_tail(sandbox.get_log_file(server), _LOG_TAIL)
     taken = any(words in line for line in written for words in _NO_PORT)
     kind = PortTaken if taken else ConnectError
     what = f"{PROGRAMS[server.kind].title} ended while it was starting"
@@ -212,7 +213,7 @@ def _make_not_ready_error(
     lines = [
         line
         for server in servers
-        for line in logs.read_tail(sandbox.get_log_file(server), _LOG_TAIL)
+        for line in read_tail(sandbox.get_log_file(server), _LOG_TAIL)
         if not line.startswith("\tat ")
     ]
     return make_log_error(
