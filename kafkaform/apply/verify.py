@@ -63,12 +63,13 @@ class _Asker(Struct, frozen=True):
         self, node: str, changes: Sequence[Change], *, whole: bool = False
     ) -> dict[Identity, str]:
         """The objects that this node does not show yet -> why it could not be asked, if so. whole:
-        ask about each; otherwise a node that lacks one of many is not asked about those behind
-        it, which it lacks as well as a rule."""
+        ask about all at once; otherwise a node that lacks one of many is not asked about those
+        behind it, which it lacks as well as a rule."""
         missing: dict[Identity, str] = {}
-        for start in range(0, len(changes), AT_ONCE):
-            part = changes[start : start + AT_ONCE]
-            if missing and not whole:
+        size = len(changes) if whole else AT_ONCE
+        for start in range(0, len(changes), size):
+            part = changes[start : start + size]
+            if missing:
                 failures = set(missing.values())
                 why = "" if "" in failures else failures.pop()
                 missing.update((change.identity, why) for change in part)
@@ -133,11 +134,14 @@ def _wait_for_nodes(
     patience, give_up = min(timeout, SILENT_SECONDS), deadline
     left: dict[str, Mapping[Identity, str]] = {n: {c.identity: "" for c in changes} for n in nodes}
     silent: set[str] = set()
+    first = True  # Most systems show everything at once, and some have to list it for each look.
     _show_progress(report, noun, nodes, left, len(changes))
     while left:
         for node, missing in left.items():
-            left[node] = asker.look(node, [c for c in changes if c.identity in missing])
+            rest = [c for c in changes if c.identity in missing]
+            left[node] = asker.look(node, rest, whole=first)
             _show_progress(report, noun, nodes, left, len(changes))
+        first = False
         quiet = {node for node, missing in left.items() if missing and all(missing.values())}
         live = session.live_nodes() if quiet else nodes
         left = {node: missing for node, missing in left.items() if missing and node in live}
