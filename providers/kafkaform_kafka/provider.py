@@ -72,10 +72,14 @@ class KafkaProvider(Struct, frozen=True):
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
         settings = read_settings(instance, config, secrets)
-        from .session import open_session  # noqa: PLC0415  # the clients take a quarter of a second to load
+        from .connection.native import begin_contact  # noqa: PLC0415  # the clients take a quarter of a second to load
 
         try:
-            return open_session(settings, self.kinds)
+            # The other client takes that long to load. Meanwhile this one connects.
+            contact = begin_contact(settings)
+            from .session import open_session  # noqa: PLC0415  # the clients take a quarter of a second to load
+
+            return open_session(settings, self.kinds, contact)
         except ConnectError as error:
             from .vendors.detection import explain_connection, find_profile  # noqa: PLC0415  # only a failed connection needs it
 

@@ -22,9 +22,8 @@ from .cluster.exchange import attempt
 from .cluster.facts import read_facts
 from .connection import clients
 from .connection.cluster_proof import ClusterProof
-from .connection.native import inspect_listeners, prove_cluster
+from .connection.native import Contact, begin_contact, inspect_listeners, prove_cluster
 from .connection.settings import KafkaSettings
-from .connection.token_sources import open_token_source
 from .data_sources import AnswerSource, answer_query
 from .kinds.kind import ResourceKind
 from .kinds.topic import send_placement as placement_sends
@@ -156,23 +155,22 @@ def join_sends(found: Iterable[Requests]) -> Mapping[str, Send]:
     return joined
 
 
-def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS) -> KafkaSession:
-    """Connect and read the facts. Raises ConnectError, ConfigurationError,
-    OtherSystem."""
+def open_session(
+    settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS, contact: Contact | None = None
+) -> KafkaSession:
+    """Connect and read the facts. contact: the first connection, if it has begun. Raises
+    ConnectError, ConfigurationError, OtherSystem."""
     clients.fence_logs()
     config = clients.pure_config(settings)
-    if settings.kerberos is not None or settings.token_auth:
+    contact = contact or begin_contact(settings)
+    if contact is None:
         wire = _open_alone(settings, config)
     else:
-        tokens = open_token_source(settings)
-        if tokens is not None:
-            # If there is no token, this error names the cause; a client would only say that the
-            # login failed.
-            tokens.get_token()
-            config["sasl_oauth_token_provider"] = TokenProvider(tokens)
+        if contact.tokens is not None:
+            config["sasl_oauth_token_provider"] = TokenProvider(contact.tokens)
         # librdkafka first: for a refused login kafka-python says no more than that it timed out.
         # Its answer also says which cluster every later connection must lead to.
-        proof = prove_cluster(settings, tokens)
+        proof = prove_cluster(contact)
         try:
             wire = Wire(config, clients.PATIENCE, proof)
         except RequestNotSent as error:

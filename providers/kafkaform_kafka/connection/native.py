@@ -27,6 +27,7 @@ from .clients import (
     NATIVE_LOGGER,
     PATIENCE,
     connect_error,
+    fence_logs,
     make_settings_error,
     native_config,
     ssl_context,
@@ -34,6 +35,7 @@ from .clients import (
 from .cluster_proof import ClusterProof
 from .listener import Listener, look_at
 from .settings import KafkaSettings
+from .token_sources import open_token_source
 
 NATIVE = "one of bootstrap_servers"
 """Where an answer comes from; this client does not say which broker gave it."""
@@ -82,10 +84,34 @@ class Causes(Struct):
         return (chosen[0].name(), chosen[0].str()) if chosen else None
 
 
-def prove_cluster(settings: KafkaSettings, tokens: TokenSource | None = None) -> ClusterProof:
-    """Connect, and end the connection: the proof of the cluster that answered. tokens: the source
-    of login tokens, if it logs in with one. Raises ConnectError within 10 seconds,
-    ConfigurationError."""
+class Contact(Struct):
+    """A first connection, which librdkafka makes in threads of its own."""
+
+    settings: KafkaSettings
+    """Whom it connects to."""
+    tokens: TokenSource | None
+    """Where it gets login tokens, None for another login."""
+    client: AdminClient
+    """The client that connects."""
+    causes: Causes
+    """Why it did not succeed so far."""
+    answer: Future[Any]
+    """What a broker says of its cluster."""
+    started: float
+    """When it began (`time.monotonic`)."""
+
+
+def begin_contact(settings: KafkaSettings) -> Contact | None:
+    """Begin to connect, and do not wait; None for a login that librdkafka lacks. `prove_cluster`
+    waits. Raises ConfigurationError, and ConnectError if there is no token."""
+    if settings.kerberos is not None or settings.token_auth:
+        return None
+    fence_logs()
+    tokens = open_token_source(settings)
+    if tokens is not None:
+        # If there is no token, this error names the cause; a client would only say that the login
+        # failed.
+        tokens.get_token()
     causes = Causes()
     config = {**native_config(settings), "error_cb": causes.report}
     if tokens is not None:
@@ -96,16 +122,22 @@ def prove_cluster(settings: KafkaSettings, tokens: TokenSource | None = None) ->
         if settings.tls:
             ssl_context(settings)  # it names what is wrong with a key
         raise make_settings_error(settings, _describe_error(error)) from None
-    answer = _ask_cluster(client)
-    started = time.monotonic()
+    return Contact(settings, tokens, client, causes, _ask_cluster(client), time.monotonic())
+
+
+def prove_cluster(contact: Contact) -> ClusterProof:
+    """Wait for the answer, and end the connection: the proof of the cluster that answered. Raises
+    ConnectError within 10 seconds."""
+    settings, client, causes = contact.settings, contact.client, contact.causes
+    answer = contact.answer
     # poll serves the callbacks: without it neither an error nor a request for a token would arrive.
     # It does not end early for the answer, so it must not be what waits.
-    while not answer.done() and not causes.is_hopeless(time.monotonic() - started):
+    while not answer.done() and not causes.is_hopeless(time.monotonic() - contact.started):
         client.poll(0)
         wait((answer,), 0.01)
     if answer.done() and answer.exception() is None:
         return ClusterProof(settings.instance, answer.result().cluster_id or "")
-    waited = time.monotonic() - started
+    waited = time.monotonic() - contact.started
     found = (
         inspect_listeners(settings)
         if waited < _TIME_TO_LOOK and not causes.has_unknown_names()

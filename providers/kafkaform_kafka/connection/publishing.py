@@ -23,9 +23,8 @@ from kafkaform.provider.contract import Secrets
 
 from .clients import NATIVE_LOGGER, fence_logs, native_config
 from .cluster_proof import ClusterProof
-from .native import NATIVE, oauth_config, prove_cluster
+from .native import NATIVE, begin_contact, oauth_config, prove_cluster
 from .settings import read_settings
-from .token_sources import open_token_source
 
 NUMBER = "seq"
 WINDOW = 1_000
@@ -107,16 +106,16 @@ def publish(
     """
     fence_logs()
     settings = read_settings(instance, config, secrets)
-    if settings.kerberos is not None or settings.token_auth:
+    # A producer and a consumer only time out if nobody answers; this client names the cause.
+    contact = begin_contact(settings)
+    if contact is None:
         raise ConfigurationError(
             f'provider "{instance}" logs in with a delegation token or with Kerberos: records '
             "cannot be published so, because librdkafka has neither",
             "Publish with a provider block that logs in with a password, a certificate or "
             "oauthbearer.",
         )
-    tokens = open_token_source(settings)
-    # A producer and a consumer only time out if nobody answers; this client names the cause.
-    proof = prove_cluster(settings, tokens)
+    proof, tokens = prove_cluster(contact), contact.tokens
     native = {
         **native_config(settings),
         **(oauth_config(tokens) if tokens else {}),
