@@ -84,7 +84,7 @@ class Causes(Struct):
         return (chosen[0].name(), chosen[0].str()) if chosen else None
 
 
-class Contact(Struct):
+class Contact(Struct, frozen=True):
     """A first connection, which librdkafka makes in threads of its own."""
 
     settings: KafkaSettings
