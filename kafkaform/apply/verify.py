@@ -134,7 +134,9 @@ def _wait_for_nodes(
     patience, give_up = min(timeout, SILENT_SECONDS), deadline
     left: dict[str, Mapping[Identity, str]] = {n: {c.identity: "" for c in changes} for n in nodes}
     silent: set[str] = set()
-    first = True  # Most systems show everything at once, and some have to list it for each look.
+    # At first about all objects: most systems show them soon, and some kinds are listed as a whole
+    # for each look.
+    first = True
     _show_progress(report, noun, nodes, left, len(changes))
     while left:
         for node, missing in left.items():

@@ -68,9 +68,10 @@ class Origins(Struct):
         )
         for item in body.get("objects", ()):
             gone = item["row"] is None if "row" in item else not kept
-            identity = Identity(item["instance"], item["kind"], item["key"])
-            for held in self._held.values() if gone else ():
-                held.pop(identity, None)
+            if gone:
+                identity = Identity(item["instance"], item["kind"], item["key"])
+                for held in self._held.values():
+                    held.pop(identity, None)
 
     def collect_origins(self) -> dict[int, Origin]:
         """Number of a record -> what it proves."""

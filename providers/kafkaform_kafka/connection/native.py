@@ -126,8 +126,8 @@ def begin_contact(settings: KafkaSettings) -> Contact | None:
 
 
 def prove_cluster(contact: Contact) -> ClusterProof:
-    """Wait for the answer, and end the connection: the proof of the cluster that answered. Raises
-    ConnectError within 10 seconds."""
+    """Wait for the answer: the proof of the cluster that gave it. Raises ConnectError within 10
+    seconds of the beginning."""
     settings, client, causes = contact.settings, contact.client, contact.causes
     answer = contact.answer
     # poll serves the callbacks: without it neither an error nor a request for a token would arrive.
