@@ -15,13 +15,11 @@ from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from msgspec import Struct, field
-
-from kafkaform.provider.http.tokens import TokenSource
 
 from .clients import (
     NATIVE_LOGGER,
@@ -34,8 +32,11 @@ from .clients import (
 )
 from .cluster_proof import ClusterProof
 from .listener import Listener, look_at
+from .oauth import OAUTHBEARER
 from .settings import KafkaSettings
-from .token_sources import open_token_source
+
+if TYPE_CHECKING:
+    from kafkaform.provider.http.tokens import TokenSource
 
 NATIVE = "one of bootstrap_servers"
 """Where an answer comes from; this client does not say which broker gave it."""
@@ -107,7 +108,11 @@ def begin_contact(settings: KafkaSettings) -> Contact | None:
     if settings.kerberos is not None or settings.token_auth:
         return None
     fence_logs()
-    tokens = open_token_source(settings)
+    tokens = None
+    if settings.mechanism == OAUTHBEARER:
+        from .token_sources import open_token_source  # noqa: PLC0415  # loads a client of HTTP, which no other login needs
+
+        tokens = open_token_source(settings)
     if tokens is not None:
         # If there is no token, this error names the cause; a client would only say that the login
         # failed.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kafka.errors import KafkaConnectionError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from kafkaform.core.errors import ConnectError
-from kafkaform.provider.http.tokens import TokenSource
+
+if TYPE_CHECKING:
+    from kafkaform.provider.http.tokens import TokenSource
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types

@@ -80,6 +80,15 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
 
     proof: ClusterProof
     address: str
+    keep: Callable[[Any], bool] | None = None
+    """Makes the first connection that of its broker, if it can."""
+
+    def close(self, error: Exception | None = None) -> None:
+        # kafka-python ends its first connection as soon as it knows the brokers, and opens another
+        # one to the same address: seven round trips, and a second login.
+        if error is None and self.keep is not None and self.keep(self):
+            return
+        super().close(error)
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -177,8 +186,26 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
             if self.login is not None:
                 connection.__class__, connection.login = _LoginConnection, self.login
             connection.proof, connection.address = self.proof, f"{place.host}:{place.port}"
+            if first and not named.get("pop_on_close", True):
+                connection.keep = self._keep_first
         self._tried |= {node} if first else set()
         return connection
+
+    def _keep_first(self, connection: _Connection) -> bool:
+        """Make the connection to an address of the bootstrap list that of the broker which has this
+        address. False if it cannot be used."""
+        listed = {f"{one.host}:{one.port}": one.node_id for one in self.cluster.brokers()}
+        node = listed.get(connection.address)
+        connection.keep = None
+        if self.closed or not connection.connected or node is None or node in self._conns:
+            return False
+        connection.node_id = node
+        self._conns[node] = connection
+        self.reset_backoff(node)
+        # As kafka-python does with each connection to a broker.
+        connection.close_future.add_both(lambda _: self._conns.pop(node, None))
+        connection.close_future.add_errback(lambda _: self.cluster.request_update())
+        return True
 
     def _refuse_before_others(self, node: Any) -> None:
         """Raise NodeNotReadyError while another broker of the bootstrap list has not been tried."""

@@ -26,7 +26,8 @@ from .world import Size, World
 SOURCE = "bench.invalid/mongey/kafka"
 """The provider's address in the mirror. No host of this name can exist (RFC 2606)."""
 PATIENCE = "300s"
-
+AS_USERS = Path(__file__).with_name("as_users")
+"""Modules in place of packages that only tests bring, which would slow down what is measured."""
 
 ALL = ("topics", "acls", "quotas")
 
@@ -121,7 +122,7 @@ def make_kafkaform(name: str, root: Path, version: str) -> Tool:
             # 5: the tables are there, and something in them needs a look.
             "fleet": (run(*_FLEET, codes=(0, 5)),),
         },
-        {"PYTHONPATH": os.pathsep.join(map(str, list_import_folders(root)))},
+        {"PYTHONPATH": _join_import_folders(root)},
         version=version,
     )
 
@@ -327,6 +328,11 @@ def make_jikkou(binaries: Binaries, password: str) -> Tool:
     )
 
 
+def _join_import_folders(root: Path) -> str:
+    """The value of PYTHONPATH for the packages of a checkout."""
+    return os.pathsep.join(map(str, (AS_USERS, *list_import_folders(root))))
+
+
 # ── the limits ──────────────────────────────────────────────────────────────────────────
 
 
@@ -345,6 +351,6 @@ def make_limit(root: Path) -> Tool:
             **{work: run(work) for work in LIMITS},
             "pass": (Command((sys.executable, "-c", "pass")),),
         },
-        {"PYTHONPATH": os.pathsep.join(map(str, list_import_folders(root)))},
+        {"PYTHONPATH": _join_import_folders(root)},
         stateless=True,
     )

@@ -27,6 +27,7 @@ from kafkaform_kafka.wire.topic_ids import id_text, parse_id
 
 from ...kit.kafka.logins import Login
 from ...kit.kafka.sessions import eventually, login
+from ...kit.proxy.proxy import proxying
 
 TIMEOUT = 20.0
 METADATA, CREATE_TOPICS = 3, 19
@@ -194,6 +195,35 @@ def test_a_silent_broker_is_not_tried_again_before_others(broker: Any, silent: s
             assert cluster.describe_cluster(opened, TIMEOUT).brokers
         finally:
             opened.close()
+
+
+@pytest.mark.parametrize(
+    ("named", "logins"),
+    [
+        pytest.param("127.0.0.1", 1, id="the address that the broker tells"),
+        pytest.param("localhost", 2, id="another name"),
+    ],
+)
+def test_the_first_connection_stays_that_of_its_broker(
+    broker: Any, named: str, logins: int
+) -> None:
+    """A second one to the same address would cost seven round trips and a login. Which broker
+    answers under another name, nobody knows."""
+    with proxying(int(broker.bootstrap.rpartition(":")[2])) as proxy:
+        address = proxy.bootstrap.replace("127.0.0.1", named)
+        opened = Wire(pure_config(login(broker, "admin", servers=(address,))), 8)
+        try:
+            (node,) = cluster.describe_cluster(opened, TIMEOUT).brokers
+            topics.list_topics(opened, None, TIMEOUT, node=node)
+            assert proxy.take()["SaslAuthenticate"] == logins
+            # Once it is lost it is opened again, as any other.
+            proxy.cut()
+            eventually(lambda: opened._admin._manager._conns, lambda open_ones: not open_ones)
+            topics.list_topics(opened, None, TIMEOUT, node=node)
+            assert proxy.take()["SaslAuthenticate"] == 1
+        finally:
+            opened.close()
+        assert not opened._admin._manager._conns
 
 
 def test_topic_ids_keep_their_text() -> None:
