@@ -307,6 +307,8 @@ class Sweep(Struct, frozen=True):
     """How far the listing can be trusted."""
     whole: bool = False
     """The items are as `read` would show them, so that nobody needs to read them again."""
+    full: frozenset[Identity] = frozenset()
+    """The items of which that is true although the listing is not whole."""
 
 
 class Facts(Struct, frozen=True):

@@ -77,9 +77,18 @@ def read_world(
 def _read_instance(
     session: Session, ids: Sequence[Identity], state: State, clock: Clock, settle: float
 ) -> InstanceWorld:
-    sweeps = {kind: session.sweep(kind, Depth.NAMES) for kind in sorted({i.kind for i in ids})}
-    whole = (item for sweep in sweeps.values() if sweep.whole for item in sweep.items)
-    listed = {item.identity: item for item in whole}
+    wanted: dict[str, list[Identity]] = {}
+    for identity in ids:
+        wanted.setdefault(identity.kind, []).append(identity)
+    sweeps = {
+        kind: session.sweep(kind, Depth.NAMES, full=mine) for kind, mine in sorted(wanted.items())
+    }
+    listed = {
+        item.identity: item
+        for sweep in sweeps.values()
+        for item in sweep.items
+        if sweep.whole or item.identity in sweep.full
+    }
     readings: dict[Identity, Reading] = {i: listed[i] for i in ids if i in listed}
     # What a listing lacks is read by name, too: a listing leaves out what we must not see and may
     # lag behind, so it proves no absence.

@@ -222,6 +222,7 @@ def a_listing_is_honest(fixture: Fixture) -> None:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
         identity = bench.make_identity(attributes)
+        bench.compare_full_listing(attributes, missing=fixture.fresh(EMPTY))
         for depth in Depth:
             bench.wait_listed(identity, depth)
             hidden = nobody.session.sweep(identity.kind, depth)

@@ -120,8 +120,12 @@ class Session(Protocol):
         node answers, the last known ones are returned. Never raises for a failed request.
         """
 
-    def sweep(self, kind: str, depth: Depth) -> Sweep:
-        """List all objects of a kind. Never raises for a failed listing: see its coverage."""
+    def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
+        """List all objects of a kind. full: those that the caller needs in full; a session that can
+        read them with fewer requests while it lists does so (`Sweep.full`), any other ignores it.
+
+        Never raises for a failed listing: see its coverage.
+        """
 
     def read(
         self, ids: Sequence[Identity], *, at: str | None = None, depth: Depth = Depth.FULL

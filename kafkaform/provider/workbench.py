@@ -189,6 +189,20 @@ class Bench:
 
         self._poll(listing, lists, f"lists {identity} at depth {depth}")
 
+    def compare_full_listing(self, attributes: FrozenMap, *, missing: FrozenMap) -> None:
+        """Require that a listing that is asked for objects in full shows them as a read does.
+
+        attributes: of an object that is there; missing: of one that is not.
+        """
+        seen = self.wait_seen(attributes)
+        asked = [seen.identity, self.make_identity(missing)]
+        sweep = self.session.sweep(seen.identity.kind, Depth.NAMES, full=asked)
+        require(sweep.full <= {seen.identity}, f"asked for {asked}, it lists {sweep.full} in full")
+        for item in sweep.items:
+            if item.identity in sweep.full:
+                same = (item.attributes, item.incarnation) == (seen.attributes, seen.incarnation)
+                require(same, f"listed in full it is {item}, and read by name {seen}")
+
     def query(self, question: Question, attributes: FrozenMap) -> FrozenMap:
         """Ask once. Raises KafkaformError."""
         return self.session.query(question.data, question.ask(attributes))

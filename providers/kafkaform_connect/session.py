@@ -67,7 +67,7 @@ class ConnectSession:
 
     # ── reading ─────────────────────────────────────────────────────────────────────────
 
-    def sweep(self, kind: str, depth: Depth) -> Sweep:
+    def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
         self._refuse_stranger()
         return self._reader.sweep(self._main, depth)
 

@@ -64,10 +64,14 @@ class KafkaSession:
     def live_nodes(self) -> Sequence[str]:
         return live_nodes(self.context)
 
-    def sweep(self, kind: str, depth: Depth) -> Sweep:
+    def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
         if kind not in self._reads:
             self._connect_commanded()
-        sweep = self._reads[kind].sweep(self.context, depth)
+        reads = self._reads[kind]
+        if full and depth is Depth.NAMES and reads.list_and_read is not None:
+            sweep = reads.list_and_read(self.context, full)
+        else:
+            sweep = reads.sweep(self.context, depth)
         return sweep if self._profile is None else explanation.explain_sweep(self._profile, sweep)
 
     def read(

@@ -54,7 +54,7 @@ class RegistrySession:
         """The registry as a whole: which of its servers answers is not known."""
         return self.facts.nodes
 
-    def sweep(self, kind: str, depth: Depth) -> Sweep:
+    def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
         return reads.list_objects(self._context, kind, depth)
 
     def read(

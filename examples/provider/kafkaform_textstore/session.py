@@ -76,14 +76,14 @@ class TextstoreSession:
 
     # ── reading ─────────────────────────────────────────────────────────────────────────
 
-    def sweep(self, kind: str, depth: Depth) -> Sweep:
+    def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
         """All pages, or a failure: a page that is missing must not look like missing files."""
-        full = depth is Depth.FULL
+        whole = depth is Depth.FULL
         items: list[Observed] = []
         complete, after = True, ""
         try:
             while True:
-                page = self._client.page(STORE_KINDS[kind], after, full=full)
+                page = self._client.page(STORE_KINDS[kind], after, full=whole)
                 items += (self._observed(kind, item) for item in page["items"])
                 complete = complete and page["complete"]
                 if page["next"] is None:
@@ -92,7 +92,7 @@ class TextstoreSession:
         except RequestFailed as failure:
             return Sweep(kind, depth, (), Coverage(CoverageKind.FAILED, failure.fault))
         coverage = CoverageKind.COMPLETE if complete else CoverageKind.VISIBLE_ONLY
-        return Sweep(kind, depth, tuple(items), Coverage(coverage), whole=full)
+        return Sweep(kind, depth, tuple(items), Coverage(coverage), whole=whole)
 
     def read(
         self, ids: Sequence[Identity], *, at: str | None = None, depth: Depth = Depth.FULL

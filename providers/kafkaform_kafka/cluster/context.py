@@ -79,6 +79,11 @@ NamedRead = Callable[[ClusterContext, Sequence[Identity], str | None], Mapping[I
 """Reads objects by name, from this broker or any. Does not raise for a failed request."""
 
 
+ListingRead = Callable[[ClusterContext, Sequence[Identity]], Sweep]
+"""Lists the names of all objects of one kind, and reads those of these that it finds in full. Does
+not raise for a failed request."""
+
+
 class Reads(Struct, frozen=True):
     """How one kind is listed and read."""
 
@@ -86,6 +91,8 @@ class Reads(Struct, frozen=True):
     read: NamedRead
     find: NamedRead | None = None
     """Reads which objects exist, and their incarnations; None if `read` costs no more."""
+    list_and_read: ListingRead | None = None
+    """Lists and reads with fewer requests than `sweep` and `read`; None if there is no such way."""
 
 
 class Requests(Struct, frozen=True):

@@ -96,7 +96,7 @@ class MemorySession:
         live = () if self._closed else self._cluster.live
         return tuple(map(str, live)) or self._facts.nodes
 
-    def sweep(self, kind: str, depth: Depth) -> Sweep:
+    def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
         """One listing, which fails as a whole if its first item has a veto."""
         reads = self._tables.reads.get(kind)
         if reads is None:

@@ -217,6 +217,42 @@ def test_sweeps_say_how_far_they_can_be_trusted(admin: KafkaSession, prefix: str
     apply(admin, gone(prefix, made.incarnation))
 
 
+def test_a_listing_reads_what_it_is_asked_for(admin: KafkaSession, prefix: str) -> None:
+    """One listing instead of two: it shows the topic in full, as a read does, and leaves out what
+    is not there."""
+    (made,) = apply(admin, new(prefix, config={"retention.ms": "7"}))
+    whole, other = seen(admin, prefix), replace(seen(admin, prefix).identity, key=f"{prefix}-other")
+    sweep = admin.sweep("kafka_topic", Depth.NAMES, full=[whole.identity, other])
+    assert sweep.full == {whole.identity}
+    found = {item.identity: item for item in sweep.items}
+    assert found[whole.identity] == whole
+    assert other not in found
+    assert not admin.sweep("kafka_topic", Depth.NAMES).full
+    apply(admin, gone(prefix, made.incarnation))
+
+
+def test_a_listing_leaves_what_it_may_not_read_to_a_read(
+    broker: Any, admin: KafkaSession, stranger: Login, prefix: str
+) -> None:
+    """Somebody who may describe a topic and not its configs sees its name, and the read says which
+    right is missing."""
+    (made,) = apply(admin, new(prefix))
+    whole = seen(admin, prefix)
+    revoke = grant(broker, stranger, "Topic", prefix, "DESCRIBE")
+    half = connect(broker, stranger)
+
+    def list_names() -> dict[Identity, Observed]:
+        sweep = half.sweep("kafka_topic", Depth.NAMES, full=[whole.identity])
+        assert not sweep.full
+        return {item.identity: item for item in sweep.items}
+
+    eventually(list_names, lambda items: whole.identity in items)
+    assert isinstance(read(half, prefix), Hidden)
+    half.close()
+    revoke()
+    apply(admin, gone(prefix, made.incarnation))
+
+
 def test_one_broker_can_be_asked_alone(broker: Any, admin: KafkaSession, prefix: str) -> None:
     """Verification asks each live broker; one that is not there makes the read fail."""
     (made,) = apply(admin, new(prefix))

@@ -86,8 +86,8 @@ def absent_for_hidden(session: Session) -> dict[str, Callable[..., Any]]:
 
 
 def always_complete(session: Session) -> dict[str, Callable[..., Any]]:
-    def sweep(kind: str, depth: Depth) -> Sweep:
-        return replace(session.sweep(kind, depth), coverage=Coverage(CoverageKind.COMPLETE))
+    def sweep(kind: str, depth: Depth, **how: Any) -> Sweep:
+        return replace(session.sweep(kind, depth, **how), coverage=Coverage(CoverageKind.COMPLETE))
 
     return {"sweep": sweep}
 

@@ -255,9 +255,9 @@ class BoxSession:
     def live_nodes(self) -> Sequence[str]:
         return self.inner.live_nodes()
 
-    def sweep(self, kind: str, depth: Depth) -> Sweep:
+    def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
         if kind != KIND:
-            return self.inner.sweep(kind, depth)
+            return self.inner.sweep(kind, depth, full=full)
         found = self._try("ListBoxes", lambda mishap: tuple(self.depot.boxes.values()))
         if isinstance(found, Fault):
             return Sweep(kind, depth, (), Coverage(CoverageKind.FAILED, found))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
@@ -202,7 +202,7 @@ class Fake:
         found = {i: max((p for p in self.hidden if i.key.startswith(p)), key=len) for i in ids}
         return {i: Hidden(i, "x") if self.hidden[p] else Absent(i) for i, p in found.items()}
 
-    def sweep(self, kind: str, depth: Depth) -> Sweep:
+    def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
         return listing(TOPIC, *(Observed(Identity("", TOPIC, t), EMPTY) for t in self.topics))
 
 

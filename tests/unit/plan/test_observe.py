@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, BlockerKind
 from kafkaform.core.errors import PlanRefused
-from kafkaform.core.resource import Absent, Desired, Failed, Hidden, Observed, Output, Reading
+from kafkaform.core.resource import (
+    Absent,
+    Depth,
+    Desired,
+    Failed,
+    Hidden,
+    Identity,
+    Observed,
+    Output,
+    Reading,
+    Sweep,
+)
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.codec import encode
 from kafkaform.plan.instances import count_unmanaged
@@ -49,6 +64,40 @@ def test_a_declared_object_costs_one_read() -> None:
     before = where.cluster.requests["DescribeTopics"]
     assert isinstance(reading(where, desired(topic("a")), state()), Absent)
     assert where.cluster.requests["DescribeTopics"] - before == 1
+
+
+def test_what_a_listing_shows_in_full_is_not_read_again() -> None:
+    """The other objects are read by name, because a listing proves no absence."""
+    where = house()
+    with where.cluster.others() as others:
+        others.create("a", 2)
+    said = desired(topic("a"), topic("b"))
+    opened = Listing(session(where, said))
+    readings = read_world({KAFKA: opened}, said, state(), where.clock)[KAFKA].readings
+    assert opened.read_by_name == [identity("b")]
+    assert isinstance(readings[A], Observed) and isinstance(readings[identity("b")], Absent)
+
+
+class Listing:
+    """A session that reads what it lists, and records what is read by name."""
+
+    def __init__(self, inner: Session) -> None:
+        self._inner = inner
+        self.read_by_name: list[Identity] = []
+
+    def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
+        found = self._inner.sweep(kind, depth)
+        readings = self._inner.read(full).values()
+        whole = {each.identity: each for each in readings if isinstance(each, Observed)}
+        items = tuple(whole.get(item.identity, item) for item in found.items)
+        return replace(found, items=items, full=frozenset(whole))
+
+    def read(self, ids: Sequence[Identity], **how: Any) -> Mapping[Identity, Reading]:
+        self.read_by_name += ids
+        return self._inner.read(ids, **how)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
 
 def test_one_broker_that_sees_it_is_enough() -> None:

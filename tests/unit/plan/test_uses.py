@@ -288,7 +288,7 @@ class Listing:
     facts: Facts = Facts("work-1")
     asked: list[tuple[str, Depth]] = field(default_factory=list)
 
-    def sweep(self, kind: str, depth: Depth) -> Sweep:
+    def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
         self.asked.append((kind, depth))
         return Sweep(kind, depth, tuple(self.items), self.coverage)
 

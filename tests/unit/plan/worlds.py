@@ -128,7 +128,7 @@ class Broker:
     def __init__(self, readings: Mapping[Identity, Reading], known: Facts) -> None:
         self.readings, self.facts = readings, known
 
-    def sweep(self, kind: str, depth: Depth) -> Sweep:
+    def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
         items = tuple(
             r for r in self.readings.values() if isinstance(r, Observed) and r.identity.kind == kind
         )

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 def _connect() -> Requests:
     from ...cluster.context import Reads, Requests  # noqa: PLC0415  # the clients are slow to load
-    from .read import find_topics, read_topics, sweep_topics  # noqa: PLC0415  # the clients are slow to load
+    from .read import find_topics, list_and_read_topics, read_topics, sweep_topics  # noqa: PLC0415  # the clients are slow to load
     from .send import send_create_partitions, send_create_topics, send_delete_topics  # noqa: PLC0415  # the clients are slow to load
     from .send_placement import send_moves  # noqa: PLC0415  # the clients are slow to load
 
     return Requests(
-        Reads(sweep_topics, read_topics, find_topics),
+        Reads(sweep_topics, read_topics, find_topics, list_and_read_topics),
         {
             apis.CREATE_TOPICS.name: send_create_topics,
             apis.CREATE_PARTITIONS.name: send_create_partitions,
