@@ -80,15 +80,6 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
 
     proof: ClusterProof
     address: str
-    keep: Callable[[Any], bool] | None = None
-    """Makes the first connection that of its broker, if it can."""
-
-    def close(self, error: Exception | None = None) -> None:
-        # kafka-python ends its first connection as soon as it knows the brokers, and opens another
-        # one to the same address: seven round trips, and a second login.
-        if error is None and self.keep is not None and self.keep(self):
-            return
-        super().close(error)
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -187,25 +178,28 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
                 connection.__class__, connection.login = _LoginConnection, self.login
             connection.proof, connection.address = self.proof, f"{place.host}:{place.port}"
             if first and not named.get("pop_on_close", True):
-                connection.keep = self._keep_first
+                connection.close = partial(self._end_first, connection)
         self._tried |= {node} if first else set()
         return connection
 
-    def _keep_first(self, connection: _Connection) -> bool:
-        """Make the connection to an address of the bootstrap list that of the broker which has this
-        address. False if it cannot be used."""
+    def _end_first(self, connection: Any, error: Exception | None = None) -> None:
+        """Close the connection to an address of the bootstrap list; or keep it, as that of the
+        broker which has this address."""
+        # kafka-python ends it as soon as it knows the brokers, and would open another one to the
+        # same address: seven round trips, and a second login.
+        del connection.close
         listed = {f"{one.host}:{one.port}": one.node_id for one in self.cluster.brokers()}
         node = listed.get(connection.address)
-        connection.keep = None
-        if self.closed or not connection.connected or node is None or node in self._conns:
-            return False
+        ends = error is not None or self.closed or not connection.connected
+        if ends or node is None or node in self._conns:
+            connection.close(error)
+            return
         connection.node_id = node
         self._conns[node] = connection
         self.reset_backoff(node)
         # As kafka-python does with each connection to a broker.
         connection.close_future.add_both(lambda _: self._conns.pop(node, None))
         connection.close_future.add_errback(lambda _: self.cluster.request_update())
-        return True
 
     def _refuse_before_others(self, node: Any) -> None:
         """Raise NodeNotReadyError while another broker of the bootstrap list has not been tried."""

@@ -54,38 +54,28 @@ _VISIBLE = Coverage(CoverageKind.VISIBLE_ONLY)
 
 def sweep_topics(context: ClusterContext, depth: Depth) -> Sweep:
     """All topics that we may see, in one Metadata request; with depth FULL also their configs."""
-    if depth is Depth.NAMES:
-        return list_and_read_topics(context, ())
-    moves = list_moves(context)
-    rows = _list_rows(context)
-    if isinstance(rows, Fault):
-        return Sweep(topics.KIND, depth, (), Coverage(CoverageKind.FAILED, rows))
-    readings = _add_configs(context, rows, moves, None)
-    items = tuple(item for item in readings.values() if isinstance(item, Observed))
-    return Sweep(topics.KIND, depth, items, _judge_coverage(readings.values()))
+    return list_and_read_topics(context, None if depth is Depth.FULL else ())
 
 
-def list_and_read_topics(context: ClusterContext, ids: Sequence[Identity]) -> Sweep:
-    """The names of all topics that we may see, and of these ids the topics that were listed."""
+def list_and_read_topics(context: ClusterContext, ids: Sequence[Identity] | None) -> Sweep:
+    """The names of all topics that we may see, and of these ids the topics that were listed. None:
+    all topics in full."""
     # Moves first, as in `read_topics`.
-    moves = list_moves(context) if ids else {}
-    rows = _list_rows(context)
-    if isinstance(rows, Fault):
-        return Sweep(topics.KIND, Depth.NAMES, (), Coverage(CoverageKind.FAILED, rows))
-    wanted = {identity: rows[identity] for identity in ids if identity in rows}
+    moves = list_moves(context) if ids is None or ids else {}
+    listed = attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout))
+    if isinstance(listed, Fault):
+        depth = Depth.FULL if ids is None else Depth.NAMES
+        return Sweep(topics.KIND, depth, (), Coverage(CoverageKind.FAILED, listed))
+    rows = {Identity(context.instance, topics.KIND, r.name): r for r in listed if r.code == 0}
+    wanted = rows if ids is None else {i: rows[i] for i in ids if i in rows}
     readings = _add_configs(context, wanted, moves, None) if wanted else {}
-    # What could not be read is left to `read`, which also finds out whether brokers disagree.
     full = {i: item for i, item in readings.items() if isinstance(item, Observed)}
+    if ids is None:
+        coverage = _judge_coverage(readings.values())
+        return Sweep(topics.KIND, Depth.FULL, tuple(full.values()), coverage)
+    # What could not be read is left to `read`, which also finds out whether brokers disagree.
     items = tuple(full.get(i) or _make_listed_topic(i, row) for i, row in rows.items())
     return Sweep(topics.KIND, Depth.NAMES, items, _VISIBLE, full=frozenset(full))
-
-
-def _list_rows(context: ClusterContext) -> Mapping[Identity, TopicRow] | Fault:
-    """All topics that we may see."""
-    rows = attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout))
-    if isinstance(rows, Fault):
-        return rows
-    return {_make_identity(context, row.name): row for row in rows if row.code == 0}
 
 
 def _judge_coverage(readings: Iterable[Reading]) -> Coverage:
@@ -161,10 +151,6 @@ def read_topic_configs(
         identity: _make_config_reading(context, identity, answers[identity.key], fallbacks)
         for identity in ids
     }
-
-
-def _make_identity(context: ClusterContext, name: str) -> Identity:
-    return Identity(context.instance, topics.KIND, name)
 
 
 def read_topic_rows(
