@@ -120,7 +120,7 @@ def test_a_fault_of_kafkaform_itself(folder: Folder, monkeypatch: pytest.MonkeyP
     secret = "do-not-show-me"
     monkeypatch.setattr(tempfile, "tempdir", str(folder.path))
 
-    def break_down(*_: object) -> None:
+    def break_down(*_: object, **__: object) -> None:
         raise KeyError(secret)
 
     monkeypatch.setattr(KafkaSession, "sweep", break_down)

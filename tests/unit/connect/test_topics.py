@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -188,9 +190,9 @@ def test_the_acls_are_listed_once_for_all_connectors(monkeypatch: pytest.MonkeyP
     swept: list[str] = []
     sweep = MemorySession.sweep
 
-    def count(session: MemorySession, kind: str, depth: Depth) -> Sweep:
+    def count(session: MemorySession, kind: str, depth: Depth, **how: Any) -> Sweep:
         swept.append(kind)
-        return sweep(session, kind, depth)
+        return sweep(session, kind, depth, **how)
 
     monkeypatch.setattr(MemorySession, "sweep", count)
     sinks = [declare(f"s{n}", SINK, topics=f"t{n}", file="/tmp/x") for n in range(5)]
