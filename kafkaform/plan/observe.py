@@ -146,20 +146,19 @@ def _confirm_changed(
     session: Session, ids: Sequence[Identity], clock: Clock, settle: float
 ) -> Mapping[Identity, Reading]:
     """These objects, read again once all live nodes that answer show the same of them, or when
-    `settle` seconds have passed. Nothing if there is only one node, which cannot lag behind
-    another one."""
+    `settle` seconds have passed."""
     # Shortly after a write, a node that lags behind shows what was there before it. A plan made
-    # from that would be refused as stale as soon as another node is asked.
+    # from that would be refused as stale as soon as another node is asked. A single node lags
+    # behind its own log only, and for a moment.
     deadline = clock.monotonic() + settle
     left = ids if len(session.live_nodes()) > 1 else ()
-    if not left:
-        return {}
-    while True:
+    while left:
         views = [session.read(left, at=node) for node in session.live_nodes()]
         left = [i for i in left if len({_get_view(view[i]) for view in views} - {None}) > 1]
         if not left or clock.monotonic() >= deadline:
-            return session.read(ids)
+            break
         clock.sleep(POLL_SECONDS)
+    return session.read(ids)
 
 
 def _get_view(reading: Reading) -> object:

@@ -22,7 +22,7 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.codec import encode
 from kafkaform.plan.instances import count_unmanaged
 from kafkaform.plan.model import Unmanaged
@@ -81,14 +81,19 @@ def test_what_a_listing_shows_in_full_is_not_read_again() -> None:
 class Listing:
     """A session that reads what it lists, and records what is read by name."""
 
-    def __init__(self, inner: Session) -> None:
-        self._inner = inner
+    def __init__(self, inner: Session, older: Mapping[str, Any] = EMPTY) -> None:
+        """older: attributes that the listing shows as they were before."""
+        self._inner, self._older = inner, older
         self.read_by_name: list[Identity] = []
 
     def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
         found = self._inner.sweep(kind, depth)
         readings = self._inner.read(full).values()
-        whole = {each.identity: each for each in readings if isinstance(each, Observed)}
+        whole = {
+            each.identity: replace(each, attributes=each.attributes.with_items(self._older))
+            for each in readings
+            if isinstance(each, Observed)
+        }
         items = tuple(whole.get(item.identity, item) for item in found.items)
         return replace(found, items=items, full=frozenset(whole))
 
@@ -173,6 +178,19 @@ def test_after_a_recent_write_a_change_counts_once_all_brokers_show_it() -> None
     found = reading(where, desired(), recorded, settle=4)
     assert isinstance(found, Observed) and found.attributes["partitions"] == 3
     assert 2 <= where.clock.monotonic() - start < 4
+
+
+def test_after_a_recent_write_a_single_broker_is_asked_once_more() -> None:
+    """It lags behind its own log for a moment, and its listing may be from before the write."""
+    where = house()
+    with where.cluster.others() as others:
+        made = others.create("a", 3)
+    said, recorded = desired(), state(row(partitions=3, id=made.id))
+    opened = Listing(session(where, said), older={"partitions": 1})
+    for settle, partitions in ((0.0, 1), (4.0, 3)):
+        world = read_world({KAFKA: opened}, said, recorded, where.clock, settle=settle)
+        found = world[KAFKA].readings[A]
+        assert isinstance(found, Observed) and found.attributes["partitions"] == partitions
 
 
 def test_what_all_brokers_show_is_a_change_at_once() -> None:
