@@ -92,6 +92,14 @@ def always_complete(session: Session) -> dict[str, Callable[..., Any]]:
     return {"sweep": sweep}
 
 
+def names_as_full(session: Session) -> dict[str, Callable[..., Any]]:
+    def sweep(kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
+        found = session.sweep(kind, depth)
+        return replace(found, full=frozenset(full) & {item.identity for item in found.items})
+
+    return {"sweep": sweep}
+
+
 def dry_run_that_applies(session: Session) -> dict[str, Callable[..., Any]]:
     def preflight(batch: Batch) -> list[Verdict]:
         return [Verdict(o.step, Evidence.REMOTE, o.fault) for o in session.apply(batch, {})]
@@ -168,6 +176,7 @@ def tells_wrong_types(session: Session) -> dict[str, Callable[..., Any]]:
     [
         (absent_for_hidden, conformance.what_is_hidden_is_never_absent),
         (always_complete, conformance.a_listing_is_honest),
+        (names_as_full, conformance.a_listing_is_honest),
         (dry_run_that_applies, conformance.preflight_changes_nothing),
         (deletes_by_name, conformance.delete_takes_only_that_incarnation),
         (always_applied, conformance.creating_what_exists_is_never_applied),
