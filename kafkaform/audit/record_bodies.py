@@ -79,9 +79,8 @@ def make_run_begin_body(
     )
 
 
-def make_plan_body(plan: FrozenMap, approval: str, configuration: str) -> FrozenMap:
+def make_plan_body(plan: canonical.Rendered, approval: str, configuration: str) -> FrozenMap:
     """The plan of the run. It is recorded as a whole, so that a later run can resume it."""
-    # Not `_make_body`: the plan is frozen, and to copy it takes longer than to make it.
     return FrozenMap(
         plan=plan, digest=canonical.digest(plan), approval=approval, configuration=configuration
     )

@@ -2,17 +2,26 @@
 
 Keys are sorted; there are no spaces; numbers are exact; the text is one line of ASCII, so that no
 name can forge a line. Equal values are equal bytes. Secret references are
-`{"$secret": "env:NAME"}`.
+`{"$secret": "env:NAME"}`. A struct is an object of its fields without those that have their default
+value, which keeps large plans small.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from binascii import hexlify
+from collections.abc import Mapping
+from datetime import date
 from decimal import Decimal
+from enum import Enum
 from sys import intern
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from .nouns import list_defaults
 from .value import EMPTY, FrozenMap, SecretRef, Value, freeze
 
 SECRET = "$secret"
@@ -59,57 +68,107 @@ def digest_bytes(content: bytes) -> str:
     return hashlib.sha256(b'"%b"' % hexlify(content)).hexdigest()
 
 
-class _HasDecimal(TypeError):
-    """An encoder met a number that it cannot write exactly."""
+class Rendered(Struct, frozen=True):
+    """A value whose canonical JSON is known already, such as that of a whole plan."""
+
+    text: str
+    """The canonical JSON."""
+
+    @classmethod
+    def make(cls, value: Any) -> Rendered:
+        """The rendered form of this value."""
+        return cls(dumps(value))
 
 
-def _default(value: object) -> object:
+class _HasText(TypeError):
+    """The standard encoder met a value that has its own text."""
+
+
+def _make_plain(value: object) -> object:
+    """The plain form of a value that an encoder does not know, one level deep."""
     if isinstance(value, SecretRef):
         return {SECRET: str(value)}
-    if isinstance(value, Decimal):
-        raise _HasDecimal
+    if isinstance(value, Struct):
+        parts = zip(list_defaults(type(value)), astuple(value), strict=True)
+        return {
+            name: item if type(item) is not float else Decimal(repr(item))
+            for (name, usual), item in parts
+            if item is not usual and item != usual
+        }
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, date):
+        return value.isoformat()
     raise TypeError(f"no canonical form for {type(value).__name__}")
 
 
+def _find_text(value: object) -> str | None:
+    """The text of a value that has its own, None for any other."""
+    if isinstance(value, Decimal):
+        return render_number(value)
+    return value.text if isinstance(value, Rendered) else None
+
+
+def _refuse_text(value: object) -> object:
+    if _find_text(value) is not None:
+        raise _HasText
+    return _make_plain(value)
+
+
 _encode = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, default=_default
+    sort_keys=True,
+    separators=(",", ":"),
+    ensure_ascii=True,
+    allow_nan=False,
+    default=_refuse_text,
 ).encode
+_UNSAFE = re.compile("[^ -~]")
 
 
 def dumps(value: Any) -> str:
-    """Canonical JSON text of a frozen or plain value, one line without a newline."""
+    """Canonical JSON text of a frozen or plain value, or of structs of those, one line without a
+    newline. Raises TypeError for a value that has none."""
     import orjson  # noqa: PLC0415  # it loads dataclasses, and `validate` writes no JSON
 
+    def default(value: object) -> object:
+        text = _find_text(value)
+        return _make_plain(value) if text is None else orjson.Fragment(text)
+
     # A third of an apply was the standard encoder. orjson writes the same ten times as fast, except
-    # for what it refuses, and except for characters that are not ASCII, or delete (7f): it does not
-    # escape those.
+    # for what it refuses (half characters, numbers beyond 64 bits), and except for characters that
+    # are not ASCII, or delete (7f): it does not escape those.
     flags = (
         orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
     )
     try:
-        text = orjson.dumps(value, _default, flags)
-    except TypeError as error:
-        meets_decimal = isinstance(error.__cause__, _HasDecimal)
-        return _dump_parts(value) if meets_decimal else _dump_slowly(value)
-    return text.decode("ascii") if text.isascii() and b"\x7f" not in text else _dump_slowly(value)
+        text = orjson.dumps(value, default, flags)
+    except TypeError:
+        return _dump_slowly(value)
+    if text.isascii() and b"\x7f" not in text:
+        return text.decode("ascii")
+    return _UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text.decode("utf-8"))
 
 
 def _dump_slowly(value: Any) -> str:
-    """Canonical JSON by the standard encoder. Raises TypeError for a value that has none."""
+    """Canonical JSON by the standard encoder."""
     try:
         return _encode(value)
-    except _HasDecimal:
+    except _HasText:
         return _dump_parts(value)
 
 
 def _dump_parts(value: Any) -> str:
-    """Canonical JSON of a decimal, or of a container of one, which are few."""
-    if isinstance(value, Decimal):
-        return render_number(value)
-    if isinstance(value, dict):
-        items = (f"{json.dumps(key)}:{dumps(value[key])}" for key in sorted(value))
-        return "{" + ",".join(items) + "}"
-    return "[" + ",".join(map(dumps, value)) + "]"
+    """Canonical JSON of a value that has its own text, or of a container of one, which are few."""
+    text = _find_text(value)
+    if text is not None:
+        return text
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(dumps, value)) + "]"
+    members: Any = value if isinstance(value, dict) else _make_plain(value)
+    items = (f"{json.dumps(key)}:{dumps(members[key])}" for key in sorted(members))
+    return "{" + ",".join(items) + "}"
 
 
 def render_number(number: Decimal | int) -> str:

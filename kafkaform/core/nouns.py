@@ -45,7 +45,7 @@ T = typing.TypeVar("T")
 
 
 def from_data(cls: type[T], data: Value) -> T:
-    """The struct that `to_data` made this data of. Raises Misfit for data of another shape."""
+    """The struct whose canonical JSON has this data. Raises Misfit for data of another shape."""
     return typing.cast(T, _make_reader(typing.cast(Any, cls))(data))
 
 

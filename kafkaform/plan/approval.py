@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from ..core.canonical import digest
 from ..core.change import Change, Path
 from ..core.value import EMPTY, FrozenMap
-from .codec import to_data
 from .diff import lay_over
 from .model import Plan
 
@@ -36,7 +35,7 @@ def digest_change(change: Change, scope_id: str, lineage: str) -> str:
         {
             "scope_id": scope_id,
             "lineage": lineage,
-            "identity": to_data(change.identity),
+            "identity": change.identity,
             "address": change.address,
             "incarnation": change.incarnation,
             "action": change.action.value,
@@ -44,12 +43,12 @@ def digest_change(change: Change, scope_id: str, lineage: str) -> str:
             "before": before,
             "after": after,
             "paths": [[c.path, c.before, c.after, c.sensitive] for c in change.paths],
-            "row": [to_data(change.row_before), to_data(change.row_after)],
+            "row": [change.row_before, change.row_after],
             "owner": change.owner,
             "labels": change.labels,
             "depends_on": change.depends_on,
             "losses": change.losses,
-            "steps": to_data(change.steps),
+            "steps": change.steps,
         }
     )
 
@@ -78,7 +77,7 @@ def compute_approval(plan: Plan) -> str:
             "mode": plan.options.mode.value,
             "accept": sorted(plan.options.accept),
             # Digests are sorted, not changes: the order of a plan decides nothing.
-            "removals": sorted(digest(to_data(removal)) for removal in plan.removals),
+            "removals": sorted(digest(removal) for removal in plan.removals),
             "changes": sorted(changes),
             **policies,
         }

@@ -1,26 +1,18 @@
 """Plans as canonical JSON, for the saved file and for the audit log's `plan` record.
 
-Structs are encoded field by field from their type hints, so that a new field needs no code here.
-A field with its default value is left out, which keeps large plans small.
+Structs are encoded field by field (`canonical.dumps`), so that a new field needs no code here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import date
-from decimal import Decimal
-from enum import Enum
-from typing import Any, cast
-
-from msgspec import Struct
-from msgspec.structs import astuple
+from typing import Any
 
 from ..core import canonical
 from ..core.change import Change
 from ..core.errors import PlanRefused, StorageError
-from ..core.nouns import Misfit, from_data, list_defaults
+from ..core.nouns import Misfit, from_data
 from ..core.resource import Identity
-from ..core.value import EMPTY, FrozenMap, SecretRef, Value
+from ..core.value import EMPTY, FrozenMap, Value
 from ..state.codec import find_row_fault, has_secret
 from .model import FORMAT, Plan
 
@@ -29,7 +21,7 @@ def encode(plan: Plan) -> bytes:
     """The saved plan file: format, plan, and a checksum against accidental damage."""
     # The checksum protects nobody from an attacker, who can compute it. Against one there are the
     # approval and `--expect` (architecture §4.4).
-    body: dict[str, Any] = {"format": FORMAT, "plan": to_data(plan)}
+    body: dict[str, Any] = {"format": FORMAT, "plan": canonical.Rendered.make(plan)}
     body["checksum"] = canonical.digest(body)
     return (canonical.dumps(body) + "\n").encode("ascii")
 
@@ -119,34 +111,3 @@ def _refuse_impossible_row(change: Change, where: str) -> None:
         wanted = find_row_fault(name, value) if value is not None else ""
         if wanted:
             raise Misfit(f"is not {wanted}").nest_in(f"{where}.{member}")
-
-
-def to_data(value: Any) -> Value:
-    """Frozen, JSON-able data of a value. A struct becomes a map without its default fields."""
-    kind = type(value)
-    if kind in _DATA:
-        return cast(Value, value)
-    if isinstance(value, tuple | list):
-        return tuple([item if type(item) in _DATA else to_data(item) for item in value])
-    if isinstance(value, Struct):
-        parts = zip(list_defaults(type(value)), astuple(value), strict=True)
-        return FrozenMap(
-            {
-                name: item if type(item) in _DATA else to_data(item)
-                for (name, usual), item in parts
-                if item is not usual and item != usual
-            }
-        )
-    if isinstance(value, Enum):
-        return str(value.value)
-    if isinstance(value, Mapping):
-        return FrozenMap({str(key): to_data(item) for key, item in value.items()})
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, float):
-        return Decimal(repr(value))
-    raise TypeError(f"a plan cannot contain {kind.__name__}")
-
-
-_DATA = frozenset({FrozenMap, SecretRef, type(None), str, bool, int, Decimal})
-"""The types of frozen values, which are data already. Most of a plan is made of them."""

@@ -29,6 +29,7 @@ from ..audit.record_bodies import (
     make_validate_body,
     make_verify_body,
 )
+from ..core.canonical import Rendered
 from ..core.change import Change, Outcome, OutcomeStatus, Verdict
 from ..core.diagnostics import Diagnostics, has_errors
 from ..core.errors import (
@@ -43,10 +44,8 @@ from ..core.errors import (
 )
 from ..core.progress import Message, ignore_event
 from ..core.resource import InstanceWorld
-from ..core.value import FrozenMap
 from ..core.words import Words, shared
 from ..plan.approval import digest_change
-from ..plan.codec import to_data
 from ..plan.model import Mode, Plan
 from ..plan.observe import Look
 from ..plan.review import review_changes
@@ -312,13 +311,12 @@ def _record_begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Ver
         commit=find_commit(scene.space.configuration.folder),
         kafkaform_version=VERSION,
     )
-    data = to_data(plan)
-    assert isinstance(data, FrozenMap)  # a plan is a dataclass
+    rendered = Rendered.make(plan)
     # One durable write: recovery needs the plan of every intent, and its approval.
     scene.ledger.journal.write_all(
         [
             (RecordKind.RUN_BEGIN, begin),
-            (RecordKind.PLAN, make_plan_body(data, plan.approval, plan.configuration)),
+            (RecordKind.PLAN, make_plan_body(rendered, plan.approval, plan.configuration)),
             (RecordKind.APPROVAL, make_approval_body(plan.approval, how, plan.configuration)),
             (RecordKind.VALIDATE, make_validate_body(plan.approval, verdicts.values())),
         ]

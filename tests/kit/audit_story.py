@@ -17,10 +17,12 @@ from kafkaform.audit.journal import Journal
 from kafkaform.audit.record_bodies import Subject
 from kafkaform.audit.sink import Sink, Torn
 from kafkaform.audit.sinks.local import LocalSink
+from kafkaform.core.canonical import Rendered
 from kafkaform.core.change import Evidence, Outcome, OutcomeStatus, PathChange, Verdict
 from kafkaform.core.errors import StorageError
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap, SecretRef
+from kafkaform.plan.model import Plan
 
 LINEAGE = "0d9c6f5e-lineage"
 APPROVAL, OTHER = "a1" * 32, "b2" * 32
@@ -138,7 +140,7 @@ def journal(sink: Sink, run: str, clock: Ticking | None = None) -> Journal:
     return Journal(sink, clock or Ticking(), run, "ada@ci", LINEAGE)
 
 
-def begin(log: Journal, approval: str = APPROVAL, plan: FrozenMap = PLAN) -> None:
+def begin(log: Journal, approval: str = APPROVAL, plan: FrozenMap | Plan = PLAN) -> None:
     """The frame that opens a run."""
     log.write_all(
         [
@@ -154,7 +156,10 @@ def begin(log: Journal, approval: str = APPROVAL, plan: FrozenMap = PLAN) -> Non
                     kafkaform_version="0.1.0",
                 ),
             ),
-            (RecordKind.PLAN, record_bodies.make_plan_body(plan, approval, "c3" * 32)),
+            (
+                RecordKind.PLAN,
+                record_bodies.make_plan_body(Rendered.make(plan), approval, "c3" * 32),
+            ),
             (RecordKind.APPROVAL, record_bodies.make_approval_body(approval, "expect", "c3" * 32)),
         ]
     )

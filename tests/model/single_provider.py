@@ -14,7 +14,6 @@ from kafkaform.core.canonical import digest
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Declared, Desired, ProviderConfig
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.plan.codec import to_data
 from kafkaform.provider.contract import Provider
 from kafkaform_kafka.memory import Killed
 
@@ -78,7 +77,7 @@ class SingleProvider(RuleBasedStateMachine):
     def _desired(self) -> Desired:
         declared = self.list_declared()
         providers = {self.instance: ProviderConfig(self.instance, self.instance, self.block, PLACE)}
-        return Desired(declared, providers, digest=digest([to_data(one) for one in declared]))
+        return Desired(declared, providers, digest=digest(declared))
 
     def apply_once(self) -> None:
         self.settled = False

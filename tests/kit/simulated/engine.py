@@ -40,7 +40,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
-from kafkaform.plan.codec import decode, encode, to_data
+from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
 from kafkaform.state.codec import encode as encode_state
@@ -154,7 +154,7 @@ def desired(
     config = FrozenMap({"operation_timeout": timeout, **settings})
     providers = {KAFKA: ProviderConfig(KAFKA, KAFKA, config, PLACE)}
     said = (declared, removed, moved, imports, outputs)
-    text = digest([to_data(part) for part in said])
+    text = digest(said)
     return Desired(declared, providers, removed, moved, imports, outputs, digest=text)
 
 

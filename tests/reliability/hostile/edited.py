@@ -15,7 +15,6 @@ from kafkaform.core import canonical
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.nouns import from_data
 from kafkaform.plan.approval import seal_plan
-from kafkaform.plan.codec import to_data
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
@@ -168,7 +167,7 @@ def sealed_plan(body: Any, *, approve: bool) -> bytes:
         plan = canonical.loads(json.dumps(body["plan"]))
         if approve:
             with contextlib.suppress(ValueError, KeyError, TypeError):
-                plan = to_data(seal_plan(from_data(Plan, plan)))
+                plan = canonical.loads(canonical.dumps(seal_plan(from_data(Plan, plan))))
         whole = {"format": canonical.loads(json.dumps(body["format"])), "plan": plan}
         return f"{canonical.dumps({**whole, 'checksum': canonical.digest(whole)})}\n".encode()
     except (KeyError, TypeError, ValueError, OverflowError):

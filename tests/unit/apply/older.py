@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from kafkaform.core import canonical
 from kafkaform.core.head import Head
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.codec import to_data
 from kafkaform.plan.model import Plan
 from kafkaform.state.codec import encode
 from kafkaform.state.edit import set_head
@@ -33,8 +32,8 @@ def rewritten(where: House, made: Plan, old: Plan) -> None:
         if data["body"].get("approval") == made.approval:
             data["body"]["approval"] = old.approval
         if data["kind"] == "plan" and data["body"]["approval"] == old.approval:
-            data["body"]["plan"] = json.loads(canonical.dumps(to_data(old)))
-            data["body"]["digest"] = canonical.digest(to_data(old))
+            data["body"]["plan"] = json.loads(canonical.dumps(old))
+            data["body"]["digest"] = canonical.digest(old)
         data["prev"] = prev
         prev = sha256(canonical.dumps(data).encode()).hexdigest()
         heads[record.seq] = prev

@@ -16,7 +16,6 @@ from kafkaform.core.errors import ConfigurationError, OutcomeUnknown
 from kafkaform.core.resource import Declared, ProviderConfig
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.plan.codec import to_data
 from kafkaform.plan.model import Mode, Options
 from kafkaform_kafka.kinds.user import resource_type as scram
 from kafkaform_kafka.kinds.user.simulation import Credential, credential_key
@@ -121,7 +120,7 @@ def test_a_new_login_has_the_password_and_nobody_else_has() -> None:
     row = where.row(KEY, scram.KIND)
     assert row is not None and "password" not in row.attributes
     log = b"".join(where.sink.lines()).decode()
-    told = (dumps(to_data(shown)), log, repr(where.state), repr(where.cluster.world.of(scram.KIND)))
+    told = (dumps(shown), log, repr(where.state), repr(where.cluster.world.of(scram.KIND)))
     assert "first-pass" not in "".join(told)
     assert plan(where, desired(login())).changes == ()
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from decimal import Decimal
+from enum import Enum
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
-from kafkaform.core.canonical import dumps, loads
+from kafkaform.core.canonical import Rendered, dumps, loads
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 
 TEXTS = st.text() | st.text(st.characters(max_codepoint=0x7F))
@@ -27,6 +30,54 @@ def write_plainly(value: Any) -> str:
 @given(PLAIN)
 def test_plain_values_are_written_as_the_standard_encoder_writes_them(value: Any) -> None:
     assert dumps(freeze(value)) == write_plainly(value)
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Part(Struct, frozen=True):
+    name: str
+    since: date | None = None
+    colour: Colour = Colour.RED
+    seconds: float = 0.0
+
+
+class Whole(Struct, frozen=True):
+    part: Part
+    more: tuple[Part, ...] = ()
+    secret: SecretRef | None = None
+    labels: FrozenMap = FrozenMap()
+
+
+def test_a_struct_is_written_without_its_defaults() -> None:
+    assert dumps(Whole(Part("é"), labels=FrozenMap())) == r'{"part":{"name":"\u00e9"}}'
+    whole = Whole(
+        Part("a", date(2026, 1, 2), Colour.BLUE, 300.0),
+        (Part("b", seconds=0.25),),
+        SecretRef("env", "X"),
+        FrozenMap(z=1),
+    )
+    assert dumps([whole]) == (
+        '[{"labels":{"z":1},"more":[{"name":"b","seconds":0.25}],'
+        '"part":{"colour":"blue","name":"a","seconds":300,"since":"2026-01-02"},'
+        '"secret":{"$secret":"env:X"}}]'
+    )
+
+
+@given(PLAIN, st.floats(allow_nan=False, allow_infinity=False))
+def test_both_encoders_write_structs_alike(value: Any, seconds: float) -> None:
+    """Half a character is left to the standard encoder."""
+    parts = [Whole(Part("a", colour=Colour.BLUE, seconds=seconds)), freeze(value)]
+    assert dumps([*parts, "\ud800"]) == f'{dumps(parts)[:-1]},"\\ud800"]'
+
+
+@given(PLAIN)
+def test_a_rendered_value_is_written_as_it_is(value: Any) -> None:
+    frozen = freeze(value)
+    assert dumps([Rendered.make(frozen), 1]) == dumps([frozen, 1])
+    assert dumps([Rendered.make(frozen), "\ud800"]) == dumps([frozen, "\ud800"])
 
 
 @given(PLAIN)

@@ -21,7 +21,6 @@ from kafkaform.core.head import Head
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.codec import encode as encode_plan
-from kafkaform.plan.codec import to_data
 from kafkaform.state.codec import encode
 from kafkaform.state.model import Row, State
 from kafkaform.window.server import WindowServer
@@ -70,7 +69,7 @@ def make_folder(folder: Path) -> Path:
     clock = Ticking()
     for run in ("run-1", "run-2"):
         log = journal(sink, run, clock)
-        begin(log, plan=to_data(plans.everything()))
+        begin(log, plan=plans.everything())
         intend(log, ORDERS)
         conclude(log, ORDERS, incarnation="id-orders", duration_ms=41)
         if run == "run-1":
@@ -105,7 +104,7 @@ def make_hostile_folder(folder: Path, text: str = HOSTILE_NAME) -> Path:
     row = Row(identity, (address,), 4, values, text, "default", text, FrozenMap({text: text}))
     sink = LocalSink(folder / AUDIT_FILE)
     log = Journal(sink, Ticking(), text, text, text)
-    begin(log, plan=to_data(plans.everything()))
+    begin(log, plan=plans.everything())
     subject = replace(
         ORDERS,
         identity=identity,

@@ -18,7 +18,6 @@ from kafkaform.core.diagnostics import Severity
 from kafkaform.core.resource import Absent, CoverageKind, Depth, Hidden, Identity, Observed, Reading
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.plan.codec import to_data
 from kafkaform.plan.diff import compare
 from kafkaform_kafka.connection.clients import pure_config
 from kafkaform_kafka.kinds.user import resource_type as scram
@@ -176,7 +175,7 @@ def test_a_plan_holds_a_reference_and_never_a_value() -> None:
     """What is saved, shown and logged of a step names the secret only."""
     item = new("ci")
     item = replace(item, steps=scram.TYPE.steps(item, FACTS))
-    assert "CI_PASSWORD" in dumps(to_data(item))
+    assert "CI_PASSWORD" in dumps(item)
     (path,) = (p for p in item.paths if p.path == ("password",))
     assert path.sensitive and path.after == SECRET
 
