@@ -25,10 +25,10 @@ from .stop import Stop
 from .waiting import say_silent
 
 POLL_SECONDS = 0.2
-# A system shows what was applied in the order of its requests. Tens of thousands of objects that
-# are asked for again and again would keep it from getting there.
-AT_ONCE = 1_000
-"""Objects that a node is asked about before it is known whether it shows them."""
+# A system shows what was applied in the order of its requests. Thousands of objects that are asked
+# for again and again would keep it from getting there, and keep us busy.
+FIRST = 100
+"""How many objects a node is asked about first; as long as it shows them all, twice as many next."""
 SILENT_SECONDS = 15.0
 """How long to wait for the nodes that do not answer, all together. A system needs some seconds to
 count a node as dead (Kafka's `broker.session.timeout.ms` is 9 s), and more until another one has
@@ -66,15 +66,14 @@ class _Asker(Struct, frozen=True):
         ask about all at once; otherwise a node that lacks one of many is not asked about those
         behind it, which it lacks as well as a rule."""
         missing: dict[Identity, str] = {}
-        size = len(changes) if whole else AT_ONCE
-        for start in range(0, len(changes), size):
-            part = changes[start : start + size]
-            if missing:
-                failures = set(missing.values())
-                why = "" if "" in failures else failures.pop()
-                missing.update((change.identity, why) for change in part)
-            else:
-                missing.update(self._ask(node, part))
+        start, size = 0, len(changes) if whole else FIRST
+        while start < len(changes) and not missing:
+            missing.update(self._ask(node, changes[start : start + size]))
+            start, size = start + size, size * 2
+        if missing:
+            failures = set(missing.values())
+            why = "" if "" in failures else failures.pop()
+            missing.update((change.identity, why) for change in changes[start:])
         return missing
 
     def _ask(self, node: str, changes: Sequence[Change]) -> dict[Identity, str]:
@@ -156,7 +155,7 @@ def _wait_for_nodes(
         until = give_up if left.keys() <= quiet else deadline
         if not left or clock.monotonic() >= until:
             for node, missing in left.items():
-                if len(missing) > AT_ONCE and node not in quiet:
+                if len(missing) > FIRST and node not in quiet:
                     rest = [c for c in changes if c.identity in missing]
                     left[node] = asker.look(node, rest, whole=True)
             break

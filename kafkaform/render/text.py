@@ -152,7 +152,7 @@ def wrap_lines(lines: Iterable[str], width: int) -> Iterator[str]:
     already stays as it is.
     """
     for line in lines:
-        plain = _COLOUR.sub("", line)
+        plain = _drop_colours(line)
         if "\n" in line or cell_width(plain) <= width:
             yield line
         else:
@@ -165,14 +165,14 @@ def _wrap_line(line: str, plain: str, width: int) -> list[str]:
     hang = " " * (indent + _HANGS.get(plain[indent : indent + 2], 0 if indent else 2))
     lines, code, used = [" " * indent], "", indent
     for word in _list_words(line[indent:], width - len(hang)):
-        size = cell_width(_COLOUR.sub("", word))
+        size = cell_width(_drop_colours(word))
         # Build systems read commands from the beginnings of lines, so none may get there.
         if used + size > width and used > len(hang) and not _LOG_COMMAND.match(word):
             # Each line has its own colour codes: a pager shows lines one by one.
             lines[-1] += _PLAIN if code else ""
             lines.append(hang + code)
             word = word.lstrip(" ")
-            used, size = len(hang), cell_width(_COLOUR.sub("", word))
+            used, size = len(hang), cell_width(_drop_colours(word))
         lines[-1] += word
         used += size
         for code in _COLOUR.findall(word):
@@ -180,10 +180,14 @@ def _wrap_line(line: str, plain: str, width: int) -> list[str]:
     return lines
 
 
+def _drop_colours(text: str) -> str:
+    return _COLOUR.sub("", text) if "\x1b" in text else text
+
+
 def _list_words(text: str, width: int) -> Iterator[str]:
     """The words with the spaces before them; quoted text is one word if it fits into `width`."""
     for word in _WORDS.findall(text):
-        fits = cell_width(_COLOUR.sub("", word).lstrip(" ")) <= width
+        fits = cell_width(_drop_colours(word).lstrip(" ")) <= width
         yield from [word] if fits else _BARE_WORDS.findall(word)
 
 

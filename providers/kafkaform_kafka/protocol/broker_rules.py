@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 
 from kafkaform.core.change import Change
 from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity, suggest
@@ -223,11 +224,15 @@ def spelling_faults(config: Mapping[str, Value]) -> Faults:
     for key, value in config.items():
         if value is None:
             continue
-        known = ALL_TOPIC_KEYS.get(key)
-        if known is not None:
-            yield from word_faults(known, key, config_values.config_value(key, value))
-        else:
-            yield from _key_faults(key)
+        yield from _find_spelling_faults(key, value)
+
+
+@lru_cache(config_values.REPEATED, typed=True)
+def _find_spelling_faults(key: str, value: Value) -> tuple[tuple[str, str], ...]:
+    known = ALL_TOPIC_KEYS.get(key)
+    if known is None:
+        return tuple(_key_faults(key))
+    return tuple(word_faults(known, key, config_values.config_value(key, value)))
 
 
 def word_faults(known: ConfigKey, key: str, value: Value) -> Faults:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 from kafkaform.core.canonical import render_number
 from kafkaform.core.value import EMPTY, FrozenMap, Value
@@ -14,6 +15,9 @@ from .config_keys import ALL_TOPIC_KEYS, ConfigKey
 Lookup = Callable[[str], ConfigKey | None]
 """Name of a config -> its row in a table, or None."""
 
+REPEATED = 4_096
+"""Pairs of config and value whose answers are kept: thousands of topics share a few of them."""
+
 # Bounded: no valid number is longer, and int() refuses texts of more than 4,300 digits.
 _INTEGER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?", re.ASCII)
@@ -21,8 +25,12 @@ _DOUBLE = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})
 
 def config_value(key: str, value: Value, find: Lookup = ALL_TOPIC_KEYS.get) -> Value:
     """The canonical text of a config's value; None stays None. find: the table of the configs."""
-    if value is None:
-        return None
+    return None if value is None else _make_canonical(key, value, find)
+
+
+# Typed, because true and 1 are equal for Python and not the same text.
+@lru_cache(REPEATED, typed=True)
+def _make_canonical(key: str, value: Value, find: Lookup) -> str:
     # Brokers trim, turn `TRUE` into `true` and `+5` into `5`. Without the same here, each plan
     # would show a difference that no apply can remove. Text that does not parse stays as it was
     # written, so that the check can show it.
