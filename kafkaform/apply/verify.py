@@ -28,7 +28,7 @@ POLL_SECONDS = 0.2
 # A system shows what was applied in the order of its requests. Thousands of objects that are asked
 # for again and again would keep it from getting there, and keep us busy.
 FIRST = 100
-"""How many objects a node is asked about first; as long as it shows them all, twice as many next."""
+"""Objects that a node is asked about first; as long as it shows them all, twice as many next."""
 SILENT_SECONDS = 15.0
 """How long to wait for the nodes that do not answer, all together. A system needs some seconds to
 count a node as dead (Kafka's `broker.session.timeout.ms` is 9 s), and more until another one has
