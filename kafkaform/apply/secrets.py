@@ -14,7 +14,7 @@ from ..core.errors import ConfigurationError
 from ..core.redaction import holds_secret
 from ..core.resource import Desired, ProviderConfig
 from ..core.secret import NoSecret, Secret
-from ..core.value import COMMAND, EMPTY, FrozenMap, SecretRef, find_references
+from ..core.value import COMMAND, EMPTY, SecretRef, Value, find_references
 from ..plan.model import Plan
 from ..provider.contract import Secrets
 
@@ -164,6 +164,9 @@ def refuse_exposed(plan: Plan) -> None:
 
     Called before a plan is saved and before the first record of a run.
     """
+    # Everything at once first, which is cheap and almost always finds nothing.
+    if not holds_secret(dumps([_select_shown(change) for change in plan.changes])):
+        return
     # A record with the secret masked would not be what was approved, and one with the secret stays
     # for ever.
     found = [
@@ -183,13 +186,16 @@ def refuse_exposed(plan: Plan) -> None:
 
 def _find_exposed(change: Change) -> Iterator[str]:
     """The names of the arguments of a change that contain a secret."""
-    said = FrozenMap({**(change.after or EMPTY), "owner": change.owner, "labels": change.labels})
-    # All at once first, which is cheap and almost always finds nothing. The name of an object does
-    # not count: a user whose password is the user name is no reason to refuse a plan.
-    if holds_secret(dumps(said)):
-        for name, value in sorted(said.items()):
-            if any(holds_secret(t) and t not in change.identity.key for t in _walk_texts(value)):
-                yield name
+    # The name of an object does not count: a user whose password is the user name is no reason to
+    # refuse a plan.
+    for name, value in sorted(_select_shown(change).items()):
+        if any(holds_secret(t) and t not in change.identity.key for t in _walk_texts(value)):
+            yield name
+
+
+def _select_shown(change: Change) -> dict[str, Value]:
+    """The values of a change that a plan shows, by the name of their argument."""
+    return {**(change.after or EMPTY), "owner": change.owner, "labels": change.labels}
 
 
 def _walk_texts(value: Any) -> Iterator[str]:

@@ -8,10 +8,11 @@ value, which keeps large plans small.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from binascii import hexlify
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 from enum import Enum
@@ -127,23 +128,28 @@ _encode = json.JSONEncoder(
 _UNSAFE = re.compile("[^ -~]")
 
 
-def dumps(value: Any) -> str:
-    """Canonical JSON text of a frozen or plain value, or of structs of those, one line without a
-    newline. Raises TypeError for a value that has none."""
+@functools.cache
+def _load_encoder() -> Callable[[Any], bytes]:
     import orjson  # noqa: PLC0415  # it loads dataclasses, and `validate` writes no JSON
 
     def default(value: object) -> object:
         text = _find_text(value)
         return _make_plain(value) if text is None else orjson.Fragment(text)
 
-    # A third of an apply was the standard encoder. orjson writes the same ten times as fast, except
-    # for what it refuses (half characters, numbers beyond 64 bits), and except for characters that
-    # are not ASCII, or delete (7f): it does not escape those.
     flags = (
         orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
     )
+    return functools.partial(orjson.dumps, default=default, option=flags)
+
+
+def dumps(value: Any) -> str:
+    """Canonical JSON text of a frozen or plain value, or of structs of those, one line without a
+    newline. Raises TypeError for a value that has none."""
+    # A third of an apply was the standard encoder. orjson writes the same ten times as fast, except
+    # for what it refuses (half characters, numbers beyond 64 bits), and except for characters that
+    # are not ASCII, or delete (7f): it does not escape those.
     try:
-        text = orjson.dumps(value, default, flags)
+        text = _load_encoder()(value)
     except TypeError:
         return _dump_slowly(value)
     if text.isascii() and b"\x7f" not in text:

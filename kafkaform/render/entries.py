@@ -222,10 +222,12 @@ def _read_block(change: Change, own: frozenset[str]) -> Hashable:
 
 
 def _read_path(item: PathChange, key: str, names: Collection[str]) -> Hashable:
+    if len(item.path) > 1 and item.path[0] not in names:
+        return item
     sides: Iterable[Value] = (item.before, item.after, item.effective)
     if item.path and item.path[0] in names:
         sides = [None if side is None else _NAME for side in sides]
-    elif len(item.path) == 1:
+    else:
         # Only attributes name an object. A config that happens to equal a name is a value.
         sides = [_NAME if side == key else side for side in sides]
     return item.path, tuple(sides), item.sensitive, item.unit

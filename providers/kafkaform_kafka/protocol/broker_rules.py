@@ -290,6 +290,7 @@ def _key_faults(key: str) -> Faults:
         yield f"{key} is not a topic config of Kafka", advice
 
 
+@lru_cache(config_values.REPEATED)
 def _find_problem(key: ConfigKey, text: str) -> str:
     if len(text) > MAX_VALUE:
         return f"a config value can have at most {MAX_VALUE:,} characters"
