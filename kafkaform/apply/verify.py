@@ -24,7 +24,7 @@ from .judge import canonicalize_reading, has_emptied
 from .stop import Stop
 from .waiting import say_silent
 
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.1
 # A system shows what was applied in the order of its requests. Thousands of objects that are asked
 # for again and again would keep it from getting there, and keep us busy.
 FIRST = 100
