@@ -213,7 +213,16 @@ class Ownership(Struct, frozen=True):
     """The version of the secret that was sent last."""
 
 
-class Change(Struct, frozen=True):
+class _WithDigest:
+    """A slot that is not a field, so that it is not compared, copied or stored."""
+
+    __slots__ = ("_digest",)
+    _digest: tuple[str, str, str]
+    """System, state and the digest of the change there (`plan/approval.py`). An apply needs it for
+    the approval, and again for the log."""
+
+
+class Change(_WithDigest, Struct, frozen=True):
     """One object from before to after, as the user reads it."""
 
     identity: Identity

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from ..core.canonical import digest
 from ..core.change import Change, Path
@@ -27,6 +27,18 @@ owner, labels, dependencies, waivers, and recorded attributes other than the cha
 def digest_change(change: Change, scope_id: str, lineage: str) -> str:
     """SHA-256 over one change: the object and its system, every path before and after, what is
     recorded, who loses what, and the steps. Hexadecimal."""
+    try:
+        known = change._digest
+        if known[:2] == (scope_id, lineage):
+            return known[2]
+    except AttributeError:
+        pass
+    made = _compute_digest(change, scope_id, lineage)
+    force_setattr(change, "_digest", (scope_id, lineage, made))
+    return made
+
+
+def _compute_digest(change: Change, scope_id: str, lineage: str) -> str:
     before, after = change.before, change.after
     if change.theirs:
         # What is kept for others may come and go between the review and the apply.

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kafkaform.core.canonical import dumps
 from kafkaform.core.change import (
     Action,
     Blocker,
@@ -100,6 +101,15 @@ def test_cluster_and_lineage_are_covered() -> None:
     first = digest_change(UPDATE, "cluster-1", "lineage")
     assert first != digest_change(UPDATE, "cluster-2", "lineage")
     assert first != digest_change(UPDATE, "cluster-1", "another")
+
+
+def test_a_digest_that_is_kept_is_of_that_change_alone() -> None:
+    """It is no part of the change, and a copy with another value has its own."""
+    change = replace(UPDATE)
+    first = digest_change(change, "cluster-1", "l")
+    assert digest_change(change, "cluster-1", "l") == first
+    assert digest_change(replace(change, owner="nobody"), "cluster-1", "l") != first
+    assert change == replace(UPDATE) and dumps(change) == dumps(replace(UPDATE))
 
 
 def test_a_blocked_change_counts_only_when_it_is_not() -> None:
