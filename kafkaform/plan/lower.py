@@ -49,6 +49,8 @@ def place_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
 
     Placing twice changes nothing more.
     """
+    if not any(_can_go_ahead(step) for change in changes for step in change.steps):
+        return tuple(changes)
     made = {
         _get_group(step)
         for change in changes
@@ -57,7 +59,7 @@ def place_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
     }
     return tuple(
         replace(change, steps=tuple(_place_step(step, made) for step in change.steps))
-        if any(_get_group(step) in made and _can_go_ahead(step) for step in change.steps)
+        if any(_can_go_ahead(step) and _get_group(step) in made for step in change.steps)
         else change
         for change in changes
     )
