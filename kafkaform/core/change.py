@@ -218,8 +218,7 @@ class _WithDigest:
 
     __slots__ = ("_digest",)
     _digest: tuple[str, str, str]
-    """System, state and the digest of the change there (`plan/approval.py`). An apply needs it for
-    the approval, and again for the log."""
+    """System, lineage and the digest there, which an apply needs twice (`plan/approval.py`)."""
 
 
 class Change(_WithDigest, Struct, frozen=True):
@@ -312,10 +311,8 @@ class Change(_WithDigest, Struct, frozen=True):
 
     @property
     def released(self) -> bool:
-        """True for an update after which nobody owns the object.
-
-        What the state recorded of the object is removed; what others have set stays.
-        """
+        """True for an update after which nobody owns the object: what the state recorded of it is
+        removed, and what others have set stays."""
         owned, after = self.row_before.owners, self.row_after.owners
         return self.action is Action.UPDATE and bool(owned) and not after
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv6Address, ip_address
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
@@ -160,11 +161,12 @@ NAMES = (
 )
 """The attributes in the order of `Acl`'s fields and of the key."""
 _NAMES = frozenset(NAMES)
+_read_fields = itemgetter(*NAMES)
 
 
 def parse_acl(attributes: Mapping[str, Any]) -> Acl:
     """The ACL with these attributes."""
-    return Acl(*(attributes[name] for name in NAMES))
+    return Acl(*_read_fields(attributes))
 
 
 def parse_acl_key(key: str) -> Acl:
