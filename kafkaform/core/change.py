@@ -186,8 +186,8 @@ class Blocker(Struct, frozen=True):
 
     @property
     def unmet(self) -> bool:
-        """True if a run goes on without the change and has to report that (exit code 8). An unmanaged
-        object always counts, because it is in the way of a declaration."""
+        """True if a run goes on without the change and has to report that (exit code 8). An
+        unmanaged object always counts, because it is in the way of a declaration."""
         return not self.kind.stops and (self.asked or self.kind is BlockerKind.UNMANAGED)
 
 
