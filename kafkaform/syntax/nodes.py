@@ -101,8 +101,9 @@ class Object(Node, frozen=True):
 
 
 class ConstantObject(Node, frozen=True):
-    """An object of constants, or of objects of constants, in a large file. `terms.list_items` and
-    `terms.read_constants` read it from the text, as its items would take much memory."""
+    """An object of constants, or of objects of constants at few levels, in a large file.
+    `terms.list_items` and `terms.read_constants` read it from the text, as its items would take
+    much memory."""
 
 
 class ForTuple(Node, frozen=True):

@@ -48,20 +48,33 @@ _KEY = rf"{_PLAIN_STRING}|(?!(?:{'|'.join(KEYWORDS)})(?![\w-]))[A-Za-z_][\w-]*+"
 _CONSTANT = rf"{_PLAIN_STRING}|[0-9]{{1,300}}+(?:\.[0-9]{{1,300}}+)?|true|false|null"
 
 
+def _make_item(value: str) -> str:
+    """The pattern of an item with such a value, and the blanks behind it."""
+    return rf"(?:{_KEY})[ \t]*+=[ \t]*+(?:{value})[ \t]*+"
+
+
 def _make_object(value: str, most: int) -> str:
     """The pattern of an object with such values, at most so many."""
-    item = rf"(?:{_KEY})[ \t]*+=[ \t]*+(?:{value})[ \t]*+"
+    item = _make_item(value)
     return rf"\{{[ \t\n]*+(?:{item}[,\n][ \t\n]*+){{0,{most}}}(?:{item})?\}}"
 
 
-_INNER = _make_object(_CONSTANT, 100)
+_FLAT = _make_object(rf"{_CONSTANT}|{_make_object(_CONSTANT, 100)}", 1000)
 # Texts, because compiling them takes milliseconds, and only large files have a use for them.
-FLAT_OBJECT = rf"(?a){_make_object(rf'{_CONSTANT}|{_INNER}', 1000)}"
+FLAT_OBJECT = rf"(?a){_FLAT}"
 """An object without comments whose keys are words or plain strings and whose values are constants,
 or objects of constants. No constant is longer than the language allows. Outside of strings it has
 no other braces, so no part of a text is tried more than a few times."""
-FLAT_ITEM = rf"(?a)({_KEY})[ \t]*+=[ \t]*+({_CONSTANT}|{_INNER})"
-"""One item of such an object, with groups for key and value."""
+FLAT_ITEM = rf"(?a)({_KEY})[ \t]*+=[ \t]*+({_CONSTANT}|{_FLAT})"
+"""An item whose value is a constant or such an object, with groups for key and value."""
+CONSTANT_STEP = rf"(?a)({_KEY})[ \t]*+=[ \t]*+({_CONSTANT}|\{{)|\}}"
+"""What a flat object consists of: a key with a constant, with groups for both; a key with the
+beginning of an object; the end of an object."""
+MAP_START = r"\{[ \t\n]*+"
+MAP_ITEM = rf"(?a){_make_item(f'{_CONSTANT}|{_FLAT}')}[,\n][ \t\n]*+"
+MAP_END = rf"(?a)(?:{_make_item(f'{_CONSTANT}|{_FLAT}')})?\}}"
+"""An object of any number of such items: its beginning, an item, and its end, with the last item if
+nothing parts them."""
 
 QUOTED_TEXT = re.compile(r'(?:[^"\\$%\r\n]++|\\[^\r\n]|\$\$\{|%%\{|[$%](?!\{)){1,1000}')
 BARE_TEXT = re.compile(r"(?:[^$%]++|\$\$\{|%%\{|[$%](?!\{)){1,1000}")

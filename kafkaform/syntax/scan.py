@@ -20,6 +20,7 @@ from .complaints import Complaint
 from .faults import is_repeated, make_fault
 from .source import Source
 from .stamps import Stamper
+from .terms import find_constants_end
 from .tokens import CLOSER_OF, CLOSERS, KEYWORDS, OPENERS, OPERATORS, Frame, OpenFrame, Scan, Token
 
 
@@ -197,12 +198,11 @@ class _Scanner(Struct, eq=False):
         self._push(OpenFrame(frame, start))
 
     def _pack_object(self, start: int) -> bool:
-        """Make an object of constants, or of objects of constants, one token. Returns whether there
-        is one."""
-        found = re.compile(patterns.FLAT_OBJECT).match(self.source.text, start)
-        if found is None or len(self.frames) >= limits.NESTING:
+        """Make an object of constants one token. Returns whether there is one."""
+        end = find_constants_end(self.source.text, start, len(self.frames))
+        if end is None:
             return False
-        packed, self.at = found.group(), found.end()
+        packed, self.at = self.source.text[start:end], end
         # An item has a key, a sign, a value and a comma or newline; more newlines can follow.
         self.packed += 4 * packed.count("=") + packed.count("\n") + packed.count("}")
         self._emit("FLAT_OBJECT", start, self.at)

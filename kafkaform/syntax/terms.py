@@ -89,6 +89,24 @@ def make_constant_object(parts: Parts) -> nodes.ConstantObject:
     return nodes.ConstantObject(*get_span(parts))
 
 
+def find_constants_end(text: str, start: int, depth: int) -> int | None:
+    """The end of the object that begins here if a `ConstantObject` can stand for it, else None.
+    depth: how many brackets are open, this one included."""
+    if depth >= limits.NESTING:
+        return None
+    if found := re.compile(patterns.FLAT_OBJECT).match(text, start):
+        return found.end()
+    opening = re.compile(patterns.MAP_START).match(text, start)
+    if opening is None or depth + 1 >= limits.NESTING:
+        return None
+    # A map of thousands is matched item by item, because the engine would keep them all in memory.
+    item, at, items = re.compile(patterns.MAP_ITEM), opening.end(), 1
+    while found := item.match(text, at):
+        at, items = found.end(), items + 1
+    end = re.compile(patterns.MAP_END).match(text, at)
+    return end.end() if end and items <= limits.COLLECTION_ELEMENTS else None
+
+
 def list_items(node: nodes.Object | nodes.ConstantObject) -> tuple[nodes.ObjectItem, ...]:
     """The items of an object, in the order written."""
     if isinstance(node, nodes.Object):
@@ -110,12 +128,17 @@ def _make_part(source: Source, start: int, end: int) -> nodes.Lit | nodes.Consta
 def read_constants(source: Source, start: int, end: int) -> Constants:
     """The values in the text of a `ConstantObject`; the last one of two equal keys wins."""
     values: Constants = {}
-    for found in _find_items(source, start, end):
-        key, value = found.group(1, 2)
-        name = str(_read_constant(key))
-        values[name] = (
-            read_constants(source, *found.span(2)) if value[0] == "{" else _read_constant(value)
-        )
+    # The objects that are open, the innermost last. One pass, because a text can be a megabyte.
+    inner = [values]
+    for found in re.compile(patterns.CONSTANT_STEP).finditer(source.text, start + 1, end - 1):
+        key, value = found.groups()
+        if key is None:
+            inner.pop()
+        elif value == "{":
+            inner.append({})
+            inner[-2][str(_read_constant(key))] = inner[-1]
+        else:
+            inner[-1][str(_read_constant(key))] = _read_constant(value)
     return values
 
 
