@@ -102,7 +102,9 @@ KeyMaker: TypeAlias = Callable[[Change, Words], Hashable]
 
 def make_key(change: Change, words: Words) -> Hashable:
     """Equal for changes that read the same apart from their objects' names and their figures."""
-    own, key = _read_names(change, words), change.identity.key
+    key, own = change.identity.key, frozenset[str]()
+    if change.blocked or change.notes or change.risks or change.findings:
+        own = _read_names(change, words)
     names = words.kinds.get(change.identity.kind, _NAMELESS).names
     # An update shows the paths that change, every other action the whole object.
     whole = () if change.action is Action.UPDATE else (change.before, change.after)

@@ -289,15 +289,14 @@ def _rank_entry(words: Vocabulary, entry: Entry) -> tuple[int, ...]:
 
 
 def _count_kinds(changes: Iterable[Change]) -> tuple[KindRow, ...]:
-    tallies: dict[tuple[str, str], Counter[str]] = {}
-    for change in changes:
-        columns = _list_columns(change)
-        if columns:
-            kind = (change.identity.instance, change.identity.kind)
-            tallies.setdefault(kind, Counter()).update(columns)
+    tallies = Counter(
+        (change.identity.instance, change.identity.kind, column)
+        for change in changes
+        for column in _list_columns(change)
+    )
     return tuple(
-        KindRow(instance, kind, tuple(tallies[instance, kind][name] for name in COLUMNS))
-        for instance, kind in sorted(tallies)
+        KindRow(instance, kind, tuple(tallies[instance, kind, name] for name in COLUMNS))
+        for instance, kind in sorted({(instance, kind) for instance, kind, _ in tallies})
     )
 
 

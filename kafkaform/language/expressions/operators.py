@@ -68,7 +68,10 @@ def compile_constants(node: ConstantObject, _: Context) -> Code:
 
 def _make_constant(found: Constant | Constants) -> Val:
     if isinstance(found, dict):
-        return ObjectVal({name: _make_constant(part) for name, part in found.items()})
+        made = ObjectVal({name: _make_constant(part) for name, part in found.items()})
+        # Constants have no marks and are no secrets, so nobody has to look for those in them.
+        made.__dict__.update(marks=UNMARKED, sealed_part=None)
+        return made
     if isinstance(found, Decimal):
         return numbers.make_whole(found)
     return NULL if found is None else found
