@@ -5,7 +5,6 @@ The disk, the environment and the clock are read here and nowhere below.
 
 from __future__ import annotations
 
-import gc
 import getpass
 import os
 import re
@@ -55,9 +54,6 @@ from .stores import STATE_VARIABLE, open_folder_store
 _ACTORS = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR")
 HIDDEN_SETTINGS = re.compile(r"password|secret|key|token|passphrase", re.IGNORECASE)
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-
-MANY = 5_000
-"""From this number of objects on, the memory of their blocks matters."""
 
 
 class Workspace(PartialRepr, frozen=True):
@@ -146,8 +142,6 @@ def open_workspace(
     providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
     if not desired.settles:
         configuration = configuration.keep_variables()
-        if len(desired.declared) >= MANY:
-            gc.collect()  # the blocks refer to each other, so only the collector frees them
     clock, actor = SystemClock(), find_actor(environment)
     backend, sink = store.backend, store.sink
     return Workspace(
