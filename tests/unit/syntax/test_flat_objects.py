@@ -65,6 +65,12 @@ PACKED = {
     "a hundred items, in an object": f"a = {{ b = {{ {'c = 1, ' * 100} }} }}\n",
     "more than that": f"a = {{ b = {{ {'c = 1, ' * 102} }} }}\n",
     "a thousand items": f"a = {{ {'b = 1, ' * 1000} }}\n",
+    "thousands of items": f"a = {{ {'b = 1, ' * 3000} }}\n",
+    "thousands on lines of their own": "a = {\n\n" + "b = { c = 1 }\n" * 1500 + "}\n",
+    "thousands without a comma at the end": f"a = {{{'b = { c = {} },' * 1500}d = 1}}\n",
+    "objects in objects in an object": 'a = { b = { c = { "d" = 1 } }\n e = {}\n}\n',
+    "objects in those": "a = { b = { c = { d = { e = 1 } } }, f = x }\n",
+    "98 brackets around three objects": f"a = {'[' * 97}{{ b = {{ c = {{}} }} }}{']' * 97}\n",
 }
 
 
@@ -112,6 +118,7 @@ FAULTS = {
     "a fault elsewhere": "a = { b = 1 }\nc = [1 2]\nd = { e = 1 } f\n",
     "a long number": f"a = {{ b = {'9' * 1001} }}\n",
     "a long string": f'a = {{ b = "{"x" * (limits.STRING_CHARACTERS + 1)}" }}\n',
+    "three objects in 98 brackets": f"a = {'[' * 98}{{ b = {{ c = {{}} }} }}{']' * 98}\n",
     "101 brackets": f"a = {'[' * 99}{{ b = {{ c = 1 }} }}{']' * 99}\n",
     "an open object": "a = { b = 1\n",
     "an attribute set twice": "a = { b = 1 }\na = { b = 1 }\n",
@@ -131,6 +138,15 @@ def test_hidden_tokens_count(tokens: int) -> None:
     text = 'a = [{}, { b = "c = d" }, {\n\n  e = 1,\n  f = { g = 2, h = {} }\n\n}]\n'
     with patch.object(limits, "TOKENS", tokens):
         count_packed(text)
+
+
+@pytest.mark.parametrize("most", range(1, 5))
+def test_the_limit_of_elements_holds(most: int) -> None:
+    """A map that is read item by item is refused like any other collection."""
+    text = "a = {\n b = { c = { d = 1 } }\n e = {}, f = { g = { h = 2, i = 3 } } }\n"
+    with patch.object(limits, "COLLECTION_ELEMENTS", most):
+        count_packed(text)
+        assert bool(parse_as(text, -1)[1]) == (most < 3)
 
 
 words = st.sampled_from(
@@ -182,7 +198,7 @@ def reveal(value: Val) -> object:
 
 
 @settings(max_examples=examples(200), deadline=None)
-@given(make_constants(constants | make_constants(constants)))
+@given(make_constants(constants | make_constants(constants | make_constants(constants))))
 def test_values_are_those_of_the_items(text: str) -> None:
     """An object that is one token is read from its text, and not from its items."""
 
