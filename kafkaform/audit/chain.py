@@ -73,12 +73,13 @@ def seal_line(
     seq = prev.seq + 1
     # A body can be a plan of everything, so it is written once, for the hash and for the line. The
     # hash covers all other members, and stands between those that sort before and after it.
-    first = canonical.dumps({"actor": actor, "body": body})[:-1]
-    last = canonical.dumps({"kind": kind, "prev": prev.hash, "run": run, "seq": seq, "time": time})[
-        1:
-    ]
-    digest = hashlib.sha256(f"{first},{last}".encode("ascii")).hexdigest()
-    line = f'{first},"hash":"{digest}",{last}'.encode("ascii")
+    members = {"kind": kind, "prev": prev.hash, "run": run, "seq": seq, "time": time}
+    first = canonical.dumps({"actor": actor, "body": body}).encode("ascii")[:-1]
+    last = canonical.dumps(members).encode("ascii")[1:]
+    hashed = hashlib.sha256(first)
+    hashed.update(b"," + last)
+    digest = hashed.hexdigest()
+    line = b'%b,"hash":"%b",%b' % (first, digest.encode("ascii"), last)
     return Record(seq, time, run, actor, kind, body, prev.hash, digest), line
 
 

@@ -19,11 +19,13 @@ PROTECTIONS = ("no", "default", "explicit")
 
 
 class _WithLine:
-    """A slot that is not a field, so that it is not compared, copied or stored."""
+    """Slots that are not fields, so that they are not compared, copied or stored."""
 
-    __slots__ = ("_line",)
+    __slots__ = ("_line", "_sound")
     _line: str
     """The row in the file. An apply saves the state after each batch, and most rows stay."""
+    _sound: bool
+    """The row was read from a file, and so it breaks no rule."""
 
 
 class Row(_WithLine, Struct, frozen=True):
