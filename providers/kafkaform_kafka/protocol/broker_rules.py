@@ -222,17 +222,14 @@ def spelling_faults(config: Mapping[str, Value]) -> Faults:
     """Topic configs that no version of Kafka takes, for `validate`: misspelt keys, misspelt words,
     and texts that are no number."""
     for key, value in config.items():
-        if value is None:
-            continue
-        yield from _find_spelling_faults(key, value)
+        if value is not None:
+            yield from _find_spelling_faults(key, str(config_values.config_value(key, value)))
 
 
-@lru_cache(config_values.REPEATED, typed=True)
-def _find_spelling_faults(key: str, value: Value) -> tuple[tuple[str, str], ...]:
+@lru_cache(config_values.REPEATED)
+def _find_spelling_faults(key: str, text: str) -> tuple[tuple[str, str], ...]:
     known = ALL_TOPIC_KEYS.get(key)
-    if known is None:
-        return tuple(_key_faults(key))
-    return tuple(word_faults(known, key, config_values.config_value(key, value)))
+    return tuple(_key_faults(key) if known is None else word_faults(known, key, text))
 
 
 def word_faults(known: ConfigKey, key: str, value: Value) -> Faults:

@@ -25,16 +25,15 @@ _DOUBLE = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})
 
 def config_value(key: str, value: Value, find: Lookup = ALL_TOPIC_KEYS.get) -> Value:
     """The canonical text of a config's value; None stays None. find: the table of the configs."""
-    return None if value is None else _make_canonical(key, value, find)
-
-
-# Typed, because true and 1 are equal for Python and not the same text.
-@lru_cache(REPEATED, typed=True)
-def _make_canonical(key: str, value: Value, find: Lookup) -> str:
     # Brokers trim, turn `TRUE` into `true` and `+5` into `5`. Without the same here, each plan
     # would show a difference that no apply can remove. Text that does not parse stays as it was
     # written, so that the check can show it.
-    text = _render_text(value).strip()
+    return None if value is None else _make_canonical(key, _render_text(value).strip(), find)
+
+
+# By text and not by value: true and 1 are equal for Python.
+@lru_cache(REPEATED)
+def _make_canonical(key: str, text: str, find: Lookup) -> str:
     known = find(key)
     return text if known is None else _FORMS[known.kind](known, text)
 

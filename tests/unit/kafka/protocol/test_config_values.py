@@ -64,6 +64,13 @@ def test_any_text_has_one_canonical_spelling(key: str, written: str) -> None:
     assert config_value(key, once) == once
 
 
+def test_values_that_are_equal_in_python_keep_their_own_texts() -> None:
+    """What was found for one value is not taken for another."""
+    for first, second in ((True, 1), (1, True)):
+        assert config_value("x.y", first) != config_value("x.y", second)
+        assert config_value("x.y", (first,)) != config_value("x.y", (second,))
+
+
 def test_a_missing_map_is_an_empty_one() -> None:
     """Leaving config out means the same as an empty map."""
     assert config_map(None) == config_map(FrozenMap()) == {}
