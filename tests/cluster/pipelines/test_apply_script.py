@@ -21,10 +21,11 @@ case "$1 ${2-}" in
   "audit verify") exit "$(cat sound)" ;;
   "audit head") echo 7:abc; exit ;;
 esac
-count=0
-trap 'echo signal >> seen; count=$((count + 1)); [ $count -lt "$(cat patience)" ] || exit 143' TERM
+count=0 patience=$(cat patience) code=$(cat code)
+# No $(…) from here on: Bash fails at its syntax if a signal arrives while it reads one.
+trap 'echo signal >> seen; count=$((count + 1)); [ $count -lt "$patience" ] || exit 143' TERM
 touch ready
-[ "$(cat patience)" -gt 0 ] || exit "$(cat code)"
+[ "$patience" -gt 0 ] || exit "$code"
 for _ in {1..400}; do [ "$count" = 0 ] || touch "handled$count"; sleep 0.05; done
 """
 
