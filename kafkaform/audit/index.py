@@ -181,7 +181,7 @@ class _Pass(Struct):
 
     def read(self, record: Seen) -> None:
         self.head = Head(record.seq, record.hash)
-        handler = _HANDLERS.get(RecordKind(record.kind))
+        handler = _HANDLERS.get(record.kind)
         if handler is None:
             return
         try:
@@ -247,14 +247,16 @@ class _Pass(Struct):
             self.first, self.members, self.outcomes = None, set(), {}
 
     def _read_intent(self, record: Seen) -> None:
-        self.intents[record.run, record.body["step"], record.body["attempt"]] = record
+        body = record.body
+        self.intents[record.run, body["step"], body["attempt"]] = record
 
     def _read_outcome(self, record: Seen) -> None:
         body = record.body
         if body.get("outcome") not in TERMINAL:
             return  # also a `recover` record that seals a torn append, and so closes nothing
-        self.intents.pop((get_run(record), body["step"], body["attempt"]), None)
-        if get_run(record) in self.members:
+        run = get_run(record)
+        self.intents.pop((run, body["step"], body["attempt"]), None)
+        if run in self.members:
             self.outcomes[body["step"]] = record
         if body["outcome"] not in SUCCEEDED:
             return
@@ -275,7 +277,7 @@ class _Pass(Struct):
         self.obligations.pop(record.body["discharges"], None)
 
 
-_HANDLERS: Mapping[RecordKind, Callable[[_Pass, Seen], None]] = {
+_HANDLERS: Mapping[str, Callable[[_Pass, Seen], None]] = {
     RecordKind.RUN_BEGIN: _Pass._read_begin,
     RecordKind.PLAN: _Pass._read_plan,
     RecordKind.INTENT: _Pass._read_intent,

@@ -17,7 +17,7 @@ from ..core.errors import StorageError
 _LAST = re.compile(
     rb'"hash":"(?P<hash>[0-9a-f]{64})",'
     rb'(?P<rest>"kind":"(?P<kind>[a-z_]+)","prev":"(?P<prev>[0-9a-f]{64})",'
-    rb'"run":(?P<run>"(?:[^"\\]|\\.)*"),"seq":(?P<seq>[1-9][0-9]{0,17}),"time":"[^"\\]*"\})'
+    rb'"run":(?P<run>"[^"\\]*(?:\\.[^"\\]*)*"),"seq":(?P<seq>[1-9][0-9]{0,17}),"time":"[^"\\]*"\})'
 )
 
 

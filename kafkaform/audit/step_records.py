@@ -109,8 +109,11 @@ def parse_step_record(line: bytes, kind: str) -> Mapping[str, Any] | None:
     except (msgspec.MsgspecError, RecursionError):
         return None
     body = found["body"]
-    times = [found["time"], *([body["forked"]["time"]] if "forked" in body else ())]
-    sound = all(map(is_time, times)) and all(map(is_object_address, body.get("owners", ())))
+    sound = (
+        is_time(found["time"])
+        and ("forked" not in body or is_time(body["forked"]["time"]))
+        and all(map(is_object_address, body.get("owners", ())))
+    )
     return cast(Mapping[str, Any], found) if sound else None
 
 
