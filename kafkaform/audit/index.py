@@ -88,15 +88,16 @@ class LogIndex(Struct, frozen=True):
         return runs[-1] if runs else None
 
 
-def index_log(records: Iterable[Seen], saved: Head | None = None) -> LogIndex:
-    """The index of a log. records: all of it, trusted, in order; saved: the state's audit head.
+def index_log(read: Callable[[Head | None], Iterable[Seen]], saved: Head | None = None) -> LogIndex:
+    """The index of a log. read: reads all of it, trusted, in order, and raises StorageError if it
+    does not contain the head that is given; saved: the state's audit head.
 
     Raises StorageError for a record of another version that lacks a member.
     """
     found = _Pass(saved.seq if saved else 0)
-    for record in records:
+    for record in read(saved):
         found.read(record)
-    return LogIndex() if found.head == GENESIS else found.make_index()
+    return LogIndex() if found.head == GENESIS else found.make_index(read)
 
 
 def list_pending(found: LogIndex) -> tuple[Pending, ...]:
@@ -176,8 +177,8 @@ class _Pass(Struct):
     """The first of the runs under the approval that is open, None if none is open."""
     members: set[str] = field(default_factory=set)
     """All runs under that approval."""
-    outcomes: dict[str, Seen] = field(default_factory=dict)
-    """Step id -> its last terminal record under that approval."""
+    began: int = 0
+    """The number of the record with which the first of them began."""
 
     def read(self, record: Seen) -> None:
         self.head = Head(record.seq, record.hash)
@@ -194,7 +195,8 @@ class _Pass(Struct):
         if isinstance(record, Glance):
             record.forget()
 
-    def make_index(self) -> LogIndex:
+    def make_index(self, read: Callable[[Head | None], Iterable[Seen]]) -> LogIndex:
+        """read: as for `index_log`."""
         self._forget_plans()
         plans = {run: record.read_whole().body["plan"] for run, record in self.plans.items()}
         runs = {name: replace(run, plan=plans.get(name)) for name, run in self.runs.items()}
@@ -202,7 +204,7 @@ class _Pass(Struct):
             self.head,
             _read_whole(self.intents.values()),
             _read_whole(self.obligations.values()),
-            self._find_open_run(plans),
+            self._find_open_run(plans, read),
             runs,
             self.origins.collect_origins(),
             self.origins.scopes,
@@ -210,18 +212,29 @@ class _Pass(Struct):
             self.vague,
         )
 
-    def _find_open_run(self, plans: Mapping[str, FrozenMap]) -> OpenRun | None:
+    def _find_open_run(
+        self, plans: Mapping[str, FrozenMap], read: Callable[[Head | None], Iterable[Seen]]
+    ) -> OpenRun | None:
         if self.first is None:
             return None
         found = (plans[run] for run in self.runs if run in self.members & plans.keys())
         approval = self.runs[self.first].approval
-        outcomes = {step: record.read_whole() for step, record in self.outcomes.items()}
+        # Almost every run ends, and until then its outcomes are as large as the log. So those of an
+        # open run are read again instead of being kept.
+        outcomes = {
+            record.body["step"]: record.read_whole()
+            for record in read(self.head)
+            if self.began < record.seq <= self.head.seq
+            and record.kind in _ENDS
+            and record.body.get("outcome") in TERMINAL
+            and get_run(record) in self.members
+        }
         return OpenRun(self.first, approval, next(found, None), outcomes)
 
     def _read_begin(self, record: Seen) -> None:
         approval = record.body["approval"]
         if self.first is None or self.runs[self.first].approval != approval:
-            self.first, self.members, self.outcomes = record.run, set(), {}
+            self.first, self.members, self.began = record.run, set(), record.seq
         self.members.add(record.run)
         # A run that is resumed under its own id becomes the last one: a dict keeps the old place of
         # a key that is only set again.
@@ -244,7 +257,7 @@ class _Pass(Struct):
         run = replace(self.runs[record.run], time=record.time, complete=complete)
         self.runs[record.run] = run
         if complete and record.run in self.members:
-            self.first, self.members, self.outcomes = None, set(), {}
+            self.first, self.members = None, set()
 
     def _read_intent(self, record: Seen) -> None:
         body = record.body
@@ -254,10 +267,7 @@ class _Pass(Struct):
         body = record.body
         if body.get("outcome") not in TERMINAL:
             return  # also a `recover` record that seals a torn append, and so closes nothing
-        run = get_run(record)
-        self.intents.pop((run, body["step"], body["attempt"]), None)
-        if run in self.members:
-            self.outcomes[body["step"]] = record
+        self.intents.pop((get_run(record), body["step"], body["attempt"]), None)
         if body["outcome"] not in SUCCEEDED:
             return
         self.origins.note_step(record.seq, record.time, get_identity(record), body)
@@ -277,6 +287,8 @@ class _Pass(Struct):
         self.obligations.pop(record.body["discharges"], None)
 
 
+_ENDS = (RecordKind.OUTCOME, RecordKind.RECOVER)
+"""Kinds of records that say how a step has ended."""
 _HANDLERS: Mapping[str, Callable[[_Pass, Seen], None]] = {
     RecordKind.RUN_BEGIN: _Pass._read_begin,
     RecordKind.PLAN: _Pass._read_plan,

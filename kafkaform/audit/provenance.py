@@ -8,6 +8,7 @@ origin in a row proves nothing: the object that has the name today is somebody e
 from __future__ import annotations
 
 from collections.abc import Mapping
+from sys import intern
 from typing import Any
 
 from msgspec import Struct, field
@@ -44,7 +45,7 @@ class Origins(Struct):
 
     def note_step(self, seq: int, time: str, identity: Identity, body: Mapping[str, Any]) -> None:
         """A step was applied or has started. seq, time: those of the record."""
-        scope = body["scope_id"]
+        scope = intern(body["scope_id"])
         self.scopes[identity.instance] = scope
         held = self._held.setdefault(scope, {})
         # Earlier versions did not record owners, so their logs do not show a release.

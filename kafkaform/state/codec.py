@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from itertools import chain
 from typing import Any, NoReturn
 
 from msgspec.structs import force_setattr
@@ -38,6 +39,10 @@ MEMBERS = frozenset(
 _SHOWN = 80
 """How many characters of a member a message shows."""
 _CHECKSUM = re.compile(rb'\{\n"audit_head":[^\n]*\n("checksum":"([0-9a-f]{64})",\n)')
+_BEFORE_ROWS = re.compile(rb'(?:[^\n]*\n){6}"objects":\[\n')
+_AFTER_ROWS = b"\n],\n"
+_PIECE = 1 << 20
+"""Bytes of objects that are parsed at once."""
 
 
 class _Wrong(ValueError):
@@ -94,10 +99,34 @@ def decode(data: bytes, where: str, advice: Callable[[], str] = lambda: ADVICE) 
     # An empty file, such as a full disk leaves behind, is damage and never an empty state: that
     # would turn every object into one that nobody manages.
     try:
-        members = _parse_members(data, where)
-        return _build_state(members)
+        frame, pieces = _cut_rows(data)
+        members = _parse_members(frame, where)
+        if _compute_checksum(data) != members["checksum"]:
+            raise _Wrong("its checksum is wrong: it was damaged, or edited by hand")
+        lists = chain((members["objects"],), map(canonical.loads, pieces))
+        return _build_state(members, chain.from_iterable(lists))
     except (_Wrong, canonical.CanonicalError) as error:
         raise StorageError(f"{where} cannot be used: {error}", advice()) from None
+
+
+def _cut_rows(data: bytes) -> tuple[bytes, Iterator[bytes]]:
+    """A state without its objects, and those as lists of JSON. Anything that is not laid out as a
+    state stays whole."""
+    # Parsed all at once, the objects take more memory than what becomes of them.
+    before = _BEFORE_ROWS.match(data)
+    end = data.find(_AFTER_ROWS, before.end()) if before else -1
+    if before is None or end < 0:
+        return data, iter(())
+    return data[: before.end()] + data[end:], _cut_pieces(data, before.end(), end)
+
+
+def _cut_pieces(data: bytes, start: int, end: int) -> Iterator[bytes]:
+    while start < end:
+        # A line is an object, and no text in it can contain a newline.
+        cut = data.find(b",\n", start + _PIECE, end)
+        stop = end if cut < 0 else cut
+        yield b"[%b]" % data[start:stop]
+        start = stop + 2
 
 
 def _parse_members(data: bytes, where: str) -> FrozenMap:
@@ -116,8 +145,6 @@ def _parse_members(data: bytes, where: str) -> FrozenMap:
     if found["format"] != FORMAT or type(found["format"]) is not int:
         raise _Wrong(f"its format is {_clip(found['format'])}; this version reads {FORMAT}")
     _refuse_other_members(found, MEMBERS, "the state")
-    if _compute_checksum(data) != found["checksum"]:
-        raise _Wrong("its checksum is wrong: it was damaged, or edited by hand")
     return found
 
 
@@ -125,7 +152,11 @@ def _compute_checksum(data: bytes) -> str:
     match = _CHECKSUM.match(data)
     if match is None:
         return ""
-    return hashlib.sha256(data[: match.start(1)] + data[match.end(1) :]).hexdigest()
+    # Views, because a state can be large: copies of its parts would be the most memory of a plan.
+    whole = memoryview(data)
+    hashed = hashlib.sha256(whole[: match.start(1)])
+    hashed.update(whole[match.end(1) :])
+    return hashed.hexdigest()
 
 
 def encode_row(row: Row) -> FrozenMap:
@@ -292,11 +323,11 @@ def _is_head(value: Value) -> bool:
     )
 
 
-def _build_state(members: FrozenMap) -> State:
+def _build_state(members: FrozenMap, rows: Iterable[Value]) -> State:
     if fault := _find_fault(members, _STATE_RULES):
         _refuse("the state", fault)
     objects: dict[Identity, Row] = {}
-    for number, data in enumerate(members["objects"]):
+    for number, data in enumerate(rows):
         row = _build_row(f"objects[{number}]", data)
         if row.identity in objects:
             raise _Wrong(f"{row.identity} is recorded twice")

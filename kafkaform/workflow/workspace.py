@@ -274,7 +274,7 @@ def read_log(sink: Sink, state: State | None) -> LogIndex:
             "it is lost, move the state away as well, and adopt the objects with `kafkaform apply "
             "--adopt '*'`, which does not change them.",
         )
-    return index_log(read_glances(sink.lines(), sink.location, head), head)
+    return index_log(lambda anchor: read_glances(sink.lines(), sink.location, anchor), head)
 
 
 def open_journal(

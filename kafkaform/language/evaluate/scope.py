@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from msgspec import Struct, field
 
 from ...core.address import Address
+from ..declare.declarations import ModuleBlock
 from ..declare.modules import Module
 from ..expressions.code import Env, Namespace
 from ..expressions.namespaces import Data, Fixed, Found, Live, OnDemand, Space
@@ -58,14 +59,19 @@ class Scope(Struct, eq=False, dict=True):
         # Paths are seen from the configuration folder. Its own path is not shown: it would make
         # plans differ from machine to machine, and tell about the machine.
         path = ObjectVal({"module": self.module.folder or ".", "root": ".", "cwd": "."})
+        # The searches get what they look at, and not the scope: it would refer to itself, and all
+        # values would stay in memory until the garbage collector runs.
+        find_resource = partial(_find_resource, self.made, self.plans, self.settled)
         spaces: dict[str, Namespace] = {
             "var": Space("variable", self.variables),
             "local": Space("local value", self.locals),
             "path": Fixed(path),
-            "module": OnDemand("module", found.modules, self._find_module),
+            "module": OnDemand(
+                "module", found.modules, partial(_find_module, found.modules, self.children)
+            ),
             "data": Data(self.data),
             **{
-                kind: OnDemand(kind, inner, partial(self._find_resource, kind))
+                kind: OnDemand(kind, inner, partial(find_resource, kind))
                 for kind, inner in names.items()
             },
         }
@@ -73,30 +79,40 @@ class Scope(Struct, eq=False, dict=True):
             spaces["terraform"] = Fixed(ObjectVal({"workspace": "default"}))
         return Env(spaces, {}, self.budget)
 
-    def _find_resource(self, kind: str, name: str) -> Found:
-        address = Address(kind, name)
-        if address not in self.made:
-            # It is named where only earlier values are allowed, which has been reported. Raised
-            # instead of returned, so that OnDemand does not keep it for other expressions.
-            raise Poisoned
-        made = self.made[address]
-        if isinstance(made, list):
-            return publish_value(self.plans[address], made, self.settled)
-        return made
-
-    def _find_module(self, name: str) -> Found:
-        if name not in self.children:
-            raise Poisoned  # as above
-        children = self.children[name]
-        if isinstance(children, Poisoned):
-            return children
-        values = {key: ObjectVal(Live(child.outputs)) for key, child in children.items()}
-        call = self.module.found.modules[name]
-        if call.block.get_argument("for_each") is not None:
-            return ObjectVal({str(key): value for key, value in values.items()})
-        return TupleVal(tuple(values.values())) if call.several else values[None]
-
     def make_site(self, needs: frozenset[Address]) -> Site:
         """Where blocks of this instance are evaluated. needs: the objects that they come after."""
         ordered = tuple(sorted(needs | self.inherited, key=str))
         return Site(self.env, self.path, self.report, ordered, self.settled)
+
+
+def _find_resource(
+    made: Mapping[Address, list[MadeInstance] | Poisoned],
+    plans: Mapping[Address, ResourcePlan],
+    settled: Settled,
+    kind: str,
+    name: str,
+) -> Found:
+    address = Address(kind, name)
+    if address not in made:
+        # It is named where only earlier values are allowed, which has been reported. Raised instead
+        # of returned, so that OnDemand does not keep it for other expressions.
+        raise Poisoned
+    found = made[address]
+    return publish_value(plans[address], found, settled) if isinstance(found, list) else found
+
+
+def _find_module(
+    calls: Mapping[str, ModuleBlock],
+    children: Mapping[str, dict[str | int | None, Scope] | Poisoned],
+    name: str,
+) -> Found:
+    if name not in children:
+        raise Poisoned  # as above
+    found = children[name]
+    if isinstance(found, Poisoned):
+        return found
+    values = {key: ObjectVal(Live(child.outputs)) for key, child in found.items()}
+    call = calls[name]
+    if call.block.get_argument("for_each") is not None:
+        return ObjectVal({str(key): value for key, value in values.items()})
+    return TupleVal(tuple(values.values())) if call.several else values[None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from time import process_time
 
 import pytest
@@ -11,6 +12,8 @@ from kafkaform.core.schema import STRING, Type, object_of
 from kafkaform.language.desired import load_tree
 from kafkaform.language.evaluate.diagnostics import SHOWN, Collector
 from kafkaform.language.values.limits import LIMITS, Budget
+from kafkaform.language.values.value import ObjectVal
+from kafkaform.syntax.parse import pause_collector
 
 from .example import desired, evaluate, plain
 from .test_modules import sound
@@ -40,6 +43,29 @@ def test_what_may_fail_does_not_hide_a_limit() -> None:
     for call in ("try(range(1e9), 1)", "can(range(1e9))", 'try(yamldecode("*a"), range(1e9), 1)'):
         (fault,) = desired(f"locals {{\n  a = {call}\n}}\n").diagnostics
         assert "exceeds a limit" in fault.summary
+
+
+def test_values_do_not_outlive_the_evaluation() -> None:
+    """What objects are made from can be larger than the objects, and what comes next needs room. No
+    value refers to itself, so none has to wait for the garbage collector."""
+    text = """
+locals { names = { a = "topic-a", b = "topic-b" } }
+resource "kafka_topic" "m" {
+  for_each = local.names
+  name     = each.value
+}
+output "o" { value = kafka_topic.m["a"].name }
+"""
+    gc.collect()
+    before = _count_objects()
+    with pause_collector():
+        declared = desired(text).declared
+        after = _count_objects()
+    assert (len(declared), after) == (2, before)
+
+
+def _count_objects() -> int:
+    return sum(isinstance(item, ObjectVal) for item in gc.get_objects())
 
 
 def test_evaluation_that_ends_early_is_an_error() -> None:

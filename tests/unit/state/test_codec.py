@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis.strategies import integers
 
+from kafkaform.core import canonical
 from kafkaform.core.errors import StorageError
+from kafkaform.state import codec
 from kafkaform.state.codec import decode, encode
 from kafkaform.state.model import State
 
@@ -39,6 +42,26 @@ def test_round_trip(state: State) -> None:
     data = encode(state)
     assert decode(data, "s") == state
     assert encode(decode(data, "s")) == data
+
+
+@given(states, integers(min_value=0, max_value=400))
+def test_pieces(state: State, size: int) -> None:
+    """A state is the same however many of its objects are parsed at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec, "_PIECE", size)
+        assert decode(encode(state), "s") == state
+
+
+def test_a_large_state_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more than a piece and a line is parsed at once."""
+    data = encode(state_of(*(topic(f"topic-{number}") for number in range(50))))
+    longest = max(map(len, data.splitlines()))
+    parsed: list[int] = []
+    loads = canonical.loads
+    monkeypatch.setattr(codec, "_PIECE", 1000)
+    monkeypatch.setattr(canonical, "loads", lambda text: parsed.append(len(text)) or loads(text))
+    assert len(decode(data, "s").objects) == 50
+    assert len(parsed) > 10 and max(parsed) < 1000 + longest + 2
 
 
 def test_order_of_rows_does_not_matter() -> None:
