@@ -1,4 +1,4 @@
-"""Index the log in one pass: what is open, what can be resumed, what can be deleted.
+"""Index the log: what is open, what can be resumed, what can be deleted.
 
 A run is open until its run_end says complete, or until a run under another approval begins. Runs
 that follow each other under one approval are one run: each resumes the one before it.
@@ -6,7 +6,7 @@ that follow each other under one approval are one run: each resumes the one befo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from sys import intern
 
 from msgspec import Struct, field
@@ -88,9 +88,13 @@ class LogIndex(Struct, frozen=True):
         return runs[-1] if runs else None
 
 
-def index_log(read: Callable[[Head | None], Iterable[Seen]], saved: Head | None = None) -> LogIndex:
-    """The index of a log. read: reads all of it, trusted, in order, and raises StorageError if it
-    does not contain the head that is given; saved: the state's audit head.
+Reader = Callable[[Head | None], Iterable[Seen]]
+"""Reads all of a log, trusted, in order. Raises StorageError if it lacks the head that is given."""
+
+
+def index_log(read: Reader, saved: Head | None = None) -> LogIndex:
+    """The index of a log, which is read once, and twice if something of it is open. saved: the
+    state's audit head.
 
     Raises StorageError for a record of another version that lacks a member.
     """
@@ -159,18 +163,18 @@ class _Pass(Struct):
     """The number of the record that the state is anchored at."""
     head: Head = GENESIS
     """The last record that was read."""
-    intents: dict[_Key, Seen] = field(default_factory=dict)
-    """Intents without a terminal outcome."""
-    obligations: dict[int, Seen] = field(default_factory=dict)
-    """Number -> obligation that is not discharged."""
+    intents: dict[_Key, int] = field(default_factory=dict)
+    """Numbers of the intents without a terminal outcome."""
+    obligations: dict[int, None] = field(default_factory=dict)
+    """Numbers of the obligations that are not discharged."""
     origins: Origins = field(default_factory=Origins)
     """What proves that objects are ours."""
     runs: dict[str, LoggedRun] = field(default_factory=dict)
     """Run id -> run, in the order of their (last) begin."""
-    plans: dict[str, Seen] = field(default_factory=dict)
-    """Run id -> the record with its plan."""
-    unsaved: list[Seen] = field(default_factory=list)
-    """What the state may lack."""
+    plans: dict[str, int] = field(default_factory=dict)
+    """Run id -> number of the record with its plan."""
+    unsaved: dict[int, str] = field(default_factory=dict)
+    """Numbers of the records whose effect the state may lack -> the run that each is about."""
     vague: int = 0
     """Edits that cannot be repeated."""
     first: str | None = None
@@ -195,41 +199,57 @@ class _Pass(Struct):
         if isinstance(record, Glance):
             record.forget()
 
-    def make_index(self, read: Callable[[Head | None], Iterable[Seen]]) -> LogIndex:
-        """read: as for `index_log`."""
-        self._forget_plans()
-        plans = {run: record.read_whole().body["plan"] for run, record in self.plans.items()}
-        runs = {name: replace(run, plan=plans.get(name)) for name, run in self.runs.items()}
+    def make_index(self, read: Reader) -> LogIndex:
+        # Most runs end, and until then everything about them is as large as the log. So the first
+        # pass keeps numbers only.
+        started = {*self.members, *(run for run, _, _ in self.intents), *self.unsaved.values()}
+        planned = {run: number for run, number in self.plans.items() if run in started}
+        needed = {*self.intents.values(), *self.obligations, *self.unsaved, *planned.values()}
+        again = read(self.head) if needed or self.first is not None else ()
+        whole, outcomes = self._read_whole(again, needed)
+        plans = {run: whole[number].body["plan"] for run, number in planned.items()}
         return LogIndex(
             self.head,
-            _read_whole(self.intents.values()),
-            _read_whole(self.obligations.values()),
-            self._find_open_run(plans, read),
-            runs,
+            tuple(whole[number] for number in self.intents.values()),
+            tuple(whole[number] for number in self.obligations),
+            self._find_open_run(plans, outcomes),
+            {name: replace(run, plan=plans.get(name)) for name, run in self.runs.items()},
             self.origins.collect_origins(),
             self.origins.scopes,
-            _read_whole(self.unsaved),
+            tuple(whole[number] for number in self.unsaved),
             self.vague,
         )
 
+    def _read_whole(
+        self, records: Iterable[Seen], needed: Set[int]
+    ) -> tuple[Mapping[int, Record], Mapping[str, Record]]:
+        """The records with the needed numbers, and the outcomes of the open run by step."""
+        whole: dict[int, Record] = {}
+        outcomes: dict[str, Record] = {}
+        for record in records:
+            if record.seq in needed:
+                whole[record.seq] = record.read_whole()
+            if self._is_open_outcome(record):
+                outcomes[record.body["step"]] = record.read_whole()
+        return whole, outcomes
+
+    def _is_open_outcome(self, record: Seen) -> bool:
+        """True for the end of a step of the open run."""
+        return (
+            self.first is not None
+            and self.began < record.seq <= self.head.seq
+            and record.kind in _ENDS
+            and record.body.get("outcome") in TERMINAL
+            and get_run(record) in self.members
+        )
+
     def _find_open_run(
-        self, plans: Mapping[str, FrozenMap], read: Callable[[Head | None], Iterable[Seen]]
+        self, plans: Mapping[str, FrozenMap], outcomes: Mapping[str, Record]
     ) -> OpenRun | None:
         if self.first is None:
             return None
         found = (plans[run] for run in self.runs if run in self.members & plans.keys())
-        approval = self.runs[self.first].approval
-        # Almost every run ends, and until then its outcomes are as large as the log. So those of an
-        # open run are read again instead of being kept.
-        outcomes = {
-            record.body["step"]: record.read_whole()
-            for record in read(self.head)
-            if self.began < record.seq <= self.head.seq
-            and record.kind in _ENDS
-            and record.body.get("outcome") in TERMINAL
-            and get_run(record) in self.members
-        }
-        return OpenRun(self.first, approval, next(found, None), outcomes)
+        return OpenRun(self.first, self.runs[self.first].approval, next(found, None), outcomes)
 
     def _read_begin(self, record: Seen) -> None:
         approval = record.body["approval"]
@@ -240,15 +260,9 @@ class _Pass(Struct):
         # a key that is only set again.
         self.runs.pop(record.run, None)
         self.runs[record.run] = LoggedRun(record.run, approval, record.time)
-        self._forget_plans()
-
-    def _forget_plans(self) -> None:
-        """Forget plans that nothing can need any more: a plan can be as large as the rest."""
-        needed = self.members | {get_run(r) for r in (*self.intents.values(), *self.unsaved)}
-        self.plans = {run: plan for run, plan in self.plans.items() if run in needed}
 
     def _read_plan(self, record: Seen) -> None:
-        self.plans[record.run] = record
+        self.plans[record.run] = record.seq
 
     def _read_end(self, record: Seen) -> None:
         if record.run not in self.runs:
@@ -261,7 +275,7 @@ class _Pass(Struct):
 
     def _read_intent(self, record: Seen) -> None:
         body = record.body
-        self.intents[record.run, body["step"], body["attempt"]] = record
+        self.intents[record.run, body["step"], body["attempt"]] = record.seq
 
     def _read_outcome(self, record: Seen) -> None:
         body = record.body
@@ -272,16 +286,16 @@ class _Pass(Struct):
             return
         self.origins.note_step(record.seq, record.time, get_identity(record), body)
         if record.seq > self.saved:
-            self.unsaved.append(record)
+            self.unsaved[record.seq] = get_run(record)
 
     def _read_edit(self, record: Seen) -> None:
         self.origins.note_edit(record.body)
         self.vague += is_vague(record)
         if record.seq > self.saved:
-            self.unsaved.append(record)
+            self.unsaved[record.seq] = get_run(record)
 
     def _read_obligation(self, record: Seen) -> None:
-        self.obligations[record.seq] = record
+        self.obligations[record.seq] = None
 
     def _read_discharge(self, record: Seen) -> None:
         self.obligations.pop(record.body["discharges"], None)
@@ -300,7 +314,3 @@ _HANDLERS: Mapping[str, Callable[[_Pass, Seen], None]] = {
     RecordKind.RUN_END: _Pass._read_end,
     RecordKind.STATE: _Pass._read_edit,
 }
-
-
-def _read_whole(records: Iterable[Seen]) -> tuple[Record, ...]:
-    return tuple(record.read_whole() for record in records)
