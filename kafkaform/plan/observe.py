@@ -81,7 +81,8 @@ def _read_instance(
     for identity in ids:
         wanted.setdefault(identity.kind, []).append(identity)
     sweeps = {
-        kind: session.sweep(kind, Depth.NAMES, full=mine) for kind, mine in sorted(wanted.items())
+        kind: _reuse_rows(session.sweep(kind, Depth.NAMES, full=mine), state)
+        for kind, mine in sorted(wanted.items())
     }
     listed = {
         item.identity: item
@@ -104,6 +105,19 @@ def _read_instance(
     # before every connection has said again whose it is.
     session.prove()
     return InstanceWorld(session.facts, readings, sweeps)
+
+
+def _reuse_rows(sweep: Sweep, state: State) -> Sweep:
+    """The listing, with the recorded attributes of each object that still has them: as a rule that
+    is every one, and the attributes are most of what an object takes in memory."""
+    rows = state.objects
+    items = tuple(
+        replace(item, attributes=row.attributes)
+        if (row := rows.get(item.identity)) is not None and row.attributes == item.attributes
+        else item
+        for item in sweep.items
+    )
+    return replace(sweep, items=items)
 
 
 def _fail_unconfigured(instance: str, ids: Sequence[Identity], state: State) -> InstanceWorld:

@@ -62,17 +62,17 @@ def make_claims(
 ) -> tuple[tuple[Claim, ...], Diagnostics]:
     """One claim for each declared or recorded identity, sorted by address; and faults of import
     blocks."""
-    declared: dict[Identity, list[Declared]] = {}
+    declared: dict[Identity, tuple[Declared, ...]] = {}
     if options.mode is not Mode.DESTROY:
         for item in desired.declared:
-            declared.setdefault(item.identity, []).append(item)
+            declared[item.identity] = (*declared.get(item.identity, ()), item)
     # What is only declared has nothing to refresh, and an import block asks for more than that.
     refreshes = options.mode is Mode.REFRESH
     asked = desired.imports and not refreshes
     imports = _resolve_imports(desired, types) if asked else _Imports()
     claims = []
     for identity in state.objects.keys() | (set() if refreshes else declared.keys()):
-        claim = _make_claim(identity, tuple(declared.get(identity, ())), state, desired, options)
+        claim = _make_claim(identity, declared.get(identity, ()), state, desired, options)
         if identity in imports.objects:
             claim = replace(claim, imported=True)
         if identity in imports.parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from sys import intern
 
 from msgspec import Struct
 
@@ -310,9 +311,9 @@ def _evaluate_argument(argument: Argument, value: Val) -> Value:
     attribute, place = argument.attribute, argument.node.value
     if attribute.secret:
         return read_secret(value, attribute, place)
-    # Most arguments are text that stays as it is.
+    # Most arguments are text that stays as it is, and thousands of objects share a few texts.
     if value.__class__ is str and attribute.type.kind in ("string", "text"):
-        return check_value(value, attribute, argument.node.name, place, hidden=False)
+        return check_value(intern(value), attribute, argument.node.name, place, hidden=False)
     hidden = False
     if value.__class__ not in _PLAIN:
         if marks := marks_of(value):

@@ -7,6 +7,7 @@ like an empty list, or they fail on resource types and operations that are newer
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sys import intern
 from typing import Any
 
 from kafka.protocol.admin import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
@@ -57,13 +58,14 @@ def describe_acls(
     has no such field; node: the broker whose view to return."""
     fields = _make_filter(only) if only else _EVERYTHING
     response = wire.send(DescribeAclsRequest(**fields, **_choose_version(only)), timeout, node)
+    # Thousands of ACLs share a few texts, which come as a new one with each.
     rows = (
         AclRow(
             found.resource_type,
-            found.resource_name,
+            intern(found.resource_name),
             found.pattern_type,
-            acl.principal,
-            acl.host,
+            intern(acl.principal),
+            intern(acl.host),
             acl.operation,
             acl.permission_type,
         )

@@ -78,6 +78,27 @@ def test_what_a_listing_shows_in_full_is_not_read_again() -> None:
     assert isinstance(readings[A], Observed) and isinstance(readings[identity("b")], Absent)
 
 
+def test_what_is_as_recorded_is_in_memory_once() -> None:
+    """The attributes of an object are most of what it takes. One that differs is as it was read."""
+    where = house()
+    with where.cluster.others() as others:
+        others.create("a", 2)
+        others.create("b", 2)
+    said = desired(topic("a"), topic("b"))
+    opened = Listing(session(where, said))
+    [a, b] = (opened.read([each])[each] for each in (A, identity("b")))
+    assert isinstance(a, Observed) and isinstance(b, Observed)
+    rows = [
+        replace(row("a"), attributes=a.attributes),
+        replace(row("b"), attributes=b.attributes.with_items({"partitions": 1})),
+    ]
+    seen = read_world({KAFKA: opened}, said, state(*rows), where.clock)[KAFKA]
+    assert seen.readings == {A: a, identity("b"): b}
+    [listed] = seen.sweeps.values()
+    for found in (seen.readings, {item.identity: item for item in listed.items}):
+        assert isinstance(found[A], Observed) and found[A].attributes is rows[0].attributes
+
+
 class Listing:
     """A session that reads what it lists, and records what is read by name."""
 

@@ -7,7 +7,6 @@ missing in it does not exist. Without that right the whole request fails.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from sys import intern
 
 from kafkaform.core.resource import (
     Coverage,
@@ -103,12 +102,12 @@ def encode_acl(acl: Acl) -> AclRow:
 
 def _decode_acl(row: AclRow) -> Acl:
     return Acl(
-        intern(row.principal),
-        intern(row.host),
+        row.principal,
+        row.host,
         _OPERATION.get(row.operation, str(row.operation)),
         _PERMISSION.get(row.permission, str(row.permission)),
         _RESOURCE.get(row.resource_type, str(row.resource_type)),
-        intern(row.resource_name),
+        row.resource_name,
         _PATTERN.get(row.pattern_type, str(row.pattern_type)),
     )
 
