@@ -39,6 +39,7 @@ MEMBERS = frozenset(
 _SHOWN = 80
 """How many characters of a member a message shows."""
 _CHECKSUM = re.compile(rb'\{\n"audit_head":[^\n]*\n("checksum":"([0-9a-f]{64})",\n)')
+# A brace, and the five members that sort before the objects.
 _BEFORE_ROWS = re.compile(rb'(?:[^\n]*\n){6}"objects":\[\n')
 _AFTER_ROWS = b"\n],\n"
 _PIECE = 1 << 20
