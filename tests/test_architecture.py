@@ -15,7 +15,7 @@ from .kit.sources import PACKAGES, ROOT, list_nodes, list_sources
 KAFKAFORM, PROVIDERS = PACKAGES
 
 DESIGN = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-MAX_FILE_LINES = 400
+MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60
 MAX_MODULES = 22
 """In a folder, beside its `__init__.py` and its sub-folders."""
@@ -219,7 +219,7 @@ def test_modules_import_each_other_without_cycles() -> None:
 
 
 def test_files_and_functions_stay_short() -> None:
-    """Files stay under 400 lines, functions under 60, and every function says what it returns."""
+    """Files stay under 600 lines, functions under 60, and every function says what it returns."""
     wrong = []
     for path in list_sources():
         if len(path.read_text(encoding="utf-8").splitlines()) > MAX_FILE_LINES:
