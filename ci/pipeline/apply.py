@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .command import run_kafkaform
+from .diagnostics import render_heading
 from .forge import Forge, ReviewedPlan
 from .job import Job
 from .plan import fetch_modules, render_body
@@ -41,17 +42,13 @@ def apply_job(job: Job, forge: Forge) -> int:
         verified = run_kafkaform(job, "audit", "verify").code
     code = code or (9 if verified else 0)
     todo = NEXT.get(code, "" if code == 0 else "See the log of this job.")
-    said = todo or "The log of this job lists each change and what became of it."
+    done = "applied" if code == 0 else f"apply ended with {code}"
+    advice = todo or "The log of this job lists each change and what became of it."
+    lines = [render_heading(job.label, done), "", f"Approval: `{reviewed.approval}`", "", advice]
+    if head:
+        lines += ["", f"Audit head: `{head}`"]
     forge.set_outputs({"exitcode": str(code), "approval": reviewed.approval})
-    forge.summarize(_render_summary(code, reviewed.approval, head, said, forge.describe_run()))
+    forge.summarize(render_body("", "\n".join(lines), forge.describe_run()).lstrip())
     if todo:
         print(todo, flush=True)
     return code
-
-
-def _render_summary(code: int, approval: str, head: str, said: str, foot: str) -> str:
-    done = "applied" if code == 0 else f"apply ended with {code}"
-    lines = [f"## kafkaform: {done}", "", f"Approval: `{approval}`", "", said]
-    if head:
-        lines += ["", f"Audit head: `{head}`"]
-    return render_body("", "\n".join(lines), foot).lstrip()

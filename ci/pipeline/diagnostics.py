@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkaform.core.text.foreign import inline
+from kafkaform.render.review.markdown.text import render_code
 
 COMMENT_LIMIT = 60_000
 """Characters; GitHub refuses comments of more than 65,536."""
@@ -63,13 +64,13 @@ def render_text(diagnostic: Diagnostic) -> str:
     return "\n".join([head, *(f"  {line}" for line in lines)])
 
 
-def render_command(diagnostic: Diagnostic) -> str:
+def render_command(diagnostic: Diagnostic, title: str) -> str:
     """A workflow command of GitHub Actions, which annotates the line of the file.
 
     Foreign text is one line of printable characters before it is escaped for the command: data by
     `%25 %0D %0A`, properties by these and `%3A %2C`.
     """
-    properties = {"title": "kafkaform"}
+    properties = {"title": inline(title)}
     if diagnostic.file:
         properties |= {"file": inline(diagnostic.file), "line": str(diagnostic.line)}
     joined = ",".join(f"{name}={_escape_property(text)}" for name, text in properties.items())
@@ -86,16 +87,17 @@ def _escape_property(text: str) -> str:
     return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def render_code_quality(diagnostics: Sequence[Diagnostic]) -> str:
+def render_code_quality(diagnostics: Sequence[Diagnostic], title: str) -> str:
     """GitLab's code quality report, which shows the faults in the changes of a merge request."""
     report = []
     for one in diagnostics:
         if not one.file:
             continue
-        identity = "\0".join((one.severity, one.summary, one.file, str(one.line)))
+        # Two pipelines of one project can find the same fault in a module that both use.
+        identity = "\0".join((title, one.severity, one.summary, one.file, str(one.line)))
         report.append(
             {
-                "description": inline(one.summary),
+                "description": f"{inline(title)}: {inline(one.summary)}",
                 "check_name": f"kafkaform {one.severity}",
                 "fingerprint": hashlib.sha256(identity.encode()).hexdigest(),
                 "severity": _GITLAB_SEVERITIES.get(one.severity, "info"),
@@ -105,12 +107,18 @@ def render_code_quality(diagnostics: Sequence[Diagnostic]) -> str:
     return json.dumps(report)
 
 
-def render_failure(diagnostics: Sequence[Diagnostic]) -> str:
+def render_heading(label: str, text: str) -> str:
+    """The heading of a comment or a summary: "## kafkaform `teams/orders`: no plan"."""
+    return f"## kafkaform {render_code(label)}: {text}" if label else f"## kafkaform: {text}"
+
+
+def render_failure(diagnostics: Sequence[Diagnostic], label: str) -> str:
     """The comment where there is no plan, in Markdown: the faults as a block that they cannot
-    close, because each line is indented."""
+    close, because each line is indented. label: of the pipeline (`Job.label`)."""
+    heading = render_heading(label, "no plan")
     if not diagnostics:
-        return "## kafkaform: no plan\n\nThe log of the job says why.\n"
-    lines = ["## kafkaform: no plan", "", "These faults have to be corrected first:", ""]
+        return f"{heading}\n\nThe log of the job says why.\n"
+    lines = [heading, "", "These faults have to be corrected first:", ""]
     room = COMMENT_LIMIT
     for number, one in enumerate(diagnostics):
         text = "\n".join(f"    {line}" for line in render_text(one).split("\n"))

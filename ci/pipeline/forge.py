@@ -47,8 +47,8 @@ class Forge(Protocol):
     def close_issue(self, mark: str) -> None:
         """Close the issue that begins with this mark, if it is open. Raises JobError."""
 
-    def annotate(self, diagnostics: Sequence[Diagnostic]) -> None:
-        """Show faults at their lines."""
+    def annotate(self, diagnostics: Sequence[Diagnostic], title: str) -> None:
+        """Show faults at their lines. title: says which pipeline has found them."""
 
     def summarize(self, text: str) -> None:
         """Add Markdown to the summary of the run, where there is one."""

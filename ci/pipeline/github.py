@@ -15,13 +15,20 @@ from typing import Any
 from .diagnostics import Diagnostic, render_command
 from .forge import UNPLANNED, Note, ReviewedPlan, check_approval, find_note
 from .job import JobError, Mode
-from .rest import LARGEST_DOWNLOAD, Api
+from .rest import LARGEST_DOWNLOAD, Api, repeat_if_unavailable
 
 BOT = "github-actions[bot]"
 """Who writes with the token of a job."""
-MODES = {"pull_request": Mode.PLAN, "push": Mode.APPLY, "schedule": Mode.DRIFT}
+MODES = {
+    "pull_request": Mode.PLAN,
+    "merge_group": Mode.PLAN,
+    "push": Mode.APPLY,
+    "schedule": Mode.DRIFT,
+}
 """Event -> mode. A run by hand plans, or applies if it has an approval."""
 BY_HAND = "workflow_dispatch"
+_PULL_REFS = re.compile(r"refs/pull/(\d+)/merge|refs/heads/gh-readonly-queue/.+/pr-(\d+)-[0-9a-f]+")
+"""The refs of a pull request and of its place in a merge queue."""
 
 
 @dataclass(frozen=True)
@@ -47,26 +54,33 @@ class GitHub:
 
     # ── the reviewed plan ───────────────────────────────────────────────────────────────
 
+    @repeat_if_unavailable
     def find_reviewed_plan(self) -> ReviewedPlan:
-        head = self._find_merged_head()
-        runs = self.api.send(
-            "GET",
-            f"{self.repository}/actions/runs?event=pull_request&head_sha={head}&per_page=100",
-        )
-        own = [one for one in runs["workflow_runs"] if self._is_own(one, head)]
-        for run in sorted(own, key=lambda one: int(one["id"]), reverse=True):
-            found = self.api.send(
-                "GET",
-                f"{self.repository}/actions/runs/{int(run['id'])}/artifacts?name={self.artifact}",
-            )
-            kept = [
-                int(one["id"])
-                for one in found["artifacts"]
-                if one["name"] == self.artifact and not one["expired"]
+        # A merge queue plans the commit that becomes the branch's; its group can contain several
+        # pull requests, and their plans do not count.
+        sha = self.environ["GITHUB_SHA"]
+        artifact = self._find_artifact("merge_group", sha)
+        if artifact is None:
+            artifact = self._find_artifact("pull_request", self._find_merged_head())
+        if artifact is None:
+            raise JobError(UNPLANNED, 4)
+        return self._download(artifact)
+
+    def _find_artifact(self, event: str, head: str) -> int | None:
+        """The artifact of the newest run that planned this commit for this event."""
+        path = f"{self.repository}/actions/runs"
+        answer = self.api.send("GET", f"{path}?event={event}&head_sha={head}&per_page=100")
+        runs = [run for run in answer["workflow_runs"] if self._is_own(run, event, head)]
+        for number in sorted((int(run["id"]) for run in runs), reverse=True):
+            answer = self.api.send("GET", f"{path}/{number}/artifacts?name={self.artifact}")
+            artifacts = [
+                int(artifact["id"])
+                for artifact in answer["artifacts"]
+                if artifact["name"] == self.artifact and not artifact["expired"]
             ]
-            if kept:
-                return self._download(max(kept))
-        raise JobError(UNPLANNED, 4)
+            if artifacts:
+                return max(artifacts)
+        return None
 
     def _find_merged_head(self) -> str:
         """The last commit of the pull request that became this commit: by a merge, a squash or a
@@ -78,14 +92,14 @@ class GitHub:
                 return _check_sha(pull["head"]["sha"])
         raise JobError(UNPLANNED, 4)
 
-    def _is_own(self, run: Mapping[str, Any], head: str) -> bool:
-        """Whether a run is of this workflow file, of that commit, and not of a fork."""
+    def _is_own(self, run: Mapping[str, Any], event: str, head: str) -> bool:
+        """Whether a run is of this workflow file, of that event and commit, and not of a fork."""
         # GITHUB_WORKFLOW_REF is `owner/name/.github/workflows/kafka.yml@refs/heads/main`.
         ours = self.environ["GITHUB_WORKFLOW_REF"].partition("@")[0]
         repository = self.environ["GITHUB_REPOSITORY"]
         return (
             run["conclusion"] == "success"
-            and run["event"] == "pull_request"
+            and run["event"] == event
             and run["head_sha"] == head
             and run["head_repository"]["full_name"] == repository
             and f"{repository}/{run['path'].partition('@')[0]}" == ours
@@ -104,11 +118,12 @@ class GitHub:
 
     # ── comments and issues ─────────────────────────────────────────────────────────────
 
+    @repeat_if_unavailable
     def comment(self, mark: str, body: str) -> None:
-        found = re.fullmatch(r"refs/pull/(\d+)/merge", self.environ.get("GITHUB_REF", ""))
-        if found is None:  # a run by hand
+        pull = _PULL_REFS.fullmatch(self.environ.get("GITHUB_REF", ""))
+        if pull is None:  # a run by hand
             return
-        comments = f"{self.repository}/issues/{found[1]}/comments"
+        comments = f"{self.repository}/issues/{pull[1] or pull[2]}/comments"
         note = find_note([*self._list_own(comments)], mark)
         if note is None:
             self.api.send("POST", comments, {"body": body})
@@ -116,6 +131,7 @@ class GitHub:
             path = f"{self.repository}/issues/comments/{note.id}"
             self.api.send("PATCH", path, {"body": body})
 
+    @repeat_if_unavailable
     def open_issue(self, mark: str, title: str, body: str) -> None:
         issue = self._find_issue(mark)
         text = {"title": title, "body": body}
@@ -124,6 +140,7 @@ class GitHub:
         else:
             self.api.send("PATCH", f"{self.repository}/issues/{issue.id}", text)
 
+    @repeat_if_unavailable
     def close_issue(self, mark: str) -> None:
         if (issue := self._find_issue(mark)) is not None:
             path = f"{self.repository}/issues/{issue.id}"
@@ -142,9 +159,9 @@ class GitHub:
 
     # ── the run ─────────────────────────────────────────────────────────────────────────
 
-    def annotate(self, diagnostics: Sequence[Diagnostic]) -> None:
-        for one in diagnostics:
-            print(render_command(one), flush=True)
+    def annotate(self, diagnostics: Sequence[Diagnostic], title: str) -> None:
+        for diagnostic in diagnostics:
+            print(render_command(diagnostic, title), flush=True)
 
     def summarize(self, text: str) -> None:
         with Path(self.environ["GITHUB_STEP_SUMMARY"]).open("a", encoding="utf-8") as file:

@@ -11,7 +11,7 @@ from typing import Any
 from .diagnostics import Diagnostic, render_code_quality, render_text
 from .forge import UNPLANNED, Note, ReviewedPlan, check_approval, find_note
 from .job import JobError, Mode
-from .rest import Api, Missing
+from .rest import Api, Missing, repeat_if_unavailable
 
 MODES = {"merge_request_event": Mode.PLAN, "push": Mode.APPLY, "schedule": Mode.DRIFT}
 """The source of a pipeline -> mode. A run by hand plans, or applies if it has an approval."""
@@ -40,6 +40,7 @@ class GitLab:
 
     # ── the reviewed plan ───────────────────────────────────────────────────────────────
 
+    @repeat_if_unavailable
     def find_reviewed_plan(self) -> ReviewedPlan:
         job = self._find_plan_job(self._find_merged())
         files = f"{self.project}/jobs/{job}/artifacts/{self.out}"
@@ -76,6 +77,7 @@ class GitLab:
 
     # ── notes and issues ────────────────────────────────────────────────────────────────
 
+    @repeat_if_unavailable
     def comment(self, mark: str, body: str) -> None:
         if "CI_MERGE_REQUEST_IID" not in self.environ:  # a run by hand
             return
@@ -86,6 +88,7 @@ class GitLab:
         else:
             self.api.send("PUT", f"{notes}/{note.id}", {"body": body})
 
+    @repeat_if_unavailable
     def open_issue(self, mark: str, title: str, body: str) -> None:
         issue = self._find_issue(mark)
         text = {"title": title, "description": body}
@@ -94,6 +97,7 @@ class GitLab:
         else:
             self.api.send("PUT", f"{self.project}/issues/{issue.id}", text)
 
+    @repeat_if_unavailable
     def close_issue(self, mark: str) -> None:
         if (issue := self._find_issue(mark)) is not None:
             path = f"{self.project}/issues/{issue.id}"
@@ -112,10 +116,10 @@ class GitLab:
 
     # ── the run ─────────────────────────────────────────────────────────────────────────
 
-    def annotate(self, diagnostics: Sequence[Diagnostic]) -> None:
-        for one in diagnostics:
-            print(render_text(one), flush=True)
-        Path(self.out, "code-quality.json").write_text(render_code_quality(diagnostics))
+    def annotate(self, diagnostics: Sequence[Diagnostic], title: str) -> None:
+        for diagnostic in diagnostics:
+            print(render_text(diagnostic), flush=True)
+        Path(self.out, "code-quality.json").write_text(render_code_quality(diagnostics, title))
 
     def summarize(self, text: str) -> None:
         """GitLab has no summaries: the note and the log say the same."""

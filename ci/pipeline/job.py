@@ -41,6 +41,8 @@ class Job:
     """More words for `plan` and `apply`, such as `--var region=eu`."""
     untrusted: bool
     """Plan a branch with `--untrusted`."""
+    validate: bool
+    """Plan a branch with `--validate`, if it is trusted."""
     state: str
     """The address of the state; empty if the environment or the configuration names it."""
     approval: str
@@ -49,9 +51,28 @@ class Job:
     """Where the job leaves its files: a folder that no branch can prepare."""
 
     @property
+    def branch_flags(self) -> tuple[str, ...]:
+        """The flags for a plan of files that are not merged yet."""
+        # A dry run needs the secrets of the objects and a login that may write: a plan of files
+        # that nobody has reviewed gets neither.
+        if self.untrusted:
+            return ("--untrusted",)
+        return ("--validate",) if self.validate else ()
+
+    @property
     def key(self) -> str:
         """The name as a part of hidden markers and of the artifact's name."""
         return hashlib.sha256(self.name.encode()).hexdigest()[:16]
+
+    @property
+    def title(self) -> str:
+        """What annotations are called: `kafkaform: teams/orders`."""
+        return f"kafkaform: {self.label}" if self.label else "kafkaform"
+
+    @property
+    def label(self) -> str:
+        """The name in headings; empty for the only configuration of a repository, at its top."""
+        return "" if self.name == "." else self.name
 
     @property
     def artifact(self) -> str:
@@ -68,9 +89,11 @@ def read_job(environ: Mapping[str, str], mode: str) -> Job:
     if chosen not in list(Mode):
         raise JobError(f"The mode {chosen!r} does not exist: use plan, apply or drift.")
     folder = environ.get("PIPELINE_FOLDER") or "."
-    untrusted = environ.get("PIPELINE_UNTRUSTED") or "true"
-    if untrusted not in ("true", "false"):
-        raise JobError(f"untrusted is true or false, not {untrusted!r}.")
+    switches = {}
+    for name in ("untrusted", "validate"):
+        switches[name] = environ.get(f"PIPELINE_{name.upper()}") or "true"
+        if switches[name] not in ("true", "false"):
+            raise JobError(f"{name} is true or false, not {switches[name]!r}.")
     approval = environ.get("PIPELINE_APPROVAL", "").strip()
     if approval and not APPROVAL.fullmatch(approval):
         raise JobError("That is not an approval: it is the last but one line of a plan.", 4)
@@ -83,7 +106,8 @@ def read_job(environ: Mapping[str, str], mode: str) -> Job:
         folder=folder,
         name=environ.get("PIPELINE_NAME") or folder,
         args=args,
-        untrusted=untrusted == "true",
+        untrusted=switches["untrusted"] == "true",
+        validate=switches["validate"] == "true",
         state=environ.get("PIPELINE_STATE", ""),
         approval=approval,
         out=Path(environ["PIPELINE_OUT"]).absolute(),

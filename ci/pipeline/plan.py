@@ -12,6 +12,7 @@ from .diagnostics import read_diagnostics, render_failure
 from .forge import Forge, check_approval
 from .job import Job
 
+PAGE = "plan.html"
 LOCK_FILE = "kafkaform.modules.json"
 """Names the commits of modules from Git."""
 
@@ -27,24 +28,23 @@ class Planned:
     """Empty if the plan cannot be applied."""
     has_changes: bool
     drifted: bool
+    has_page: bool
+    """Whether the folder of the job has the plan as a page."""
 
 
 def plan_job(job: Job, forge: Forge) -> int:
     """Plan, comment, keep the approval. The exit code is 0 if the plan can be applied, also if some
     of its changes are blocked and the others are not."""
-    flags = ["--untrusted"] if job.untrusted else []
-    planned = make_plan(job, forge, *flags)
+    planned = make_plan(job, forge, *job.branch_flags)
     after = (
         "The merge applies exactly this plan, or nothing."
         if planned.approval
         else "Nothing of this can be applied."
     )
-    body = render_body(job.mark("plan"), planned.comment, f"{after} {forge.describe_run()}")
+    page = f"; its artifact `{job.artifact}` has `{PAGE}`" if planned.has_page else ""
+    body = render_body(job.mark("plan"), planned.comment, f"{after} {forge.describe_run()}{page}")
     forge.set_outputs(
-        {
-            **list_outputs(planned),
-            "artifact": job.artifact if planned.approval else "",
-        }
+        {**list_outputs(planned), "artifact": job.artifact if planned.has_page else ""}
     )
     forge.summarize(body)
     forge.comment(job.mark("plan"), body)
@@ -66,7 +66,9 @@ def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
         ended = run_kafkaform(
             job,
             *("plan", "--json", "--detailed-exitcode"),
-            *("--out", str(saved), "--comment", str(comment), "--approval-out", str(approval)),
+            *("--out", str(saved), "--html", str(job.out / PAGE)),
+            *("--comment", str(comment), "--comment-name", job.label),
+            *("--approval-out", str(approval)),
             *flags,
             *job.args,
             keep=True,
@@ -75,13 +77,14 @@ def make_plan(job: Job, forge: Forge, *flags: str) -> Planned:
             run_kafkaform(job, "show", "--no-color", str(saved))
     events = ended.list_events()
     diagnostics = read_diagnostics(events, job.folder)
-    forge.annotate(diagnostics)
+    forge.annotate(diagnostics, job.title)
     return Planned(
         ended.code,
-        comment.read_text("utf-8") if comment.exists() else render_failure(diagnostics),
+        comment.read_text("utf-8") if comment.exists() else render_failure(diagnostics, job.label),
         check_approval(approval.read_text("ascii")) if approval.exists() else "",
         has_changes=_has_changes(ended),
         drifted=any(event.get("type") == "resource_drift" for event in events),
+        has_page=(job.out / PAGE).exists(),
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from http.client import HTTPException, HTTPMessage
-from typing import IO, Any
+from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -20,8 +22,51 @@ LARGEST_DOWNLOAD = 64 * 1024 * 1024
 """Bytes of a file that is downloaded."""
 
 
+PAUSES = (2.0, 8.0, 30.0)
+"""Seconds before the second, third and fourth attempt."""
+LONGEST_PAUSE = 120.0
+"""Seconds that a forge can ask to wait before the next attempt."""
+_PASSING = frozenset((408, 425, 429, 500, 502, 503, 504))
+"""Statuses that another attempt can change."""
+
+_Self = TypeVar("_Self")
+_Result = TypeVar("_Result")
+_Arguments = ParamSpec("_Arguments")
+
+
 class Missing(JobError):
     """What was asked for does not exist."""
+
+
+class Unavailable(JobError):
+    """The forge did not answer, or asks for another attempt. Nobody knows whether a request that
+    writes had an effect. pause: seconds that it asks to wait, 0 if it does not say."""
+
+    def __init__(self, message: str, pause: float = 0.0) -> None:
+        super().__init__(message)
+        self.pause = pause
+
+
+def repeat_if_unavailable(
+    work: Callable[Concatenate[_Self, _Arguments], _Result],
+) -> Callable[Concatenate[_Self, _Arguments], _Result]:
+    """The same method, which starts again from its first request if the forge is unavailable.
+
+    It must read before it writes, so that it finds what an earlier attempt has written.
+    """
+
+    @wraps(work)
+    def attempt(self: _Self, /, *words: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        for pause in PAUSES:
+            try:
+                return work(self, *words, **named)
+            except Unavailable as error:
+                seconds = min(max(pause, error.pause), LONGEST_PAUSE)
+                print(f"{error} Trying again in {seconds:g} s.", flush=True)
+                time.sleep(seconds)
+        return work(self, *words, **named)
+
+    return attempt
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -46,7 +91,8 @@ class Api:
     """Sent with each request; one of them contains the token."""
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Send one request, once; the JSON of the answer. Raises JobError."""
+        """Send one request, once; the JSON of the answer. Raises JobError, and Unavailable if
+        another attempt can succeed."""
         data = None if body is None else json.dumps(body).encode()
         request = Request(self.address + path, data, dict(self.headers), method=method)
         if data is not None:
@@ -85,7 +131,7 @@ class Api:
             if error.code != 302 or urlsplit(place).scheme != urlsplit(self.address).scheme:
                 raise _make_error(f"GET {path}", error) from None
         except (OSError, HTTPException) as error:
-            raise JobError(f"GET {path} failed: {error}.") from None
+            raise Unavailable(f"GET {path} failed: {error}.") from None
         return _read(Request(place), "GET the artifact")
 
 
@@ -97,7 +143,7 @@ def _read(request: Request, what: str) -> bytes:
         error.close()
         raise _make_error(what, error) from None
     except (OSError, HTTPException) as error:
-        raise JobError(f"{what} failed: {error}.") from None
+        raise Unavailable(f"{what} failed: {error}.") from None
 
 
 def _limit(data: bytes) -> bytes:
@@ -107,6 +153,11 @@ def _limit(data: bytes) -> bytes:
 
 
 def _make_error(what: str, error: HTTPError) -> JobError:
+    retry_after = error.headers.get("Retry-After", "")
+    # GitHub answers 403 with this header if there were too many requests in a short time.
+    if error.code in _PASSING or (error.code == 403 and retry_after):
+        pause = float(retry_after) if retry_after.isdecimal() else 0.0
+        return Unavailable(f"{what} was answered with {error.code}.", pause)
     kind = Missing if error.code == 404 else JobError
     advice = {
         401: " Check the token.",

@@ -30,6 +30,7 @@ TOKENS = ("PIPELINE_TOKEN", "KAFKA_REVIEW_TOKEN")
 def run_job() -> int:
     """Do the work of this job; its exit code."""
     forge: Forge | None = None
+    title = "kafkaform"
     _clear_folder(Path(os.environ["PIPELINE_OUT"]))
     try:
         # The token is for the forge only: no command gets it.
@@ -39,12 +40,13 @@ def run_job() -> int:
             raise JobError("There is no token for the forge.")
         forge = _open_forge(os.environ, token)
         job = read_job(os.environ, forge.choose_mode())
+        title = job.title
         return DO[job.mode](job, forge)
     except JobError as error:
         if forge is None:
             print(f"Error: {inline(str(error))}", flush=True)
         else:
-            forge.annotate([Diagnostic("error", str(error), "")])
+            forge.annotate([Diagnostic("error", str(error), "")], title)
             forge.set_outputs({"exitcode": str(error.code)})
         return error.code
 

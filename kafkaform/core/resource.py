@@ -174,6 +174,9 @@ class Desired(Struct, frozen=True):
     settles: bool = False
     """Evaluated again with what the server sets, the configuration may say more: outputs,
     postconditions, checks."""
+    sources: Mapping[str, str] = EMPTY
+    """What the digest covers: files and `var.NAME` -> the first digits of a digest of each, to tell
+    which of them differ between two plans."""
 
 
 # ── observed ────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..core.canonical import digest
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Declared, Desired, Identity, Output
-from ..core.value import FrozenMap, Value
+from ..core.value import EMPTY, FrozenMap, Value
 from ..syntax.parse import pause_collector
 from .declare.blocks import Header
 from .declare.declarations import Declarations, ResourceBlock
@@ -54,6 +54,9 @@ __all__ = [
     "build_desired",
     "load_tree",
 ]
+
+_SHORT_DIGEST = 12
+"""Digits of a digest that only tells two contents apart for people."""
 
 
 def load_tree(
@@ -147,8 +150,12 @@ def _make_desired(
         check_instructions(instructions, run)
     if any(found.checks for found in everywhere):
         evaluate_checks(run)
+    whole_digest, sources = "", EMPTY
     if inputs.partial:
+        # What variables without a value would say is not known, so nothing is digested.
         _warn_unset(run)
+    else:
+        whole_digest, sources = _digest_sources(tree, reads, run.variables.plain)
     return Desired(
         declared,
         {name: config for name, config in run.providers.items() if config is not None},
@@ -157,15 +164,17 @@ def _make_desired(
         tuple(one for one, _ in instructions.imports),
         outputs,
         run.faults.diagnostics,
-        # What variables without a value would say is not known, so nothing is digested.
-        "" if inputs.partial else _digest_sources(tree, reads, run.variables.plain),
+        whole_digest,
         any(output.deferred for output in outputs) or any(map(_has_rules, everywhere)),
+        sources,
     )
 
 
-def _digest_sources(tree: Tree, reads: Mapping[str, str], variables: Mapping[str, Value]) -> str:
-    """The digest of everything that the configuration was made of. Two plans with one digest are
-    plans of the same text, files and variables."""
+def _digest_sources(
+    tree: Tree, reads: Mapping[str, str], variables: Mapping[str, Value]
+) -> tuple[str, FrozenMap]:
+    """The digest of everything that the configuration was made of, and `Desired.sources`. Two plans
+    with one digest are plans of the same text, files and variables."""
     import hashlib  # noqa: PLC0415  # it loads OpenSSL, and `validate` needs no digest
 
     contents = tree.contents.items()
@@ -175,7 +184,10 @@ def _digest_sources(tree: Tree, reads: Mapping[str, str], variables: Mapping[str
         "read": FrozenMap(reads),
         "variables": FrozenMap(variables),
     }
-    return digest(FrozenMap(made_of))
+    values = {f"var.{name}": digest(value) for name, value in variables.items()}
+    digests = {**reads, **files, **values}
+    short = FrozenMap({name: text[:_SHORT_DIGEST] for name, text in digests.items()})
+    return digest(FrozenMap(made_of)), short
 
 
 def _has_rules(found: Declarations) -> bool:

@@ -58,8 +58,7 @@ def make_plan(
     # The selection comes before everything that judges, so that --exclude can go around an object
     # that nobody can read, and a guard counts only what the plan would do.
     changes = narrow_changes(changes, options)
-    # A refresh sends nothing that has to be judged, and its outputs are those of the last apply:
-    # what the configuration says today is not applied by it.
+    # A refresh sends nothing that has to be judged, and applies no outputs of the configuration.
     refreshes = options.mode is Mode.REFRESH
     warnings: Mapping[str, tuple[str, ...]] = {}
     if refreshes:
@@ -88,5 +87,6 @@ def make_plan(
             audit_head=header.audit_head,
             created=header.created,
             kafkaform_version=header.kafkaform_version,
+            sources=desired.sources,
         )
     )

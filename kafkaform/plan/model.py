@@ -140,6 +140,9 @@ class Plan(Struct, frozen=True):
     """Digest of what will be done (architecture §4.4)."""
     rule: int = 1
     """The rules by which that digest was made (`approval.RULE`)."""
+    sources: Mapping[str, str] = EMPTY
+    """File or `var.NAME` -> the first digits of its digest (`Desired.sources`); shown, not
+    approved, because `configuration` covers them."""
 
     @property
     def token(self) -> str:

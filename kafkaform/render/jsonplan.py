@@ -245,6 +245,7 @@ def _make_header(plan: Plan, seen: PlanView) -> Data:
         "approval": plan.approval,
         "token": plan.token,
         "configuration": plan.configuration,
+        "sources": dict(plan.sources),
         "lineage": plan.lineage,
         "serial": plan.serial,
         "mode": plan.options.mode.value,

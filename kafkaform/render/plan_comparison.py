@@ -48,6 +48,7 @@ def compare_plans(first: Data, second: Data) -> tuple[Part, ...]:
     """The parts in which two plans differ, the whole plan first; empty if both do the same."""
     return (
         *_compare_heads(first, second),
+        *_compare_sources(first, second),
         *_compare_named("", _index_changes(first), _index_changes(second)),
         *_compare_named("output ", _index_outputs(first), _index_outputs(second)),
     )
@@ -80,12 +81,21 @@ def _render_side(value: Any, unit: str) -> str:
 
 
 def _compare_heads(first: Data, second: Data) -> Iterator[Part]:
-    found = tuple(_compare_values(_read_head(first), _read_head(second), {}))
+    before, after = _read_head(first), _read_head(second)
+    if _read_sources(first) and _read_sources(second):
+        # The digest says only that something differs, and the sources say what.
+        del before["configuration"], after["configuration"]
+    found = tuple(_compare_values(before, after, {}))
     if found:
         yield Part("~", "the plan as a whole", found)
 
 
-def _read_head(plan: Data) -> Data:
+def _read_sources(plan: Data) -> Mapping[str, str]:
+    sources: Mapping[str, str] = plan.get("kafkaform", {}).get("sources", {})
+    return sources
+
+
+def _read_head(plan: Data) -> dict[str, Any]:
     """The values that an approval covers besides the changes."""
     head = plan.get("kafkaform", {})
     scopes = {name: one.get("scope_id") for name, one in head.get("instances", {}).items()}
@@ -99,6 +109,21 @@ def _read_head(plan: Data) -> Data:
         "scope_id": scopes,
         "removals": removals,
     }
+
+
+def _compare_sources(first: Data, second: Data) -> Iterator[Part]:
+    """The files and variables that only one plan was made of, or that both were, with other
+    contents."""
+    before, after = _read_sources(first), _read_sources(second)
+    if not (before and after):
+        return
+    for name in sorted({*before, *after}):
+        if name not in before:
+            yield Part("+", f"{inline(name)}: new in the configuration")
+        elif name not in after:
+            yield Part("-", f"{inline(name)}: no longer in the configuration")
+        elif before[name] != after[name]:
+            yield Part("~", f"{inline(name)}: has another content")
 
 
 # ── changes and outputs ─────────────────────────────────────────────────────────────────

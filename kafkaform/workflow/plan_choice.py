@@ -131,9 +131,12 @@ def _require_expected(plan: Plan, scene: Scene) -> None:
         scene.announce(Note(line))
     same = token.partition(".")[0] == plan.approval
     what = "the configuration differs" if same else "what would be done differs"
-    how = "" if scene.ask.reviewed else " To see what differs, add `--reviewed` with that plan."
+    how = ""
+    if not scene.ask.reviewed:
+        what += f" (approved {token}, now {plan.token})"
+        how = " To see what differs, add `--reviewed` with that plan."
     raise PlanRefused(
-        f"this is not the plan that was approved: {what} (approved {token}, now {plan.token})",
+        f"this is not the plan that was approved: {what}",
         f"Have the new plan reviewed, then apply with its approval.{how}",
     )
 

@@ -25,14 +25,16 @@ def render_plan(
     width: int = 100,
     detail: Detail = "grouped",
     whole: Path | None = None,
+    name: str = "",
 ) -> str:
     """Render a plan for people or programs; every line is safe to print.
 
     form: `text` as on a terminal, `json` in the shape of Terraform's plan, `markdown` for a review
     comment, `html` for a page that loads nothing. colour, width (columns) and detail apply to text
     only. detail: `concise` for one line per change, `grouped` for equal changes together, `full`
-    for each change by itself. whole: a file that has the whole plan, which a shortened comment
-    names.
+    for each change by itself. whole: a file that has the whole plan; a shortened comment gives its
+    name without the folder, which exists only where the plan was made. name: of the folder or
+    environment, for the heading of a comment.
     """
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))
@@ -44,7 +46,8 @@ def render_plan(
                 plan,
                 words=read_words(plan),
                 command=render_apply_command(plan),
-                whole=str(whole or ""),
+                whole=whole.name if whole is not None else "",
+                name=name,
             )
         )
     if form == "html":

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Applies what was approved and nothing else: KAFKAFORM_EXPECT is what ci/plan.sh left in
-# out/approval.txt. To be started as `exec ci/apply.sh`, so that the signals of a cancelled job
+# out/approval.txt. If the file KAFKAFORM_REVIEWED exists, it is out/plan.kfplan of the same run: a
+# refusal then says what differs. To be started as `exec ci/apply.sh`, so that the signals of a cancelled job
 # arrive here. Can be run again after whatever happened, on an empty disk: the same approval
 # goes on where the run before was stopped.
 # Ends with the exit code of `kafkaform apply`.
@@ -23,7 +24,9 @@ fi
 # and save, the second lets it save only.
 signals=0 early="" apply=""
 trap 'signals=$((signals + 1)); if [ "$apply" ]; then kill -TERM "$apply"; else early=1; fi' INT TERM HUP
-kafkaform apply --no-color --expect "$KAFKAFORM_EXPECT" \
+reviewed=()
+[ ! -f "${KAFKAFORM_REVIEWED:-}" ] || reviewed=(--reviewed "$KAFKAFORM_REVIEWED")
+kafkaform apply --no-color --expect "$KAFKAFORM_EXPECT" ${reviewed[@]+"${reviewed[@]}"} \
   --lock-timeout "${KAFKAFORM_LOCK_TIMEOUT:-10m}" < /dev/null &
 apply=$!
 [ -z "$early" ] || kill -TERM "$apply"

@@ -8,11 +8,11 @@ mkdir -p out
 
 code=0
 kafkaform --chdir kafka plan --refresh-only --no-color --fail-on=drift \
-  --comment "$PWD/out/drift.md" || code=$?
+  --comment "$PWD/out/drift.md" --comment-name kafka || code=$?
 if [ "$code" -eq 0 ]; then
   # Without drift, the report is about what was merged and never applied. This job has no secrets.
   kafkaform --chdir kafka plan --untrusted --no-color --detailed-exitcode \
-    --comment "$PWD/out/drift.md" || code=$?
+    --comment "$PWD/out/drift.md" --comment-name kafka || code=$?
 fi
 case $code in
   0) echo "No drift." ;;

@@ -123,6 +123,7 @@ def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:
     if page is not None:
         save_file(page, render_plan(made, "html").encode(), private=False)
     if comment is not None:
-        save_file(comment, render_plan(made, "markdown", whole=page or out).encode(), private=False)
+        text = render_plan(made, "markdown", whole=page or out, name=files.comment_name)
+        save_file(comment, text.encode(), private=False)
     if out is not None:
         shown.note(f"Saved to {out}.")

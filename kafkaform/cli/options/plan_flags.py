@@ -31,6 +31,8 @@ class PlanFiles(Struct, frozen=True):
     """The saved plan."""
     comment: Path | None = None
     """The review comment in Markdown."""
+    comment_name: str = ""
+    """What the comment's heading calls the configuration."""
     page: Path | None = None
     """The page for a review, in HTML."""
     approval: Path | None = None
@@ -77,6 +79,14 @@ def make_plan_files(
             "--comment", metavar="FILE", help="Write a Markdown review comment to this file."
         ),
     ] = None,
+    comment_name: Annotated[
+        str,
+        typer.Option(
+            "--comment-name",
+            metavar="NAME",
+            help="Name the folder or environment in the heading of the comment.",
+        ),
+    ] = "",
     html: Annotated[
         Path | None,
         typer.Option("--html", metavar="FILE", help="Write the plan as an HTML page to this file."),
@@ -91,7 +101,7 @@ def make_plan_files(
     ] = None,
 ) -> PlanFiles:
     """The files that the plan is written to."""
-    return PlanFiles(out, comment, html, approval_out)
+    return PlanFiles(out, comment, comment_name, html, approval_out)
 
 
 def make_detail(

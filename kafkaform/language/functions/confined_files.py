@@ -6,9 +6,9 @@ import errno
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 64 * 1024
 """Bytes to ask for at least."""
+_CHECKOUT_ONLY = "with --untrusted, functions read regular files of the checkout only"
 _CLOSED = frozenset({".git", ".kafkaform"})
 """Folders that may contain credentials or state, which a plan would show."""
 
@@ -33,12 +34,60 @@ def make_confined_reader(root: Path, folder: Path) -> Read:
     It follows symbolic links to files, but refuses those that lead out of the root, and does not
     list folders behind links. It raises an OSError that says why a path is refused.
     """
-    top, allowance, seen = f"{root.resolve()}/".replace("//", "/"), Allowance(), Counter[str]()
+    top, allowance, seen = _render_top(root), Allowance(), Counter[str]()
     inside = partial(_resolve_inside, top, str(folder), {})
     return Read(
         lambda path: _read_content(inside(path), path),
         lambda path, pattern: _find_names(top, inside(path), path, pattern, allowance, seen),
     )
+
+
+def make_checkout_reader(
+    root: Path, folder: Path, list_files: Callable[[], Collection[str] | None]
+) -> Read:
+    """A reader for files that anybody can have written: regular files of the checkout `root` by
+    relative paths, and no links.
+
+    list_files: the files that belong to the checkout, relative to the root; None if all of them do.
+    It is asked once, when the first path is read, and can raise OSError.
+    """
+    top, start = _render_top(root), os.path.realpath(folder)
+    confined, listed = make_confined_reader(root, folder), cache(list_files)
+
+    def check(path: str) -> str:
+        """The file that the path names. Raises PermissionError if it must not be read."""
+        if os.path.isabs(path):  # noqa: PTH117
+            raise PermissionError(f'"{path}" is an absolute path; {_CHECKOUT_ONLY}')
+        target = os.path.normpath(os.path.join(start, path))  # noqa: PTH118
+        if "\0" not in path and f"{target}/".startswith(top) and os.path.realpath(target) != target:
+            raise PermissionError(f'"{path}" is a link or behind one; {_CHECKOUT_ONLY}')
+        return target
+
+    def is_listed(target: str) -> bool:
+        files = listed()
+        return files is None or target.removeprefix(top) in files
+
+    def content(path: str) -> bytes:
+        target = check(path)
+        data = confined.content(path)
+        # A job can have left credentials beside the files of the branch, which would show them.
+        if not is_listed(target):
+            raise PermissionError(f'"{path}" is not tracked by git; {_CHECKOUT_ONLY}')
+        return data
+
+    def names(path: str, pattern: str) -> tuple[str, ...]:
+        target = check(path)
+        matches = [name for name in confined.names(path, pattern) if is_listed(f"{target}/{name}")]
+        for name in matches:
+            check(f"{path}/{name}")
+        return tuple(matches)
+
+    return Read(content, names)
+
+
+def _render_top(root: Path) -> str:
+    """The root with its links resolved and a slash at its end."""
+    return f"{root.resolve()}/".replace("//", "/")
 
 
 def _resolve_inside(top: str, folder: str, known: dict[str, str], path: str) -> str:

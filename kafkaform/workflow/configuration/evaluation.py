@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import field
@@ -30,7 +31,7 @@ from ...language.desired import (
 from ...language.desired import VariableInputs as Values
 from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
-from ...language.functions.confined_files import make_confined_reader
+from ...language.functions.confined_files import make_checkout_reader, make_confined_reader
 from ...language.functions.file_reader import Read
 from ...language.policy.compilation import RuleSets, compile_policies
 from ...provider.contract import Provider, Session
@@ -39,7 +40,7 @@ from ...syntax.nodes import File
 from . import untrusted
 from .data_answers import DataAnswers
 from .environment import complete_provider
-from .files import Buffers, find_root, read_folder
+from .files import Buffers, find_root, list_checkout_files, read_folder
 from .module_folders import ModuleFolders, Opened, OpenPackage
 from .requirements import find_unmet_demands
 from .secret_files import find_exposed_files, list_users, read_file_secret
@@ -151,8 +152,11 @@ class Configuration(PartialRepr, frozen=True):
         sources; without it, what needs them has no value. computed: attributes that servers have
         set, by address.
         """
-        read = None if self.inputs.untrusted else make_confined_reader(self.root, self.folder)
-        if read is not None and self.opened:
+        read = make_confined_reader(self.root, self.folder)
+        if self.inputs.untrusted:
+            tracked = partial(list_checkout_files, self.root)
+            read = make_checkout_reader(self.root, self.folder, tracked)
+        if self.opened:
             read = self._add_packages(read)
         built = evaluate_tree(
             self.tree,

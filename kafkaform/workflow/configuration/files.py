@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,6 +16,27 @@ def find_root(folder: Path) -> Path:
     """The folder that files and functions cannot leave: the nearest one upwards that contains .git,
     or the folder itself if there is none."""
     return next((p for p in (folder, *folder.parents) if (p / ".git").exists()), folder)
+
+
+def list_checkout_files(root: Path) -> frozenset[str] | None:
+    """The files that git tracks below the root; None if it is no checkout of git. Raises OSError if
+    git cannot list them."""
+    if not (root / ".git").exists():
+        return None
+    words = ("git", "-c", "core.fsmonitor=false", "-c", "safe.directory=*", "ls-files", "-z")
+    # Variables such as GIT_DIR and GIT_INDEX_FILE would lead to another list.
+    environment = {n: text for n, text in os.environ.items() if not n.startswith("GIT_")}
+    try:
+        done = subprocess.run(  # noqa: S603  # no shell, and no word comes from the files
+            words, cwd=root, env=environment, capture_output=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = str(getattr(error, "strerror", None) or "it took more than 60 s").lower()
+        raise PermissionError(f"git cannot list the files of the checkout: {reason}") from None
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
+        raise PermissionError(f"git cannot list the files of the checkout: {reason[:200]}")
+    return frozenset(done.stdout.decode(errors="surrogateescape").split("\0")[:-1])
 
 
 Buffers = Mapping[Path, bytes]

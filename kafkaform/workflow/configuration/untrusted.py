@@ -1,7 +1,7 @@
 """`--untrusted`: plan files that anybody can have written, such as those of a pull request.
 
 The plan shows what such files say, and they decide nothing else. Connections come from the
-environment, `KAFKAFORM_<INSTANCE>_<ATTRIBUTE>`; no file is read except the configuration, and none
+environment, `KAFKAFORM_<INSTANCE>_<ATTRIBUTE>`; only regular files of the checkout are read, none
 through a link; the environment names the providers that can be used.
 """
 

@@ -47,7 +47,8 @@ elif said[0] == "api" and "select(.merge_commit_sha == env.GITHUB_SHA)" in after
     sha = said[1].split("/")[-2]
     ended(0, merged.get(sha, "") if sha == os.environ["GITHUB_SHA"] else "")
 elif said[:2] == ["run", "list"]:
-    ended(0, str(known("runs").get(after("--commit"), "")))
+    queued = known("queued") if after("--event") == "merge_group" else known("runs")
+    ended(0, str(queued.get(after("--commit"), "")))
 elif said[:2] == ["run", "download"]:
     shutil.copytree(forge / "artifacts" / said[2] / after("--name"), after("--dir"))
 else:
@@ -69,8 +70,9 @@ elif url.endswith("/merge_requests"):
     ]))
 elif "/jobs/artifacts/" in url:
     iid = url.partition("refs%2Fmerge-requests%2F")[2].partition("%2F")[0]
-    assert url.endswith("/raw/out/approval.txt?job=kafka-plan"), url
-    found = forge / "artifacts" / iid / "kafka-plan/approval.txt"
+    name = url.partition("/raw/out/")[2].removesuffix("?job=kafka-plan")
+    assert name in ("approval.txt", "plan.kfplan"), url
+    found = forge / "artifacts" / iid / "kafka-plan" / name
     ended(0, found.read_text()) if found.exists() else ended(22)
 else:
     ended(22)
@@ -167,6 +169,7 @@ def forge(folder: Path, form: str) -> Forge:
         program.chmod(0o755)
     made.write("pulls", [])
     made.write("runs", {})
+    made.write("queued", {})
     shutil.copytree(EXAMPLE, made.origin, ignore=shutil.ignore_patterns("github", "gitlab"))
     shutil.copytree(EXAMPLE / form, made.origin, dirs_exist_ok=True)
     made.git("init", "--quiet", "--initial-branch", "main")

@@ -18,10 +18,12 @@ import yaml
 from .forge import EXAMPLE, Forge
 
 SECONDS = 120
-TARGET = "${{ github.event.pull_request.base.sha || github.sha }}"
+TARGET = (
+    "${{ github.event.pull_request.base.sha || github.event.merge_group.base_sha || github.sha }}"
+)
 _EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
-_WORDS = re.compile(r"'[^']*'|[\w.-]+(?:\(\))?|&&|\|\||==")
-_SPELLED = {"&&": "and", "||": "or", "==": "==", "always()": "True"}
+_WORDS = re.compile(r"'[^']*'|[\w.-]+(?:\(\))?|&&|\|\||[!=]=")
+_SPELLED = {"&&": "and", "||": "or", "==": "==", "!=": "!=", "always()": "True"}
 _SHELL = "set -eo pipefail\n"
 
 
@@ -125,6 +127,7 @@ def github(
             "GITHUB_EVENT_NAME": context["github.event_name"],
             "GITHUB_ACTOR": "somebody",
             "GITHUB_OUTPUT": str(noted),
+            "RUNNER_TEMP": str(clone.parent),
             "GITHUB_STEP_SUMMARY": str(summary),
         }
         for step in said["steps"]:
@@ -133,7 +136,8 @@ def github(
             if "uses" in step:
                 _ACTIONS[step["uses"].partition("@")[0]](runner.forge, step, clone, commit, run)
                 continue
-            given = {key: evaluated(item, context) for key, item in step.get("env", {}).items()}
+            places = {**context, "runner.temp": str(clone.parent)}
+            given = {key: evaluated(item, places) for key, item in step.get("env", {}).items()}
             env = {**base, **github_variables, **given}
             ended, more = runner.command(step["run"], clone, env, "")
             code, text = code or ended, text + more
@@ -155,6 +159,8 @@ def _checkout(forge: Forge, step: Any, clone: Path, commit: str, run: str) -> No
 
 
 def _upload(forge: Forge, step: Any, clone: Path, commit: str, run: str) -> None:
+    if not (clone / step["with"]["path"]).exists():
+        return
     forge.keep(run, step["with"]["name"], clone / step["with"]["path"])
 
 

@@ -72,12 +72,13 @@ def test_from_a_pull_request_to_drift(world: World) -> None:
     drift = github(runner, "kafka-drift", "drift", world.context("schedule"), merged, "-")
     assert drift is not None and drift.code == 8, drift
     assert "kafka_topic.orders" in drift.summary and "Drift:" in drift.said
-    assert drift.summary.startswith("### kafkaform plan: drift of 1 object\n")
+    assert drift.summary.startswith("### kafkaform plan of `kafka`: drift of 1 object\n")
 
     merged = forge.merge(2)
     before = len(world.records())
     stale = applied(world, runner, merged)
     assert stale.code == 4 and "Plan again" in stale.said, stale.said
+    assert "What differs from the reviewed plan" in stale.said, stale.said
     assert len(world.records()) == before
 
     by_hand = github(
@@ -91,7 +92,8 @@ def test_from_a_pull_request_to_drift(world: World) -> None:
     blocked = planned(world, runner, _forged(forge), 3)
     assert blocked.code == 8 and "cannot be applied" in forge.comment, blocked.said
     assert not (blocked.folder / "out/approval.txt").exists()
-    assert not (forge.folder / "artifacts/3").exists()
+    assert [*(forge.folder / "artifacts/3").rglob("plan.html")]
+    assert not [*(forge.folder / "artifacts/3").rglob("approval*")]
 
     texts = [step["run"].strip() for n in WORKFLOWS for j in workflow(n)["jobs"].values()
              for step in j["steps"] if "run" in step]  # fmt: skip

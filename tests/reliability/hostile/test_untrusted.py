@@ -4,6 +4,7 @@ with which credentials, and what is read."""
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -179,34 +180,100 @@ def test_no_aws_credential_is_read(here: Here, flag: bool) -> None:
 
 # ── what it reads ───────────────────────────────────────────────────────────────────────
 
-CALLS = (
-    *('file("x.txt")', 'filebase64("x.txt")', 'filemd5("x.txt")', 'filesha1("x.txt")'),
-    *('filesha256("x.txt")', 'filesha512("x.txt")', 'filebase64sha256("x.txt")'),
-    *('filebase64sha512("x.txt")', 'fileexists("x.txt")', 'fileset(".", "*")'),
-    *('templatefile("x.txt", {})', 'file("/proc/self/environ")', 'file("../../x.txt")'),
+FUNCTIONS = (
+    *("file", "filebase64", "filemd5", "filesha1", "filesha256", "filesha512", "fileexists"),
+    *("filebase64sha256", "filebase64sha512"),
 )
+REFUSED = {
+    "/proc/self/environ": "is an absolute path",
+    "../x.txt": "leads out of the root",
+    "../../../../../../../../etc/passwd": "leads out of the root",
+    "link.txt": "is a link or behind one",
+    "folder/x.txt": "is a link or behind one",
+    "./sub/../link.txt": "is a link or behind one",
+    "token.txt": "is not tracked by git",
+    "sub/token.txt": "is not tracked by git",
+    ".git/config": "configuration must not read",
+    "pipe": "is not a regular file",
+}
+"""Path -> why a function does not read it."""
+
+
+@pytest.fixture
+def checkout(here: Here) -> Here:
+    """A checkout of git with a file in it, and beside it what a job or an attacker left there."""
+    (here.path / ".git").rmdir()
+    (here.path.parent / "x.txt").write_text(CANARY)
+    here.write("x.txt", "hello")
+    here.write("sub/x.txt", "below")
+    (here.path / "link.txt").symlink_to("../x.txt")
+    (here.path / "folder").symlink_to("..")
+    for words in (("init", "--quiet"), ("add", "--all"), ("config", "a.b", CANARY)):
+        subprocess.run(["git", *words], cwd=here.path, check=True, timeout=60)
+    here.write("token.txt", CANARY)
+    here.write("sub/token.txt", CANARY)
+    os.mkfifo(here.path / "pipe")
+    return here
 
 
 @pytest.mark.parametrize("command", ["plan", "validate"])
-def test_functions_read_nothing(here: Here, command: str) -> None:
-    """Each function that reads files is off, and says so at its line; a file that is there is
-    not in any output."""
-    here.monkeypatch.setenv(BOOTSTRAP, "a:1")
-    here.write("x.txt", CANARY)
-    lines = [f"  v{n} = {call}" for n, call in enumerate(CALLS)]
-    here.write("main.kf.hcl", "locals {\n" + "\n".join(lines) + "\n}\n")
+@pytest.mark.parametrize("path", REFUSED)
+def test_functions_read_files_of_the_checkout_only(checkout: Here, path: str, command: str) -> None:
+    """Absolute paths, paths out of the checkout, links, and files that git does not track, such as
+    credentials of the job, are refused at their line, by each function; none of them is shown."""
+    checkout.monkeypatch.setenv(BOOTSTRAP, "a:1")
+    lines = [f'  v{n} = {name}("{path}")' for n, name in enumerate(FUNCTIONS)]
+    lines.append(f'  t = templatefile("{path}", {{}})')
+    checkout.write("main.kf.hcl", "locals {\n" + "\n".join(lines) + "\n}\n")
     arguments = PLAN if command == "plan" else ("validate", "--untrusted")
-    said = here.fails(*arguments)
-    for number in range(len(CALLS)):
-        assert f"on main.kf.hcl:{number + 2}:" in said
-    assert said.count("Reading files is turned off for this run") == len(CALLS)
-    assert CANARY not in said
+    text = checkout.fails(*arguments)
+    for number in range(len(lines)):
+        assert f"on main.kf.hcl:{number + 2}:" in text
+    assert text.count(REFUSED[path]) == len(lines), text
+    assert CANARY not in text
+
+
+def test_functions_read_what_git_tracks(checkout: Here) -> None:
+    """A schema or a template that belongs to the files under review is a part of the plan, and a
+    list of files has no others."""
+    checkout.write(
+        "main.kf.hcl",
+        """
+        check "read" {
+          assert {
+            condition     = file("x.txt") == "hello" && templatefile("./sub/x.txt", {}) == "below"
+            error_message = "not read"
+          }
+          assert {
+            condition     = fileset(".", "**/x.txt") == toset(["x.txt", "sub/x.txt"])
+            error_message = "other files: ${jsonencode(fileset(".", "**"))}"
+          }
+          assert {
+            condition     = fileset("sub", "*") == toset(["x.txt"])
+            error_message = "other files: ${jsonencode(fileset("sub", "*"))}"
+          }
+        }
+        """,
+    )
+    text = checkout.done("validate", "--untrusted").text
+    assert "not read" not in text and "other files" not in text, text
+
+
+def test_a_folder_without_git_is_a_checkout_as_a_whole(here: Here) -> None:
+    """Files that were unpacked and not cloned can be read; links still cannot."""
+    (here.path / ".git").rmdir()
+    here.write("x.txt", "hello")
+    here.write("main.kf.hcl", 'locals {\n  a = file("x.txt")\n}\n')
+    here.done("validate", "--untrusted")
+    (here.path / "x.txt").unlink()
+    (here.path / "x.txt").symlink_to("/etc/hostname")
+    assert "is a link" in here.fails("validate", "--untrusted")
 
 
 def test_without_the_flag_they_read(here: Here) -> None:
     """The same call is sound when files are trusted."""
     here.write("x.txt", CANARY)
-    here.write("main.kf.hcl", f"locals {{\n  a = {CALLS[0]}\n}}\n")
+    here.write("main.kf.hcl", 'locals {\n  a = file("x.txt")\n}\n')
     here.done("validate")
 
 

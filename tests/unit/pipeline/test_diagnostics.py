@@ -36,7 +36,7 @@ def make_event(text: str) -> dict[str, Any]:
 def annotate(text: str) -> tuple[str, dict[str, str], str]:
     """The only command that GitHub finds in the annotation of a fault with this text."""
     (found,) = diagnostics.read_diagnostics([make_event(text)], "kafka")
-    command = diagnostics.render_command(found)
+    command = diagnostics.render_command(found, "kafkaform: kafka")
     assert "\n" not in command and "\r" not in command and command.isprintable()
     (only,) = find_commands(command)
     return only
@@ -47,7 +47,7 @@ def test_an_annotation_is_one_command(text: str) -> None:
     """Whatever a fault says, GitHub finds one command, on one line, with our properties."""
     name, properties, data = annotate(text)
     assert name == "error" and properties.keys() == {"title", "file", "line"}
-    assert properties["line"] == "3" and properties["title"] == "kafkaform"
+    assert properties["line"] == "3" and properties["title"] == "kafkaform: kafka"
     assert "x" in data or "id" in data or "script" in data
 
 
@@ -66,7 +66,9 @@ def test_an_annotation_names_the_place_in_the_repository() -> None:
     events = [{"type": "version"}, {"type": "diagnostic", "diagnostic": warning}, make_event("m/a")]
     found = diagnostics.read_diagnostics(events, "./infra")
     assert [one.place for one in found] == ["infra/m/a:3", ""]
-    assert diagnostics.render_command(found[1]) == "::warning title=kafkaform::w"
+    assert (
+        diagnostics.render_command(found[1], "kafkaform: x") == "::warning title=kafkaform%3A x::w"
+    )
 
 
 def test_a_fault_of_another_repository_has_no_place_here() -> None:
@@ -74,7 +76,7 @@ def test_a_fault_of_another_repository_has_no_place_here() -> None:
     file = "git::https://git.example/acme/kafka.git?ref=v1//topic/main.kf.hcl"
     (found,) = diagnostics.read_diagnostics([make_event(file)], "./infra")
     assert found.place == "" and found.detail.startswith(f"On {file}:3.\n")
-    assert json.loads(diagnostics.render_code_quality([found])) == []
+    assert json.loads(diagnostics.render_code_quality([found], "kafkaform")) == []
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -82,19 +84,19 @@ def test_the_comment_is_a_block_that_nothing_closes(text: str) -> None:
     """Without a plan, the comment has each fault as indented lines, which Markdown never reads as
     anything else."""
     found = diagnostics.read_diagnostics([make_event(text)], ".")
-    lines = diagnostics.render_failure(found).split("\n")
+    lines = diagnostics.render_failure(found, "").split("\n")
     assert lines[3] == "" and all(line.startswith("    ") for line in lines[4:] if line)
 
 
 def test_a_plan_that_says_nothing_refers_to_the_log() -> None:
     """A plan that was killed names no fault."""
-    assert "The log of the job says why." in diagnostics.render_failure(())
+    assert "The log of the job says why." in diagnostics.render_failure((), "")
 
 
 def test_many_faults_fit_into_a_comment() -> None:
     """GitHub refuses longer comments, so the others are counted."""
     found = diagnostics.read_diagnostics([make_event("x" * 900)] * 100, ".")
-    text = diagnostics.render_failure(found)
+    text = diagnostics.render_failure(found, "kafka")
     assert len(text) < 61_000 and "more." in text.rstrip().splitlines()[-1]
 
 
@@ -102,8 +104,15 @@ def test_many_faults_fit_into_a_comment() -> None:
 def test_the_report_has_what_gitlab_needs(text: str) -> None:
     """Each fault with a place is an entry; faults without one are only in the log."""
     found = diagnostics.read_diagnostics([make_event(text), make_event("other")], ".")
-    report = json.loads(diagnostics.render_code_quality(found))
+    report = json.loads(diagnostics.render_code_quality(found, "kafkaform: kafka"))
     assert len({one["fingerprint"] for one in report}) == 2
     for one in report:
         assert one["severity"] == "major" and one["location"]["lines"] == {"begin": 3}
         assert one["description"].isprintable()
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_a_heading_names_the_pipeline(label: str) -> None:
+    """Of several pipelines in one repository, each comment says whose it is, on one line."""
+    heading = diagnostics.render_failure((), label).splitlines()[0]
+    assert heading.startswith("## kafkaform `") and heading.endswith("`: no plan")

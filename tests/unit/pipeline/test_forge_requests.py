@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline import rest
 from pipeline.github import open_github
 from pipeline.job import JobError, Mode, read_job
 from pipeline.rest import Api
@@ -27,12 +28,24 @@ def hub() -> Iterator[github.Api]:
         yield api
 
 
-def open_job(hub: github.Api) -> object:
+def fail_once(web: Web, answer: Answer) -> None:
+    """The next request of the server gets this answer, and the others what they always get."""
+    routes = dict(web.routes)
+
+    def refuse(*_: object) -> Answer:
+        web.routes = routes
+        return answer
+
+    web.routes = {f"{method} .*": refuse for method in ("GET", "POST", "PATCH")}
+
+
+def open_job(hub: github.Api, **variables: str) -> object:
     environ = {
         "GITHUB_API_URL": hub.web.address,
         "GITHUB_REPOSITORY": github.NAME,
         "GITHUB_SHA": SHA,
         "GITHUB_WORKFLOW_REF": f"{github.NAME}/.github/workflows/kafka.yml@refs/heads/main",
+        **variables,
     }
     return open_github(environ, TOKEN, "plan")
 
@@ -119,6 +132,76 @@ def test_a_refusal_says_what_to_do(status: int, advice: str) -> None:
     assert "POST /x" in str(refused.value) and TOKEN not in str(refused.value)
 
 
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that the pipeline waits, which pass at once."""
+    seconds: list[float] = []
+    monkeypatch.setattr(rest.time, "sleep", seconds.append)
+    return seconds
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_forge_that_is_down_for_a_moment_is_asked_again(
+    hub: github.Api, pauses: list[float], status: int
+) -> None:
+    """A bad gateway in front of the forge costs a pause, for every request of the reviewed plan."""
+    keep_plan(hub, pack(approval=APPROVAL, plan_kfplan="plan"))
+    for web in (hub.web, hub.storage):
+        fail_once(web, Answer(status, headers={"Retry-After": "5"}))
+    plan = open_job(hub).find_reviewed_plan()  # type: ignore[attr-defined]
+    assert plan.approval == APPROVAL and pauses == [5.0, 8.0]
+
+
+def test_a_comment_is_not_written_twice(hub: github.Api, pauses: list[float]) -> None:
+    """The forge wrote the comment and its answer was lost: the second attempt edits it."""
+    path = f"POST /repos/{github.NAME}/issues/(\\d+)/comments"
+    write = hub.web.routes[path]
+    lost = [Answer(502)]
+    hub.web.routes[path] = lambda asked, found: (write(asked, found), lost.pop())[1]
+    job = open_job(hub, GITHUB_REF="refs/pull/7/merge")
+    job.comment("<!-- m -->", "<!-- m -->\nplan")  # type: ignore[attr-defined]
+    (comment,) = hub.comments.values()
+    assert comment["body"].endswith("plan") and pauses == [2.0]
+
+
+def test_a_forge_that_stays_down_is_an_error(hub: github.Api, pauses: list[float]) -> None:
+    """After four attempts the job fails, and says which request had which answer."""
+    hub.web.routes = {f"GET /repos/{github.NAME}/issues": lambda *_: Answer(503)}
+    with pytest.raises(JobError, match="issues was answered with 503"):
+        open_job(hub).close_issue("<!-- m -->")  # type: ignore[attr-defined]
+    assert pauses == [2.0, 8.0, 30.0] and len(hub.web.asked) == 4
+
+
+def test_the_plan_of_a_merge_queue_counts_first(hub: github.Api) -> None:
+    """The queue has planned the commit that became the branch's; the plan of the pull request was
+    made of other files."""
+    keep_plan(hub, pack(approval="old.old", plan_kfplan="old"))
+    hub.runs[2] = {**hub.runs[1], "id": 2, "event": "merge_group", "head_sha": SHA}
+    hub.artifacts[2] = {"run": 2, "name": "plan", "zip": pack(approval=APPROVAL, plan_kfplan="new")}
+    assert open_job(hub).find_reviewed_plan().plan == b"new"  # type: ignore[attr-defined]
+    hub.runs[2]["head_sha"] = HEAD
+    assert open_job(hub).find_reviewed_plan().plan == b"old"  # type: ignore[attr-defined]
+
+
+def test_the_plan_of_a_merge_queue_is_shown_in_the_pull_request(hub: github.Api) -> None:
+    """The comment of the pull request becomes the plan that will be applied."""
+    ref = f"refs/heads/gh-readonly-queue/release/1.x/pr-12-{SHA}"
+    job = open_job(hub, GITHUB_REF=ref, GITHUB_EVENT_NAME="merge_group")
+    job.comment("<!-- m -->", "<!-- m -->\nplan")  # type: ignore[attr-defined]
+    assert [comment["pull"] for comment in hub.comments.values()] == [12]
+    assert job.choose_mode() is Mode.PLAN  # type: ignore[attr-defined]
+
+
+def test_a_trusted_plan_is_tried_out(tmp_path: Path) -> None:
+    """Brokers, registries and workers check the plan of a trusted branch before the merge; one of
+    files that nobody has reviewed gets neither secrets nor rights to write."""
+    variables = {"PIPELINE_OUT": str(tmp_path)}
+    trusted = {**variables, "PIPELINE_UNTRUSTED": "false"}
+    assert read_job(variables, Mode.PLAN).branch_flags == ("--untrusted",)
+    assert read_job(trusted, Mode.PLAN).branch_flags == ("--validate",)
+    assert read_job({**trusted, "PIPELINE_VALIDATE": "false"}, Mode.PLAN).branch_flags == ()
+
+
 def test_a_job_is_read_from_its_variables(tmp_path: Path) -> None:
     """Arguments are split into words once and never by a shell; the name is the folder's unless
     there is another; markers of different pipelines differ."""
@@ -139,6 +222,7 @@ def test_a_job_is_read_from_its_variables(tmp_path: Path) -> None:
     [
         {"PIPELINE_MODE": "destroy"},
         {"PIPELINE_UNTRUSTED": "no"},
+        {"PIPELINE_VALIDATE": "maybe"},
         {"PIPELINE_ARGS": "'open"},
         {"PIPELINE_APPROVAL": "x"},
     ],

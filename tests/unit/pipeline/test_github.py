@@ -194,7 +194,7 @@ def test_foreign_texts_are_only_texts(hub: Runner, texts: Texts) -> None:
     assert failed.commands and {found[0] for found in failed.commands} == {"error"}
     for _, properties, data in failed.commands:
         assert properties.keys() <= {"title", "file", "line"}
-        assert properties["title"] == "kafkaform" and not data.startswith("pwned")
+        assert properties["title"] == "kafkaform: kafka" and not data.startswith("pwned")
     assert failed.outputs["approval"] == "" and not [*hub.folder.rglob("pwned")]
 
 

@@ -67,16 +67,18 @@ def render_markdown(
     words: Vocabulary = NO_WORDS,
     command: str = "",
     whole: str = "",
+    name: str = "",
     limit: int = LIMIT,
 ) -> str:
     """The comment, at most `limit` characters.
 
     words: of the plan's providers; command: applies exactly this plan, by default
     `kafkaform apply --expect TOKEN`; whole: a file that has the whole plan, for comments that have
-    not.
+    not; name: of the folder or environment, for the heading.
     """
     seen = make_view(plan, words)
-    render = _make_page(seen, command or f"kafkaform apply --expect {inline(seen.token)}")
+    command = command or f"kafkaform apply --expect {inline(seen.token)}"
+    render = _make_page(seen, command, name)
     first, tables, last = _make_first(seen), tuple(make_tables(seen)), _make_last(seen)
     empty = fill_sections((*first, *last), 0) | fit_tables(tables, 0).filled
     # The page without pieces shows how much of the limit is left for them.
@@ -284,7 +286,7 @@ def _shorten_lines(lines: list[str]) -> Iterator[str]:
 # ── the page ────────────────────────────────────────────────────────────────────────────
 
 
-def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled], str], str]:
+def _make_page(seen: PlanView, command: str, name: str) -> Callable[[dict[str, Filled], str], str]:
     """The template with everything but the sections and the first line filled in."""
     environment = Environment(
         loader=PackageLoader("kafkaform.render.review.markdown"),
@@ -298,6 +300,7 @@ def _make_page(seen: PlanView, command: str) -> Callable[[dict[str, Filled], str
     template = environment.get_template("comment.md.j2")
     context = {
         "title": _render_title(seen),
+        "name": render_code(name) if name else "",
         "refresh": seen.refresh,
         "refreshes": REFRESHES if seen.refresh and seen.applicable else "",
         "destroys": render_prose(" ".join(describe_destroy(seen))) if seen.destroy else "",
