@@ -22,6 +22,7 @@ BOT = {"login": "github-actions[bot]", "type": "Bot"}
 SECONDS = 120
 _WORDS = re.compile(r"'(?:[^']|'')*'|[\w.-]+(?:\(\))?|&&|\|\||[=!]=|[!()]")
 _SPELLED = {"&&": "and", "||": "or", "!": "not", "true": "True", "false": "False", "null": "''"}
+_SPELLED["always()"] = "True"
 _EXPRESSION = re.compile(r"\$\{\{ (.*?) \}\}")
 
 
@@ -249,7 +250,9 @@ def _run_action(
     context |= {"runner.temp": str(disk / "temp")}
     context |= {f"inputs.{name}": text for name, text in known.items()}
     for step in action["runs"]["steps"]:
-        if ended.code or not evaluate(step.get("if", "'true'"), context):
+        condition = step.get("if", "'true'")
+        # After a failure, only steps run whose condition asks for the status.
+        if (ended.code and "always()" not in condition) or not evaluate(condition, context):
             continue
         if "uses" in step:
             using = {name: fill(text, context) for name, text in step["with"].items()}
@@ -277,7 +280,7 @@ def _run_action(
             text=True,
             timeout=SECONDS,
         )
-        ended.code, ended.log = done.returncode, ended.log + done.stdout
+        ended.code, ended.log = ended.code or done.returncode, ended.log + done.stdout
         ended.summary += files["summary"].read_text()
         assert len(ended.summary.encode()) < 1024 * 1024
         for line in files["output"].read_text().splitlines():
