@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code. All its output passes the secrets filter."""
     with filter_output() as outlet:
-        plain = not {"--no-color", "-no-color"}.isdisjoint(arguments)
+        plain = not {"--no-color", "-no-color", "--color=never"}.isdisjoint(arguments)
         console = Console.make_standard(no_color=plain)
         try:
             try:

@@ -25,9 +25,9 @@ from .commands import COMMANDS
 from .options.flags import NoColor
 from .options.kafka_tools import translate_words
 from .options.tab_names import COMPLETE, mend_bash_words
-from .options.terraform_flags import find_command_path, normalise_flags
+from .options.terraform_flags import find_command_path, move_color, normalise_flags
 from .options.variable_order import InOrder
-from .terminal.console import Console, forbid_colour
+from .terminal.console import COLOUR_MODES, Console, set_colour_mode
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -94,14 +94,26 @@ def root(
         Path | None, typer.Option("--chdir", metavar="DIR", help="Run in this folder.")
     ] = None,
     no_color: NoColor = False,
+    color: Annotated[
+        str,
+        typer.Option(
+            "--color",
+            metavar="WHEN",
+            help="Print with colours: always, auto (on a terminal) or never. It can follow the "
+            "command, too.",
+        ),
+    ] = "auto",
     show_version: Annotated[
         bool,
         typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version."),
     ] = False,
 ) -> None:
     """Plan and apply for Apache Kafka."""
-    if no_color:
-        context.with_resource(forbid_colour())
+    if color not in COLOUR_MODES:
+        raise UsageError(
+            f"--color {color} does not exist", f"Use one of {', '.join(COLOUR_MODES)}."
+        )
+    context.with_resource(set_colour_mode("never" if no_color else color))
     if chdir is None:
         return
     try:
@@ -122,7 +134,7 @@ def run_typed(arguments: Sequence[str], console: Console, kept: object = None) -
         mend_bash_words(os.environ)
     codes = []
     # KIP-248 describes users and their quotas with one option, which two of our commands answer.
-    for words in translate_words(normalise_flags(arguments, command), command):
+    for words in translate_words(normalise_flags(move_color(arguments), command), command):
         try:
             result = command.main(words, "kafkaform", standalone_mode=False, obj=kept)
         except typer.TyperException as error:

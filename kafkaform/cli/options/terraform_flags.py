@@ -45,6 +45,23 @@ def normalise_flags(arguments: Sequence[str], root: TyperGroup) -> list[str]:
     return result
 
 
+def move_color(arguments: Sequence[str]) -> list[str]:
+    """The arguments with --color, which belongs to all commands, in front of the command."""
+    ending = arguments.index("--") if "--" in arguments else len(arguments)
+    front: list[str] = []
+    others: list[str] = []
+    words = iter(arguments[:ending])
+    for word in words:
+        flag, equal, _ = word.partition("=")
+        if flag not in ("--color", "-color"):
+            others.append(word)
+        elif equal:
+            front.append(word)
+        else:
+            front += (word, *(value for value in [next(words, None)] if value is not None))
+    return [*front, *others, *arguments[ending:]]
+
+
 def find_command_path(arguments: Sequence[str], root: TyperGroup) -> str:
     """The command that these arguments name, as it is typed: `kafkaform state mv`."""
     return " ".join(("kafkaform", *(word for word, _ in _find_commands(arguments, root))))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TextIO
 
 from msgspec import Struct
 
@@ -17,18 +18,33 @@ from .outlet import is_lost
 from .signals import discard_typed_ahead, wait_until_readable
 
 DEFAULT_WIDTH, MAX_WIDTH = 100, 120
-# Given in front of the command, --no-color holds for all consoles that the command makes.
-_PLAIN = ContextVar("plain", default=False)
+COLOUR_MODES = ("always", "auto", "never")
+"""The values of --color."""
+# --color holds for all consoles that the command makes.
+_MODE = ContextVar("mode", default="auto")
 
 
 @contextmanager
-def forbid_colour() -> Iterator[None]:
-    """Make consoles without colour inside the block."""
-    before = _PLAIN.set(True)
+def set_colour_mode(mode: str) -> Iterator[None]:
+    """Make consoles of this mode, one of COLOUR_MODES, inside the block."""
+    before = _MODE.set(mode)
     try:
         yield
     finally:
-        _PLAIN.reset(before)
+        _MODE.reset(before)
+
+
+def _uses_colour(mode: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether to write colours to a stream: the flag decides, then NO_COLOR (no-color.org), then
+    FORCE_COLOR (force-color.org) and CLICOLOR_FORCE, then CLICOLOR (bixense.com/clicolors), then
+    the terminal. Empty variables do not count."""
+    if mode != "auto":
+        return mode == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    if any(environ.get(name, "") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    return environ.get("CLICOLOR") != "0" and environ.get("TERM") != "dumb" and stream.isatty()
 
 
 class Console(Struct, frozen=True):
@@ -45,13 +61,11 @@ class Console(Struct, frozen=True):
 
     @staticmethod
     def make_standard(*, no_color: bool = False, interactive: bool = True) -> Console:
-        """The console of this process. NO_COLOR (no-color.org) and pipes switch colour off."""
-        plain = (
-            no_color or _PLAIN.get() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-        )
+        """The console of this process."""
+        mode = "never" if no_color else _MODE.get()
         return Console(
-            sys.stdout.isatty() and not plain,
-            sys.stderr.isatty() and not plain,
+            _uses_colour(mode, sys.stdout, os.environ),
+            _uses_colour(mode, sys.stderr, os.environ),
             interactive and sys.stdin is not None and sys.stdin.isatty(),
             min(shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns, MAX_WIDTH),
         )

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.cli.options.terraform_advice import COMMANDS, OPTIONS
-from kafkaform.cli.terminal.console import Console, forbid_colour
+from kafkaform.cli.terminal.console import Console, set_colour_mode
 
 from ...kit.commands.here import Here
 
@@ -89,7 +89,7 @@ def test_no_color_before_the_command(here: Here, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert Console.make_standard().colour
-    with forbid_colour():
+    with set_colour_mode("never"):
         assert not Console.make_standard().colour
         assert not Console.make_standard().errors_colour
     here.done("--no-color", "version")
