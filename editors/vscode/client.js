@@ -33,7 +33,7 @@ async function start() {
     client = undefined;
     window.showErrorMessage(
       `kafkaform lsp did not start: ${error.message}. ` +
-        "Install it with: pip install 'kafkaform[lsp]', or set kafkaform.command.",
+        "Run it in a terminal, which says what to install, or set kafkaform.command.",
     );
   }
 }

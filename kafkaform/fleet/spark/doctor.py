@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...core.errors import KafkaformError, StorageError
+from ...core.installation import render_extra_command
 from ...core.objects import ObjectChanged, ObjectExists, Objects
 from ..tables.manifest import FOLDER
 from . import java
@@ -37,7 +38,6 @@ _STORAGE = "delta-storage"
 """The second of Delta Lake's two jars."""
 _SHIMMED = ", started by a script that leaves out the vector module, which it lacks"
 _PATIENCE_SECONDS = 60
-_INSTALL = "Run `pip install 'kafkaform[fleet]'`."
 
 
 class DoctorCheck(Struct, frozen=True):
@@ -78,12 +78,16 @@ def _check_packages() -> Iterator[DoctorCheck]:
         try:
             found = version(name)
         except PackageNotFoundError:
-            yield DoctorCheck(name, False, "it is not installed", _INSTALL)
+            yield DoctorCheck(
+                name, False, "it is not installed", f"Run `{render_extra_command('fleet')}`."
+            )
             continue
         # Tuples of different length compare as versions do: (4, 2) < (4, 2, 1).
         numbers = _parse_version(found)
         good = first <= numbers and (end is None or numbers < end)
-        yield DoctorCheck(name, good, found, "" if good else _INSTALL)
+        yield DoctorCheck(
+            name, good, found, "" if good else f"Run `{render_extra_command('fleet')}`."
+        )
 
 
 def _parse_version(text: str) -> tuple[int, ...]:
@@ -136,7 +140,9 @@ def _check_jars(place: SparkPlace) -> DoctorCheck:
     try:
         group, name, number = name_delta_package().split(":")
     except PackageNotFoundError:
-        return DoctorCheck("jars", False, "install the packages first", _INSTALL)
+        return DoctorCheck(
+            "jars", False, "install the packages first", f"Run `{render_extra_command('fleet')}`."
+        )
     folder, prefix = place.cache / "jars", ""
     if place.ivy is not None:
         folder, prefix = place.cache / "ivy" / "jars", f"{group}_"

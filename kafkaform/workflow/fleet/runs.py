@@ -17,6 +17,7 @@ from ...audit.event import render_time
 from ...core.clock import SystemClock
 from ...core.errors import Blocked, UsageError
 from ...core.folder import Folder
+from ...core.installation import render_extra_command
 from ...core.objects import Objects
 from ...core.progress import Reporter
 from ...fleet.spark import doctor
@@ -126,7 +127,7 @@ def need_packages() -> None:
     """Raises UsageError: the extra is not installed."""
     if any(find_spec(name) is None for name in PACKAGES):
         raise UsageError(
-            "the fleet pipeline is not installed", "Run `pip install 'kafkaform[fleet]'`."
+            "the fleet pipeline is not installed", f"Run `{render_extra_command('fleet')}`."
         )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kafkaform.core.installation import render_extra_command
 from kafkaform.core.secret import Secret
 from kafkaform.provider.http.pem import PEM_BEGIN
 
@@ -179,7 +180,7 @@ def _open_pkcs12(
         raise StoreFault(
             f"{path} is a PKCS12 store, and the Python package cryptography, which reads it, is "
             "not installed",
-            "run `pip install 'kafkaform[keystores]'`",
+            f"run `{render_extra_command('keystores')}`",
         ) from None
     try:
         return pkcs12.load_pkcs12(data, password.reveal().encode() if password else None)

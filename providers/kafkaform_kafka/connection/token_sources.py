@@ -7,6 +7,7 @@ from contextvars import copy_context
 from functools import partial
 
 from kafkaform.core.errors import ConfigurationError
+from kafkaform.core.installation import render_extra_command
 from kafkaform.provider.http.tokens import LoginToken, TokenSource, fetch_token
 
 from .aws import AwsLogin
@@ -36,6 +37,6 @@ def _load_signer(login: AwsLogin) -> Callable[[], LoginToken]:
         raise ConfigurationError(
             f'sasl_mechanism = "aws-iam" needs the Python package {error.name}, which is not '
             "installed",
-            "run `pip install 'kafkaform[aws]'`",
+            f"run `{render_extra_command('aws')}`",
         ) from None
     return AwsSigner(login).sign_token

@@ -15,6 +15,7 @@ from typing import Any
 from kafka.net.sasl.abc import SaslMechanism
 
 from kafkaform.core.errors import ConfigurationError
+from kafkaform.core.installation import render_extra_command
 
 from ..connection.kerberos import KerberosSettings
 
@@ -88,8 +89,8 @@ def prepare_kerberos(settings: KerberosSettings) -> Callable[[str], KerberosExch
     except (ImportError, OSError) as error:
         raise ConfigurationError(
             f"sasl_mechanism gssapi needs the Python package gssapi: {error}",
-            "Run: pip install 'kafkaform[kerberos]'. It needs a C compiler and the headers of MIT "
-            "Kerberos (libkrb5-dev, krb5-devel).",
+            f"Run `{render_extra_command('kerberos')}`. It needs a C compiler and the headers of "
+            "MIT Kerberos (libkrb5-dev, krb5-devel).",
         ) from None
     if settings.keytab is not None and not os.access(settings.keytab, os.R_OK):
         raise ConfigurationError(

@@ -106,7 +106,7 @@ def test_the_client_runs(fails: str) -> None:
     assert {"scheme": "file", "pattern": "**/*.kf.json"} in selector
     if fails:
         (message,) = rest
-        assert "pip install 'kafkaform[lsp]'" in message and "no such file" in message
+        assert "Run it in a terminal" in message and "no such file" in message
     else:
         assert rest == ["start", "stop"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ....core.errors import UsageError
+from ....core.installation import render_extra_command
 
 
 def lsp() -> None:
@@ -21,7 +22,7 @@ def lsp() -> None:
             raise
         raise UsageError(
             "the language server needs packages that are not installed",
-            "Run `pip install 'kafkaform[lsp]'`.",
+            f"Run `{render_extra_command('lsp')}`.",
         ) from None
     # The library closes its streams at the end, and the command line still flushes its own then.
     with os.fdopen(os.dup(0), "rb") as incoming, os.fdopen(os.dup(1), "wb") as outgoing:

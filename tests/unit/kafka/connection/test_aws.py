@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import ConfigurationError, ConnectError
+from kafkaform.core.installation import render_extra_command
 from kafkaform.core.redaction import watch_secrets
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
@@ -325,7 +326,7 @@ def test_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(ConfigurationError) as caught:
         token_sources.open_token_source(read())
     assert 'sasl_mechanism = "aws-iam" needs the Python package' in caught.value.message
-    assert caught.value.advice == "run `pip install 'kafkaform[aws]'`"
+    assert caught.value.advice == f"run `{render_extra_command('aws')}`"
 
 
 # ── secrets ─────────────────────────────────────────────────────────────────────────────

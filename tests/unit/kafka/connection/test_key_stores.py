@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core.errors import ConfigurationError
+from kafkaform.core.installation import render_extra_command
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_kafka.connection import provider_block
@@ -276,7 +277,7 @@ def test_pkcs12_without_the_package(
         monkeypatch.setitem(sys.modules, f"cryptography.{name}", None)
     said = refusal(**trusting(pkcs12))
     assert "the Python package cryptography" in said
-    assert "run `pip install 'kafkaform[keystores]'`" in said
+    assert render_extra_command("keystores") in said
     assert read(**trusting(jks)).ca
 
 
