@@ -44,6 +44,15 @@ class KafkaformError(Exception):
             return self._diagnostics
         return (Diagnostic(Severity.ERROR, self.message, advice=self.advice),)
 
+    def __str__(self) -> str:
+        """The message; below it the faults that the error carries, one in each line."""
+        faults = "".join(
+            f"\n  {item.range}: {item.summary}" if item.range else f"\n  {item.summary}"
+            for item in self._diagnostics
+            if item.summary != self.message
+        )
+        return f"{self.message}:{faults}" if faults else self.message
+
     def rewrite(self, change: Callable[[str], str]) -> None:
         """Apply `change` to each of its texts, for example to mask secrets."""
         self.message, self.advice = change(self.message), change(self.advice)

@@ -31,7 +31,7 @@ from .generate.stock import (
     render_stock,
 )
 from .secrecy import keep_secrets
-from .workspace import Workspace, make_first_state, open_instance
+from .workspace import Workspace, make_first_state, open_instance, require_workspace
 
 Thing = tuple[str, str, str]
 """Scope id, type and key: one real object, whichever provider instance leads to it."""
@@ -66,6 +66,7 @@ def import_all(
     Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if the
     generated configuration differs from the live objects.
     """
+    require_workspace(workspace)
     with keep_secrets(workspace.known):
         stock = take_stock(workspace, ImportFilter(tuple(types), tuple(match)))
         files = {"": ""}

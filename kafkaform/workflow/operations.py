@@ -24,7 +24,7 @@ from .configuration.policies import NO_POLICIES
 from .events import Listener
 from .planning import check_fail_on
 from .run import Applied, ApplyRequest, Approve
-from .workspace import Workspace
+from .workspace import Workspace, require_workspace
 
 CALLER = Range("command line", 1, 1, 1, 1)
 """The place of an import block that a command stands for."""
@@ -64,6 +64,9 @@ def apply_changes(
     before that: UsageError, ConfigurationError, ConnectError, DryRunRefused, PlanRefused, Locked,
     Blocked, StorageError.
     """
+    require_workspace(workspace)
+    if not isinstance(plan, Plan | None):
+        raise TypeError(f"a Plan is needed, not {type(plan).__name__}: load a file with load_plan")
     if plan is not None and options != Options():
         raise UsageError(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
@@ -103,6 +106,7 @@ def destroy(
     confirm: the scope ids of exactly the systems that lose something, instead of `approve`.
     Everything else is as in `apply_changes`.
     """
+    require_workspace(workspace)
     # Conditions of --fail-on do not go with a destroy, whose plan deletes on purpose.
     ask = ApplyRequest(
         replace(options, mode=Mode.DESTROY),
@@ -136,6 +140,7 @@ def import_object(
     address: of a declared object; id: the id that an import block would have, such as the name.
     The next plan shows where block and object differ. Raises as `apply_changes` does.
     """
+    require_workspace(workspace)
     target = check_address(address)
     # It goes the way of an import block, so that both are checked and recorded alike.
     imports = (*workspace.desired.imports, Import(target, id, CALLER))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
+from ..core.errors import UsageError
 from ..core.redaction import mask_secrets
 from ..plan.model import Plan
 from ..render.jsonplan import to_json
@@ -34,8 +35,12 @@ def render_plan(
     only. detail: `concise` for one line per change, `grouped` for equal changes together, `full`
     for each change by itself. whole: a file that has the whole plan; a shortened comment gives its
     name without the folder, which exists only where the plan was made. name: of the folder or
-    environment, for the heading of a comment.
+    environment, for the heading of a comment. Raises UsageError for another form.
     """
+    if form not in get_args(Form):
+        raise UsageError(
+            f"there is no form {form!r} of a plan", f"Use one of {', '.join(get_args(Form))}."
+        )
     if form == "json":
         return mask_secrets(render_json(to_json(plan)))
     if form == "markdown":

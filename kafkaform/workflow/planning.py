@@ -50,6 +50,7 @@ from .workspace import (
     open_sessions,
     read_log,
     refuse_lost_state,
+    require_workspace,
 )
 
 SETTLE_WINDOW_SECONDS = 60.0
@@ -85,6 +86,7 @@ def plan_changes(
     for a plan that contains a secret and for secrets that an apply would not find, UsageError for
     an option that matches nothing, ConnectError, PlanRefused, StorageError.
     """
+    require_workspace(workspace)
     if validate and workspace.configuration.inputs.untrusted:
         raise dry_run_error()
     if validate and options.mode is Mode.REFRESH:
@@ -116,8 +118,7 @@ def plan_changes(
                     else {}
                 )
                 break
-        # Before the plan is shown: what is found is masked in it, and what is missing is an error
-        # here instead of in the apply, when the change is merged already.
+        # Before the plan is shown, which masks them. A missing one is an error before the merge.
         # A plan of files that are not trusted looks up none: it could be made to show them.
         needed = {} if workspace.configuration.inputs.untrusted else find_plan_secrets(plan)
         missing = find_missing(needed, workspace.configuration.find_secrets) if needed else {}

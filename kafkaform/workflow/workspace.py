@@ -89,6 +89,15 @@ class Workspace(PartialRepr, frozen=True):
         return {instance: provider.words for instance, provider in self.providers.items()}
 
 
+def require_workspace(workspace: object) -> None:
+    """Raises TypeError for anything else, such as a folder's path, which programs try first."""
+    if not isinstance(workspace, Workspace):
+        raise TypeError(
+            f"a Workspace is needed, not {type(workspace).__name__}: open the folder first, with "
+            f"workspace = kafkaform.open_workspace({str(workspace)!r})"
+        )
+
+
 def open_workspace(
     folder: Path | str = ".",
     *,

@@ -455,3 +455,36 @@ def test_a_plan_is_rendered(folder: Path) -> None:
     assert len(json.loads(kafkaform.render_plan(plan, "json"))["resource_changes"]) == 2
     assert f"--expect {plan.token}" in kafkaform.render_plan(plan, "markdown")
     assert f"--expect {plan.token}" in kafkaform.render_plan(plan, "html")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: kafkaform.plan_changes("."),  # type: ignore[arg-type]
+        lambda: kafkaform.apply_changes(Path()),  # type: ignore[arg-type]
+        lambda: kafkaform.destroy("."),  # type: ignore[arg-type]
+        lambda: kafkaform.import_object(".", "kafka_topic.a", "a"),  # type: ignore[arg-type]
+        lambda: kafkaform.import_all("."),  # type: ignore[arg-type]
+    ],
+)
+def test_a_folder_is_no_workspace(call: Callable[[], object]) -> None:
+    """Who passes the path of a folder is told which function opens it."""
+    with pytest.raises(TypeError, match=r"workspace = kafkaform\.open_workspace\('\.'\)"):
+        call()
+
+
+def test_an_unknown_form_is_an_error() -> None:
+    """A plan is never rendered in another form than the one that was asked for."""
+    with pytest.raises(UsageError, match="there is no form 'yaml'") as refused:
+        kafkaform.render_plan(None, "yaml")  # type: ignore[arg-type]
+    assert refused.value.advice == "Use one of text, json, markdown, html."
+
+
+def test_the_text_of_an_error_names_the_faults(tmp_path: Path) -> None:
+    """`print(error)` says what is wrong and where, not only that something is."""
+    (tmp_path / "main.kf.hcl").write_text('output "a" {\n  value = nothing.a + nowhere.b\n}\n')
+    with pytest.raises(ConfigurationError) as refused:
+        kafkaform.open_workspace(tmp_path, environment={})
+    first, *faults = str(refused.value).splitlines()
+    assert first.endswith(":") and len(faults) == 2
+    assert all(line.startswith("  main.kf.hcl:2:") for line in faults)

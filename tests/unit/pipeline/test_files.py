@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +127,19 @@ def test_the_runner_of_the_tests_finds_commands(log: str, found: list[Any]) -> N
     """The tests of injection rely on this: it finds every command that GitHub's runner would
     execute."""
     assert find_commands(log) == found
+
+
+def test_the_hooks_of_pre_commit_run(tmp_path: Path) -> None:
+    """Each hook is a command of kafkaform whose flags exist, for files that it can read."""
+    hooks = {
+        hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    }
+    assert hooks.keys() == {"kafkaform-fmt", "kafkaform-validate"}
+    (tmp_path / "main.kf.hcl").write_text("locals {\n  a    = 1\n}\n")
+    for hook in hooks.values():
+        assert re.search(hook["files"], "kafka/main.kf.hcl")
+        names = ["main.kf.hcl"] if hook.get("pass_filenames", True) else []
+        words = [*hook["entry"].split(), *hook.get("args", ()), *names]
+        program = Path(sys.executable).with_name(words[0])
+        subprocess.run([program, *words[1:]], cwd=tmp_path, check=True, timeout=120)
+    assert (tmp_path / "main.kf.hcl").read_text() == "locals {\n  a = 1\n}\n"
