@@ -128,10 +128,11 @@ def _check_configuration(
     lock_file = modules.render_lock_file()
     if lock_file is not None and not has_errors(configuration.tree.diagnostics):
         save_file(folder / LOCK_FILE, lock_file, private=False)
-    desired = configuration.evaluate(offline=True).desired
+    built = configuration.evaluate(offline=True)
+    desired = built.desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    console.show_diagnostics(desired.diagnostics)
+    console.show_diagnostics((*desired.diagnostics, *configuration.list_unconnected(built)))
     tree, tests = configuration.tree, list_default_files()
     parts = [render_count(len(tree.configuration), "file")]
     if tree.modules:

@@ -31,8 +31,9 @@ def validate(
     try:
         inputs = Inputs.read(var, var_file, untrusted=untrusted)
         configuration = read_configuration(Path(), inputs)
-        tree, found = configuration.tree, configuration.evaluate(offline=True).desired
-        faults = found.diagnostics
+        tree, built = configuration.tree, configuration.evaluate(offline=True)
+        desired = built.desired
+        faults = (*desired.diagnostics, *configuration.list_unconnected(built))
     except KafkaformError as error:
         # Editors read faults from the JSON, also those of files that cannot be read at all.
         if not json:
@@ -44,12 +45,12 @@ def validate(
     else:
         console.show_diagnostics(faults)
         if not errors:
-            console.write(_render_sound(found))
+            console.write(_render_sound(desired))
     return min(errors, 1)
 
 
-def _render_sound(found: Desired) -> str:
-    number = len(found.declared)
+def _render_sound(desired: Desired) -> str:
+    number = len(desired.declared)
     return f"The configuration is valid: {number:,} object{'s' if number != 1 else ''} declared."
 
 

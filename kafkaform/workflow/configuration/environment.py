@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -59,17 +58,21 @@ def complete_provider(
     offline: nothing connects, so nothing needs to be set at all.
     """
     optional = {name: replace(one, required=False) for name, one in info.schema.attributes.items()}
-    connect = partial(_complete_connection, info.schema, environ, offline)
+
+    def connect(
+        instance: str, block: FrozenMap
+    ) -> tuple[FrozenMap, tuple[tuple[str, Diagnostic], ...]]:
+        completed, faults = complete_connection(info.schema, environ, instance, block)
+        return completed, () if offline else faults
+
     return replace(info, schema=replace(info.schema, attributes=optional), connect=connect)
 
 
-def _complete_connection(
-    schema: ObjectSchema,
-    environ: Mapping[str, str],
-    offline: bool,
-    instance: str,
-    config: FrozenMap,
+def complete_connection(
+    schema: ObjectSchema, environ: Mapping[str, str], instance: str, config: FrozenMap
 ) -> tuple[FrozenMap, tuple[tuple[str, Diagnostic], ...]]:
+    """The arguments of a block, completed from the environment, and a fault by argument for those
+    that are still missing or cannot be read."""
     given: dict[str, Value] = {}
     faults: list[tuple[str, Diagnostic]] = []
     for name, one in schema.attributes.items():
@@ -82,7 +85,7 @@ def _complete_connection(
             faults += ((name, fault) for fault in find_misreading(one, source, text))
         elif one.required and config.get(name) is None:
             faults.append((name, _make_missing_fault(instance, one)))
-    return FrozenMap({**config, **given}), () if offline else tuple(faults)
+    return FrozenMap({**config, **given}), tuple(faults)
 
 
 def _make_missing_fault(instance: str, attribute: AttributeSchema) -> Diagnostic:

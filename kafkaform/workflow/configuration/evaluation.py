@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import field
 from msgspec.structs import replace
 
+from ...core.diagnostics import Diagnostics, Severity
 from ...core.errors import UsageError
 from ...core.resource import Desired, Observed, ProviderConfig
 from ...core.secret import NoSecret, PartialRepr, Secret
@@ -39,7 +40,7 @@ from ...provider.registry import Registry
 from ...syntax.nodes import File
 from . import untrusted
 from .data_answers import DataAnswers
-from .environment import complete_provider
+from .environment import complete_connection, complete_provider
 from .files import Buffers, find_root, list_checkout_files, read_folder
 from .module_folders import ModuleFolders, Opened, OpenPackage
 from .requirements import find_unmet_demands
@@ -190,6 +191,27 @@ class Configuration(PartialRepr, frozen=True):
         known = {name: registry.load(name) for name in names}
         sets = {name: one.read_rules for name, one in known.items() if hasattr(one, "read_rules")}
         return sets, frozenset(one.words.system_field for one in known.values())
+
+    def list_unconnected(self, built: Built) -> Diagnostics:
+        """A warning for each provider instance that objects need and that has neither a block nor
+        a setting in the environment that says where to connect."""
+        declared = built.run.graph.modules[()].found.providers
+        missing = (instance for instance in built.desired.providers if instance not in declared)
+        faults = []
+        for instance in missing:
+            schema = self.registry.load(built.desired.providers[instance].name).config
+            _, instance_faults = complete_connection(
+                schema, self.inputs.environment, instance, FrozenMap({})
+            )
+            faults += [
+                replace(
+                    fault,
+                    severity=Severity.WARNING,
+                    summary=f'There is no block provider "{instance}", and a plan needs one',
+                )
+                for _, fault in instance_faults
+            ]
+        return tuple(faults)
 
     def _collect_schemas(self, offline: bool) -> Schemas:
         """What the providers offer, and where they connect as far as the environment says it.

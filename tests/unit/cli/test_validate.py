@@ -293,3 +293,20 @@ def test_the_report_in_the_documents(here: Here) -> None:
     for each in (report, shown):
         assert each["diagnostics"][0].pop("detail").startswith("It takes name, partitions, ")
     assert report == shown
+
+
+def test_a_missing_provider_block_is_a_warning(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a plan will need is said before somebody has a cluster at hand; a block or the
+    environment is enough, because jobs get their connection from there."""
+    variable = "KAFKAFORM_KAFKA_BOOTSTRAP_SERVERS"
+    monkeypatch.delenv(variable, raising=False)
+    topic = 'resource "kafka_topic" "a" {\n  name = "a"\n}\n'
+    here.write("main.kf.hcl", topic)
+    for command in ("validate", "init"):
+        warned = here.done(command)
+        assert 'There is no block provider "kafka"' in warned.text and variable in warned.text
+    monkeypatch.setenv(variable, "kafka:9092")
+    assert "no block" not in here.done("validate").text
+    monkeypatch.delenv(variable)
+    here.write("main.kf.hcl", topic + 'provider "kafka" {}\n')
+    assert "no block" not in here.done("validate").text
