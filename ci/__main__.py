@@ -7,4 +7,8 @@ import sys
 
 from pipeline.run import run_job
 
-sys.exit(run_job())
+try:
+    code = run_job()
+except KeyboardInterrupt:  # between two commands, which handle signals themselves
+    code = 130
+sys.exit(code)

@@ -40,7 +40,8 @@ def apply_job(job: Job, forge: Forge) -> int:
         head = run_kafkaform(job, "audit", "head", keep=True).out.strip()
         print(f"Audit head: {head}", flush=True)
         verified = run_kafkaform(job, "audit", "verify").code
-    code = code or (9 if verified else 0)
+    # A job that is cancelled during the check has applied everything, and found no fault.
+    code = code or verified
     todo = NEXT.get(code, "" if code == 0 else "See the log of this job.")
     done = "applied" if code == 0 else f"apply ended with {code}"
     advice = todo or "The log of this job lists each change and what became of it."

@@ -103,7 +103,11 @@ def follow_up(
             results[step_id] = replace(result, outcome=replace(result.outcome, note=end.note))
     listed = {(one.identity.instance, one.ticket) for one in plan.removals}
     run = ledger.journal.run
-    return tuple(w for w in asked if (w.ended or w.key in listed) and w.obligation.run != run)
+    return tuple(
+        work
+        for work in asked
+        if (work.ended or work.due or work.key in listed) and work.obligation.run != run
+    )
 
 
 def _find_removable(plan: Plan) -> set[WorkKey]:

@@ -17,7 +17,7 @@ from ..core.errors import (
     OtherSystem,
     OutcomeUnknown,
 )
-from ..core.resource import FaultClass
+from ..core.resource import SETTING, FaultClass
 from ..core.words import NEUTRAL, Words, shared
 from .again import APPLY, Again
 from .judge import is_untellable
@@ -71,6 +71,12 @@ class Work(Struct, frozen=True):
         """What the provider calls it."""
         return get_work_key(self.obligation)
 
+    @property
+    def is_removal(self) -> bool:
+        """True if the run has removed a setting."""
+        applied = self.outcome.status is OutcomeStatus.APPLIED
+        return self.obligation.body["what"] == SETTING and applied and not self.due
+
 
 def get_work_key(obligation: Record) -> WorkKey:
     """What the provider calls the work of this obligation."""
@@ -103,13 +109,16 @@ class Report(Struct, frozen=True):
         goes on."""
         # The order decides what the user has to know first. An unknown outcome comes before a
         # failure, because nobody should act on the system before it is known.
-        if isinstance(self.stopped, (Interrupted, Locked, OtherSystem)):
+        if isinstance(self.stopped, (Interrupted, Locked)):
             return self.stopped
         unknown = self.count(OutcomeStatus.UNKNOWN)
         if unknown:
+            cause = f", and the run ended early: {self.stopped.message}" if self.stopped else ""
+            # Only the right system can tell what became of them, so its advice comes first.
+            first = f"{self.stopped.advice} " if isinstance(self.stopped, OtherSystem) else ""
             return OutcomeUnknown(
-                f"the outcome of {_render_steps(unknown)} is not known yet",
-                self._advise_unknown(again),
+                f"the outcome of {_render_steps(unknown)} is not known yet{cause}",
+                f"{first}{self._advise_unknown(again)}".lstrip(),
             )
         # Once something was applied, a refusal is not the whole truth: the plan is applied in part.
         if self.stopped is not None and not any(r.outcome.status in GOOD for r in self.results):

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.resource import FaultClass
-from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words
+from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from .style import Paint
-from .text import inline, render_message, render_table
+from .text import inline, render_count, render_message, render_table
 
 APPLIED_LIMIT = 20
 """Applied changes are listed if there are no more than this."""
@@ -52,6 +52,10 @@ class ApplyReport(Struct, frozen=True):
     """How many blocked changes of the plan were left out."""
     complete: bool = True
     """The command ends without an error: all that was asked for is done, visible and recorded."""
+    removals: int = 0
+    """How many settings of earlier runs were removed."""
+    setting: str = NEUTRAL.setting
+    """What such a setting is called."""
 
 
 # Worst first, which is also the reading order. Unknown is worse than failed: nobody knows yet
@@ -90,11 +94,12 @@ def make_apply_report(
     blocked: int = 0,
     words: Vocabulary = NO_WORDS,
     complete: bool = True,
+    removals: int = 0,
 ) -> ApplyReport:
     """Collect outcomes into a report.
 
     results: a change with several steps appears once for each of them; words: of the providers;
-    complete: the command ends without an error.
+    complete: the command ends without an error; removals: of settings of earlier runs.
     """
     changes: dict[object, tuple[Change, list[Outcome]]] = {}
     for change, outcome in results:
@@ -103,7 +108,8 @@ def make_apply_report(
         _make_row(change, outcomes, words.get(change.identity.instance, NEUTRAL))
         for change, outcomes in changes.values()
     )
-    return ApplyReport(rows, run, next_command, blocked, complete)
+    setting = shared(words.values()).setting
+    return ApplyReport(rows, run, next_command, blocked, complete, removals, setting)
 
 
 def render_apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
@@ -174,6 +180,8 @@ def _render_last_line(report: ApplyReport, tally: Counter[OutcomeStatus], paint:
         done = count_applied(rows)
         parts = [f"{done[action]} {word}" for word, action in _DONE]
         parts += [f"{done[action]} {word}" for word, action in _DONE_TOO if done[action]]
+        if report.removals:
+            parts.append(f"{render_count(report.removals, report.setting)} removed")
         # An error that follows must not contradict this line.
         title = "Apply complete: " if report.complete else "Applied: "
         return paint("applied", title) + ", ".join(parts) + "."

@@ -242,6 +242,7 @@ def make_apply_summary(report: ApplyReport) -> Data:
             "run": report.run,
             "next": report.next,
             "blocked": report.blocked,
+            "removals": report.removals,
             "open": [
                 {
                     "address": row.address,

@@ -70,8 +70,10 @@ def close_earlier_runs(
     recovered = recover(found, ledger, world)
     ledger.discharge_ended(end_never_sent(owed.never_sent))
     announce(recovered)
-    for item in recovered.work:
-        announce(item)
+    # What is due is in the plan that follows, and the end of the run says what became of it.
+    for work in recovered.work:
+        if not work.due:
+            announce(work)
     if recovered.open:
         raise _make_unresolved_error(recovered.open, found, ask.command, space.words)
     # Recovery has appended to the log, and what is left open is known only from all of it.

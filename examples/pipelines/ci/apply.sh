@@ -55,5 +55,7 @@ esac
 # For the log of this job, where nobody who can write the store can change it:
 # `kafkaform audit verify --anchor HEAD` proves later that nothing before it was changed.
 echo "Audit head: $(kafkaform audit head)"
-kafkaform audit verify || [ "$code" -ne 0 ] || code=9
+verified=0
+kafkaform audit verify || verified=$?
+[ "$code" -ne 0 ] || code=$verified
 exit "$code"

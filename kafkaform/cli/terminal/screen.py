@@ -280,7 +280,14 @@ def _count_deletions(instance: str, plan: Plan) -> str:
 def _make_report(report: Report, run: str, plan: Plan, *, complete: bool) -> ApplyReport:
     pairs = ((r.change, r.outcome) for r in report.results)
     blocked = sum(1 for change in plan.changes if change.blocked is not None)
-    return make_apply_report(pairs, run, blocked=blocked, words=read_words(plan), complete=complete)
+    return make_apply_report(
+        pairs,
+        run,
+        blocked=blocked,
+        words=read_words(plan),
+        complete=complete,
+        removals=sum(work.is_removal for work in report.work),
+    )
 
 
 def _render_recovered(found: Recovered) -> Iterator[str]:

@@ -98,7 +98,9 @@ def test_a_removal_alone_is_a_run_of_its_own() -> None:
     kinds = [record.kind for record in where.sink.records[number:]]
     order = ["run_begin", "plan", "approval", "validate", "discharged", "run_end"]
     assert [kind for kind in kinds if kind != "verify"] == ["discharged", *order]
-    assert any("was removed" in note for note in where.screen.notes)
+    assert [note for note in where.screen.notes if "throttle" in note and "was removed" in note]
+    assert not [note for note in where.screen.notes if "still set" in note]
+    assert sum(work.is_removal for work in done.report.work) == 1
     assert plan(where, wanted(3)).idle and apply(where, wanted(3)).report is None
 
 
@@ -126,6 +128,7 @@ def test_what_was_not_reviewed_is_left_to_the_next_apply() -> None:
     assert complete(apply(where, more, expect=token))
     assert set(where.cluster.topics) == {"t", "u"} and set_there(where) != []
     assert any("left to the next apply" in note for note in where.screen.notes)
+    assert any("the next plan lists its removal" in note for note in where.screen.notes)
     assert complete(apply(where, more)) and set_there(where) == []
 
 

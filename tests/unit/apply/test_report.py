@@ -8,7 +8,14 @@ from kafkaform.apply.again import Again
 from kafkaform.apply.ledger import STATE
 from kafkaform.apply.report import Report, Result, group_by_change
 from kafkaform.core.change import Action, Change, Evidence, Outcome, OutcomeStatus, Repeat, Step
-from kafkaform.core.errors import Interrupted, KafkaformError, PlanRefused, exit_code
+from kafkaform.core.errors import (
+    Interrupted,
+    KafkaformError,
+    Locked,
+    OtherSystem,
+    PlanRefused,
+    exit_code,
+)
 from kafkaform.core.value import EMPTY
 from kafkaform.plan.lower import DELETING
 
@@ -51,6 +58,10 @@ def result(name: str, status: OutcomeStatus, number: int = 1) -> Result:
         ([A, S], PlanRefused("stale"), 5, False),
         ([R, S], PlanRefused("stale"), 5, False),
         ([A, U, S], PlanRefused("stale"), 6, False),
+        ([S, S], OtherSystem("another cluster"), 4, False),
+        ([A, S], OtherSystem("another cluster"), 5, False),
+        ([A, U, S], OtherSystem("another cluster"), 6, False),
+        ([U], Locked("moved on"), 7, False),
         ([A, S], Interrupted("stop", signal_number=2), 130, False),
         ([U, S], Interrupted("stop", signal_number=15), 143, False),
         ([A], Interrupted("stop", signal_number=2), 130, False),
@@ -64,6 +75,14 @@ def test_one_exit_code_for_all_that_happened(
     report = Report(results, stopped=stopped)
     error = report.make_error()
     assert (exit_code(error) if error else 0, report.complete) == (code, complete)
+
+
+def test_an_unknown_outcome_says_why_the_run_ended() -> None:
+    """If another system answered, the user first has to reach the right one."""
+    stopped = OtherSystem("cluster two answers", "Check bootstrap_servers.")
+    error = Report((result("a", U),), stopped=stopped).make_error()
+    assert error is not None and "cluster two answers" in error.message
+    assert error.advice.startswith("Check bootstrap_servers. ")
 
 
 def test_steps_are_grouped_under_their_change() -> None:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Outcome, OutcomeStatus
 from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.core.words import Words
 from kafkaform.render.report import APPLIED_LIMIT, make_apply_report, render_apply_summary
 
 from . import plans
@@ -107,3 +108,11 @@ def test_nothing_is_said_to_be_applied_in_part_that_may_not_be_applied_at_all() 
     assert harmless.startswith("  not applied  + kafka_topic.payments")
     failed = ended(OutcomeStatus.FAILED, FaultClass.DEFINITE)
     assert failed.endswith("Nothing applied: 1 failed.\n")
+
+
+def test_a_removed_setting_is_counted() -> None:
+    """An apply that only removes a throttle does not look as if it had done nothing."""
+    words = {"kafka": Words(setting="throttle")}
+    for number, end in ((1, "0 destroyed, 1 throttle removed."), (2, "2 throttles removed.")):
+        report = make_apply_report([], words=words, removals=number)
+        assert render_apply_summary(report).rstrip().endswith(end)
