@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.change import Change
+from ..core.change import UNREAD, Change
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError
-from ..core.resource import Desired, Pending, World
+from ..core.resource import Desired, Facts, Pending, World
 from ..provider.contract import Provider
 from ..state.model import State
 from .approval import seal_plan
-from .case import open_cases
+from .case import open_cases, outline_change, outline_unread
 from .guards import apply_guards
 from .instances import PlanHeader, collect_known_types, describe_instances, refuse_other_scopes
 from .lifecycle import decide
@@ -26,7 +26,7 @@ from .outputs import compare_outputs
 from .ownership import make_claims
 from .review import add_impacts, add_steps, check_change, review_changes
 from .risks import add_risks
-from .select import narrow_changes
+from .select import hold_dependents, narrow_changes
 from .uses import order_by_uses, tell_missing_rights
 
 
@@ -54,13 +54,15 @@ def make_plan(
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
     cases = open_cases(claims, world, types, pending, providers, options)
     changes: Sequence[Change] = [decide(case) for case in cases]
-    changes = order_by_uses(changes, types, facts)
+    changes = order_by_uses(changes, types, facts, outline_unread(changes, claims, types, facts))
     # The selection comes before everything that judges, so that --exclude can go around an object
     # that nobody can read, and a guard counts only what the plan would do.
-    changes = narrow_changes(changes, options)
+    changes = narrow_changes(changes, options, look.unasked)
+    changes = hold_dependents(changes)
     # A refresh sends nothing that has to be judged, and its outputs are those of the last apply:
     # what the configuration says today is not applied by it.
     refreshes = options.mode is Mode.REFRESH
+    asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
     warnings: Mapping[str, tuple[str, ...]] = {}
     if refreshes:
         # Values without requests have units, and no risks.
@@ -68,21 +70,32 @@ def make_plan(
     else:
         changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
         changes = apply_guards(changes, desired, state, options)
-        changes, warnings = review_changes(changes, providers, look, facts, options.accept)
-        changes = tell_missing_rights(changes, types, providers, look, facts)
+        changes, warnings = review_changes(changes, asked, look, facts, options.accept)
+        changes = tell_missing_rights(changes, types, asked, look, facts)
         changes = [add_steps(change, types, facts) for change in changes]
-        changes = add_impacts(changes, look, providers, state)
+        # Again, because what uses a deleted object is looked for only now.
+        changes = hold_dependents(add_impacts(changes, look, providers, state))
     listed = tuple(change for change in changes if change.is_listed)
     return seal_plan(
         Plan(
             lineage=state.lineage,
             serial=state.serial,
             configuration=desired.digest,
-            instances=describe_instances(world, header, warnings),
+            instances=describe_instances(
+                {name: one for name, one in world.items() if name not in look.unasked},
+                header,
+                warnings,
+            ),
             changes=listed,
             unchanged=len(changes) - len(listed),
             options=options,
-            outputs=() if refreshes else compare_outputs(desired, state),
+            outputs=()
+            if refreshes
+            else compare_outputs(
+                desired,
+                state,
+                unread=any(one.blocked and one.blocked.kind in UNREAD for one in changes),
+            ),
             diagnostics=desired.diagnostics,
             pending=tuple(note_progress(item, world) for item in pending),
             audit_head=header.audit_head,
@@ -90,3 +103,27 @@ def make_plan(
             kafkaform_version=header.kafkaform_version,
         )
     )
+
+
+def select_instances(
+    desired: Desired, state: State, providers: Mapping[str, Provider], options: Options
+) -> frozenset[str]:
+    """The provider instances of the objects that the selection keeps, found before any is read.
+
+    providers: also those of recorded objects. Raises UsageError for a selection that names nothing.
+    """
+    types = {name: kind for one in providers.values() for name, kind in one.types.items()}
+    claims = [
+        claim
+        for claim in make_claims(desired, state, types, options)[0]
+        # Reading finds rows of unknown types, and says what to do about them.
+        if claim.identity.kind in types
+    ]
+    names = sorted({claim.identity.instance for claim in claims})
+    facts = {name: Facts(str(state.providers.get(name, ""))) for name in names}
+    outlines = [
+        outline_change(claim, types[claim.identity.kind], facts[claim.identity.instance])
+        for claim in claims
+    ]
+    kept = narrow_changes(order_by_uses(outlines, types, facts), options)
+    return frozenset(change.identity.instance for change in kept)

@@ -9,8 +9,11 @@ from ..state.model import State
 from .model import OutputChange
 
 
-def compare_outputs(desired: Desired, state: State) -> tuple[OutputChange, ...]:
-    """The outputs that differ. One that waits for a computed value always does."""
+def compare_outputs(
+    desired: Desired, state: State, *, unread: bool = False
+) -> tuple[OutputChange, ...]:
+    """The outputs that differ. One that waits for a computed value always does, unless it may be
+    that of an object that could not be read (unread): then it stays as it is recorded."""
     # Plans are saved, shown and recorded in the log, so a sensitive value must not enter them.
     after = {
         one.name: replace(one, value=None) if one.sensitive else one for one in desired.outputs
@@ -23,4 +26,5 @@ def compare_outputs(desired: Desired, state: State) -> tuple[OutputChange, ...]:
         OutputChange(before.get(name), after.get(name))
         for name in sorted(before.keys() | after.keys())
         if before.get(name) != after.get(name)
+        and not (unread and name in before and name in after and after[name].deferred)
     )
