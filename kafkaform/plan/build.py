@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.change import UNREAD, Change
+from ..core.change import Change
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError
 from ..core.resource import Desired, Facts, Pending, World
@@ -57,8 +57,7 @@ def make_plan(
     changes = order_by_uses(changes, types, facts, outline_unread(changes, claims, types, facts))
     # The selection comes before everything that judges, so that --exclude can go around an object
     # that nobody can read, and a guard counts only what the plan would do.
-    changes = narrow_changes(changes, options, look.unasked)
-    changes = hold_dependents(changes)
+    changes = hold_dependents(narrow_changes(changes, options, look.unasked))
     # A refresh sends nothing that has to be judged, and its outputs are those of the last apply:
     # what the configuration says today is not applied by it.
     refreshes = options.mode is Mode.REFRESH
@@ -73,7 +72,6 @@ def make_plan(
         changes, warnings = review_changes(changes, asked, look, facts, options.accept)
         changes = tell_missing_rights(changes, types, asked, look, facts)
         changes = [add_steps(change, types, facts) for change in changes]
-        # Again, because what uses a deleted object is looked for only now.
         changes = hold_dependents(add_impacts(changes, look, providers, state))
     listed = tuple(change for change in changes if change.is_listed)
     return seal_plan(
@@ -81,21 +79,11 @@ def make_plan(
             lineage=state.lineage,
             serial=state.serial,
             configuration=desired.digest,
-            instances=describe_instances(
-                {name: one for name, one in world.items() if name not in look.unasked},
-                header,
-                warnings,
-            ),
+            instances=describe_instances(world, header, warnings, look),
             changes=listed,
             unchanged=len(changes) - len(listed),
             options=options,
-            outputs=()
-            if refreshes
-            else compare_outputs(
-                desired,
-                state,
-                unread=any(one.blocked and one.blocked.kind in UNREAD for one in changes),
-            ),
+            outputs=() if refreshes else compare_outputs(desired, state, changes),
             diagnostics=desired.diagnostics,
             pending=tuple(note_progress(item, world) for item in pending),
             audit_head=header.audit_head,

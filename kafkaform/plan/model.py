@@ -69,6 +69,9 @@ class PlanInstance(Struct, frozen=True):
     """What else exists there, by kind."""
     warnings: tuple[str, ...] = ()
     """Sentences of the provider's review, shown once."""
+    unread: str = ""
+    """Why the system could not be asked, so that all its objects are left out; empty if it
+    answered."""
 
 
 class OutputChange(Struct, frozen=True):

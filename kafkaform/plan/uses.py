@@ -20,6 +20,8 @@ from ..core.resource import (
     CoverageKind,
     Depth,
     Facts,
+    Failed,
+    Hidden,
     Identity,
     Observed,
     Sweep,
@@ -157,6 +159,8 @@ class _Candidate(Struct, frozen=True):
     name: str
     """What a plan calls it."""
     attributes: FrozenMap
+    unread: bool = False
+    """It could not be read: the attributes are the recorded ones."""
 
 
 def name_users(
@@ -183,19 +187,24 @@ def name_users(
             continue
         for sweep, seen in _list_users(instance, provider, look, hurdles):
             facts[instance] = seen
-            known = look.world[instance].readings if instance in look.world else {}
-            candidates += _list_unmanaged(sweep, types[sweep.kind], seen, known)
+            listed = instance in look.world and instance not in look.unasked
+            known = look.world[instance].readings if listed else {}
+            candidates += _list_others(sweep, types[sweep.kind], seen, known, state)
     users: dict[Identity, set[_User]] = defaultdict(set)
+    unread: dict[Identity, set[str]] = defaultdict(set)
     partners = list_partners(facts)
     for one in candidates:
         for identity, use in find_used(one.identity, one.attributes, types, partners, gone):
             users[identity].add(_User(one.name, use.verb, use.needed))
+            if one.unread:
+                unread[identity].add(f"{one.name} {use.verb} it, and could not be read")
     result = list(changes)
     for identity, n in gone.items():
         unclear = sorted(one for one in hurdles if _can_use(one, identity, types))
+        reasons = [*map(str, unclear), *sorted(unread[identity])]
         result[n] = _add_users(changes[n], sorted(users[identity]))
-        if unclear and result[n].effective:
-            result[n] = wait_for(result[n], "; ".join(map(str, unclear)))
+        if reasons and result[n].effective:
+            result[n] = wait_for(result[n], _join_first(reasons))
     return result
 
 
@@ -212,8 +221,9 @@ def _list_managed(
 ) -> Iterator[_Candidate]:
     """The declared and recorded objects of kinds that use others, as the plan leaves them."""
     planned = {change.identity: change for change in changes}
-    for seen in look.world.values():
-        for identity, reading in seen.readings.items():
+    for instance, seen in look.world.items():
+        # What was not read for this selection is listed like the objects of others.
+        for identity, reading in () if instance in look.unasked else seen.readings.items():
             kind = types.get(identity.kind)
             if kind is None or kind.uses is None:
                 continue
@@ -228,7 +238,8 @@ def _list_managed(
                 if change.effective and change.action is not Action.FORGET:
                     attributes = change.after
             if attributes is not None:
-                yield _Candidate(identity, name, kind.canonical(attributes, seen.facts))
+                unread = isinstance(reading, Hidden | Failed)
+                yield _Candidate(identity, name, kind.canonical(attributes, seen.facts), unread)
 
 
 def _list_users(
@@ -263,14 +274,15 @@ def _list_users(
             session.close()
 
 
-def _list_unmanaged(
-    sweep: Sweep, kind: ResourceType, facts: Facts, known: Container[Identity]
+def _list_others(
+    sweep: Sweep, kind: ResourceType, facts: Facts, known: Container[Identity], state: State
 ) -> Iterator[_Candidate]:
-    """The live objects of a listing that nobody declares or records."""
+    """The live objects of a listing that were not read otherwise."""
     for item in sweep.items:
         if item.identity not in known:
-            attributes = kind.canonical(item.attributes, facts)
-            yield _Candidate(item.identity, _name_unmanaged(item.identity), attributes)
+            row = state.objects.get(item.identity)
+            name = row.owners[0] if row else _name_unmanaged(item.identity)
+            yield _Candidate(item.identity, name, kind.canonical(item.attributes, facts))
 
 
 def _name_unmanaged(identity: Identity) -> str:

@@ -231,8 +231,10 @@ def _get_approval(scene: Scene, plan: Plan) -> str:
 
 def _require_confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> None:
     """Raises KafkaformError unless exactly the systems of the plan are named."""
-    scopes = {item.facts.scope_id for item in plan.instances.values()}
-    if scopes != set(confirm):
+    scopes = {item.facts.scope_id for item in plan.instances.values() if not item.unread}
+    # Nothing is deleted from a system that could not be asked, so it may be named or not.
+    others = {item.facts.scope_id for item in plan.instances.values() if item.unread}
+    if scopes != set(confirm) - (others - scopes):
         raise KafkaformError(
             f"--confirm names {', '.join(sorted(set(confirm)))}, but this would destroy in "
             f"{', '.join(sorted(scopes))}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from ..apply.obligations import ask_progress
 from ..apply.owed import add_owed_removals, find_settings
@@ -30,7 +29,7 @@ from ..plan.build import make_plan
 from ..plan.drift import refuse_idle_options
 from ..plan.instances import PlanHeader
 from ..plan.model import Mode, Options, Plan
-from ..plan.observe import Configured, Look, read_world
+from ..plan.observe import read_world
 from ..plan.policies import judge_plan, list_new_breaches
 from ..provider.contract import Session
 from ..render.text import render_count
@@ -44,13 +43,11 @@ from .secrecy import keep_secrets
 from .workspace import (
     Reached,
     Workspace,
-    choose_needed,
     find_owed_in,
     find_providers,
     list_display_settings,
     make_first_state,
-    open_instance,
-    open_sessions,
+    open_selected,
     read_log,
     refuse_lost_state,
 )
@@ -105,8 +102,7 @@ def plan_changes(
             # without an outcome is only pending, because its request may have been lost.
             if found.unsaved:
                 state = replay_log(found, state).state
-            instances = choose_needed(workspace, state, options)
-            with open_sessions(workspace, state, found, instances) as reached:
+            with open_selected(workspace, state, found, options) as reached:
                 plan = plan_workspace(workspace, reached, state, found, options, announce)
                 # No lock is held: an apply that runs at the same time creates objects that look
                 # foreign to the state and the log that were read before. Then read all again.
@@ -186,13 +182,7 @@ def plan_workspace(
         state,
         list_pending(found),
         {i: p for i, p in find_providers(space, world).items() if i in world},
-        Look(
-            sessions,
-            world,
-            Configured(space.providers, partial(open_instance, space)),
-            reached.unread,
-            reached.unasked,
-        ),
+        reached.look_further(space, world),
         options,
         header,
     )

@@ -11,7 +11,8 @@ import re
 import socket
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -30,13 +31,14 @@ from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, ConnectError, OtherSystem, StorageError, UsageError
 from ..core.redaction import KnownSecrets, watched
-from ..core.resource import Desired, Fault, FaultClass, Identity
+from ..core.resource import Desired, Fault, FaultClass, Identity, World
 from ..core.secret import PartialRepr
 from ..core.value import FrozenMap, SecretRef
 from ..core.words import Vocabulary
 from ..plan.build import select_instances
 from ..plan.codec import read_instances
 from ..plan.model import Options, Plan
+from ..plan.observe import Configured, Look
 from ..provider.contract import Provider, ResourceType, Session, collect_types
 from ..render.text import render_count
 from ..state.backend import Backend, Lease, LockInfo
@@ -161,6 +163,11 @@ class Reached(Struct, frozen=True):
     unasked: frozenset[str] = frozenset()
     """Provider instances that nothing selected needs."""
 
+    def look_further(self, space: Workspace, world: World) -> Look:
+        """What a plan asks while it is made, after it has read this world."""
+        configured = Configured(space.providers, partial(open_instance, space))
+        return Look(self.sessions, world, configured, self.unread, self.unasked)
+
 
 @contextmanager
 def open_sessions(
@@ -215,6 +222,14 @@ def _make_connect_fault(error: ConnectError) -> Fault:
     return Fault("UNREACHABLE", error.message, FaultClass.NOT_APPLIED, advice=error.advice)
 
 
+def open_selected(
+    space: Workspace, state: State, found: LogIndex, options: Options
+) -> AbstractContextManager[Reached]:
+    """Open the sessions that a plan with these options needs. Raises as `open_sessions` does, and
+    UsageError."""
+    return open_sessions(space, state, found, choose_needed(space, state, options))
+
+
 def choose_needed(
     space: Workspace, state: State, options: Options, plan: Plan | None = None
 ) -> Collection[str] | None:
@@ -231,10 +246,10 @@ def choose_needed(
 def find_providers(space: Workspace, instances: Iterable[str]) -> Mapping[str, Provider]:
     """The configured provider instances, and those of these instances whose block is gone and whose
     provider is still installed."""
-    found, registry = dict(space.providers), space.configuration.registry
+    found = dict(space.providers)
     for instance in sorted({*instances} - found.keys()):
         with suppress(ConfigurationError):
-            found[instance] = registry.load(instance.partition(".")[0])
+            found[instance] = space.configuration.registry.load(instance.partition(".")[0])
     return found
 
 
