@@ -204,6 +204,9 @@ class Impact(Struct, frozen=True):
     """One sentence for people."""
     figures: FrozenMap = EMPTY
     """Name (`bytes`, `offsets`, `groups`) -> number or text."""
+    unasked: str = ""
+    """Why nobody knows who uses the object, because those that can use it could not be asked. A
+    deletion waits then."""
 
 
 class Ownership(Struct, frozen=True):

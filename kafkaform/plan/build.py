@@ -53,13 +53,12 @@ def make_plan(
     if has_errors(faults):
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
     cases = open_cases(claims, world, types, pending, providers, options)
-    changes: Sequence[Change] = [decide(case) for case in cases]
+    changes: Sequence[Change] = list(map(decide, cases))
     changes = order_by_uses(changes, types, facts, outline_unread(changes, claims, types, facts))
     # The selection comes before everything that judges, so that --exclude can go around an object
     # that nobody can read, and a guard counts only what the plan would do.
     changes = hold_dependents(narrow_changes(changes, options, look.unasked))
-    # A refresh sends nothing that has to be judged, and its outputs are those of the last apply:
-    # what the configuration says today is not applied by it.
+    # A refresh sends nothing that has to be judged, and its outputs are those of the last apply.
     refreshes = options.mode is Mode.REFRESH
     asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
     warnings: Mapping[str, tuple[str, ...]] = {}
