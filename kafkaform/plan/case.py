@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ..core.change import Action, Blocker, BlockerKind, Change, Ownership
 from ..core.diagnostics import Range
 from ..core.redaction import mask_secrets
-from ..core.resource import Facts, Failed, Hidden, Pending, Reading, World
+from ..core.resource import Facts, Failed, Hidden, Identity, Pending, Reading, World
 from ..core.words import NEUTRAL, Words
 from ..provider.contract import Provider, ResourceType
 from .model import Mode, Options
@@ -62,9 +62,9 @@ def open_cases(
         )
 
 
-def start_change(case: Case, action: Action) -> Change:
+def start_change(claim: Claim, action: Action) -> Change:
     """A change that says whose object it is and where that is declared, and nothing else yet."""
-    claim, row = case.claim, case.claim.row
+    row = claim.row
     if claim.declared:
         item = claim.declared[0]
         owner, labels = item.owner, item.labels
@@ -86,6 +86,37 @@ def start_change(case: Case, action: Action) -> Change:
     )
 
 
+def outline_change(claim: Claim, kind: ResourceType, facts: Facts) -> Change:
+    """The change of an object as far as it is known without reading it: from what the state records
+    to what is declared. It is never shown; it says what the object uses."""
+    row, declared = claim.row, claim.declared
+    action = Action.UPDATE if declared else Action.DELETE
+    before = after = None
+    if kind.uses is not None:
+        before = kind.canonical(row.attributes, facts) if row else None
+        after = kind.target(declared[0].attributes, None, facts, False) if declared else None
+    outlined = start_change(claim, action)
+    owners = tuple(str(item.address) for item in declared)
+    return replace(outlined, before=before, after=after, row_after=Ownership(owners))
+
+
+def outline_unread(
+    changes: Sequence[Change],
+    claims: Sequence[Claim],
+    types: Mapping[str, ResourceType],
+    facts: Mapping[str, Facts],
+) -> Mapping[Identity, Change]:
+    """What is known of each object that could not be read. claims: of the changes, in their
+    order."""
+    return {
+        change.identity: outline_change(
+            claim, types[change.identity.kind], facts[change.identity.instance]
+        )
+        for change, claim in zip(changes, claims, strict=True)
+        if change.blocked is not None and change.blocked.kind is BlockerKind.UNREADABLE
+    }
+
+
 def block_unreadable(case: Case, reading: Hidden | Failed) -> Change:
     """The blocked change of an object that could not be read: nothing is decided about it."""
     around = f"or leave it out with --exclude='{case.claim.address}'."
@@ -100,6 +131,6 @@ def block_unreadable(case: Case, reading: Hidden | Failed) -> Change:
         place = f", {fault.where}" if fault.where else ""
         reason = f"it could not be read: {why} ({fault.code}{place})"
         advice = f"{todo or 'Try again'}; {around}"
-    same = start_change(case, Action.NOOP)
+    same = start_change(case.claim, Action.NOOP)
     blocked = Blocker(BlockerKind.UNREADABLE, reason, advice)
     return replace(same, row_after=same.row_before, blocked=blocked)

@@ -163,7 +163,7 @@ def _make_create(case: Case) -> Change:
     # default, and is shown as such.
     left_out = {(name,) for name in item.attributes.keys() - given - decided}
     change = replace(
-        start_change(case, Action.CREATE),
+        start_change(case.claim, Action.CREATE),
         after=after,
         paths=(
             *(
@@ -203,7 +203,7 @@ def _make_noop(case: Case, found: _Meeting) -> Change | None:
     kept = row.protected == choose_protection(item, case, adopted=False)
     if not kept or not agrees(row.attributes, found.before):
         return None
-    same = start_change(case, Action.NOOP)
+    same = start_change(case.claim, Action.NOOP)
     return replace(
         same,
         before=found.after,
@@ -216,7 +216,7 @@ def _make_noop(case: Case, found: _Meeting) -> Change | None:
 def _make_update(case: Case, found: _Meeting) -> Change:
     paths = found.paths + compare_bookkeeping(case)
     drift = compute_drift(case, found.before, found.after)
-    change = start_change(case, Action.UPDATE)
+    change = start_change(case.claim, Action.UPDATE)
     row_before, row_after = change.row_before, compute_row_after(case, adopted=False)
     said = any(d.lifecycle.prevent_destroy is not None for d in case.claim.declared)
     if not paths and not said and row_before.protected == "default":
@@ -251,7 +251,7 @@ def _take_over(case: Case, found: _Meeting) -> Change:
     undeclared = [c.path for c in kept if c.after is None]
     action = Action.IMPORT if claim.imported else Action.ADOPT
     change = replace(
-        start_change(case, Action.UPDATE if found.paths else action),
+        start_change(case.claim, Action.UPDATE if found.paths else action),
         before=select_managed(found.before, found.after),
         after=found.after,
         paths=found.paths + compare_bookkeeping(case, taken=True),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..core.change import Change, Impact
@@ -38,6 +38,7 @@ from ..state.model import State
 from .diff import flatten
 
 POLL_SECONDS = 0.5
+NO_FAULTS: Mapping[str, Fault] = {}
 _IN_ORDER = attrgetter("kind", "key")
 
 
@@ -47,17 +48,19 @@ def read_world(
     state: State,
     clock: Clock,
     *,
+    unread: Mapping[str, Fault] = NO_FAULTS,
     settle: float = 0.0,
     report: Reporter = ignore_event,
 ) -> World:
     """One reading of every declared or recorded object, and a listing of each of their kinds.
 
-    settle: seconds to wait before a recorded object that no node shows counts as absent; greater
-    than 0 after a recent write, because reads lag behind writes. Raises OtherSystem.
+    unread: provider instances without a session -> why. settle: seconds to wait before a recorded
+    object that no node shows counts as absent; greater than 0 after a recent write, because reads
+    lag behind writes. Raises OtherSystem.
     """
     wanted: dict[str, set[Identity]] = {instance: set() for instance in sessions}
     for identity in (d.identity for d in desired.declared):
-        wanted[identity.instance].add(identity)
+        wanted.setdefault(identity.instance, set()).add(identity)
     for identity in state.objects:
         wanted.setdefault(identity.instance, set()).add(identity)
     world = {}
@@ -70,7 +73,8 @@ def read_world(
             world[instance] = _read_instance(sessions[instance], order, state, clock, settle)
             report(Progress(task, label, len(order), len(order), "objects", finished=True))
         else:
-            world[instance] = _fail_unconfigured(instance, order, state)
+            fault = unread.get(instance) or _make_unconfigured_fault(instance)
+            world[instance] = _fail_instance(instance, order, state, fault)
     return world
 
 
@@ -120,14 +124,21 @@ def _reuse_rows(sweep: Sweep, state: State) -> Sweep:
     return replace(sweep, items=items)
 
 
-def _fail_unconfigured(instance: str, ids: Sequence[Identity], state: State) -> InstanceWorld:
-    """Rows of a provider instance that is no longer configured cannot be read."""
-    fault = Fault(
+def _make_unconfigured_fault(instance: str) -> Fault:
+    """Why the rows of a provider instance that is no longer configured cannot be read."""
+    return Fault(
         "NO_PROVIDER",
         f'the state has objects of provider instance "{instance}", which is not configured',
         FaultClass.DEFINITE,
-        advice=f"Keep the provider block of {instance} until its objects are removed.",
+        advice=f"Restore the provider block of {instance}. If the system is gone for good, forget "
+        f"all its objects with `kafkaform state rm --provider {instance}`",
     )
+
+
+def _fail_instance(
+    instance: str, ids: Sequence[Identity], state: State, fault: Fault
+) -> InstanceWorld:
+    """The world of a provider instance that could not be asked: nothing in it is known."""
     scope = str(state.providers.get(instance, ""))
     return InstanceWorld(Facts(scope), {i: Failed(i, fault) for i in ids})
 
@@ -256,6 +267,10 @@ class Look(Struct, frozen=True):
     """What was read already."""
     configured: Configured | None = None
     """What else can be asked; None for nothing."""
+    unread: Mapping[str, Fault] = field(default_factory=dict)
+    """Provider instances that should have been asked and could not be -> why."""
+    unasked: frozenset[str] = frozenset()
+    """Provider instances that nothing selected needs: they were not asked."""
 
     def collect_sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
         """The listings of the world, and those that a review needs beyond them."""

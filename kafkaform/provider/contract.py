@@ -87,6 +87,9 @@ class ResourceType(Struct, frozen=True):
     """Canonical attributes -> the objects that this one works with, of any provider. It is created
     after those that the same plan creates and deleted before those that it deletes, also without a
     reference; and a plan that deletes one of them names it. None: it uses nothing."""
+    used_kinds: frozenset[str] = frozenset()
+    """The types of objects that `uses` can name. A deletion of such an object waits while those
+    that can use it cannot be listed. Empty: objects of any type."""
     unit: Callable[[Path], str] | None = None
     """The unit of the value at a path (`core/text/quantity.py`), empty for none."""
 

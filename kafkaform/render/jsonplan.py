@@ -48,7 +48,7 @@ def to_json(plan: Plan) -> Data:
         "timestamp": plan.created,
         "errored": seen.errored,
         "applyable": seen.applicable,
-        "complete": not (seen.partial or seen.errored),
+        "complete": not (seen.partial or seen.errored or plan.left_out),
         "resource_changes": [make_resource_change(change) for change in plan.changes],
         "resource_drift": [make_resource_drift(change) for change in plan.drifted],
         "output_changes": {
@@ -283,6 +283,7 @@ def _make_header(plan: Plan, seen: PlanView) -> Data:
 def _make_instance(instance: PlanInstance) -> Data:
     return {
         "scope_id": instance.facts.scope_id,
+        **({"unread": instance.unread} if instance.unread else {}),
         "principal": instance.facts.principal,
         **({"profile": instance.facts.profile} if instance.facts.profile else {}),
         "display": instance.display,

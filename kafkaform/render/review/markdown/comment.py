@@ -193,8 +193,10 @@ def _render_instance(named: tuple[str, PlanInstance]) -> Markup:
     principal = instance.facts.principal
     planner = f", planned as {render_code(principal)}" if principal else ""
     profile = f" ({render_code(instance.facts.profile)})" if instance.facts.profile else ""
+    unread = f": **could not be asked**, {render_code(instance.unread)}" if instance.unread else ""
     return Markup(
-        f"- {render_code(name)} is {render_code(instance.facts.scope_id)}{planner}{profile}"
+        f"- {render_code(name)} is {render_code(instance.facts.scope_id or 'unknown')}{planner}"
+        f"{profile}{unread}"
     )
 
 
