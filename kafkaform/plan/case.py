@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, BlockerKind, Change, Ownership
+from ..core.change import BOOKKEEPING, Action, Blocker, BlockerKind, Change, Ownership
 from ..core.diagnostics import Range
 from ..core.redaction import mask_secrets
-from ..core.resource import Facts, Failed, Hidden, Pending, Reading, World
+from ..core.resource import Facts, Failed, Hidden, Observed, Pending, Reading, World
+from ..core.value import EMPTY
 from ..core.words import NEUTRAL, Words
 from ..provider.contract import Provider, ResourceType
 from .model import Mode, Options
@@ -103,3 +104,23 @@ def block_unreadable(case: Case, reading: Hidden | Failed) -> Change:
     same = start_change(case, Action.NOOP)
     blocked = Blocker(BlockerKind.UNREADABLE, reason, advice)
     return replace(same, row_after=same.row_before, blocked=blocked)
+
+
+_SENDS_NOTHING = (Action.NOOP, Action.FORGET, Action.REFRESH)
+
+
+def block_reserved(change: Change, kind: ResourceType, reading: Reading, *, asked: bool) -> Change:
+    """The change, left out of the apply if the system keeps its object for itself.
+
+    asked: see `Blocker`.
+    """
+    if kind.reserves is None or change.action in _SENDS_NOTHING:
+        return change
+    # The state may say of such an object what it likes, as long as nothing is sent.
+    if not change.adopts and change.paths and all(c.path[0] in BOOKKEEPING for c in change.paths):
+        return change
+    details = reading.details if isinstance(reading, Observed) else EMPTY
+    verdict = kind.reserves(change.identity.key, details)
+    if verdict is None:
+        return change
+    return replace(change, blocked=Blocker(BlockerKind.PROTECTED, *verdict, asked=asked))

@@ -24,7 +24,7 @@ from ..core.change import Action, Blocker, BlockerKind, Change, Path, PathChange
 from ..core.resource import SETTING, TASK, Absent, Failed, Hidden, Observed
 from ..core.value import FrozenMap
 from .bookkeeping import choose_protection, compare_bookkeeping, compute_row_after
-from .case import Case, block_unreadable, start_change
+from .case import Case, block_reserved, block_unreadable, start_change
 from .diff import (
     agrees,
     compare,
@@ -56,6 +56,9 @@ def decide(case: Case) -> Change:
         change = refresh_object(settled)
     else:
         change = _decide_declared(settled) if claim.declared else release_object(settled)
+        reviewed = case.mode is Mode.DESTROY or claim.removed is not None
+        asked = bool(claim.declared) or reviewed
+        change = block_reserved(change, case.kind, reading, asked=asked)
     if case.pending is None and moving is None:
         return change
     return replace(change, notes=(*change.notes, *_describe_unfinished(settled, change)))

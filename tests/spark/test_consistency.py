@@ -75,7 +75,7 @@ def unlike(clusters: list[Row], live: list[Row]) -> list[Row]:
     env = {c["cluster"]: c.get("env") for c in clusters if c["status"] in ("read", "partial")}
     groups: dict[Any, list[Row]] = {}
     for row in live:
-        if row["cluster"] in env and not row["key"].startswith("__"):
+        if row["cluster"] in env and row["attrs"].get("details.internal") != "true":
             groups.setdefault((env[row["cluster"]], row["key"]), []).append(row)
     rows = []
     for (_, key), members in groups.items():
@@ -117,8 +117,10 @@ def made_world() -> dict[str, list[Row]]:
         topic("pay", "orders", partitions="12"),
         topic("pay", "payments\n", "team"),
         topic("prod1", "Bad"),
-        topic("prod1", "__consumer_offsets", partitions="1"),
-        topic("prod2", "__consumer_offsets", partitions="50"),
+        topic("prod1", "__consumer_offsets", partitions="1", details_internal="true"),
+        topic("prod2", "__consumer_offsets", partitions="50", details_internal="true"),
+        topic("prod1", "__heartbeat", partitions="1"),
+        topic("prod2", "__heartbeat", partitions="2"),
     ]
     recorded = [
         {**topic("prod1", "orders", "team"), "lineage": "one"},

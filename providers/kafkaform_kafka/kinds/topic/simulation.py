@@ -26,7 +26,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ...protocol import broker_rules, faults
-from ...protocol.broker_rules import MAX_RECORDS
+from ...protocol.broker_rules import INTERNAL_TOPICS, MAX_RECORDS
 from ...protocol.config_values import config_map
 from ...simulation.controller import (
     AdminAnswer,
@@ -45,8 +45,6 @@ from ...simulation.world import Key
 from . import configs
 from . import resource_type as topics
 from .placement import make_move_ticket
-
-INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 class SimulatedTopic(Struct, frozen=True):
@@ -299,7 +297,7 @@ def _look_up(scene: ReadScene, identity: Identity, depth: Depth) -> Reading:
     if topic is None:
         return Absent(identity)
     whole_topic = _make_attributes(topic)
-    details = FrozenMap(internal=name in INTERNAL, leaderless=0, topic_id=topic.id)
+    details = FrozenMap(internal=name in INTERNAL_TOPICS, leaderless=0, topic_id=topic.id)
     if depth is Depth.NAMES:
         listed = whole_topic.without(["replica_assignment", "config"])
         return Observed(identity, listed, topic.id, details=details)
