@@ -156,6 +156,20 @@ WANTED = [
         "unlike", "prod2", "kafka_topic", "orders", "partitions is 6, and the 2 clusters differ",
         "prod1", "prod2",
     ) | {"owner": "team"},
+    *(
+        found
+        for where, count in (("prod1", 1), ("prod2", 2))
+        for found in (
+            finding(
+                "unlike", where, "kafka_topic", "__heartbeat",
+                f"partitions is {count}, and the 2 clusters differ", "prod1", "prod2",
+            ),
+            finding(
+                "naming", where, "kafka_topic", "__heartbeat",
+                r"the name does not match [a-z]+(\.[a-z0-9]+)*", where,
+            ),
+        )
+    ),
     finding(
         "naming", "prod1", "kafka_topic", "Bad",
         r"the name does not match [a-z]+(\.[a-z0-9]+)*", "prod1",

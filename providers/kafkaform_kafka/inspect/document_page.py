@@ -204,7 +204,7 @@ _BROKER: tuple[Column, ...] = (
     ("Host", _make_field_renderer("host")),
     ("Port", _make_field_renderer("port")),
     ("Rack", _make_field_renderer("rack")),
-    ("Kafka", _make_field_renderer("release")),
+    ("Kafka", lambda row: _render_release(row["release"], row["metadata_version_max"])),
     ("Fenced", _make_field_renderer("fenced")),
     ("Controller", _make_field_renderer("controller")),
 )
@@ -216,7 +216,7 @@ def _render_cluster(document: FrozenMap) -> Page:
         ("Cluster id", cell(cluster["id"])),
         ("Controller", cell(cluster["controller_id"])),
         ("Brokers", cell(cluster["brokers"])),
-        ("Kafka", cell(cluster["kafka_version"])),
+        ("Kafka", _render_release(cluster["kafka_version"], cluster["metadata_version_max"])),
         ("metadata.version", cell(cluster["metadata_version"])),
         *((name, cell(level)) for name, level in _list_features(cluster)),
         ("We are", cell(cluster["principal"])),
@@ -226,6 +226,13 @@ def _render_cluster(document: FrozenMap) -> Page:
         ("Open without ACLs", _render_known(authorizer["allow_if_no_acl"])),
     )
     yield Grid(rows)
+
+
+def _render_release(release: str | None, level: int | None) -> str:
+    """The release, or the level of metadata.version where its release is not known."""
+    if release is not None or level is None:
+        return cell(release)
+    return f"not known: its metadata.version is {level}"
 
 
 def _list_features(cluster: FrozenMap) -> list[tuple[str, int]]:

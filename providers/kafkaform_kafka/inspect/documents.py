@@ -20,7 +20,7 @@ from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..kinds.kind import ResourceKind
 from ..protocol.faults import fault_of
-from ..protocol.releases import find_release
+from ..protocol.releases import find_release, is_newer
 from ..resource_kinds import KINDS
 from ..session import KafkaSession
 from ..wire import cluster as cluster_wire
@@ -162,8 +162,13 @@ def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None)
         fenced=row.fenced,
         controller=None if leader is None else leader == row.id,
         metadata_version_max=known.level if known else None,
-        release=find_release(known.apis, known.level) if known else None,
+        release=_find_known_release(known) if known else None,
     )
+
+
+def _find_known_release(versions: cluster_wire.BrokerVersions) -> str | None:
+    """The release of a broker, None for one that is newer than the tables, too."""
+    return None if is_newer(versions.level) else find_release(versions.apis, versions.level)
 
 
 def _document_cluster(source: DescribeSource, _: DescribeQuery) -> dict[str, Value]:
@@ -175,7 +180,10 @@ def _document_cluster(source: DescribeSource, _: DescribeQuery) -> dict[str, Val
             controller_id=find_controller(source.context),
             brokers=len(facts.nodes),
             metadata_version=facts.values.get("metadata_version"),
-            kafka_version=facts.values.get("kafka_version"),
+            metadata_version_max=None if isinstance(versions, Fault) else versions.level,
+            kafka_version=None
+            if facts.values.get("newer_level")
+            else facts.values.get("kafka_version"),
             zookeeper=facts.values.get("zookeeper", False),
             features=FrozenMap() if isinstance(versions, Fault) else FrozenMap(versions.features),
             principal=facts.principal,
