@@ -16,7 +16,7 @@ from ..core.resource import Desired, Pending, World
 from ..provider.contract import Provider
 from ..state.model import State
 from .approval import seal_plan
-from .case import open_cases
+from .case import collect_remarks, open_cases
 from .guards import apply_guards
 from .instances import PlanHeader, collect_known_types, describe_instances, refuse_other_scopes
 from .lifecycle import decide
@@ -52,7 +52,8 @@ def make_plan(
     claims, faults = make_claims(desired, state, types, options)
     if has_errors(faults):
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
-    cases = open_cases(claims, world, types, pending, providers, options)
+    cases = tuple(open_cases(claims, world, types, pending, providers, options))
+    remarks = collect_remarks(cases)
     changes: Sequence[Change] = [decide(case) for case in cases]
     changes = order_by_uses(changes, types, facts)
     # The selection comes before everything that judges, so that --exclude can go around an object
@@ -77,7 +78,7 @@ def make_plan(
             lineage=state.lineage,
             serial=state.serial,
             configuration=desired.digest,
-            instances=describe_instances(world, header, warnings),
+            instances=describe_instances(world, header, warnings, remarks),
             changes=listed,
             unchanged=len(changes) - len(listed),
             options=options,

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..core.errors import ConfigurationError, PlanRefused
 from ..core.resource import InstanceWorld, World
-from ..core.value import FrozenMap
+from ..core.value import EMPTY, FrozenMap
 from ..core.words import NEUTRAL
 from ..provider.contract import Provider, ResourceType
 from ..state.model import State
@@ -58,15 +58,19 @@ def collect_known_types(providers: Mapping[str, Provider], state: State) -> dict
 
 
 def describe_instances(
-    world: World, header: PlanHeader, warnings: Mapping[str, tuple[str, ...]]
+    world: World,
+    header: PlanHeader,
+    warnings: Mapping[str, tuple[str, ...]],
+    remarks: Mapping[str, tuple[str, ...]] = EMPTY,
 ) -> dict[str, PlanInstance]:
-    """Each provider instance as it was read. warnings: of its provider's review."""
+    """Each provider instance as it was read. warnings: of its provider's review; remarks: on its
+    objects."""
     return {
         instance: PlanInstance(
             seen.facts.recorded,
             header.display.get(instance, FrozenMap()),
             count_unmanaged(seen),
-            warnings.get(instance, ()),
+            (*warnings.get(instance, ()), *remarks.get(instance, ())),
         )
         for instance, seen in world.items()
     }

@@ -43,7 +43,7 @@ def _render_topics(document: FrozenMap) -> Page:
     columns: list[Column] = [
         ("Topic", _make_field_renderer("name")),
         ("Partitions", _make_field_renderer("partitions")),
-        ("RF", _make_field_renderer("replication_factor")),
+        ("RF", _render_factor),
         ("Problems", _render_problems),
         ("Internal", lambda row: "yes" if row["internal"] else ""),
         ("Id", _make_field_renderer("topic_id")),
@@ -69,6 +69,12 @@ _PARTITION: tuple[Column, ...] = (
 )
 
 
+def _render_factor(row: FrozenMap) -> str:
+    """`3`, or `2 to 3` if the partitions differ."""
+    low, high = row["fewest_replicas"], row["replication_factor"]
+    return cell(high) if low == high else f"{low} to {high}"
+
+
 def _render_problems(row: FrozenMap) -> str:
     """The problems of the partitions of a topic, the worst first."""
     found = (
@@ -76,7 +82,12 @@ def _render_problems(row: FrozenMap) -> str:
         (row["offline_replicas"], "replicas offline"),
         (row["under_replicated"], "under-replicated"),
     )
-    return ", ".join(f"{number} {text}" for number, text in found if number)
+    problems = [f"{number} {text}" for number, text in found if number]
+    if row["fewest_replicas"] != row["replication_factor"]:
+        problems.append("different numbers of replicas")
+    if row["throttled"]:
+        problems.append("replication throttled")
+    return ", ".join(problems)
 
 
 def _render_configs(document: FrozenMap) -> Page:

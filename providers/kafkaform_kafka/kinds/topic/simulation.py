@@ -45,6 +45,7 @@ from ...simulation.world import Key
 from . import configs
 from . import resource_type as topics
 from .placement import make_move_ticket
+from .throttles import find_remarks
 
 
 class SimulatedTopic(Struct, frozen=True):
@@ -305,7 +306,10 @@ def _look_up(scene: ReadScene, identity: Identity, depth: Depth) -> Reading:
         return Hidden(identity, faults.name_right("DescribeConfigs", name))
     moving, ticket = _describe_move(topic)
     fallbacks = _list_fallbacks(scene, topic)
-    return Observed(identity, whole_topic, topic.id, moving, fallbacks, details, ticket)
+    remarks = find_remarks(topic.assignment, topic.config, moving=moving is not None)
+    return Observed(
+        identity, whole_topic, topic.id, moving, fallbacks, details, ticket, remarks=remarks
+    )
 
 
 def _describe_move(topic: SimulatedTopic) -> tuple[FrozenMap | None, str | None]:
@@ -329,7 +333,7 @@ def _read_configs(scene: ReadScene, identity: Identity) -> Reading:
         return Hidden(identity, faults.name_right("DescribeConfigs", name))
     topic = scene.objects(topics.KIND).get(name)
     if topic is None:
-        return Absent(identity)
+        return Absent(identity, lacks=configs.name_missing_topic(identity))
     others = configs.find_foreign_paths("topic", topic.config, scene.facts)
     if not topic.config:
         return Absent(identity)
