@@ -216,6 +216,16 @@ class Fault(Struct, frozen=True):
     """Seconds that the system asks the client to wait; 0 if it does not."""
 
 
+class Remark(Struct, frozen=True):
+    """A condition of a live object that no attribute shows."""
+
+    text: str
+    """What it is, one sentence without the name of the object."""
+    path: tuple[str, ...] = ()
+    """The value that it is about: a remark on what the configuration declares is not made. None of
+    them: it is made in any case."""
+
+
 class Observed(Struct, frozen=True):
     """A live object as it was read."""
 
@@ -235,6 +245,8 @@ class Observed(Struct, frozen=True):
     """The provider's name for the running task, equal to that of the outcome that started it."""
     foreign: frozenset[tuple[str, ...]] = frozenset()
     """Paths that belong to others unless they are declared."""
+    remarks: tuple[Remark, ...] = ()
+    """What a plan has to say about its condition, whether it changes the object or not."""
 
 
 class Absent(Struct, frozen=True):
@@ -245,6 +257,9 @@ class Absent(Struct, frozen=True):
     others: Observed | None = None
     """What others have set on it, if anything. That alone makes no object, unless some of it is
     what somebody declares."""
+    lacks: str = ""
+    """What does not exist either, and without which the object cannot be created, with its kind and name.
+    Empty if nothing is known to be missing."""
 
 
 class Hidden(Struct, frozen=True):

@@ -16,7 +16,7 @@ from ..core.resource import Desired, Facts, Pending, World
 from ..provider.contract import Provider
 from ..state.model import State
 from .approval import seal_plan
-from .case import open_cases, outline_change, outline_unread
+from .case import collect_remarks, open_cases, outline_change, outline_unread
 from .guards import apply_guards
 from .instances import PlanHeader, collect_known_types, describe_instances, refuse_other_scopes
 from .lifecycle import decide
@@ -52,7 +52,7 @@ def make_plan(
     claims, faults = make_claims(desired, state, types, options)
     if has_errors(faults):
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
-    cases = open_cases(claims, world, types, pending, providers, options)
+    cases = tuple(open_cases(claims, world, types, pending, providers, options))
     changes: Sequence[Change] = list(map(decide, cases))
     changes = order_by_uses(changes, types, facts, outline_unread(changes, claims, types, facts))
     # Before all that judges, so that --exclude goes around an object that nobody can read.
@@ -77,7 +77,7 @@ def make_plan(
             lineage=state.lineage,
             serial=state.serial,
             configuration=desired.digest,
-            instances=describe_instances(world, header, warnings, look),
+            instances=describe_instances(world, header, warnings, look, collect_remarks(cases)),
             changes=listed,
             unchanged=len(changes) - len(listed),
             options=options,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ..core.errors import ConfigurationError, PlanRefused
 from ..core.redaction import mask_secrets
 from ..core.resource import InstanceWorld, World
-from ..core.value import FrozenMap
+from ..core.value import EMPTY, FrozenMap
 from ..core.words import NEUTRAL
 from ..provider.contract import Provider, ResourceType
 from ..state.model import State
@@ -68,15 +68,16 @@ def describe_instances(
     header: PlanHeader,
     warnings: Mapping[str, tuple[str, ...]],
     look: Look,
+    remarks: Mapping[str, tuple[str, ...]] = EMPTY,
 ) -> dict[str, PlanInstance]:
     """Each provider instance that the plan is about, as it was read. warnings: of its provider's
-    review."""
+    review; remarks: on its objects."""
     return {
         instance: PlanInstance(
             seen.facts.recorded,
             header.display.get(instance, FrozenMap()),
             count_unmanaged(seen),
-            warnings.get(instance, ()),
+            (*warnings.get(instance, ()), *remarks.get(instance, ())),
             mask_secrets(look.unread[instance].message) if instance in look.unread else "",
         )
         for instance, seen in world.items()

@@ -24,7 +24,7 @@ from ..core.change import Action, Blocker, BlockerKind, Change, Path, PathChange
 from ..core.resource import SETTING, TASK, Absent, Failed, Hidden, Observed
 from ..core.value import FrozenMap
 from .bookkeeping import choose_protection, compare_bookkeeping, compute_row_after
-from .case import Case, block_unreadable, start_change
+from .case import Case, block_reserved, block_unreadable, start_change
 from .diff import (
     agrees,
     compare,
@@ -56,6 +56,9 @@ def decide(case: Case) -> Change:
         change = refresh_object(settled)
     else:
         change = _decide_declared(settled) if claim.declared else release_object(settled)
+        reviewed = case.mode is Mode.DESTROY or claim.removed is not None
+        asked = bool(claim.declared) or reviewed
+        change = block_reserved(change, case.kind, reading, asked=asked)
     if case.pending is None and moving is None:
         return change
     return replace(change, notes=(*change.notes, *_describe_unfinished(settled, change)))
@@ -107,7 +110,7 @@ def _decide_declared(case: Case) -> Change:
     if isinstance(reading, Hidden | Failed):
         return block_unreadable(case, reading)
     if isinstance(reading, Absent):
-        return _make_create(case)
+        return _block_lacking(case, reading) if reading.lacks else _make_create(case)
     item, ours = claim.declared[0], _is_ours(case, reading)
     after = kind.target(item.attributes, reading, facts, not ours)
     before = kind.canonical(reading.attributes, facts)
@@ -151,6 +154,19 @@ def _is_ours(case: Case, live: Observed) -> bool:
         and pending.action == Action.CREATE
         and equals_target(pending.target, live)
     )
+
+
+def _block_lacking(case: Case, reading: Absent) -> Change:
+    """The blocked change of an object that nothing can create, because what it belongs to does not
+    exist."""
+    same = start_change(case.claim, Action.NOOP)
+    blocked = Blocker(
+        BlockerKind.IMPOSSIBLE,
+        f"{reading.lacks} does not exist",
+        f"Correct the name, create {reading.lacks} first, or remove this block; or leave it out "
+        f"with --exclude='{case.claim.address}'.",
+    )
+    return replace(same, row_after=same.row_before, blocked=blocked)
 
 
 def _make_create(case: Case) -> Change:

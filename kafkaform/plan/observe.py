@@ -194,10 +194,12 @@ def _get_view(reading: Reading) -> object:
 
 
 def _ask_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity, Reading]:
-    answers: dict[Identity, Reading] = {i: Absent(i) for i in ids}
+    answers: dict[Identity, Reading] = {}
     for node in session.live_nodes() or (None,):
         for identity, reading in session.read(ids, at=node).items():
-            if _is_stronger(reading, answers[identity]):
+            if isinstance(reading, Absent):
+                reading = Absent(identity, lacks=reading.lacks)
+            if identity not in answers or _is_stronger(reading, answers[identity]):
                 answers[identity] = reading
     seen = [i for i, reading in answers.items() if isinstance(reading, Observed)]
     if seen:
@@ -208,9 +210,10 @@ def _ask_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity, 
 
 
 def _is_stronger(new: Reading, old: Reading) -> bool:
-    """A sighting beats failed and hidden, which beat absent."""
+    """A sighting beats failed and hidden, which beat absent; of two absences, the one that knows of
+    nothing else that is missing."""
     if isinstance(old, Absent):
-        return not isinstance(new, Absent)
+        return not isinstance(new, Absent) or bool(old.lacks and not new.lacks)
     return isinstance(new, Observed) and not isinstance(old, Observed)
 
 

@@ -81,8 +81,8 @@ def wait_for(change: Change, reason: str) -> Change:
     blocked = Blocker(
         BlockerKind.WAITING,
         f"it waits: {reason}",
-        "The first apply that can read that makes this change. If a system is gone for good, remove "
-        "its provider block and run `kafkaform state rm --provider NAME`.",
+        "The first apply that can read that makes this change. If a system is gone for good, "
+        "remove its provider block and run `kafkaform state rm --provider NAME`.",
     )
     return replace(change, blocked=blocked, steps=())
 

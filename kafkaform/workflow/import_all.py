@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ..core.diagnostics import suggest
 from ..core.errors import UsageError
 from ..core.redaction import mask_secrets
-from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
+from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Reading, Sweep
 from ..language.declare.folder import Tree
 from ..plan.diff import compare
 from ..provider.contract import ResourceType, Session
@@ -166,8 +166,7 @@ def _take_listed(
         for item in sweep.items
         if wanted.has_match(item.identity)
         and (scope, kind.name, item.identity.key) not in known
-        # The system has made these for itself, and nobody declares them.
-        and item.details.get("internal") is not True
+        and _may_be_taken(item)
     ]
     own = {item.identity for item in unknown if _is_own(item, kind, session.facts)}
     left = [item for item in unknown if item.identity not in own]
@@ -208,7 +207,7 @@ def _take_declared(
         and (not wanted.types or d.identity.kind in wanted.types)
     ]
     readings = session.read([d.identity for d in chosen]) if chosen else {}
-    there = [d for d in chosen if isinstance(readings[d.identity], Observed)]
+    there = [d for d in chosen if _may_be_taken(readings[d.identity])]
     ids = {d.address: find_import_id(d.identity, types[d.identity.kind]) for d in there}
     adopt = {a for a, id in ids.items() if id is None or a.child is not None}
     return Stock(
@@ -218,6 +217,11 @@ def _take_declared(
             for address in sorted({str(replace(address, child=None)) for address in adopt})
         ),
     )
+
+
+def _may_be_taken(reading: Reading) -> bool:
+    """Whether the object exists, and the system has not made it for itself."""
+    return isinstance(reading, Observed) and reading.details.get("internal") is not True
 
 
 def _is_own(item: Observed, kind: ResourceType, facts: Facts) -> bool:
