@@ -258,7 +258,7 @@ class Absent(Struct, frozen=True):
     """What others have set on it, if anything. That alone makes no object, unless some of it is
     what somebody declares."""
     lacks: str = ""
-    """What does not exist either, and without which the object cannot be created, with its kind and name.
+    """Kind and name of what does not exist either, and without which nobody can create the object.
     Empty if nothing is known to be missing."""
 
 
