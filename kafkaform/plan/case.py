@@ -10,7 +10,17 @@ from msgspec.structs import replace
 from ..core.change import Action, Blocker, BlockerKind, Change, Ownership
 from ..core.diagnostics import Range
 from ..core.redaction import mask_secrets
-from ..core.resource import Facts, Failed, Hidden, Identity, Pending, Reading, World
+from ..core.resource import (
+    Facts,
+    Failed,
+    Fault,
+    FaultClass,
+    Hidden,
+    Identity,
+    Pending,
+    Reading,
+    World,
+)
 from ..core.words import NEUTRAL, Words
 from ..provider.contract import Provider, ResourceType
 from .model import Mode, Options
@@ -51,9 +61,14 @@ def open_cases(
     for claim in claims:
         identity = claim.identity
         seen, provider = world[identity.instance], providers.get(identity.instance)
+        reading = seen.readings[identity]
+        if claim.unread:
+            # What is declared of it is not known, so what was read decides nothing.
+            fault = Fault("NO_DATA", claim.unread, FaultClass.NOT_APPLIED)
+            reading = Failed(identity, fault)
         yield Case(
             claim,
-            seen.readings[identity],
+            reading,
             types[identity.kind],
             seen.facts,
             options.mode,
