@@ -152,6 +152,15 @@ class Output(Struct, frozen=True):
     """The value refers to a computed attribute and is evaluated after the apply."""
 
 
+class Unread(Struct, frozen=True):
+    """A resource block whose value needs a data source of a system that could not be reached."""
+
+    source: Address
+    """The block in all instances of its module."""
+    reason: str
+    """Which data source could not be read, and why."""
+
+
 class Desired(Struct, frozen=True):
     """Everything that a configuration says."""
 
@@ -171,6 +180,8 @@ class Desired(Struct, frozen=True):
     """Faults and warnings."""
     digest: str = ""
     """SHA-256 over the files and variables, never over the value of a secret."""
+    unread: tuple[Unread, ...] = ()
+    """Blocks that may declare objects which nobody knows: a data source could not be read."""
     settles: bool = False
     """Evaluated again with what the server sets, the configuration may say more: outputs,
     postconditions, checks."""

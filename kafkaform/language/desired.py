@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ..core.canonical import digest
 from ..core.diagnostics import Diagnostic, Severity
-from ..core.resource import Declared, Desired, Identity, Output
+from ..core.resource import Declared, Desired, Identity, Output, Unread
 from ..core.value import EMPTY, FrozenMap, Value
 from ..syntax.parse import pause_collector
 from .declare.blocks import Header
@@ -24,7 +24,7 @@ from .declare.variables import VarFile, VariableInputs, resolve_variables
 from .evaluate.data_blocks import DataInfo, Query
 from .evaluate.diagnostics import Collector
 from .evaluate.evaluation import check_variables, evaluate_checks, evaluate_run
-from .evaluate.graph import build_graph
+from .evaluate.graph import GraphNode, build_graph
 from .evaluate.instructions import Instructions, check_instructions, evaluate_instructions
 from .evaluate.name_check import check_names
 from .evaluate.outputs import make_root_output
@@ -109,8 +109,14 @@ def evaluate_tree(
     read: Read | None = None,
     computed: Settled | None = None,
     query: Query | None = None,
+    *,
+    leaves_out: bool = False,
 ) -> Built:
-    """The same as `build_desired`, with the values of everything."""
+    """The same as `build_desired`, with the values of everything.
+
+    leaves_out: blocks are left out (`Desired.unread`) that need a data source whose system cannot
+    be reached.
+    """
     reads = dict[str, str]()
     functions = FunctionTable(None if read is None else record_reads(read, reads))
     context = make_context(functions)
@@ -130,6 +136,7 @@ def evaluate_tree(
         faults.add(fault)
     graph = build_graph(root, schemas.types, schemas.data, uses)
     run = Run(graph, schemas, context, context.budget, faults, variables, query, computed or {})
+    run.leaves_out = leaves_out
     evaluate_run(run)
     if root.children:
         check_variables(run)
@@ -156,18 +163,43 @@ def _make_desired(
         _warn_unset(run)
     else:
         whole_digest, sources = _digest_sources(tree, reads, run.variables.plain)
+    causes = _find_unread(run) if run.unread else {}
     return Desired(
         declared,
         {name: config for name, config in run.providers.items() if config is not None},
         tuple(one for one, _ in instructions.removed),
         tuple(one for one, _ in instructions.moved),
         tuple(one for one, _ in instructions.imports),
-        outputs,
+        (*outputs, *_list_unread_outputs(run, causes)),
         run.faults.diagnostics,
         whole_digest,
+        tuple(
+            Unread(node.as_address, cause.summary)
+            for node, cause in causes.items()
+            if isinstance(run.graph.declared[node], ResourceBlock) and not node.is_data
+        ),
         any(output.deferred for output in outputs) or any(map(_has_rules, everywhere)),
         sources,
     )
+
+
+def _find_unread(run: Run) -> Mapping[GraphNode, Diagnostic]:
+    """Everything that needs a data source which could not be read, with the warning about that."""
+    causes = dict(run.unread)
+    # Each node comes after what it needs.
+    for node in run.graph.order:
+        cause = next((causes[need] for need in run.graph.needs[node] if need in causes), None)
+        if cause is not None:
+            causes.setdefault(node, cause)
+    return causes
+
+
+def _list_unread_outputs(run: Run, causes: Mapping[GraphNode, Diagnostic]) -> Iterator[Output]:
+    """The outputs of the root that have no value because a data source could not be read."""
+    for name, block in run.root.module.found.outputs.items():
+        poisoned = isinstance(run.root.outputs.get(name, Poisoned()), Poisoned)
+        if poisoned and GraphNode((), f"output.{name}") in causes:
+            yield Output(name, None, block.sensitive, deferred=True)
 
 
 def _digest_sources(

@@ -80,6 +80,8 @@ def compute_approval(plan: Plan) -> str:
     policies = {"policies": plan.policies.digest} if plan.policies.digest else {}
     left_out = [[change.identity, change.address] for change in plan.left_out]
     unread = {"left_out": sorted(map(digest, left_out))} if left_out else {}
+    if plan.unevaluated:
+        unread["unevaluated"] = list(plan.unevaluated)
     changes = (
         digest_change(change, scopes[change.identity.instance], plan.lineage)
         for change in plan.effective

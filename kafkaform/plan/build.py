@@ -26,7 +26,7 @@ from .outputs import compare_outputs
 from .ownership import make_claims
 from .review import add_impacts, add_steps, check_change, review_changes
 from .risks import add_risks
-from .select import hold_dependents, narrow_changes
+from .select import hold_dependents, narrow_changes, select_unread
 from .uses import order_by_uses, tell_missing_rights
 
 
@@ -56,7 +56,7 @@ def make_plan(
     changes: Sequence[Change] = list(map(decide, cases))
     changes = order_by_uses(changes, types, facts, outline_unread(changes, claims, types, facts))
     # Before all that judges, so that --exclude goes around an object that nobody can read.
-    changes = hold_dependents(narrow_changes(changes, options, look.unasked))
+    changes = hold_dependents(narrow_changes(changes, options, look.unasked), desired.unread)
     # A refresh sends nothing that has to be judged, and its outputs are those of the last apply.
     refreshes = options.mode is Mode.REFRESH
     asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
@@ -77,6 +77,7 @@ def make_plan(
             lineage=state.lineage,
             serial=state.serial,
             configuration=desired.digest,
+            unevaluated=select_unread(desired.unread, options),
             instances=describe_instances(world, header, warnings, look, collect_remarks(cases)),
             changes=listed,
             unchanged=len(changes) - len(listed),

@@ -14,6 +14,8 @@ from ..core.resource import (
     Absent,
     Facts,
     Failed,
+    Fault,
+    FaultClass,
     Hidden,
     Identity,
     Observed,
@@ -72,6 +74,10 @@ def open_cases(
         if isinstance(reading, Absent) and reading.lacks and whole in declared:
             # What is missing is created by the same plan.
             reading = replace(reading, lacks="")
+        if claim.unread:
+            # What is declared of it is not known, so what was read decides nothing.
+            fault = Fault("NO_DATA", claim.unread, FaultClass.NOT_APPLIED)
+            reading = Failed(identity, fault)
         yield Case(
             claim,
             reading,

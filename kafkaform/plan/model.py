@@ -125,6 +125,8 @@ class Plan(Struct, frozen=True):
     """What the user asked for."""
     outputs: tuple[OutputChange, ...] = ()
     """Outputs that differ from the recorded ones."""
+    unevaluated: tuple[str, ...] = ()
+    """Addresses of resource blocks that are left out, because a data source could not be read."""
     diagnostics: Diagnostics = ()
     """Warnings of the configuration."""
     pending: tuple[Pending, ...] = ()

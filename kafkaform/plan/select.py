@@ -10,6 +10,7 @@ from ..core.address import Address, matches, parse_address
 from ..core.change import BOOKKEEPING, UNREAD, Action, Blocker, BlockerKind, Change
 from ..core.diagnostics import suggest
 from ..core.errors import UsageError
+from ..core.resource import Unread
 from .approval import seal_plan
 from .model import Mode, Options, Plan
 
@@ -34,15 +35,18 @@ def drop_left_out(plan: Plan) -> Plan:
     """The plan without the objects that could not be read and the changes that wait for them."""
     left_out = set(map(id, plan.left_out))
     changes = tuple(change for change in plan.changes if id(change) not in left_out)
-    return seal_plan(replace(plan, changes=changes))
+    return seal_plan(replace(plan, changes=changes, unevaluated=()))
 
 
-def hold_dependents(changes: Sequence[Change]) -> Sequence[Change]:
-    """The changes; those wait that depend on an object that could not be read.
+def hold_dependents(changes: Sequence[Change], missing: Sequence[Unread] = ()) -> Sequence[Change]:
+    """The changes; those wait that depend on an object that could not be read, or on a block that
+    could not be evaluated (missing).
 
     An object that is created or changed waits for what it depends on. One that is deleted or
     released waits for what uses it, because nobody knows whether that has let go of it.
     """
+    if missing:
+        changes = [_wait_for_block(change, missing) for change in changes]
     unread = [n for n, one in enumerate(changes) if one.blocked and one.blocked.kind in UNREAD]
     if not unread:
         return changes
@@ -62,6 +66,34 @@ def hold_dependents(changes: Sequence[Change]) -> Sequence[Change]:
                 result[m] = wait_for(result[m], f"{reason}, and {_describe_unread(result[n])}")
                 queue.append(m)
     return result
+
+
+def select_unread(blocks: Sequence[Unread], options: Options) -> tuple[str, ...]:
+    """The addresses of the blocks that could not be evaluated and that the selection keeps."""
+    if options.mode is not Mode.NORMAL:
+        return ()
+    names = sorted(str(block.source) for block in blocks)
+
+    def is_hit(name: str, globs: Iterable[str]) -> bool:
+        return any(matches(glob, name) for glob in globs)
+
+    return tuple(
+        name
+        for name in names
+        if (not options.target or is_hit(name, options.target))
+        and not is_hit(name, options.exclude)
+    )
+
+
+def _wait_for_block(change: Change, missing: Sequence[Unread]) -> Change:
+    """The change, which waits if it depends on a block that could not be evaluated."""
+    if not change.effective or change.action not in (Action.CREATE, Action.UPDATE):
+        return change
+    needs = [address for text in change.depends_on if (address := _parse_or_none(text))]
+    for block in missing:
+        if any(block.source.contains(need) for need in needs):
+            return wait_for(change, f"it depends on {block.source}, and {block.reason}")
+    return change
 
 
 def _needs_change(user: Change, used: Change) -> str:

@@ -48,7 +48,7 @@ def to_json(plan: Plan) -> Data:
         "timestamp": plan.created,
         "errored": seen.errored,
         "applyable": seen.applicable,
-        "complete": not (seen.partial or seen.errored or plan.left_out),
+        "complete": not (seen.partial or seen.errored or plan.left_out or plan.unevaluated),
         "resource_changes": [make_resource_change(change) for change in plan.changes],
         "resource_drift": [make_resource_drift(change) for change in plan.drifted],
         "output_changes": {
@@ -250,6 +250,7 @@ def _make_header(plan: Plan, seen: PlanView) -> Data:
         "serial": plan.serial,
         "mode": plan.options.mode.value,
         "partial": list(seen.partial),
+        **({"unevaluated": list(plan.unevaluated)} if plan.unevaluated else {}),
         "policies": plan.policies.digest or None,
         "has_deletes": seen.counts.destroy > 0,
         "counts": asdict(seen.counts),

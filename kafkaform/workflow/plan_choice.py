@@ -103,6 +103,15 @@ def choose_plan(scene: Scene) -> Chosen:
     )
     if ask.imported is not None:
         plan = record_only(plan)
+    plan = _match_reviewed(plan, scene)
+    scene.announce(PlanChosen(plan))
+    _require_expected(plan, scene)
+    return Chosen(plan, {}, made_now=True)
+
+
+def _match_reviewed(plan: Plan, scene: Scene) -> Plan:
+    """The plan, or the part of it that was approved if what is beyond that needs no approval."""
+    ask = scene.ask
     # A setting whose task ended after the review adds a removal, which changes the approval.
     # The reviewed part is applied without it.
     bare = drop_removals(plan) if plan.removals and ask.expect else plan
@@ -111,17 +120,16 @@ def choose_plan(scene: Scene) -> Chosen:
         plan = bare
     # Whoever approved the plan read everything. What cannot be read now needed nothing then, if
     # all the rest is as approved: nothing less is done.
-    whole = drop_left_out(plan) if plan.left_out and ask.expect else plan
+    left_out = (*(change.address for change in plan.left_out), *plan.unevaluated)
+    whole = drop_left_out(plan) if left_out and ask.expect else plan
     if whole is not plan and ask.expect == whole.token:
-        scene.announce(Note(_describe_unread(plan.left_out)))
+        scene.announce(Note(_describe_unread(left_out)))
         plan = whole
-    scene.announce(PlanChosen(plan))
-    _require_expected(plan, scene)
-    return Chosen(plan, {}, made_now=True)
+    return plan
 
 
-def _describe_unread(left_out: Sequence[Change]) -> str:
-    named = ", ".join(change.address for change in left_out[:NAMED])
+def _describe_unread(left_out: Sequence[str]) -> str:
+    named = ", ".join(left_out[:NAMED])
     more = f" and {len(left_out) - NAMED:,} more" if left_out[NAMED:] else ""
     return f"Could not be read, but the approved plan does nothing with it: {named}{more}."
 

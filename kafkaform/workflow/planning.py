@@ -281,10 +281,11 @@ def refuse_new_breaches(plan: Plan, space: Workspace) -> None:
 def find_unmet(plan: Plan) -> Blocked | None:
     """The error for changes that were asked for and that an apply of the plan leaves out; None if
     there are none. The apply makes all other changes."""
-    left = plan.list_unmet()
+    unmet = [change.address for change in plan.list_unmet()]
+    left = list(dict.fromkeys((*unmet, *plan.unevaluated)))
     if not left:
         return None
-    named = ", ".join(change.address for change in left[:5]) + (" ..." if left[5:] else "")
+    named = ", ".join(left[:5]) + (" ..." if left[5:] else "")
     return Blocked(
         f"{render_count(len(left), 'object')} {'is' if len(left) == 1 else 'are'} blocked and "
         "left as "

@@ -141,7 +141,7 @@ def open_workspace(
         configuration = read_configuration(Path(folder), inputs)
         store = open_folder_store(configuration.folder, given, configuration.tree)
         try:
-            built = configuration.evaluate()
+            built = configuration.evaluate(leaves_out=True)
         finally:
             configuration.asking.close()
         desired, judging = built.desired, NO_POLICIES

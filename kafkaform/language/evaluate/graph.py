@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from ...core.address import Address
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
 from ..declare.declarations import Declaration
@@ -28,6 +29,17 @@ class GraphNode(Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return ".".join((*(f"module.{step}" for step in self.steps), self.name))
+
+    @property
+    def is_data(self) -> bool:
+        """True for a data source."""
+        return self.name.startswith("data.")
+
+    @property
+    def as_address(self) -> Address:
+        """The address of a resource block, in all instances of its module."""
+        type_name, _, name = self.name.partition(".")
+        return Address(type_name, name, module=tuple(f"module.{step}" for step in self.steps))
 
 
 class Ref(Struct, frozen=True):

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.address import Address
+from ...core.diagnostics import Diagnostic
 from ...core.resource import ProviderConfig
 from ...syntax.nodes import Expression
 from ...syntax.stamps import StencilShape
@@ -54,6 +55,10 @@ class Run(Struct):
     """The compiled shapes that several blocks repeat; None for a shape with faults."""
     providers: dict[str, ProviderConfig | None] = field(default_factory=dict)
     """By instance; None after a fault."""
+    leaves_out: bool = False
+    """A data source whose system cannot be reached is a warning, and what needs it is left out."""
+    unread: dict[GraphNode, Diagnostic] = field(default_factory=dict)
+    """The data sources whose systems could not be reached, with the warning about each."""
 
     @property
     def root(self) -> Scope:

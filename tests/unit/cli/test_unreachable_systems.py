@@ -289,6 +289,72 @@ def test_a_provider_that_is_gone_for_good(systems: Systems) -> None:
     systems.here.fails("state", "rm", "kafka_connect_connector.a", "--provider=kafka_connect")
 
 
+DATA = """
+data "schema_registry_schemas" "all" {
+}
+resource "kafka_connect_connector" "each" {
+  for_each = toset(data.schema_registry_schemas.all.subjects)
+  name     = each.key
+  class    = "FileStreamSource"
+  config   = { topic = "orders", file = "/dev/null" }
+}
+output "subjects" {
+  value = data.schema_registry_schemas.all.subjects
+}
+"""
+
+
+def test_what_needs_an_unread_data_source_is_left_out(systems: Systems) -> None:
+    """Nothing that a data source would have declared is deleted or changed while its system is
+    away; the rest is applied, and outputs stay as they were recorded."""
+    systems.declare(schema("a"))
+    assert systems.apply().code == 0
+    systems.declare(schema("a"), DATA)
+    assert systems.apply().code == 0
+    row = systems.rows()['kafka_connect_connector.each["a-key"]']
+    token = find_token(systems.here.done("plan", "-destroy"))
+    assert token
+    systems.declare(schema("a"), DATA, connector("b"))
+    systems.down.add("registry")
+    planned = systems.here.run("plan", "-out=p.kfplan")
+    assert planned.code == 8 and "cannot be read" in planned.text, planned.text
+    assert "to destroy" not in planned.text.replace("0 to destroy", "")
+    shown = systems.here.json("show", "-json", "p.kfplan")
+    assert shown["kafkaform"]["unevaluated"] == ["kafka_connect_connector.each"]
+    said = systems.apply()
+    assert said.code == 8 and "kafka_connect_connector.each" in said.text, said.text
+    assert systems.rows()['kafka_connect_connector.each["a-key"]'] == row
+    assert "kafka_connect_connector.b" in systems.rows()
+    assert systems.here.json("output", "-json")["subjects"]["value"] == ["a-key"]
+    systems.down.clear()
+    assert systems.apply().code == 0
+
+
+def test_an_import_of_everything_names_what_it_could_not_ask(systems: Systems) -> None:
+    """What can be listed is written; a system that is away is a gap and not an empty one."""
+    systems.declare(connector("a"), schema("a"))
+    assert systems.apply().code == 0
+    for address in systems.rows():
+        systems.here.done("state", "rm", address)
+    systems.declare()
+    systems.down.add("registry")
+    said = systems.here.run("import", "--all", "-out=all.kf.hcl")
+    assert said.code != 0 and "schema_registry, which could not be asked" in said.text, said.text
+    assert "kafka_connect_connector" in (systems.here.path / "all.kf.hcl").read_text()
+
+
+def test_what_depends_on_the_absent_system_waits(systems: Systems) -> None:
+    """With Kafka away, a schema of a topic that does not exist yet waits; another one does not."""
+    of_topic = (
+        'resource "schema_registry_schema" "t" {\n  topic  = "t"\n  schema = jsonencode("int")\n}\n'
+    )
+    systems.declare(schema("a"), of_topic, topic("t"), kafka=True)
+    said = systems.apply()
+    assert said.code == 8, said.text
+    assert "it depends on kafka_topic.t" in said.text, said.text
+    assert systems.rows().keys() == {"schema_registry_schema.a"}
+
+
 def find_token(said: Said) -> str:
     """The approval that a plan shows."""
     found = re.search(r"Approval: (\S+)", said.out)
