@@ -218,7 +218,14 @@ _BROKER: tuple[Column, ...] = (
     ("Kafka", lambda row: _render_release(row["release"], row["metadata_version_max"])),
     ("Fenced", _make_field_renderer("fenced")),
     ("Controller", _make_field_renderer("controller")),
+    ("Throttles", lambda row: _render_throttles(row["throttles"])),
 )
+
+
+def _render_throttles(throttles: FrozenMap | None) -> str:
+    if throttles is None:
+        return cell(None)
+    return ", ".join(f"{key} = {config_text(key, value)}" for key, value in throttles.items())
 
 
 def _render_cluster(document: FrozenMap) -> Page:

@@ -22,6 +22,7 @@ from ..kinds.kind import ResourceKind
 from ..kinds.topic.read import NAMES_AT_ONCE
 from ..kinds.topic.read_configs import split_chunks
 from ..kinds.topic.throttles import REPLICAS
+from ..protocol.config_keys import THROTTLES
 from ..protocol.faults import fault_of
 from ..protocol.releases import find_release, is_newer
 from ..resource_kinds import KINDS
@@ -175,8 +176,8 @@ def _document_brokers(source: DescribeSource, wanted: DescribeQuery) -> dict[str
 def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None) -> FrozenMap:
     node = str(row.id)
     known = None
+    patience = min(source.context.timeout, RELEASE_SECONDS)
     if not row.fenced:
-        patience = min(source.context.timeout, RELEASE_SECONDS)
         asked = partial(cluster_wire.read_versions, source.context.wire, patience, node)
         found = attempt("ApiVersions", asked, node)
         known = None if isinstance(found, Fault) else found
@@ -189,7 +190,19 @@ def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None)
         controller=None if leader is None else leader == row.id,
         metadata_version_max=known.level if known else None,
         release=_find_known_release(known) if known else None,
+        throttles=_read_throttles(source, node, patience) if known else None,
     )
+
+
+def _read_throttles(source: DescribeSource, node: str, patience: float) -> FrozenMap | None:
+    """The replication throttles that are set on a broker; None if it does not say."""
+    keys = THROTTLES["broker"]
+    asked = partial(describe_configs, source.context.wire, "broker", [node], patience, keys=keys)
+    found = attempt("DescribeConfigs", partial(asked, node=node), node)
+    answer = None if isinstance(found, Fault) else found.get(node)
+    if answer is None or answer.code:
+        return None
+    return FrozenMap({one.name: one.value for one in answer.configs or () if one.value})
 
 
 def _find_known_release(versions: cluster_wire.BrokerVersions) -> str | None:

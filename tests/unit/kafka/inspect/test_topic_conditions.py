@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
+from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.inspect import documents
 from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.documents import describe
 from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.kinds.topic.throttles import REPLICAS, find_remarks
+from kafkaform_kafka.protocol.releases import LEVELS
 from kafkaform_kafka.wire.answers import ConfigEntry, ItemAnswer
-from kafkaform_kafka.wire.describe import DescribedTopic, PartitionRow
+from kafkaform_kafka.wire.cluster import BrokerVersions
+from kafkaform_kafka.wire.describe import BrokerRow, DescribedTopic, PartitionRow
+
+NO_AUTHORIZER = FrozenMap({"class": None, "super_users": None, "allow_if_no_acl": None})
 
 
 def _described(name: str, *rows: tuple[int, ...]) -> DescribedTopic:
@@ -53,3 +58,50 @@ def test_a_running_move_explains_both() -> None:
     assert len(find_remarks(((1, 2), (1,)), config, moving=False)) == 2
     assert find_remarks(((1, 2), (1,)), config, moving=True) == ()
     assert find_remarks(((1,), (2,)), {}, moving=False) == ()
+
+
+def test_throttles_of_brokers_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rate that somebody left on a broker, and a broker that does not say."""
+    rows = tuple(BrokerRow(id=n, host="h", port=1, rack=None, fenced=False) for n in (1, 2))
+    rate = "leader.replication.throttled.rate"
+
+    def read(_: object, __: str, names: Any, ___: float, *, keys: Any, node: str) -> Any:
+        assert rate in keys and names == [node]
+        if node == "2":
+            return {node: ItemAnswer(31, None)}
+        return {node: ItemAnswer(0, None, configs=(ConfigEntry(rate, "1000", 2),))}
+
+    versions = BrokerVersions({}, {}, 30)
+    monkeypatch.setattr(documents.wire, "describe_brokers", lambda *_, **__: rows)
+    monkeypatch.setattr(documents.cluster_wire, "read_versions", lambda *_: versions)
+    monkeypatch.setattr(documents, "find_controller", lambda _: 1)
+    monkeypatch.setattr(documents, "describe_configs", read)
+    context: Any = SimpleNamespace(facts=SimpleNamespace(scope_id="c"), wire=None, timeout=3.0)
+    found = describe("brokers", context, lambda *_: pytest.fail("not asked"), DescribeQuery())
+    assert [row["throttles"] for row in found["brokers"]] == [{rate: "1000"}, None]
+    grid: Any = next(iter(document_page(found)))
+    assert [row[-1] for row in grid.rows[1:]] == [f"{rate} = 1000 B/s", "-"]
+
+
+def test_a_release_newer_than_the_tables_is_shown_by_its_level(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was shown as 4.3, the newest release that this version knows."""
+    level = max(LEVELS) + 1
+    row = BrokerRow(id=1, host="h", port=1, rack=None, fenced=False)
+    monkeypatch.setattr(documents.wire, "describe_brokers", lambda *_, **__: (row,))
+    versions = BrokerVersions({}, {}, level)
+    monkeypatch.setattr(documents.cluster_wire, "read_versions", lambda *_, **__: versions)
+    monkeypatch.setattr(documents, "find_controller", lambda _: 1)
+    monkeypatch.setattr(documents, "_read_throttles", lambda *_: None)
+    monkeypatch.setattr(documents, "_document_authorizer", lambda _: NO_AUTHORIZER)
+    known = FrozenMap(kafka_version=LEVELS[max(LEVELS)], newer_level=level)
+    facts = SimpleNamespace(scope_id="c", nodes=("1",), values=known, principal=None)
+    context: Any = SimpleNamespace(facts=facts, wire=None, timeout=3.0)
+    shown = f"not known: its metadata.version is {level}"
+    for kind in ("brokers", "cluster"):
+        found = describe(kind, context, lambda *_: pytest.fail("not asked"), DescribeQuery())
+        grid: Any = next(iter(document_page(found)))
+        assert any(shown in line for line in grid.rows), grid.rows
+    assert found["cluster"]["kafka_version"] is None
+    assert found["cluster"]["metadata_version_max"] == level
