@@ -55,8 +55,9 @@ def declare_blocks(
             if types is not None and block.type not in types:
                 continue
             if block.type not in SHAPES:
-                # `settings` reads the terraform blocks of Terraform's files.
-                if not (block.type == "terraform" and tree.terraform):
+                # `settings` reads the terraform blocks of Terraform's files. A language block says
+                # for which tools and editions they are.
+                if not (block.type in ("terraform", "language") and tree.terraform):
                     faults.append(_make_unknown_block_fault(block))
                 continue
             problems = list(find_shape_faults(block, SHAPES[block.type]))

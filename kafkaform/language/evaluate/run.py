@@ -84,6 +84,13 @@ def enter_scope(run: Run, scope: Scope) -> None:
     for name in scope.module.found.modules:
         if name not in scope.module.children:
             scope.children[name] = Poisoned()
+    for name in scope.module.skipped:
+        kind, _, rest = name.partition(".")
+        if kind == "data":
+            kind, _, rest = rest.partition(".")
+            scope.data.setdefault(kind, {})[rest] = Skipped(name)
+        elif kind == "module":
+            scope.children[rest] = Skipped(name)
     run.scopes[scope.module.steps].append(scope)
 
 
