@@ -188,6 +188,59 @@ def test_the_end_of_the_budget_stays_an_error() -> None:
     assert list_summaries(build(text), Severity.ERROR)
 
 
+def test_an_object_can_be_ordered_after_what_is_skipped() -> None:
+    """Terraform manages what comes first, so there is nothing to wait for."""
+    needs = "aws_vpc.v, module.vpc, module.vpc[0], data.aws_vpc.v, ephemeral.aws_secret.s"
+    text = "".join(f"{block}\n" for block in REFERENCES.values() if "aws_vpc" not in block)
+    text += 'data "aws_vpc" "v" {}\nresource "aws_vpc" "v" {}\n'
+    text += f'resource "kafka_topic" "n" {{\n  name = "n"\n  depends_on = [{needs}]\n}}\n'
+    found = build(text)
+    assert list_summaries(found, Severity.ERROR) == []
+    assert [item.depends_on for item in found.declared] == [(), ()]
+
+
+QUOTED = {
+    'resource "kafka_topic" "n" {\n  name = "n"\n  provider = "kafka"\n}': "kafka",
+    'resource "kafka_topic" "n" {\n  name = "n"\n  depends_on = ["kafka_topic.t"]\n}': (
+        "kafka_topic.t"
+    ),
+    'data "kafka_topic" "n" {\n  name = "n"\n  provider = "kafka"\n}': "kafka",
+    'module "m" {\n  source = "./m"\n  providers = { "kafka" = "kafka" }\n}': "kafka",
+    'variable "x" {\n  type = "string"\n  default = "a"\n}': "string",
+    'variable "x" {\n  type = "list"\n  default = ["a"]\n}': "list(string)",
+    'variable "x" {\n  type = "map"\n  default = { a = 1 }\n}': "map(string)",
+}
+
+
+@pytest.mark.parametrize("text", QUOTED)
+def test_a_reference_or_type_in_quotes_is_a_warning(text: str) -> None:
+    """Terraform 0.11 wrote them like this. They mean the same, and the advice says what to
+    write."""
+    found = build(text, {"m": 'resource "kafka_topic" "m" {\n  name = "m"\n}\n'})
+    (fault,) = [one for one in found.diagnostics if "without quotes" in one.summary]
+    assert (fault.severity, fault.advice) == ("warning", f"Write {QUOTED[text]}.")
+    if "data" not in text:
+        assert found.diagnostics == (fault,)
+
+
+def test_a_dependency_in_quotes_counts() -> None:
+    """The warning does not replace the order of requests."""
+    text = 'resource "kafka_topic" "n" {\n  name = "n"\n  depends_on = ["kafka_topic.t"]\n}'
+    assert [[str(a) for a in item.depends_on] for item in build(text).declared] == [
+        [],
+        ["kafka_topic.t"],
+    ]
+
+
+def test_a_value_for_a_type_in_quotes_is_read_as_its_type_says() -> None:
+    """The text of a string is taken as it is, that of a list is an expression."""
+    text = 'variable "s" {\n  type = "string"\n}\nvariable "l" {\n  type = "list"\n}\n'
+    text += 'output "o" {\n  value = [var.s, var.l]\n}\n'
+    tree = load_tree({"main.tf": text.encode()})
+    found = build_desired(tree, VariableInputs({}, ("s=[1]", "l=[1]")), SCHEMAS)
+    assert found.outputs[0].value == ("[1]", (1,))
+
+
 def test_json_has_the_same_blocks() -> None:
     """A folder can mix both forms."""
     text = """{
