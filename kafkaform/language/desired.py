@@ -20,6 +20,7 @@ from .declare.declarations import Declarations, ResourceBlock
 from .declare.folder import Tree
 from .declare.folder import load_folder as load_folder
 from .declare.modules import Folders, Module, add_modules, link_modules
+from .declare.skipped_blocks import set_aside
 from .declare.variables import VarFile, VariableInputs, resolve_variables
 from .evaluate.data_blocks import DataInfo, Query
 from .evaluate.diagnostics import Collector
@@ -32,6 +33,7 @@ from .evaluate.provider_blocks import ProviderInfo
 from .evaluate.resources import Settled, TypeInfo, expand_composites
 from .evaluate.run import Run, Schemas
 from .evaluate.scope import Scope
+from .evaluate.skipped_values import find_unused_places
 from .expressions.compilation import make_context as make_context
 from .expressions.dependencies import AllUses
 from .expressions.namespaces import Unset
@@ -124,17 +126,19 @@ def evaluate_tree(
 
     # Faults that the text alone shows. They are added first, so that evaluation does not report
     # the same places again.
-    linked = link_modules(tree, tuple(schemas.providers))
+    rest, skipping = set_aside(tree, schemas.providers)
+    linked = link_modules(rest, tuple(schemas.providers), skipping)
     root = linked.root
-    faults.add_static((*tree.diagnostics, *linked.faults))
+    faults.add_static((*tree.diagnostics, *linked.faults, *skipping.warn()))
     faults.add_static(_find_unknown_types(root, schemas))
+    graph = build_graph(root, schemas.types, schemas.data, uses)
+    faults.unused = find_unused_places(graph, skipping, uses)
     faults.add_static(check_names(root, schemas, functions, uses))
 
     # Values: the root's variables, then everything else, each after what it needs.
     variables = resolve_variables(tree, root.found.variables, inputs, context)
     for fault in variables.diagnostics:
         faults.add(fault)
-    graph = build_graph(root, schemas.types, schemas.data, uses)
     run = Run(graph, schemas, context, context.budget, faults, variables, query, computed or {})
     run.leaves_out = leaves_out
     evaluate_run(run)
@@ -235,12 +239,8 @@ def _has_rules(found: Declarations) -> bool:
 
 
 def _find_unknown_types(root: Module, schemas: Schemas) -> Iterator[Diagnostic]:
-    """Resource types, data sources and providers that are not installed.
-
-    In Terraform's files they are skipped with a warning, because a folder that moves over can
-    still contain resources of other tools; in kafkaform's own files they are errors.
-    """
-    skipped: dict[str, list[str]] = {}
+    """Resource types, data sources and providers that are not installed. In Terraform's files, only
+    those of installed providers are left here."""
     # A folder that is called several times is looked at once.
     for module in {module.folder: module for module in root.walk_modules()}.values():
         found = module.found
@@ -253,27 +253,10 @@ def _find_unknown_types(root: Module, schemas: Schemas) -> Iterator[Diagnostic]:
         )
         for kind, blocks, known in named:
             for name, one in blocks:
-                provider, place = name.partition("_")[0], one.block.labels[0]
-                if name in known:
-                    continue
-                if module.terraform and provider not in schemas.providers:
-                    skipped.setdefault(provider, []).append(str(place.range))
-                else:
+                if name not in known:
                     advice = suggest_near(name, known)
+                    place = one.block.labels[0]
                     yield make_error(place, f'There is no {kind} "{name}"', advice=advice)
-    for provider, places in sorted(skipped.items()):
-        yield _make_skipped_warning(provider, places)
-
-
-def _make_skipped_warning(provider: str, places: list[str]) -> Diagnostic:
-    shown = ", ".join(places[:5]) + (f" and {len(places) - 5} more" if len(places) > 5 else "")
-    blocks = "1 block" if len(places) == 1 else f"{len(places)} blocks"
-    return Diagnostic(
-        Severity.WARNING,
-        f'{blocks} of the provider "{provider}" {"is" if len(places) == 1 else "are"} skipped',
-        f"kafkaform does not have this provider. Skipped: {shown}.",
-        advice="The tool that manages them stays responsible; kafkaform does not touch them.",
-    )
 
 
 # ── what is declared ────────────────────────────────────────────────────────────────────

@@ -44,9 +44,11 @@ TOP: Mapping[str, JsonForm] = {
     "terraform": JsonForm(
         0, _map_to_same("backend cloud encryption required_providers provider_meta"), _SETTINGS
     ),
+    "language": JsonForm(),
     "provider": JsonForm(1, _map_to_same("dynamic"), _make_modes(literal="alias version")),
     "resource": _OBJECT,
     "data": _OBJECT,
+    "ephemeral": _OBJECT,
     "module": JsonForm(1, {}, _make_modes("providers depends_on", "source version")),
     "variable": JsonForm(
         1, {"validation": "plain"}, _make_modes("type", "default description deprecated")

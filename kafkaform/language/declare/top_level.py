@@ -6,8 +6,18 @@ from collections.abc import Callable, Container, Iterator, Mapping
 
 from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Diagnostics
-from ...syntax.nodes import Block, ConstantObject, Expression, Lit, Object
+from ...syntax.nodes import (
+    Block,
+    ConstantObject,
+    Expression,
+    Lit,
+    Object,
+    ObjectItem,
+    Root,
+    Tuple,
+)
 from ...syntax.terms import list_items
+from ..expressions.code import get_literal
 from ..values.faults import make_error, make_warning, suggest_near
 from .addresses import spell_name
 from .blocks import (
@@ -55,8 +65,9 @@ def declare_blocks(
             if types is not None and block.type not in types:
                 continue
             if block.type not in SHAPES:
-                # `settings` reads the terraform blocks of Terraform's files.
-                if not (block.type == "terraform" and tree.terraform):
+                # `settings` reads the terraform blocks of Terraform's files. A language block says
+                # for which tools and editions they are.
+                if not (block.type in ("terraform", "language") and tree.terraform):
                     faults.append(_make_unknown_block_fault(block))
                 continue
             problems = list(find_shape_faults(block, SHAPES[block.type]))
@@ -123,10 +134,12 @@ def _declare_variable(block: Block, found: Declarations) -> Iterator[Diagnostic]
     validations, faults = _select_rules(block, "validation")
     yield from faults
     # `description` is for readers, and `const` has no effect: its value is checked elsewhere.
+    kind, faults = _read_quoted_type(block.get_argument("type"))
+    yield from faults
     found.variables[name] = VariableBlock(
         name,
         block,
-        block.get_argument("type"),
+        kind,
         block.get_argument("default"),
         flags["sensitive"],
         flags["nullable"],
@@ -134,6 +147,22 @@ def _declare_variable(block: Block, found: Declarations) -> Iterator[Diagnostic]
         block.get_argument("deprecated"),
         flags["ephemeral"],
     )
+
+
+def _read_quoted_type(node: Expression | None) -> tuple[Expression | None, Diagnostics]:
+    """The type of a variable. Terraform 0.11 wrote it in quotes; a list and a map had elements of
+    any type."""
+    text = None if node is None else get_literal(node)
+    if node is None or text not in _QUOTED_TYPES:
+        return node, ()
+    fault = make_warning(
+        node, "A type is written without quotes", advice=f"Write {_QUOTED_TYPES[text]}."
+    )
+    return Root(node.source, node.start, node.end, text), (fault,)
+
+
+_QUOTED_TYPES = {"string": "string", "list": "list(string)", "map": "map(string)"}
+"""Type in quotes -> what to write today."""
 
 
 def _declare_locals(block: Block, found: Declarations) -> Iterator[Diagnostic]:
@@ -167,9 +196,29 @@ def _declare_provider(block: Block, found: Declarations) -> Iterator[Diagnostic]
     found.providers[instance] = ProviderBlock(name, instance, block)
 
 
+def _warn_quoted(block: Block) -> Iterator[Diagnostic]:
+    """A warning for each reference in quotes, which is how Terraform 0.11 wrote them."""
+    named, needs = block.get_argument("provider"), block.get_argument("depends_on")
+    nodes = [] if named is None else [named]
+    nodes += needs.items if isinstance(needs, Tuple) else ()
+    nodes += (item.value for item in _list_handed(block))
+    for node in nodes:
+        text = get_literal(node)
+        if text is not None:
+            yield make_warning(
+                node, "A reference is written without quotes", advice=f"Write {text}."
+            )
+
+
+def _list_handed(block: Block) -> tuple[ObjectItem, ...]:
+    """The entries of the `providers` of a module."""
+    node = block.get_argument("providers") if block.type == "module" else None
+    return tuple(list_items(node)) if isinstance(node, Object | ConstantObject) else ()
+
+
 def _declare_resource(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     made, faults = _read_lifecycle(block, LIFECYCLE)
-    yield from faults
+    yield from (*faults, *_warn_quoted(block))
     for name in ("create_before_destroy", "replace_triggered_by"):
         if made.lifecycle is not None and made.lifecycle.get_argument(name) is not None:
             yield make_warning(
@@ -186,7 +235,7 @@ def _declare_resource(block: Block, found: Declarations) -> Iterator[Diagnostic]
 
 def _declare_data(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     made, faults = _read_lifecycle(block, DATA_LIFECYCLE)
-    yield from faults
+    yield from (*faults, *_warn_quoted(block))
     if made.address in found.data:
         yield _make_twice_fault(block, found.data[made.address].block, f"data.{made.address}")
     else:
@@ -217,7 +266,7 @@ def _declare_module(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     for inner in block.body.blocks:
         yield make_error(Header(inner), f"{render_title(block)} can only contain arguments")
     providers, faults = _read_module_providers(block.get_argument("providers"))
-    yield from faults
+    yield from (*faults, *_warn_quoted(block))
     if name in found.modules:
         yield _make_twice_fault(block, found.modules[name].block, f"module.{name}")
     else:
@@ -237,7 +286,7 @@ def _read_module_providers(
         return {}, (fault,)
     entries, faults = {}, []
     for item in list_items(node):
-        name = _read_provider_name(item.key)
+        name = get_literal(item.key) or spell_name(item.key)
         if name is None:
             faults.append(
                 make_error(item.key, "This is not the name of a provider", advice="kafka = …")
@@ -245,12 +294,6 @@ def _read_module_providers(
         else:
             entries[name] = item.value
     return entries, tuple(faults)
-
-
-def _read_provider_name(node: Expression) -> str | None:
-    if isinstance(node, Lit) and isinstance(node.value, str):
-        return node.value
-    return spell_name(node)
 
 
 def _declare_output(block: Block, found: Declarations) -> Iterator[Diagnostic]:

@@ -18,7 +18,12 @@ from ...syntax.stamps import Stamped, StencilShape
 from ..declare.blocks import Header
 from ..declare.declarations import CheckBlock, ModuleBlock, ResourceBlock
 from ..declare.modules import Module
-from ..expressions.calls import SPECIAL, make_unknown_function_fault
+from ..expressions.calls import (
+    SPECIAL,
+    find_foreign_provider,
+    get_function_name,
+    make_unknown_function_fault,
+)
 from ..expressions.dependencies import AllUses, Reference, ReferenceStep
 from ..expressions.traversal import PATHS, find_iterator, walk_expressions
 from ..functions.spec import Function
@@ -90,7 +95,12 @@ def _check_nodes(nodes: Iterable[Expression], names: Names) -> Iterator[Diagnost
     for node in nodes:
         used = names.uses[node]
         for call in used.calls:
-            if call.name not in names.functions and call.name not in SPECIAL:
+            name = get_function_name(call)
+            # The functions of a provider that is not installed are skipped like its blocks.
+            foreign = names.module.terraform and find_foreign_provider(
+                call, names.schemas.providers
+            )
+            if name not in names.functions and name not in SPECIAL and not foreign:
                 yield make_diagnostic(make_unknown_function_fault(call, names.functions))
         for reference in used.references:
             yield from _check_reference(reference, names)
@@ -165,7 +175,7 @@ def _check_block(check: CheckBlock, names: Names) -> Iterator[Diagnostic]:
 
 def _check_reference(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     word, found = reference.root.name, names.module.found
-    if word in names.allowed or word == "path":
+    if word in names.allowed or word == "path" or _is_skipped(reference, names.module.skipped):
         return
     if word in ("var", "local"):
         declared = found.variables if word == "var" else found.locals
@@ -189,6 +199,13 @@ def _check_reference(reference: Reference, names: Names) -> Iterator[Diagnostic]
         known = ("var", "local", "module", "data", "path", *names.allowed, *names.schemas.types)
         advice = suggest_near(word, known) or f'Write "{word}" in quotes if it is a string.'
         yield make_error(reference.root, f'Nothing is named "{word}" here', advice=advice)
+
+
+def _is_skipped(reference: Reference, skipped: frozenset[str]) -> bool:
+    """Whether it names a skipped block, or all skipped blocks of a type."""
+    words = [reference.root.name]
+    words += (step.attribute for step in reference.steps[:2] if step.attribute is not None)
+    return any(".".join(words[:count]) in skipped for count in (2, 3))
 
 
 _WORDS = {
