@@ -59,18 +59,12 @@ def make_plan(
     changes = hold_dependents(narrow_changes(changes, options, look.unasked), desired.unread)
     # A refresh sends nothing that has to be judged, and its outputs are those of the last apply.
     refreshes = options.mode is Mode.REFRESH
-    asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
     warnings: Mapping[str, tuple[str, ...]] = {}
     if refreshes:
         # Values without requests have units, and no risks.
         changes = [add_risks(change, types, facts) for change in changes]
     else:
-        changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
-        changes = apply_guards(changes, desired, state, options)
-        changes, warnings = review_changes(changes, asked, look, facts, options.accept)
-        changes = tell_missing_rights(changes, types, asked, look, facts)
-        changes = [add_steps(change, types, facts) for change in changes]
-        changes = hold_dependents(add_impacts(changes, look, providers, state))
+        changes, warnings = _judge_changes(changes, desired, state, providers, look, options)
     listed = tuple(change for change in changes if change.is_listed)
     return seal_plan(
         Plan(
@@ -91,6 +85,27 @@ def make_plan(
             sources=desired.sources,
         )
     )
+
+
+def _judge_changes(
+    changes: Sequence[Change],
+    desired: Desired,
+    state: State,
+    providers: Mapping[str, Provider],
+    look: Look,
+    options: Options,
+) -> tuple[Sequence[Change], Mapping[str, tuple[str, ...]]]:
+    """The changes with all that rules, guards and reviews say of them and with their steps, and the
+    warnings of each provider instance."""
+    types = collect_known_types(providers, state)
+    facts = {instance: seen.facts for instance, seen in look.world.items()}
+    asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
+    changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
+    changes = apply_guards(changes, desired, state, options)
+    changes, warnings = review_changes(changes, asked, look, facts, options.accept)
+    changes = tell_missing_rights(changes, types, asked, look, facts)
+    changes = [add_steps(change, types, facts) for change in changes]
+    return hold_dependents(add_impacts(changes, look, providers, state)), warnings
 
 
 def select_instances(
