@@ -79,6 +79,8 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "description": "What it is for.",
         "sensitive": "true: its value is never shown.",
         "depends_on": "Addresses of what comes first.",
+        "deprecated": "A text that warns whoever still reads the output of the module.",
+        "ephemeral": "true: its value is in no plan and no state. Only in modules.",
     },
     "removed": {"from": "The address of the object."},
     "import": {
@@ -111,6 +113,7 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "until": 'The last day on which it counts, such as "2027-01-31".',
     },
     "lifecycle": {
+        "enabled": "false: the block declares nothing, and its value is null.",
         "prevent_destroy": "true: protected. false: not protected. Default: as its type.",
         "adopt": "true: take over a live object of this name.",
         "ignore_changes": "Attributes whose live values stay, or `all`.",

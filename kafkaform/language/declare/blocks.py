@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
-from ...syntax.nodes import Block
+from ...syntax.nodes import Block, Lit
 from ..values.faults import Place, make_error, suggest_near
 
 NAME = re.compile(r"[^\W\d][\w-]*")
@@ -54,7 +54,7 @@ SHAPES: Mapping[str, Shape] = {
     "output": Shape(
         ("the name",),
         required=("value",),
-        optional=("description", "sensitive", "depends_on"),
+        optional=("description", "sensitive", "depends_on", "deprecated", "ephemeral"),
         blocks=("precondition",),
     ),
     "check": Shape(("the name",), blocks=("data", "assert")),
@@ -78,6 +78,7 @@ WAIVER = Shape(required=("addresses", "reason", "until"))
 REMOVED_LIFECYCLE = Shape(optional=("destroy",))
 LIFECYCLE = Shape(
     optional=(
+        "enabled",
         "prevent_destroy",
         "adopt",
         "ignore_changes",
@@ -87,7 +88,8 @@ LIFECYCLE = Shape(
     ),
     blocks=("precondition", "postcondition"),
 )
-DATA_LIFECYCLE = Shape(blocks=("precondition", "postcondition"))
+DATA_LIFECYCLE = Shape(optional=("enabled",), blocks=("precondition", "postcondition"))
+MODULE_LIFECYCLE = Shape(optional=("enabled",))
 BACKEND = Shape(("the kind",), open=True)
 
 
@@ -167,6 +169,14 @@ def _make_labels_fault(block: Block, shape: Shape) -> Diagnostic:
 def render_title(block: Block) -> str:
     """A block's name in messages: `variable "zone"`."""
     return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
+
+
+def check_deprecation(block: Block) -> Iterator[Diagnostic]:
+    """An error for a `deprecated` that is not a text."""
+    node = block.get_argument("deprecated")
+    text = node.value if isinstance(node, Lit) else None
+    if node is not None and not (isinstance(text, str) and text.strip()):
+        yield make_error(node, '"deprecated" must be a string that says what to use instead')
 
 
 def find_single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:

@@ -49,7 +49,9 @@ TOP: Mapping[str, JsonForm] = {
     "resource": _OBJECT,
     "data": _OBJECT,
     "ephemeral": _OBJECT,
-    "module": JsonForm(1, {}, _make_modes("providers depends_on", "source version")),
+    "module": JsonForm(
+        1, _map_to_same("lifecycle"), _make_modes("providers depends_on", "source version")
+    ),
     "variable": JsonForm(
         1, {"validation": "plain"}, _make_modes("type", "default description deprecated")
     ),

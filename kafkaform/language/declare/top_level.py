@@ -23,11 +23,13 @@ from .addresses import spell_name
 from .blocks import (
     DATA_LIFECYCLE,
     LIFECYCLE,
+    MODULE_LIFECYCLE,
     REMOVED_LIFECYCLE,
     RULE,
     SHAPES,
     Header,
     Shape,
+    check_deprecation,
     find_shape_faults,
     find_single,
     render_title,
@@ -264,7 +266,10 @@ def _declare_module(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     if source is not None and text is None:
         yield make_error(source, "The source of a module must be a plain string")
     for inner in block.body.blocks:
-        yield make_error(Header(inner), f"{render_title(block)} can only contain arguments")
+        if inner.type == "lifecycle":
+            yield from find_shape_faults(inner, MODULE_LIFECYCLE)
+        else:
+            yield make_error(Header(inner), f"{render_title(block)} can only contain arguments")
     providers, faults = _read_module_providers(block.get_argument("providers"))
     yield from (*faults, *_warn_quoted(block))
     if name in found.modules:
@@ -298,15 +303,26 @@ def _read_module_providers(
 
 def _declare_output(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     name = block.labels[0].text
-    sensitive, faults = _read_flag(block, "sensitive", False)
-    yield from faults
+    flags = {}
+    for flag in ("sensitive", "ephemeral"):
+        flags[flag], faults = _read_flag(block, flag, False)
+        yield from faults
+    yield from check_deprecation(block)
     rules, faults = _select_rules(block, "precondition")
     yield from faults
     if name in found.outputs:
         yield _make_twice_fault(block, found.outputs[name].block, f'The output "{name}"')
         return
     value = block.body.attributes["value"].value
-    found.outputs[name] = OutputBlock(name, block, value, sensitive, rules)
+    found.outputs[name] = OutputBlock(
+        name,
+        block,
+        value,
+        flags["sensitive"],
+        rules,
+        block.get_argument("deprecated"),
+        flags["ephemeral"],
+    )
 
 
 def _declare_check(block: Block, found: Declarations) -> Iterator[Diagnostic]:

@@ -18,7 +18,7 @@ from ..expressions.code import Context, Env
 from ..expressions.namespaces import Fixed, Found, Unset
 from ..values.conversion import lift_value
 from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic
-from ..values.value import ObjectVal, TupleVal, Val
+from ..values.value import Null, ObjectVal, TupleVal, Val
 from .arguments import Arguments, Report, compile_arguments, evaluate_arguments, make_deferred_fault
 from .expansion import Instance, expand_instances
 from .resources import Site
@@ -109,7 +109,7 @@ def evaluate_data(
         return poison
     if block.block.get_argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in found.items()})
-    return TupleVal(tuple(found.values())) if block.several else found[None]
+    return TupleVal(tuple(found.values())) if block.several else found.get(None, Null())
 
 
 def _evaluate_instance(

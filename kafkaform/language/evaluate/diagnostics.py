@@ -70,7 +70,7 @@ class Collector(Struct, eq=False):
         for fault in faults:
             if fault.range is None or fault.range not in self.static:
                 self._add(fault, None)
-            if fault.range is not None:
+            if fault.range is not None and fault.severity is Severity.ERROR:
                 self.static.add(fault.range)
             if self.counts[Severity.ERROR] > COUNTED:
                 break

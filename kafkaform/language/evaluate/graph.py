@@ -9,7 +9,7 @@ from msgspec import Struct
 from ...core.address import Address
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
-from ..declare.declarations import Declaration
+from ..declare.declarations import Declaration, get_enabled
 from ..declare.modules import Module
 from ..expressions.dependencies import AllUses, Reference, order_names
 from ..expressions.traversal import walk_expressions
@@ -136,7 +136,8 @@ def _list_sources(
             yield f"data.{address}", answer, answer.block
     for name, call in found.modules.items():
         if name in module.children:
-            some = (call.block.get_argument("for_each"), call.block.get_argument("count"))
+            repeated = call.block.get_argument("for_each"), call.block.get_argument("count")
+            some = (*repeated, get_enabled(call.block))
             yield f"module.{name}", call, [node for node in some if node is not None]
     for name, output in found.outputs.items():
         rules = [node for rule in output.preconditions for node in walk_expressions(rule.body)]

@@ -24,10 +24,11 @@ from ..expressions.calls import (
     get_function_name,
     make_unknown_function_fault,
 )
+from ..expressions.code import get_literal
 from ..expressions.dependencies import AllUses, Reference, ReferenceStep
 from ..expressions.traversal import PATHS, find_iterator, walk_expressions
 from ..functions.spec import Function
-from ..values.faults import make_diagnostic, make_error, suggest_near
+from ..values.faults import make_diagnostic, make_error, make_warning, suggest_near
 from .graph import STATIC
 from .run import Schemas
 
@@ -245,6 +246,12 @@ def _check_module(reference: Reference, names: Names) -> Iterator[Diagnostic]:
         known = f"It has {', '.join(outputs)}." if outputs else "It has no outputs."
         summary = f'module.{name} has no output "{step.attribute}"'
         yield make_error(step.node, summary, known, advice)
+    elif step is not None:
+        node = child.found.outputs[step.attribute or ""].deprecated
+        text = None if node is None else get_literal(node)
+        if text:
+            summary = f'The output "{step.attribute}" of module.{name} is deprecated'
+            yield make_warning(step.node, summary, text)
 
 
 def _check_data(reference: Reference, names: Names) -> Iterator[Diagnostic]:

@@ -14,7 +14,7 @@ from ..expressions.code import Env, Namespace
 from ..expressions.namespaces import Data, Fixed, Found, Live, OnDemand, Space
 from ..values.faults import Poisoned, Skipped
 from ..values.limits import Budget
-from ..values.value import ObjectVal, TupleVal
+from ..values.value import Null, ObjectVal, TupleVal, Val
 from .arguments import Report
 from .resources import MadeInstance, ResourcePlan, Settled, Site, publish_value
 
@@ -128,8 +128,10 @@ def _find_module(
     found = children[name]
     if isinstance(found, Poisoned):
         return found
-    values = {key: ObjectVal(Live(child.outputs)) for key, child in found.items()}
+    values: dict[str | int | None, Val] = {
+        key: ObjectVal(Live(child.outputs)) for key, child in found.items()
+    }
     call = calls[name]
     if call.block.get_argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in values.items()})
-    return TupleVal(tuple(values.values())) if call.several else values[None]
+    return TupleVal(tuple(values.values())) if call.several else values.get(None, Null())

@@ -241,6 +241,12 @@ def test_a_value_for_a_type_in_quotes_is_read_as_its_type_says() -> None:
     assert found.outputs[0].value == ("[1]", (1,))
 
 
+def test_a_fault_beside_a_warning_is_shown_as_well() -> None:
+    """A warning about quotes must not hide that the address does not exist."""
+    text = 'resource "kafka_topic" "n" {\n  name = "n"\n  depends_on = ["kafka_topic.gone"]\n}'
+    assert list_summaries(build(text), Severity.ERROR) == ["kafka_topic.gone is not declared"]
+
+
 def test_json_has_the_same_blocks() -> None:
     """A folder can mix both forms."""
     text = """{
