@@ -120,8 +120,12 @@ def read_provider_instance(
         return known[default]
     name = spell_name(node)
     if name is None:
+        detail = "An instance with a key comes from a provider block with for_each."
         raise EvalError(
-            node, "This is not the name of a provider", f"Write {default} or {default}.ALIAS."
+            node,
+            "This is not the name of a provider",
+            detail if isinstance(node, Index) else "",
+            f"Write {default} or {default}.ALIAS.",
         )
     # The provider decides before the name: an alias of another provider is never right, whether
     # it exists or not.

@@ -29,6 +29,8 @@ class Shape(Struct, frozen=True):
     """Further arguments and blocks are checked elsewhere, such as by a provider's schema."""
 
 
+COMMANDS = ("provisioner", "connection")
+"""Nested blocks of Terraform that run programs when an object is made or deleted."""
 SHAPES: Mapping[str, Shape] = {
     "kafkaform": Shape(optional=("required_version",), blocks=("backend",)),
     "provider": Shape(("the provider",), open=True),
@@ -58,7 +60,7 @@ SHAPES: Mapping[str, Shape] = {
         blocks=("precondition",),
     ),
     "check": Shape(("the name",), blocks=("data", "assert")),
-    "removed": Shape(required=("from",), blocks=("lifecycle",)),
+    "removed": Shape(required=("from",), blocks=("lifecycle", *COMMANDS)),
     "import": Shape(required=("to", "id"), optional=("for_each", "provider")),
     "moved": Shape(required=("from", "to")),
     "policy": Shape(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.nodes import (
@@ -21,6 +23,7 @@ from ..expressions.code import get_literal
 from ..values.faults import make_error, make_warning, suggest_near
 from .addresses import spell_name
 from .blocks import (
+    COMMANDS,
     DATA_LIFECYCLE,
     LIFECYCLE,
     MODULE_LIFECYCLE,
@@ -185,6 +188,16 @@ def _declare_provider(block: Block, found: Declarations) -> Iterator[Diagnostic]
     name = block.labels[0].text
     alias = block.get_argument("alias")
     instance = name
+    repeated = block.get_argument("for_each")
+    if repeated is not None:
+        yield make_error(
+            repeated,
+            "A provider block cannot have for_each",
+            "The state records each object under the provider instance that it belongs to.",
+            "Write a provider block with an alias for each system, and pass them to modules with "
+            "providers = { … }.",
+        )
+        return
     if alias is not None:
         if not isinstance(alias, Lit) or not isinstance(alias.value, str):
             yield make_error(alias, "An alias must be a plain string")
@@ -218,7 +231,28 @@ def _list_handed(block: Block) -> tuple[ObjectItem, ...]:
     return tuple(list_items(node)) if isinstance(node, Object | ConstantObject) else ()
 
 
+def _drop_commands(block: Block) -> tuple[Block, Diagnostics]:
+    """The block without its provisioners, and a warning for each."""
+    found = [inner for kind in COMMANDS for inner in block.list_blocks(kind)]
+    if not found:
+        return block, ()
+    warnings = (
+        make_warning(
+            Header(inner),
+            f"The {inner.type} block has no effect",
+            "kafkaform runs no programs when it creates or deletes an object.",
+            "Remove it, or run the program in the pipeline.",
+        )
+        for inner in found
+    )
+    blocks = tuple(inner for inner in block.body.blocks if inner not in found)
+    body = replace(block.body, blocks=blocks)
+    return replace(block, body=body), tuple(warnings)
+
+
 def _declare_resource(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+    block, faults = _drop_commands(block)
+    yield from faults
     made, faults = _read_lifecycle(block, LIFECYCLE)
     yield from (*faults, *_warn_quoted(block))
     for name in ("create_before_destroy", "replace_triggered_by"):
@@ -347,6 +381,8 @@ def _declare_check(block: Block, found: Declarations) -> Iterator[Diagnostic]:
 
 
 def _declare_removed(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+    block, faults = _drop_commands(block)
+    yield from faults
     lifecycle, faults = find_single(block, "lifecycle")
     yield from faults
     destroy = False

@@ -278,3 +278,38 @@ def test_functions_of_opentofu_s_own_namespace() -> None:
     assert found.outputs[0].value == (2, "x")
     (fault,) = list_summaries(build('output "o" {\n  value = core::no(1)\n}\n'), Severity.ERROR)
     assert fault == "There is no function core::no"
+
+
+def test_what_terraform_runs_beside_an_object_is_a_warning() -> None:
+    """No program is run, and everything else in the block counts."""
+    text = (
+        'resource "kafka_topic" "n" {\n  name = "n"\n  connection {\n    host = self.name\n  }\n'
+        '  provisioner "local-exec" {\n    command = "echo ${self.name}"\n  }\n}\n'
+        'removed {\n  from = kafka_topic.gone\n  provisioner "local-exec" {\n    when = destroy\n'
+        '    command = "echo ${self.name}"\n  }\n}\n'
+    )
+    found = build(text)
+    assert sorted((f.severity, f.summary) for f in found.diagnostics) == [
+        ("warning", "The connection block has no effect"),
+        ("warning", "The provisioner block has no effect"),
+        ("warning", "The provisioner block has no effect"),
+    ]
+    assert [str(item.address) for item in found.declared] == ["kafka_topic.t", "kafka_topic.n"]
+    assert [str(item.source) for item in found.removed] == ["kafka_topic.gone"]
+
+
+def test_a_provider_of_kafka_cannot_have_for_each() -> None:
+    """The error says what to write instead, and is not followed by others."""
+    text = (
+        'provider "kafka" {\n  alias = "r"\n  for_each = toset(["eu"])\n'
+        '  bootstrap_servers = ["${each.value}:9092"]\n}\n'
+    )
+    assert list_summaries(build(text), Severity.ERROR) == ["A provider block cannot have for_each"]
+    assert list_summaries(build(text.replace("kafka", "aws")), Severity.ERROR) == []
+
+
+def test_objects_of_confluents_provider_can_be_taken_over() -> None:
+    """A folder with only these declares nothing, so the warning says what to run."""
+    found = build('resource "confluent_kafka_topic" "t" {}\n')
+    (warning,) = found.diagnostics
+    assert "kafkaform import --from tfstate" in warning.advice
