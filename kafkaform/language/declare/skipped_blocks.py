@@ -29,7 +29,7 @@ _REGISTRY = re.compile(
 _NAMED = ("resource", "data", "ephemeral", "module")
 """Blocks that expressions can refer to."""
 _TAKEN_OVER = ("confluent",)
-"""Providers of Kafka whose objects can be taken over from their state."""
+"""Providers whose objects can be taken over from their state."""
 _SHOWN = 5
 """How many places of a provider are shown."""
 
@@ -138,7 +138,7 @@ def _make_warning(provider: str, places: list[Range]) -> Diagnostic:
         f'{count} block{"" if count == 1 else "s"} of the provider "{provider}" '
         f"{'is' if count == 1 else 'are'} skipped",
         f"kafkaform does not have this provider. Skipped: {shown}.",
-        advice="To let kafkaform manage their topics and ACLs, write blocks for them with "
+        advice="To let kafkaform manage their objects, write blocks for them with "
         "`terraform state pull > terraform.tfstate` and `kafkaform import --from tfstate "
         "terraform.tfstate`: docs/take-over.md says how."
         if provider in _TAKEN_OVER
