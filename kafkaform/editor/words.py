@@ -37,6 +37,8 @@ BLOCKS: Mapping[str, str] = {
     "postcondition": "A rule that is checked afterwards; `self` is the object.",
     "assert": "A rule.",
     "lifecycle": "How the object is protected, taken over and compared.",
+    "provisioner": "A program that Terraform runs for an object. kafkaform runs none.",
+    "connection": "How Terraform's provisioners connect. kafkaform does not use it.",
     "waiver": "Lets some objects break the rule until a date.",
     "dynamic": "A nested block for each element of a collection.",
     "content": "What each of these blocks contains.",

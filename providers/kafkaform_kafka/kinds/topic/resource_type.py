@@ -56,7 +56,7 @@ def _import_key(text: str) -> str:
     return text
 
 
-def _reserves(name: str, details: FrozenMap) -> tuple[str, str] | None:
+def _explain_reservation(name: str, details: FrozenMap) -> tuple[str, str] | None:
     """Why an internal topic is left to Kafka, and what the user can do."""
     if name not in broker_rules.INTERNAL_TOPICS and details.get("internal") is not True:
         return None
@@ -374,7 +374,7 @@ TYPE = ResourceType(
     import_key=_import_key,
     ours=select_declared,
     protect=True,
-    reserves=_reserves,
+    reserves=_explain_reservation,
     risks=find_topic_risks,
     unit=find_topic_unit,
 )
