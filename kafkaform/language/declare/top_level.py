@@ -155,8 +155,8 @@ def _declare_variable(block: Block, found: Declarations) -> Iterator[Diagnostic]
 
 
 def _read_quoted_type(node: Expression | None) -> tuple[Expression | None, Diagnostics]:
-    """The type of a variable. Terraform 0.11 wrote it in quotes, and the elements of a list or a map
-    were strings, which is also what `tofu fmt` writes for them."""
+    """The type of a variable. Terraform 0.11 wrote it in quotes, and then the elements of a list or
+    a map were strings, which is also what `tofu fmt` writes for them."""
     text = None if node is None else get_literal(node)
     if node is None or text not in _QUOTED_TYPES:
         return node, ()
