@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from .diagnostics import Range
 from .finding import Finding
@@ -322,6 +323,16 @@ class Change(_WithDigest, Struct, frozen=True):
         removed, and what others have set stays."""
         owned, after = self.row_before.owners, self.row_after.owners
         return self.action is Action.UPDATE and bool(owned) and not after
+
+    @property
+    def moves(self) -> bool:
+        """True if only the address of the object changes: its block got another name, a key or a
+        module. Nothing is sent."""
+        owners, before = self.row_after.owners, self.row_before
+        if self.action is not Action.UPDATE or self.paths or self.adopts or self.blocked:
+            return False
+        renamed = len(owners) == len(before.owners) > 0 and owners != before.owners
+        return renamed and replace(before, owners=owners) == self.row_after
 
     @property
     def takes_away(self) -> bool:

@@ -79,12 +79,15 @@ def make_resource_change(change: Change) -> Data:
     """One entry of `resource_changes`."""
     # A blocked change must be a no-op to policies: they would count a deletion that never happens.
     blocked = change.blocked is not None
-    action = "no-op" if blocked else ACTIONS[change.action]
+    action = "no-op" if blocked or change.moves else ACTIONS[change.action]
     after = change.before if blocked else change.after
     body = {"actions": [action], **_make_sides(change.before, after, _find_sensitive(change))}
     if not blocked and (change.adopts or change.action in (Action.IMPORT, Action.ADOPT)):
         body["importing"] = {"id": change.identity.key}
-    return _make_entry(change, body) | {"kafkaform": _make_details(change)}
+    entry = _make_entry(change, body)
+    if change.moves and len(change.row_before.owners) == 1:
+        entry["previous_address"] = change.row_before.owners[0]
+    return entry | {"kafkaform": _make_details(change)}
 
 
 def make_resource_drift(change: Change) -> Data:

@@ -94,6 +94,7 @@ def render_last_line(seen: PlanView) -> str:
     rest = "".join(
         f", {number} to {what}"
         for number, what in (
+            (counts.move, "move"),
             (counts.adopt, "adopt"),
             (counts.forget, "forget"),
             (counts.refresh, "refresh"),

@@ -15,9 +15,9 @@ from ...syntax.nodes import (
     Lit,
     Object,
     ObjectItem,
-    Root,
     Tuple,
 )
+from ...syntax.parse import parse_expression
 from ...syntax.terms import list_items
 from ..expressions.code import get_literal
 from ..values.faults import make_error, make_warning, suggest_near
@@ -155,15 +155,15 @@ def _declare_variable(block: Block, found: Declarations) -> Iterator[Diagnostic]
 
 
 def _read_quoted_type(node: Expression | None) -> tuple[Expression | None, Diagnostics]:
-    """The type of a variable. Terraform 0.11 wrote it in quotes; a list and a map had elements of
-    any type."""
+    """The type of a variable. Terraform 0.11 wrote it in quotes, and then the elements of a list or
+    a map were strings, which is also what `tofu fmt` writes for them."""
     text = None if node is None else get_literal(node)
     if node is None or text not in _QUOTED_TYPES:
         return node, ()
     fault = make_warning(
         node, "A type is written without quotes", advice=f"Write {_QUOTED_TYPES[text]}."
     )
-    return Root(node.source, node.start, node.end, text), (fault,)
+    return parse_expression(_QUOTED_TYPES[text], node.range.file)[0], (fault,)
 
 
 _QUOTED_TYPES = {"string": "string", "list": "list(string)", "map": "map(string)"}

@@ -238,7 +238,7 @@ def test_a_value_for_a_type_in_quotes_is_read_as_its_type_says() -> None:
     text += 'output "o" {\n  value = [var.s, var.l]\n}\n'
     tree = load_tree({"main.tf": text.encode()})
     found = build_desired(tree, VariableInputs({}, ("s=[1]", "l=[1]")), SCHEMAS)
-    assert found.outputs[0].value == ("[1]", (1,))
+    assert found.outputs[0].value == ("[1]", ("1",))
 
 
 def test_a_fault_beside_a_warning_is_shown_as_well() -> None:
