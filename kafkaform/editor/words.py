@@ -36,8 +36,6 @@ BLOCKS: Mapping[str, str] = {
     "precondition": "A rule that is checked before anything is sent.",
     "postcondition": "A rule that is checked afterwards; `self` is the object.",
     "assert": "A rule.",
-    "provisioner": "Terraform's; no program is run.",
-    "connection": "Terraform's; it has no effect.",
     "lifecycle": "How the object is protected, taken over and compared.",
     "provisioner": "A program that Terraform runs for an object. kafkaform runs none.",
     "connection": "How Terraform's provisioners connect. kafkaform does not use it.",
