@@ -263,6 +263,8 @@ def render_no_changes(seen: PlanView) -> str:
     if not number:
         if seen.partial:
             return "No changes. This partial plan covers no managed object."
+        if seen.unevaluated:
+            return "No changes. Nothing that is declared could be evaluated."
         if seen.destroy:
             return "No changes. The state records nothing, so there is nothing to destroy."
         return f"No changes. {DECLARES_NOTHING}"

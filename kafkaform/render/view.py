@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from msgspec import Struct
 
 from ..core.change import Action, Change
-from ..core.diagnostics import Diagnostics, has_errors
+from ..core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
 from ..core.resource import SETTING, TASK, Pending
 from ..core.risk import RiskKind
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
@@ -100,6 +100,8 @@ class PlanView(Struct, frozen=True):
     removals: tuple[Removal, ...]
     warnings: tuple[tuple[str, str], ...]
     """Provider instance and text."""
+    unevaluated: int
+    """How many blocks are left out because a data source could not be read."""
     diagnostics: Diagnostics
     partial: tuple[str, ...]
     """The flags that make the plan partial; empty for a whole plan."""
@@ -183,7 +185,8 @@ def make_view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
         pending=plan.pending,
         removals=plan.removals,
         warnings=tuple((name, text) for name, one in instances for text in one.warnings),
-        diagnostics=plan.diagnostics,
+        diagnostics=(*plan.diagnostics, *_describe_unevaluated(plan)),
+        unevaluated=len(plan.unevaluated),
         partial=tuple(f"{flag}={glob}" for flag, globs in chosen for glob in globs),
         destroy=plan.options.mode is Mode.DESTROY,
         refresh=refresh,
@@ -194,6 +197,18 @@ def make_view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
         # Outputs count: an apply writes them to the state, though it sends nothing for them.
         has_work=bool(counts.effective or plan.removals or plan.outputs),
     )
+
+
+def _describe_unevaluated(plan: Plan) -> Iterator[Diagnostic]:
+    """A warning that names the blocks which could not be evaluated, if there are any."""
+    if plan.unevaluated:
+        named = "resource block is" if len(plan.unevaluated) == 1 else "resource blocks are"
+        yield Diagnostic(
+            Severity.WARNING,
+            f"{len(plan.unevaluated):,} {named} left out, because a data source could not be read",
+            ", ".join(plan.unevaluated),
+            advice="Their objects stay as they are. Plan again when the system answers.",
+        )
 
 
 def pending_words(item: Pending, words: Words) -> tuple[str, str]:

@@ -29,13 +29,15 @@ LOOKING = (
 def test_a_cluster_that_is_down_stops_nobody_who_looks_at_another(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A plan needs the data source of the other one; to describe, to explain and to type
-    commands does not."""
+    """A plan leaves out what needs the data source of the other one; to describe, to explain and
+    to type commands does not need it."""
     block = (folder.path / "provider.kf.hcl").read_text()
     down = block.replace("{", '{\n  alias = "down"', 1).replace(folder.broker.bootstrap, NOBODY)
     folder.write("down.kf.hcl", down)
     folder.write("main.kf.hcl", ELSEWHERE)
-    assert "data.kafka_topics.there cannot be read" in folder.fails(1, "plan")
+    said = folder.fails(8, "plan")
+    assert "data.kafka_topics.there cannot be read" in said
+    assert "1 resource block is left out" in said and "kafka_topic.same" in said
     for line in LOOKING:
         monkeypatch.setattr("sys.stdin", io.StringIO("describe cluster\n"))
         assert folder.done(*line, "--provider=kafka").out, line

@@ -318,6 +318,7 @@ def test_what_needs_an_unread_data_source_is_left_out(systems: Systems) -> None:
     systems.down.add("registry")
     planned = systems.here.run("plan", "-out=p.kfplan")
     assert planned.code == 8 and "cannot be read" in planned.text, planned.text
+    assert "1 resource block is left out" in planned.text
     assert "to destroy" not in planned.text.replace("0 to destroy", "")
     shown = systems.here.json("show", "-json", "p.kfplan")
     assert shown["kafkaform"]["unevaluated"] == ["kafka_connect_connector.each"]
