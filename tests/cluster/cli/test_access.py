@@ -82,7 +82,7 @@ def test_a_role_is_made_changed_and_destroyed(role: Role, folder: Folder) -> Non
 def test_a_moved_block_moves_all_of_them(role: Role, folder: Folder) -> None:
     """Nothing is sent."""
     role.declare("other", more="moved {\n  from = kafka_access.app\n  to = kafka_access.other\n}\n")
-    assert "0 added, 3 changed, 0 destroyed" in folder.done("apply", "-auto-approve").out
+    assert "0 added, 0 changed, 0 destroyed, 3 moved" in folder.done("apply", "-auto-approve").out
     assert role.owned() == role.parts("other")
     destroyed(folder)
 

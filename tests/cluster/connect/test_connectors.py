@@ -181,7 +181,7 @@ def test_the_group_of_the_workers_is_proven(stream: Stream, tmp_path: Path) -> N
     text = (folder.path / "connect.kf.hcl").read_text()
     folder.write("connect.kf.hcl", text.replace("operation", 'group_id = "other"\n  operation'))
     stream.declare(TOPIC, sink(tmp_path / "copy.txt"))
-    assert "the group.id of the workers is not other" in folder.fails(1, "plan")
+    assert "the group.id of the workers is not other" in folder.fails(8, "plan")
 
 
 def test_data_sources_show_what_the_worker_has(stream: Stream, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ CHAINS: Mapping[str, Attack] = {
             PROVIDER
             + numbered("moved {\n  from = kafka_topic.t#\n  to   = kafka_topic.t~\n}", 3_000)
         ),
-        "",
+        "lead back to where they start",
     ),
     "removed modules": (
         main(

@@ -38,7 +38,7 @@ from kafkaform_kafka.memory import (
 
 from ...kit import promises
 from ...kit.commands.server import Ended
-from ...kit.lane import AGAIN, LEFT, REFUSED, find_token
+from ...kit.lane import AGAIN, LEFT, PARTIAL, REFUSED, UNKNOWN, find_token
 from ...kit.promises import Before, Thing, World
 from ...kit.simulated.copies import Mould
 from ...kit.simulated.engine import Screen
@@ -307,14 +307,22 @@ def _ended(lane: SwapLane, first: Ended, point: Point, before: Before) -> Iterat
     swap matters any more; what died with one of a dry run or of a plan may end those with 1."""
     records = promises.records_of(lane.folder)[before.seq :]
     intended = any(record.kind == "intent" for record in records)
-    fine = {REFUSED, ERROR} if not intended else {REFUSED}
+    outcomes = {record.body["outcome"] for record in records if record.kind == "outcome"}
+    # 4 says that nothing was applied, so it is right only if that is so.
+    fine = {REFUSED} if intended else {REFUSED, ERROR}
+    if promises.open_intents(records):
+        fine = {UNKNOWN}
+    elif outcomes & {"applied", "started"}:
+        fine = {PARTIAL}
     if point.number == len(lane.cluster.passed) - 1:
         fine.add(0)
     if first.code not in fine:
         yield f"it ended with {first.code}: {first.out}"
     if first.code and any(r.body["complete"] for r in records if r.kind == "run_end"):
         yield "the log calls the run complete"
-    if first.code == REFUSED and not {OURS, THEIRS} <= set(re.findall(r"\w+", first.out)):
+    if first.code in (REFUSED, PARTIAL, UNKNOWN) and not {OURS, THEIRS} <= set(
+        re.findall(r"\w+", first.out)
+    ):
         yield f"it does not name both clusters: {first.out}"
 
 

@@ -46,13 +46,15 @@ def names(begin: swaps.Begin, tmp_path: Path) -> list[str]:
 
 def test_a_swap_at_a_request(names: list[str], begin: swaps.Begin, tmp_path: Path) -> None:
     """Whichever request of an apply another cluster comes with, whatever becomes of that request
-    and whatever the other one has: it is sent nothing, the apply ends with 4, a second one is
-    refused, and with the right cluster back the five promises hold."""
+    and whatever the other one has: it is sent nothing, the apply ends with 4, with 5 if something
+    was applied or with 6 if something was on its way, a second one is refused, and with the right
+    cluster back the five promises hold."""
     assert set(names) >= WRITES
     tally = swaps.strike_all(swaps.every(names)[::SPARSE], tmp_path / "lanes", begin)
     print(dict(tally.codes), dict(tally.points))
     assert not tally.violations, "\n".join(tally.violations)
-    assert tally.codes[swaps.REFUSED] > 50
+    ends = [tally.codes[code] for code in (swaps.REFUSED, swaps.PARTIAL, swaps.UNKNOWN)]
+    assert all(ends) and sum(ends) > 50
 
 
 @pytest.mark.parametrize("api", sorted(WRITES))
