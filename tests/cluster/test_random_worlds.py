@@ -172,5 +172,5 @@ def _session(folder: Path, settings: dict[str, Any]) -> tuple[AbstractContextMan
     stack = ExitStack()
     with chdir(place):
         space = workspace.open_workspace()
-        sessions = stack.enter_context(workspace.open_sessions(space, State(""), LogIndex()))
-    return stack, sessions["kafka"]
+        reached = stack.enter_context(workspace.open_sessions(space, State(""), LogIndex()))
+    return stack, reached.sessions["kafka"]

@@ -20,6 +20,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options
 from kafkaform.state.codec import encode
 from kafkaform.state.model import PROTECTIONS, Row, State
+from kafkaform_kafka.protocol.broker_rules import INTERNAL_TOPICS
 
 from ..kit.simulated import engine
 from ..kit.simulated.engine import KAFKA, House, identity
@@ -52,7 +53,7 @@ def judged(seed: int) -> Verdict:
     proven = {origin.incarnation for origin in house.index.origins.values()}
     plan = _planned(house, said, options)
     gone = _gone(house, said, options)
-    lost = [name for name in live if name.startswith("__") and name not in house.cluster.topics]
+    lost = [name for name in live if name in INTERNAL_TOPICS and name not in house.cluster.topics]
     return Verdict(
         len(plan),
         len(gone),
