@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 PROOF_SECONDS = 1.0
 """How old the proof of a connection can be when a write leaves, if nothing else came between."""
 
+LEAST_PAUSE = 0.5
+"""Seconds before a server that has too much to do is asked again, also if it names less."""
+
 
 class Proof(Struct, frozen=True):
     """How a system says who it is."""
@@ -263,8 +266,8 @@ class HttpClient:
 def _wait_as_asked(answer: HttpAnswer, deadline: float) -> bool:
     """Wait as long as a server asks for that has too much to do (429, 503); False without waiting
     for every other answer, and if the time of the call is over before."""
-    seconds = read_retry_after(answer) if answer.status in (429, 503) else None
-    if seconds is None or monotonic() + seconds >= deadline:
+    asked = read_retry_after(answer) if answer.status in (429, 503) else None
+    if asked is None or monotonic() + (seconds := max(asked, LEAST_PAUSE)) >= deadline:
         return False
     sleep(seconds)
     return True

@@ -140,6 +140,21 @@ def test_a_busy_server_is_asked_again(
     assert len(pauses) == 1 and (pauses == [7.0] if form == "seconds" else 10 < pauses[0] <= 20)
 
 
+def test_no_pause_is_no_busy_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that asks for no time at all is not asked without a pause."""
+    pauses: list[float] = []
+    monkeypatch.setattr(client, "sleep", pauses.append)
+
+    def answer(path: str, count: int) -> Answer:
+        if count <= 2:
+            return 503, "text/html", b"", {"Retry-After": "0"}
+        return WORKER if path == "/" else PLUGINS
+
+    with serving(answer) as url:
+        workers.open_session("connect", FrozenMap(url=url), {}).close()
+    assert pauses == [client.LEAST_PAUSE]
+
+
 def test_a_longer_pause_than_the_timeout_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for a server that asks for an hour."""
     monkeypatch.setattr(client, "sleep", lambda _: pytest.fail("it waited"))
