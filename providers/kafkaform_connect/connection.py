@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from kafkaform.provider.http.client import HttpClient
 
 
+_HIDDEN = (403, 404, 405)
+"""Statuses of a worker, or of a proxy before it, that does not show its plugins to this user."""
+
+
 class WorkerAddress(Struct, frozen=True):
     """How to reach the workers."""
 
@@ -125,8 +129,8 @@ def make_scope(cluster_id: str, group_id: str | None) -> str:
 
 
 def _greet(address: WorkerAddress, url: str) -> tuple[Plugin, ...]:
-    """Connect, which asks the workers who they are; and ask what plugins they have, none if they do
-    not say. Raises ConnectError."""
+    """Connect, which asks the workers who they are; and ask what plugins they have, none if a user
+    may not see them. Raises ConnectError."""
     call = rest.PLUGINS
     try:
         (answer,) = address.main.ask_all([call])
@@ -136,8 +140,12 @@ def _greet(address: WorkerAddress, url: str) -> tuple[Plugin, ...]:
         raise ConnectError(f"{url}: {answer.message}", answer.advice)
     try:
         return parse(call, read_plugins, rest.get_body(answer, call))
-    except RequestFailed:
-        return ()
+    except RequestFailed as refused:
+        # Without the list nobody can prove the group, so a passing fault must not hide it.
+        if answer.status in _HIDDEN:
+            return ()
+        fault = refused.fault
+        raise ConnectError(f"{url}: {call}: {fault.message} ({fault.code})", fault.advice) from None
 
 
 def _make_values(

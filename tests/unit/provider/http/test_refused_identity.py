@@ -96,11 +96,11 @@ def test_a_refused_question_opens_no_session(
         assert ADVICE[status] in refused.value.advice
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.parametrize("status", [401, 404, 500, 503])
+@pytest.mark.parametrize(
+    ("status", "number"), [(401, 1), (404, 1), (500, 1), (503, 1), (404, 2), (500, 3)]
+)
 def test_one_refusal_costs_no_identity(status: int, number: int) -> None:
-    """The first, second or third request is refused and all others are answered: a session that
-    opens has the whole id."""
+    """One request is refused and all others are answered: a session that opens has the whole id."""
 
     def answer(path: str, count: int) -> Answer:
         if count == number:
@@ -110,6 +110,30 @@ def test_one_refusal_costs_no_identity(status: int, number: int) -> None:
     with serving(answer) as url:
         session = workers.open_session("connect", FrozenMap(url=url), {})
         assert session.facts.scope_id == "connect:c-1"
+        session.close()
+
+
+@pytest.mark.parametrize("status", [401, 409, 500, 503])
+def test_plugins_that_could_not_be_listed_are_an_error(status: int) -> None:
+    """The group of the workers is proven with a plugin: a fault that passes does not skip that."""
+
+    def answer(path: str, count: int) -> Answer:
+        return WORKER if path == "/" else (status, "text/html", b"<html></html>", {})
+
+    with serving(answer) as url, pytest.raises(ConnectError, match=f"/connector-plugins.*{status}"):
+        workers.open_session("connect", FrozenMap(url=url, group_id="g"), {})
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_user_who_may_not_see_plugins_can_connect(status: int) -> None:
+    """What the user may not see is documented as not proven."""
+
+    def answer(path: str, count: int) -> Answer:
+        return WORKER if path == "/" else (status, "text/html", b"<html></html>", {})
+
+    with serving(answer) as url:
+        session = workers.open_session("connect", FrozenMap(url=url, group_id="g"), {})
+        assert session.facts.scope_id == "connect:c-1/g"
         session.close()
 
 
