@@ -17,6 +17,7 @@ from ..provider.contract import Provider
 from ..state.model import State
 from .approval import seal_plan
 from .case import open_cases
+from .disagreement import note_disagreements
 from .guards import apply_guards
 from .instances import PlanHeader, collect_known_types, describe_instances, refuse_other_scopes
 from .lifecycle import decide
@@ -54,6 +55,7 @@ def make_plan(
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
     cases = open_cases(claims, world, types, pending, providers, options)
     changes: Sequence[Change] = [decide(case) for case in cases]
+    changes = note_disagreements(changes, world, types, providers)
     changes = order_by_uses(changes, types, facts)
     # The selection comes before everything that judges, so that --exclude can go around an object
     # that nobody can read, and a guard counts only what the plan would do.

@@ -36,8 +36,12 @@ from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import Provider, Session
 from ..state.model import State
 from .diff import flatten
+from .disagreement import await_agreement
 
 POLL_SECONDS = 0.5
+AGREEMENT_SECONDS = 5.0
+"""How long to wait at least until all live nodes show the same values of an object that differs
+from its row."""
 _IN_ORDER = attrgetter("kind", "key")
 
 
@@ -99,12 +103,21 @@ def _read_instance(
     missing = [i for i in rows if isinstance(resolve_absence(readings[i], rows[i]), Absent)]
     if missing:
         readings.update(confirm_absent(session, missing, clock, settle))
-    if settle and (changed := [i for i in rows if _is_changed(rows[i], readings[i])]):
-        readings.update(_confirm_changed(session, changed, clock, settle))
+    disputed: Mapping[Identity, Mapping[str, Reading]] = {}
+    changed = [i for i in rows if _is_changed(rows[i], readings[i])]
+    # A single node lags behind its own log only, and for a moment.
+    if changed and (settle or len(session.live_nodes()) > 1):
+        # Shortly after a write, a node that lags behind shows what was there before it. A plan made
+        # from that would be refused as stale as soon as another node is asked.
+        patience = max(settle, min(AGREEMENT_SECONDS, session.facts.operation_timeout))
+        disputed = await_agreement(session, changed, patience, clock, clock.sleep)
+        again = session.read(changed)
+        # A sighting stays one, also if this node does not show the object yet.
+        readings.update({i: r for i, r in again.items() if not isinstance(r, Absent)})
     # A proxy may have led a connection to another system meanwhile. Nothing that was read counts
     # before every connection has said again whose it is.
     session.prove()
-    return InstanceWorld(session.facts, readings, sweeps)
+    return InstanceWorld(session.facts, readings, sweeps, disputed)
 
 
 def _reuse_rows(sweep: Sweep, state: State) -> Sweep:
@@ -154,32 +167,6 @@ def _is_changed(row: FrozenMap, reading: Reading) -> bool:
     recorded, live = (FrozenMap({n: each[n] for n in names}) for each in (row, reading.attributes))
     # As a rule they are equal, and listing their leaves takes longer than comparing them.
     return recorded != live and flatten(recorded) != flatten(live)
-
-
-def _confirm_changed(
-    session: Session, ids: Sequence[Identity], clock: Clock, settle: float
-) -> Mapping[Identity, Reading]:
-    """These objects, read again once all live nodes that answer show the same of them, or when
-    `settle` seconds have passed."""
-    # Shortly after a write, a node that lags behind shows what was there before it. A plan made
-    # from that would be refused as stale as soon as another node is asked. A single node lags
-    # behind its own log only, and for a moment.
-    deadline = clock.monotonic() + settle
-    left = ids if len(session.live_nodes()) > 1 else ()
-    while left:
-        views = [session.read(left, at=node) for node in session.live_nodes()]
-        left = [i for i in left if len({_get_view(view[i]) for view in views} - {None}) > 1]
-        if not left or clock.monotonic() >= deadline:
-            break
-        clock.sleep(POLL_SECONDS)
-    return session.read(ids)
-
-
-def _get_view(reading: Reading) -> object:
-    """What all nodes have to show of an object, None for a node that could not be asked."""
-    if isinstance(reading, Observed):
-        return (reading.attributes, reading.incarnation, reading.moving)
-    return None if isinstance(reading, Failed) else type(reading)
 
 
 def _ask_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity, Reading]:
