@@ -12,17 +12,16 @@ from collections.abc import Mapping, Sequence
 from ..core.change import Change
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError
-from ..core.resource import Desired, Pending, World
+from ..core.resource import Desired, Identity, Pending, World
 from ..provider.contract import Provider
 from ..state.model import State
 from .approval import seal_plan
 from .case import open_cases
-from .disagreement import note_disagreements
 from .guards import apply_guards
 from .instances import PlanHeader, collect_known_types, describe_instances, refuse_other_scopes
 from .lifecycle import decide
 from .model import Mode, Options, Plan
-from .observe import Look, note_progress
+from .observe import Look, note_disagreements, note_progress
 from .outputs import compare_outputs
 from .ownership import make_claims
 from .review import add_impacts, add_steps, check_change, review_changes
@@ -55,12 +54,11 @@ def make_plan(
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
     cases = open_cases(claims, world, types, pending, providers, options)
     changes: Sequence[Change] = [decide(case) for case in cases]
-    changes = note_disagreements(changes, world, types, providers)
-    changes = order_by_uses(changes, types, facts)
+    changes = order_by_uses(note_disagreements(changes, world, types, providers), types, facts)
     # The selection comes before everything that judges, so that --exclude can go around an object
     # that nobody can read, and a guard counts only what the plan would do.
     changes = narrow_changes(changes, options)
-    # A refresh sends nothing that has to be judged, and applies no outputs of the configuration.
+    # A refresh sends nothing that has to be judged, and applies no outputs.
     refreshes = options.mode is Mode.REFRESH
     warnings: Mapping[str, tuple[str, ...]] = {}
     if refreshes:
@@ -92,3 +90,21 @@ def make_plan(
             sources=desired.sources,
         )
     )
+
+
+def remake_changes(
+    plan: Plan,
+    desired: Desired,
+    state: State,
+    seen: World,
+    pending: Sequence[Pending],
+    providers: Mapping[str, Provider],
+) -> Mapping[Identity, Change]:
+    """The changes that a new plan would have for the objects that were seen, before anything judges
+    them. plan: made from this configuration, with its options."""
+    types = collect_known_types(providers, state)
+    wanted = {identity for one in seen.values() for identity in one.readings}
+    claims = make_claims(desired, state, types, plan.options)[0]
+    mine = [claim for claim in claims if claim.identity in wanted]
+    cases = open_cases(mine, seen, types, pending, providers, plan.options)
+    return {case.claim.identity: decide(case) for case in cases}

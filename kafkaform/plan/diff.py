@@ -113,6 +113,11 @@ def render_leaf(path: Path, value: Value, kind: ResourceType) -> str:
     return inline(dumps(value))
 
 
+def render_sides(name: str, before: str, now: str) -> str:
+    """What a message says about a value that is not as a plan saw it."""
+    return f"{name} was {before} and is {now} now"
+
+
 def is_ignored(path: Path, lifecycle: Lifecycle) -> bool:
     """True if the block leaves this path to others."""
     only = lifecycle.ignore_changes_except

@@ -105,7 +105,7 @@ class _Preference:
     def choose(self, manager: Any) -> int | None:
         """The broker to ask now, None if there is none."""
         # One that throttles us pauses its connection (KIP-219), and another one is asked meanwhile.
-        ready = [
+        ready: list[int] = [
             each.node_id
             for each in manager.cluster.brokers()
             if manager.connection_delay(each.node_id) <= 0
