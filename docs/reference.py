@@ -427,8 +427,11 @@ PAGES: Mapping[str, Page] = {
             "`lifecycle { destroy = true }`.",
             "A topic is deleted by its id. A topic that somebody recreated under the same name is "
             "not deleted.",
-            "Topics whose names start with `__` belong to Kafka. kafkaform does not create, change "
-            "or delete them.",
+            "Internal topics belong to Kafka: those that the broker flags as internal, and "
+            "`__consumer_offsets`, `__transaction_state`, `__share_group_state`, "
+            "`__cluster_metadata` and `__remote_log_metadata`. A plan leaves them as they are, "
+            "says so, and applies the rest. Every other topic whose name starts with `__` is a "
+            "topic like others.",
             "Two names that differ only in `.` and `_` collide in Kafka's metrics, so the plan "
             "blocks them.",
         ),

@@ -414,3 +414,28 @@ def test_the_strangers_walk_leads_somewhere() -> None:
     for row in rows:
         paths = [path for path in in_code(row.split("|")[2]) if "/" in path]
         assert paths and all((ROOT / path).exists() for path in paths), row
+
+
+def test_every_environment_variable_has_a_row() -> None:
+    """A variable that the code reads is on the page, so that nobody has to search the source."""
+    page = (DOCS / "environment-variables.md").read_text(encoding="utf-8")
+    sources = [
+        path for folder in ("kafkaform", "providers") for path in ROOT.glob(f"{folder}/**/*.py")
+    ]
+    names = {
+        name
+        for path in sources
+        for name in re.findall(r'"(KAFKAFORM_[A-Z_]*[A-Z])"', path.read_text(encoding="utf-8"))
+    }
+    shown = {name.replace("KAFKAFORM_SANDBOX_", "") for name in names}
+    assert len(names) > 15
+    assert [name for name in shown if f"`{name}`" not in page] == []
+
+
+def test_every_exit_code_has_a_row() -> None:
+    """The page and the table of the code are the same."""
+    rows = re.findall(
+        r"^\| ([\d, ]+) \|", (DOCS / "exit-codes.md").read_text("utf-8"), re.MULTILINE
+    )
+    codes = {int(code) for row in rows for code in row.split(", ")}
+    assert codes == {0, 2, 130, 141, 143, *EXIT_CODES.values()}

@@ -5,7 +5,7 @@ const { commands, window, workspace } = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 
 const JSON_FILES = ["**/*.kf.json", "**/*.kfvars.json"];
-const WATCHED = "**/{*.hcl,*.kf.json,*.kfvars.json,*.tf,*.tfvars}";
+const WATCHED = "**/{*.hcl,*.kf.json,*.kfvars.json,*.tf,*.tofu,*.tfvars}";
 
 let client;
 

@@ -39,9 +39,13 @@ def refuse_if_foreign(plan: Plan, state: State, sessions: Mapping[str, Session])
     """Raises PlanRefused for a plan of another state, and OtherSystem for one of another system."""
     if plan.lineage != state.lineage:
         raise PlanRefused("the plan was made for another state", AGAIN)
+    needed = {c.identity.instance for c in plan.effective if c.action is not Action.FORGET}
     for instance, planned in plan.instances.items():
-        if instance not in sessions:
+        if instance not in sessions and instance in needed:
             raise PlanRefused(f'provider instance "{instance}" is not configured here', AGAIN)
+        # Nothing is sent to a system that was left out of the plan, or cannot be reached now.
+        if instance not in sessions or not planned.facts.scope_id:
+            continue
         refuse_other_system(plan, instance, sessions[instance])
         scope = planned.facts.scope_id
         recorded = state.providers.get(instance, scope)
@@ -91,12 +95,12 @@ def _fits_mode(plan: Plan) -> bool:
 
 def _has_altered_steps(plan: Plan, providers: Mapping[str, Provider]) -> bool:
     types = collect_types(providers.values())
-    # A refresh is a matter of the state alone, which no provider is asked about.
+    # Refreshing and forgetting are matters of the state alone, which no provider is asked about.
     return any(
         change.steps
         != (
             ()
-            if change.action is Action.REFRESH
+            if change.action in (Action.REFRESH, Action.FORGET)
             else types[change.identity.kind].steps(
                 change, plan.instances[change.identity.instance].facts
             )

@@ -260,6 +260,7 @@ _RULES: Mapping[str, Rules] = {
         "reason?": _TEXT,
         "serial?": _COUNT,
         "version?": _TEXT,
+        "instance?": _NAME,
         "objects?": MemberRule(
             _make_list_check(_make_object_check(_EDITED)),
             "a list of objects with instance, kind, key and a row or null",

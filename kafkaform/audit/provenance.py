@@ -64,6 +64,9 @@ class Origins(Struct):
         """The state was edited outside of any step: an object that it lost has no origin."""
         # Earlier versions did not record what became of a row. A move kept it, and so did a push to
         # an empty place. After any other edit it is not certain, so its objects are not proven.
+        if body.get("instance"):
+            # The instance is forgotten as a whole, so it may be another system from now on.
+            self.scopes.pop(body["instance"], None)
         kept = body.get("reason") == MOVED or (
             body.get("reason") == PUSHED and not body.get("version")
         )

@@ -111,18 +111,24 @@ def make_verify_body(
 
 
 def make_state_edit_body(
-    serial: int, version: str, reason: str, rows: Mapping[Identity, FrozenMap | None]
+    serial: int,
+    version: str,
+    reason: str,
+    rows: Mapping[Identity, FrozenMap | None],
+    instance: str | None = None,
 ) -> FrozenMap:
     """The state is edited outside of any step.
 
     serial: that of the new state; version: that of the edited one; reason: the command; rows: each
-    touched object as the new state has it, None if it is gone from it.
+    touched object as the new state has it, None if it is gone from it; instance: a provider
+    instance that is forgotten as a whole, with the system that it was.
     """
     # With whole rows, a state that was restored from a backup can be brought up to date.
     touched = [
         {"instance": i.instance, "kind": i.kind, "key": i.key, "row": rows[i]} for i in sorted(rows)
     ]
-    return _make_body(serial=serial, version=version, reason=reason, objects=touched)
+    whole = {} if instance is None else {"instance": instance}
+    return _make_body(serial=serial, version=version, reason=reason, objects=touched, **whole)
 
 
 def make_run_end_body(approval: str, *, complete: bool, counts: Mapping[str, int]) -> FrozenMap:
@@ -176,6 +182,13 @@ def make_outcome_body(
             "duration_ms": duration_ms,
         }
     )
+
+
+def make_abandoned_body(intent: Record, fault: Fault) -> FrozenMap:
+    """The end of a step whose system will never be asked again. fault: why."""
+    only_intents = ("repeat", "secret_version", "target", "theirs")
+    ended = {"outcome": "failed", "error": _make_error(fault), "ticket": None, "duration_ms": 0}
+    return intent.body.without(only_intents).with_items(ended)
 
 
 def make_recover_body(outcome: FrozenMap, of_run: str) -> FrozenMap:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from .diagnostics import Range
 from .finding import Finding
@@ -160,14 +161,20 @@ class BlockerKind(StrEnum):
     UNMANAGED = "unmanaged"
     IMPOSSIBLE = "impossible"
     UNREADABLE = "unreadable"
+    WAITING = "waiting"
+    """It depends on an object that could not be read, or it takes away what such an object uses."""
     CONFLICT = "conflict"
     GUARD = "guard"
     POLICY = "policy"
 
     @property
     def stops(self) -> bool:
-        """True if it stops the whole apply. A protected or unmanaged object is only left out."""
-        return self not in (BlockerKind.PROTECTED, BlockerKind.UNMANAGED)
+        """True if it stops the whole apply. Otherwise only this change is left out."""
+        return self not in (BlockerKind.PROTECTED, BlockerKind.UNMANAGED, *UNREAD)
+
+
+UNREAD = (BlockerKind.UNREADABLE, BlockerKind.WAITING)
+"""What is left out because something could not be read."""
 
 
 class Blocker(Struct, frozen=True):
@@ -186,9 +193,9 @@ class Blocker(Struct, frozen=True):
 
     @property
     def unmet(self) -> bool:
-        """True if a run goes on without the change and has to report that (exit code 8). An
-        unmanaged object always counts, because it is in the way of a declaration."""
-        return not self.kind.stops and (self.asked or self.kind is BlockerKind.UNMANAGED)
+        """True if a run goes on without the change and has to report that (exit code 8). Only a
+        protected object can be left alone as expected: nobody asks for its deletion then."""
+        return not self.kind.stops and (self.asked or self.kind is not BlockerKind.PROTECTED)
 
 
 class Impact(Struct, frozen=True):
@@ -198,6 +205,9 @@ class Impact(Struct, frozen=True):
     """One sentence for people."""
     figures: FrozenMap = EMPTY
     """Name (`bytes`, `offsets`, `groups`) -> number or text."""
+    unasked: str = ""
+    """Why nobody knows who uses the object, because those that can use it could not be asked. A
+    deletion waits then."""
 
 
 class Ownership(Struct, frozen=True):
@@ -313,6 +323,16 @@ class Change(_WithDigest, Struct, frozen=True):
         removed, and what others have set stays."""
         owned, after = self.row_before.owners, self.row_after.owners
         return self.action is Action.UPDATE and bool(owned) and not after
+
+    @property
+    def moves(self) -> bool:
+        """True if only the address of the object changes: its block got another name, a key or a
+        module. Nothing is sent."""
+        owners, before = self.row_after.owners, self.row_before
+        if self.action is not Action.UPDATE or self.paths or self.adopts or self.blocked:
+            return False
+        renamed = len(owners) == len(before.owners) > 0 and owners != before.owners
+        return renamed and replace(before, owners=owners) == self.row_after
 
     @property
     def takes_away(self) -> bool:

@@ -152,6 +152,15 @@ class Output(Struct, frozen=True):
     """The value refers to a computed attribute and is evaluated after the apply."""
 
 
+class Unread(Struct, frozen=True):
+    """A resource block whose value needs a data source of a system that could not be reached."""
+
+    source: Address
+    """The block in all instances of its module."""
+    reason: str
+    """Which data source could not be read, and why."""
+
+
 class Desired(Struct, frozen=True):
     """Everything that a configuration says."""
 
@@ -171,6 +180,8 @@ class Desired(Struct, frozen=True):
     """Faults and warnings."""
     digest: str = ""
     """SHA-256 over the files and variables, never over the value of a secret."""
+    unread: tuple[Unread, ...] = ()
+    """Blocks that may declare objects which nobody knows: a data source could not be read."""
     settles: bool = False
     """Evaluated again with what the server sets, the configuration may say more: outputs,
     postconditions, checks."""
@@ -216,6 +227,16 @@ class Fault(Struct, frozen=True):
     """Seconds that the system asks the client to wait; 0 if it does not."""
 
 
+class Remark(Struct, frozen=True):
+    """A condition of a live object that no attribute shows."""
+
+    text: str
+    """What it is, one sentence without the name of the object."""
+    path: tuple[str, ...] = ()
+    """The value that it is about: a remark on what the configuration declares is not made. None of
+    them: it is made in any case."""
+
+
 class Observed(Struct, frozen=True):
     """A live object as it was read."""
 
@@ -235,6 +256,8 @@ class Observed(Struct, frozen=True):
     """The provider's name for the running task, equal to that of the outcome that started it."""
     foreign: frozenset[tuple[str, ...]] = frozenset()
     """Paths that belong to others unless they are declared."""
+    remarks: tuple[Remark, ...] = ()
+    """What a plan has to say about its condition, whether it changes the object or not."""
 
 
 class Absent(Struct, frozen=True):
@@ -245,6 +268,9 @@ class Absent(Struct, frozen=True):
     others: Observed | None = None
     """What others have set on it, if anything. That alone makes no object, unless some of it is
     what somebody declares."""
+    lacks: str = ""
+    """Kind and name of what does not exist either, and without which nobody can create the object.
+    Empty if nothing is known to be missing."""
 
 
 class Hidden(Struct, frozen=True):

@@ -14,6 +14,7 @@ from ..language.declare.blocks import (
     BACKEND,
     DATA_LIFECYCLE,
     LIFECYCLE,
+    MODULE_LIFECYCLE,
     REMOVED_LIFECYCLE,
     RULE,
     SHAPES,
@@ -45,6 +46,7 @@ _ANYTHING: Schema = {}
 _COMMENT = {"//": {"description": "A comment.", **_ANYTHING}}
 _NESTED: Mapping[str, Mapping[str, Shape]] = {
     "kafkaform": {"backend": BACKEND},
+    "module": {"lifecycle": MODULE_LIFECYCLE},
     "variable": {"validation": RULE},
     "output": {"precondition": RULE},
     "check": {"assert": RULE},

@@ -10,6 +10,7 @@ from ..core.schema import META_ARGUMENTS, META_BLOCKS, AttributeSchema, KeySchem
 from ..language.declare.blocks import (
     DATA_LIFECYCLE,
     LIFECYCLE,
+    MODULE_LIFECYCLE,
     REMOVED_LIFECYCLE,
     RULE,
     SHAPES,
@@ -36,6 +37,7 @@ _NESTED: Mapping[str, Shape] = {
 _LIFECYCLES: Mapping[str, Shape] = {
     "resource": LIFECYCLE,
     "data": DATA_LIFECYCLE,
+    "module": MODULE_LIFECYCLE,
     "removed": REMOVED_LIFECYCLE,
 }
 _META = {

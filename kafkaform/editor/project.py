@@ -27,7 +27,7 @@ from .texts import UTF_16, Text
 
 CONFIGURATIONS = tuple(ending for family in FAMILIES for ending in family.configuration)
 VALUES = (".kfvars.hcl", ".tfvars")
-FORMATTED = (".kf.hcl", ".tf", *VALUES, TESTS, POLICIES)
+FORMATTED = (".kf.hcl", ".tf", ".tofu", *VALUES, TESTS, POLICIES)
 """The endings of files in HCL, and `FLEET` beside them."""
 FLEET = "fleet.hcl"
 TEST_FOLDER = "tests"

@@ -37,6 +37,8 @@ BLOCKS: Mapping[str, str] = {
     "postcondition": "A rule that is checked afterwards; `self` is the object.",
     "assert": "A rule.",
     "lifecycle": "How the object is protected, taken over and compared.",
+    "provisioner": "A program that Terraform runs for an object. kafkaform runs none.",
+    "connection": "How Terraform's provisioners connect. kafkaform does not use it.",
     "waiver": "Lets some objects break the rule until a date.",
     "dynamic": "A nested block for each element of a collection.",
     "content": "What each of these blocks contains.",
@@ -79,6 +81,8 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "description": "What it is for.",
         "sensitive": "true: its value is never shown.",
         "depends_on": "Addresses of what comes first.",
+        "deprecated": "A text that warns whoever still reads the output of the module.",
+        "ephemeral": "true: its value is in no plan and no state. Only in modules.",
     },
     "removed": {"from": "The address of the object."},
     "import": {
@@ -111,6 +115,7 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "until": 'The last day on which it counts, such as "2027-01-31".',
     },
     "lifecycle": {
+        "enabled": "false: the block declares nothing, and its value is null.",
         "prevent_destroy": "true: protected. false: not protected. Default: as its type.",
         "adopt": "true: take over a live object of this name.",
         "ignore_changes": "Attributes whose live values stay, or `all`.",

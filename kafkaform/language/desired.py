@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ..core.canonical import digest
 from ..core.diagnostics import Diagnostic, Severity
-from ..core.resource import Declared, Desired, Identity, Output
+from ..core.resource import Declared, Desired, Identity, Output, Unread
 from ..core.value import EMPTY, FrozenMap, Value
 from ..syntax.parse import pause_collector
 from .declare.blocks import Header
@@ -20,11 +20,12 @@ from .declare.declarations import Declarations, ResourceBlock
 from .declare.folder import Tree
 from .declare.folder import load_folder as load_folder
 from .declare.modules import Folders, Module, add_modules, link_modules
+from .declare.skipped_blocks import set_aside
 from .declare.variables import VarFile, VariableInputs, resolve_variables
 from .evaluate.data_blocks import DataInfo, Query
 from .evaluate.diagnostics import Collector
 from .evaluate.evaluation import check_variables, evaluate_checks, evaluate_run
-from .evaluate.graph import build_graph
+from .evaluate.graph import GraphNode, build_graph
 from .evaluate.instructions import Instructions, check_instructions, evaluate_instructions
 from .evaluate.name_check import check_names
 from .evaluate.outputs import make_root_output
@@ -32,6 +33,7 @@ from .evaluate.provider_blocks import ProviderInfo
 from .evaluate.resources import Settled, TypeInfo, expand_composites
 from .evaluate.run import Run, Schemas
 from .evaluate.scope import Scope
+from .evaluate.skipped_values import find_unused_places
 from .expressions.compilation import make_context as make_context
 from .expressions.dependencies import AllUses
 from .expressions.namespaces import Unset
@@ -109,8 +111,14 @@ def evaluate_tree(
     read: Read | None = None,
     computed: Settled | None = None,
     query: Query | None = None,
+    *,
+    leaves_out: bool = False,
 ) -> Built:
-    """The same as `build_desired`, with the values of everything."""
+    """The same as `build_desired`, with the values of everything.
+
+    leaves_out: blocks are left out (`Desired.unread`) that need a data source whose system cannot
+    be reached.
+    """
     reads = dict[str, str]()
     functions = FunctionTable(None if read is None else record_reads(read, reads))
     context = make_context(functions)
@@ -118,18 +126,21 @@ def evaluate_tree(
 
     # Faults that the text alone shows. They are added first, so that evaluation does not report
     # the same places again.
-    linked = link_modules(tree, tuple(schemas.providers))
+    rest, skipping = set_aside(tree, schemas.providers)
+    linked = link_modules(rest, tuple(schemas.providers), skipping)
     root = linked.root
-    faults.add_static((*tree.diagnostics, *linked.faults))
+    faults.add_static((*tree.diagnostics, *linked.faults, *skipping.warn()))
     faults.add_static(_find_unknown_types(root, schemas))
+    graph = build_graph(root, schemas.types, schemas.data, uses)
+    faults.unused = find_unused_places(graph, skipping, uses)
     faults.add_static(check_names(root, schemas, functions, uses))
 
     # Values: the root's variables, then everything else, each after what it needs.
     variables = resolve_variables(tree, root.found.variables, inputs, context)
     for fault in variables.diagnostics:
         faults.add(fault)
-    graph = build_graph(root, schemas.types, schemas.data, uses)
     run = Run(graph, schemas, context, context.budget, faults, variables, query, computed or {})
+    run.leaves_out = leaves_out
     evaluate_run(run)
     if root.children:
         check_variables(run)
@@ -156,18 +167,43 @@ def _make_desired(
         _warn_unset(run)
     else:
         whole_digest, sources = _digest_sources(tree, reads, run.variables.plain)
+    causes = _find_unread(run) if run.unread else {}
     return Desired(
         declared,
         {name: config for name, config in run.providers.items() if config is not None},
         tuple(one for one, _ in instructions.removed),
         tuple(one for one, _ in instructions.moved),
         tuple(one for one, _ in instructions.imports),
-        outputs,
+        (*outputs, *_list_unread_outputs(run, causes)),
         run.faults.diagnostics,
         whole_digest,
+        tuple(
+            Unread(node.as_address, cause.summary)
+            for node, cause in causes.items()
+            if isinstance(run.graph.declared[node], ResourceBlock) and not node.is_data
+        ),
         any(output.deferred for output in outputs) or any(map(_has_rules, everywhere)),
         sources,
     )
+
+
+def _find_unread(run: Run) -> Mapping[GraphNode, Diagnostic]:
+    """Everything that needs a data source which could not be read, with the warning about that."""
+    causes = dict(run.unread)
+    # Each node comes after what it needs.
+    for node in run.graph.order:
+        cause = next((causes[need] for need in run.graph.needs[node] if need in causes), None)
+        if cause is not None:
+            causes.setdefault(node, cause)
+    return causes
+
+
+def _list_unread_outputs(run: Run, causes: Mapping[GraphNode, Diagnostic]) -> Iterator[Output]:
+    """The outputs of the root that have no value because a data source could not be read."""
+    for name, block in run.root.module.found.outputs.items():
+        poisoned = isinstance(run.root.outputs.get(name, Poisoned()), Poisoned)
+        if poisoned and GraphNode((), f"output.{name}") in causes:
+            yield Output(name, None, block.sensitive, deferred=True)
 
 
 def _digest_sources(
@@ -203,12 +239,8 @@ def _has_rules(found: Declarations) -> bool:
 
 
 def _find_unknown_types(root: Module, schemas: Schemas) -> Iterator[Diagnostic]:
-    """Resource types, data sources and providers that are not installed.
-
-    In Terraform's files they are skipped with a warning, because a folder that moves over can
-    still contain resources of other tools; in kafkaform's own files they are errors.
-    """
-    skipped: dict[str, list[str]] = {}
+    """Resource types, data sources and providers that are not installed. In Terraform's files, only
+    those of installed providers are left here."""
     # A folder that is called several times is looked at once.
     for module in {module.folder: module for module in root.walk_modules()}.values():
         found = module.found
@@ -221,27 +253,10 @@ def _find_unknown_types(root: Module, schemas: Schemas) -> Iterator[Diagnostic]:
         )
         for kind, blocks, known in named:
             for name, one in blocks:
-                provider, place = name.partition("_")[0], one.block.labels[0]
-                if name in known:
-                    continue
-                if module.terraform and provider not in schemas.providers:
-                    skipped.setdefault(provider, []).append(str(place.range))
-                else:
+                if name not in known:
                     advice = suggest_near(name, known)
+                    place = one.block.labels[0]
                     yield make_error(place, f'There is no {kind} "{name}"', advice=advice)
-    for provider, places in sorted(skipped.items()):
-        yield _make_skipped_warning(provider, places)
-
-
-def _make_skipped_warning(provider: str, places: list[str]) -> Diagnostic:
-    shown = ", ".join(places[:5]) + (f" and {len(places) - 5} more" if len(places) > 5 else "")
-    blocks = "1 block" if len(places) == 1 else f"{len(places)} blocks"
-    return Diagnostic(
-        Severity.WARNING,
-        f'{blocks} of the provider "{provider}" {"is" if len(places) == 1 else "are"} skipped',
-        f"kafkaform does not have this provider. Skipped: {shown}.",
-        advice="The tool that manages them stays responsible; kafkaform does not touch them.",
-    )
 
 
 # ── what is declared ────────────────────────────────────────────────────────────────────

@@ -110,7 +110,7 @@ def plan_changes(
         lineage=state.lineage,
         serial=state.serial,
         configuration="",
-        instances=describe_instances(world, header, warnings),
+        instances=describe_instances(world, header, warnings, look),
         changes=listed,
         unchanged=len(changes) - len(listed),
         options=Options(),

@@ -81,10 +81,15 @@ def _drop_paths(attributes: FrozenMap | None, paths: Sequence[Path]) -> FrozenMa
 
 def compute_approval(plan: Plan) -> str:
     """SHA-256 over the changes that an apply makes, the settings of earlier runs that it removes,
-    the systems, the waivers that the user accepted, and the policies of --policy. Hexadecimal."""
+    the systems, the waivers that the user accepted, the policies of --policy, and the objects that
+    are left out because something could not be read. Hexadecimal."""
     scopes = plan.scopes
     # Left out without any, so that the approval of such a plan is as it always was.
     policies = {"policies": plan.policies.digest} if plan.policies.digest else {}
+    left_out = [[change.identity, change.address] for change in plan.left_out]
+    unread = {"left_out": sorted(map(digest, left_out))} if left_out else {}
+    if plan.unevaluated:
+        unread["unevaluated"] = list(plan.unevaluated)
     changes = (
         digest_change(change, scopes[change.identity.instance], plan.lineage)
         for change in plan.effective
@@ -100,6 +105,7 @@ def compute_approval(plan: Plan) -> str:
             "removals": sorted(digest(removal) for removal in plan.removals),
             "changes": sorted(changes),
             **policies,
+            **unread,
         }
     )
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from ..core.change import Change
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError
-from ..core.resource import Desired, Identity, Pending, World
-from ..provider.contract import Provider
+from ..core.resource import Desired, Facts, Identity, Pending, World
+from ..provider.contract import Provider, collect_types
 from ..state.model import State
 from .approval import seal_plan
-from .case import open_cases
+from .case import collect_remarks, open_cases, outline_change, outline_unread
 from .guards import apply_guards
 from .instances import PlanHeader, collect_known_types, describe_instances, refuse_other_scopes
 from .lifecycle import decide
@@ -26,7 +26,7 @@ from .outputs import compare_outputs
 from .ownership import make_claims
 from .review import add_impacts, add_steps, check_change, review_changes
 from .risks import add_risks
-from .select import narrow_changes
+from .select import hold_dependents, narrow_changes, select_unread
 from .uses import order_by_uses, tell_missing_rights
 
 
@@ -52,36 +52,32 @@ def make_plan(
     claims, faults = make_claims(desired, state, types, options)
     if has_errors(faults):
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
-    cases = open_cases(claims, world, types, pending, providers, options)
-    changes: Sequence[Change] = [decide(case) for case in cases]
-    changes = order_by_uses(note_disagreements(changes, world, types, providers), types, facts)
-    # The selection comes before everything that judges, so that --exclude can go around an object
-    # that nobody can read, and a guard counts only what the plan would do.
-    changes = narrow_changes(changes, options)
-    # A refresh sends nothing that has to be judged, and applies no outputs.
+    cases = tuple(open_cases(claims, world, types, pending, providers, options))
+    changes: Sequence[Change] = list(map(decide, cases))
+    changes = note_disagreements(changes, world, types, providers)
+    changes = order_by_uses(changes, types, facts, outline_unread(changes, claims, types, facts))
+    # Before all that judges, so that --exclude goes around an object that nobody can read.
+    changes = hold_dependents(narrow_changes(changes, options, look.unasked), desired.unread)
+    # A refresh sends nothing that has to be judged, and its outputs are those of the last apply.
     refreshes = options.mode is Mode.REFRESH
     warnings: Mapping[str, tuple[str, ...]] = {}
     if refreshes:
         # Values without requests have units, and no risks.
         changes = [add_risks(change, types, facts) for change in changes]
     else:
-        changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
-        changes = apply_guards(changes, desired, state, options)
-        changes, warnings = review_changes(changes, providers, look, facts, options.accept)
-        changes = tell_missing_rights(changes, types, providers, look, facts)
-        changes = [add_steps(change, types, facts) for change in changes]
-        changes = add_impacts(changes, look, providers, state)
+        changes, warnings = _judge_changes(changes, desired, state, providers, look, options)
     listed = tuple(change for change in changes if change.is_listed)
     return seal_plan(
         Plan(
             lineage=state.lineage,
             serial=state.serial,
             configuration=desired.digest,
-            instances=describe_instances(world, header, warnings),
+            unevaluated=select_unread(desired.unread, options),
+            instances=describe_instances(world, header, warnings, look, collect_remarks(cases)),
             changes=listed,
             unchanged=len(changes) - len(listed),
             options=options,
-            outputs=() if refreshes else compare_outputs(desired, state),
+            outputs=() if refreshes else compare_outputs(desired, state, changes),
             diagnostics=desired.diagnostics,
             pending=tuple(note_progress(item, world) for item in pending),
             audit_head=header.audit_head,
@@ -102,9 +98,54 @@ def remake_changes(
 ) -> Mapping[Identity, Change]:
     """The changes that a new plan would have for the objects that were seen, before anything judges
     them. plan: made from this configuration, with its options."""
-    types = collect_known_types(providers, state)
+    types = collect_types(providers.values())
     wanted = {identity for one in seen.values() for identity in one.readings}
     claims = make_claims(desired, state, types, plan.options)[0]
     mine = [claim for claim in claims if claim.identity in wanted]
     cases = open_cases(mine, seen, types, pending, providers, plan.options)
     return {case.claim.identity: decide(case) for case in cases}
+
+
+def _judge_changes(
+    changes: Sequence[Change],
+    desired: Desired,
+    state: State,
+    providers: Mapping[str, Provider],
+    look: Look,
+    options: Options,
+) -> tuple[Sequence[Change], Mapping[str, tuple[str, ...]]]:
+    """The changes with all that rules, guards and reviews say of them and with their steps, and the
+    warnings of each provider instance."""
+    types = collect_known_types(providers, state)
+    facts = {instance: seen.facts for instance, seen in look.world.items()}
+    asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
+    changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
+    changes = apply_guards(changes, desired, state, options)
+    changes, warnings = review_changes(changes, asked, look, facts, options.accept)
+    changes = tell_missing_rights(changes, types, asked, look, facts)
+    changes = [add_steps(change, types, facts) for change in changes]
+    return hold_dependents(add_impacts(changes, look, providers, state)), warnings
+
+
+def select_instances(
+    desired: Desired, state: State, providers: Mapping[str, Provider], options: Options
+) -> frozenset[str]:
+    """The provider instances of the objects that the selection keeps, found before any is read.
+
+    providers: also those of recorded objects. Raises UsageError for a selection that names nothing.
+    """
+    types = {name: kind for one in providers.values() for name, kind in one.types.items()}
+    claims = [
+        claim
+        for claim in make_claims(desired, state, types, options)[0]
+        # Reading finds rows of unknown types, and says what to do about them.
+        if claim.identity.kind in types
+    ]
+    names = sorted({claim.identity.instance for claim in claims})
+    facts = {name: Facts(str(state.providers.get(name, ""))) for name in names}
+    outlines = [
+        outline_change(claim, types[claim.identity.kind], facts[claim.identity.instance])
+        for claim in claims
+    ]
+    kept = narrow_changes(order_by_uses(outlines, types, facts), options)
+    return frozenset(change.identity.instance for change in kept)

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, BlockerKind, Change, Ownership
+from ..core.change import BOOKKEEPING, Action, Blocker, BlockerKind, Change, Ownership
 from ..core.diagnostics import Range
 from ..core.redaction import mask_secrets
-from ..core.resource import Facts, Failed, Hidden, Pending, Reading, World
+from ..core.resource import (
+    Absent,
+    Facts,
+    Failed,
+    Fault,
+    FaultClass,
+    Hidden,
+    Identity,
+    Observed,
+    Pending,
+    Reading,
+    World,
+)
+from ..core.value import EMPTY
 from ..core.words import NEUTRAL, Words
 from ..provider.contract import Provider, ResourceType
+from .diff import flatten
 from .model import Mode, Options
 from .observe import has_ended
 from .ownership import Claim
+
+NAMED = 10
+"""How many objects with the same remark a plan names; of further ones it says the number."""
 
 
 class Case(Struct, frozen=True):
@@ -48,13 +65,23 @@ def open_cases(
     """The case of each claim, in the order of the claims."""
     # A task whose end the reading shows decides nothing more, although the log has it open still.
     unfinished = {item.identity: item for item in pending if not has_ended(item, world)}
+    declared = {claim.identity for claim in claims if claim.declared}
     for claim in claims:
-        identity = claim.identity
+        identity, kind = claim.identity, types[claim.identity.kind]
         seen, provider = world[identity.instance], providers.get(identity.instance)
+        reading = seen.readings[identity]
+        whole = replace(identity, kind=kind.part_of) if kind.part_of else None
+        if isinstance(reading, Absent) and reading.lacks and whole in declared:
+            # What is missing is created by the same plan.
+            reading = replace(reading, lacks="")
+        if claim.unread:
+            # What is declared of it is not known, so what was read decides nothing.
+            fault = Fault("NO_DATA", claim.unread, FaultClass.NOT_APPLIED)
+            reading = Failed(identity, fault)
         yield Case(
             claim,
-            seen.readings[identity],
-            types[identity.kind],
+            reading,
+            kind,
             seen.facts,
             options.mode,
             unfinished.get(identity),
@@ -62,9 +89,36 @@ def open_cases(
         )
 
 
-def start_change(case: Case, action: Action) -> Change:
+def collect_remarks(cases: Iterable[Case]) -> dict[str, tuple[str, ...]]:
+    """Provider instance -> the remarks on its objects (`Observed.remarks`), each with the addresses
+    of all objects that it is about."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for case in cases:
+        reading = case.reading
+        if not isinstance(reading, Observed) or not reading.remarks:
+            continue
+        # What an earlier run of ours set for the time of a move is removed by a later one.
+        if case.pending is not None:
+            continue
+        declared = [flatten(item.attributes) for item in case.claim.declared]
+        for remark in reading.remarks:
+            if not any(each.get(remark.path) is not None for each in declared):
+                texts = found.setdefault(case.claim.identity.instance, {})
+                texts.setdefault(remark.text, []).append(case.claim.address)
+    return {
+        instance: tuple(f"{_join_names(names)}: {text}" for text, names in texts.items())
+        for instance, texts in found.items()
+    }
+
+
+def _join_names(names: Sequence[str]) -> str:
+    rest = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def start_change(claim: Claim, action: Action) -> Change:
     """A change that says whose object it is and where that is declared, and nothing else yet."""
-    claim, row = case.claim, case.claim.row
+    row = claim.row
     if claim.declared:
         item = claim.declared[0]
         owner, labels = item.owner, item.labels
@@ -86,6 +140,37 @@ def start_change(case: Case, action: Action) -> Change:
     )
 
 
+def outline_change(claim: Claim, kind: ResourceType, facts: Facts) -> Change:
+    """The change of an object as far as it is known without reading it: from what the state records
+    to what is declared. It is never shown; it says what the object uses."""
+    row, declared = claim.row, claim.declared
+    action = Action.UPDATE if declared else Action.DELETE
+    before = after = None
+    if kind.uses is not None:
+        before = kind.canonical(row.attributes, facts) if row else None
+        after = kind.target(declared[0].attributes, None, facts, False) if declared else None
+    outlined = start_change(claim, action)
+    owners = tuple(str(item.address) for item in declared)
+    return replace(outlined, before=before, after=after, row_after=Ownership(owners))
+
+
+def outline_unread(
+    changes: Sequence[Change],
+    claims: Sequence[Claim],
+    types: Mapping[str, ResourceType],
+    facts: Mapping[str, Facts],
+) -> Mapping[Identity, Change]:
+    """What is known of each object that could not be read. claims: of the changes, in their
+    order."""
+    return {
+        change.identity: outline_change(
+            claim, types[change.identity.kind], facts[change.identity.instance]
+        )
+        for change, claim in zip(changes, claims, strict=True)
+        if change.blocked is not None and change.blocked.kind is BlockerKind.UNREADABLE
+    }
+
+
 def block_unreadable(case: Case, reading: Hidden | Failed) -> Change:
     """The blocked change of an object that could not be read: nothing is decided about it."""
     around = f"or leave it out with --exclude='{case.claim.address}'."
@@ -100,6 +185,26 @@ def block_unreadable(case: Case, reading: Hidden | Failed) -> Change:
         place = f", {fault.where}" if fault.where else ""
         reason = f"it could not be read: {why} ({fault.code}{place})"
         advice = f"{todo or 'Try again'}; {around}"
-    same = start_change(case, Action.NOOP)
+    same = start_change(case.claim, Action.NOOP)
     blocked = Blocker(BlockerKind.UNREADABLE, reason, advice)
     return replace(same, row_after=same.row_before, blocked=blocked)
+
+
+_SENDS_NOTHING = (Action.NOOP, Action.FORGET, Action.REFRESH)
+
+
+def block_reserved(change: Change, kind: ResourceType, reading: Reading, *, asked: bool) -> Change:
+    """The change, left out of the apply if the system keeps its object for itself.
+
+    asked: see `Blocker`.
+    """
+    if kind.reserves is None or change.action in _SENDS_NOTHING:
+        return change
+    # The state may say of such an object what it likes, as long as nothing is sent.
+    if not change.adopts and change.paths and all(c.path[0] in BOOKKEEPING for c in change.paths):
+        return change
+    details = reading.details if isinstance(reading, Observed) else EMPTY
+    verdict = kind.reserves(change.identity.key, details)
+    if verdict is None:
+        return change
+    return replace(change, blocked=Blocker(BlockerKind.PROTECTED, *verdict, asked=asked))

@@ -73,7 +73,7 @@ def refresh_object(case: Case) -> Change:
     taken = [item.path for item in drift if not _is_theirs(case, item)]
     now = keep_set_values(lay_over(row.attributes, taken, live))
     return replace(
-        _keep_books(start_change(case, Action.REFRESH if taken else Action.NOOP), case),
+        _keep_books(start_change(case.claim, Action.REFRESH if taken else Action.NOOP), case),
         # The object stays as it is, so both sides are what is live of it.
         before=now,
         after=now,
@@ -122,7 +122,7 @@ def _forget_gone(case: Case) -> Change:
     row = case.claim.row
     assert row is not None
     return replace(
-        _keep_books(start_change(case, Action.FORGET), case),
+        _keep_books(start_change(case.claim, Action.FORGET), case),
         row_after=Ownership(),
         before=row.attributes,
         incarnation=row.incarnation,
@@ -139,7 +139,7 @@ def _block_recreated(case: Case) -> Change:
         "it was deleted and recreated outside kafkaform, so it is another object",
         "Check the new object. `kafkaform plan` without --refresh-only says how to manage it.",
     )
-    same = _keep_books(start_change(case, Action.NOOP), case)
+    same = _keep_books(start_change(case.claim, Action.NOOP), case)
     drift = compare_gone(row.attributes, case.kind.schema)
     return replace(same, drift=drift, blocked=blocked)
 

@@ -27,7 +27,8 @@ def apply_guards(
 ) -> tuple[Change, ...]:
     """The changes, with deletions and losses of data blocked if there are too many of them."""
     # A wrong folder or a missing variable looks like a configuration without any object.
-    if options.mode is Mode.NORMAL and not desired.declared and state.objects:
+    empty = not (desired.declared or desired.unread)
+    if options.mode is Mode.NORMAL and empty and state.objects:
         return _block_changes(
             changes,
             lambda change: change.action is not Action.NOOP,

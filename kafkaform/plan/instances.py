@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from ..core.errors import ConfigurationError, PlanRefused
+from ..core.redaction import mask_secrets
 from ..core.resource import InstanceWorld, World
-from ..core.value import FrozenMap
+from ..core.value import EMPTY, FrozenMap
 from ..core.words import NEUTRAL
 from ..provider.contract import Provider, ResourceType
 from ..state.model import State
 from .model import PlanInstance, Unmanaged
+from .observe import Look
 
 NAMES_SHOWN = 10
 """How many unmanaged objects of a kind a plan names."""
@@ -50,25 +52,36 @@ def collect_known_types(providers: Mapping[str, Provider], state: State) -> dict
     types = {name: kind for item in providers.values() for name, kind in item.types.items()}
     unknown = sorted({i.kind for i in state.objects} - types.keys())
     if unknown:
+        instances = sorted({i.instance for i in state.objects if i.kind in unknown})
         raise ConfigurationError(
             f"the state has objects of {', '.join(unknown)}, which no configured provider knows",
-            "Keep the provider block until these objects are removed or forgotten.",
+            "Restore the provider block, and its package. If the system is gone for good, forget "
+            "its objects with "
+            + ", ".join(f"`kafkaform state rm --provider {name}`" for name in instances)
+            + ".",
         )
     return types
 
 
 def describe_instances(
-    world: World, header: PlanHeader, warnings: Mapping[str, tuple[str, ...]]
+    world: World,
+    header: PlanHeader,
+    warnings: Mapping[str, tuple[str, ...]],
+    look: Look,
+    remarks: Mapping[str, tuple[str, ...]] = EMPTY,
 ) -> dict[str, PlanInstance]:
-    """Each provider instance as it was read. warnings: of its provider's review."""
+    """Each provider instance that the plan is about, as it was read. warnings: of its provider's
+    review; remarks: on its objects."""
     return {
         instance: PlanInstance(
             seen.facts.recorded,
             header.display.get(instance, FrozenMap()),
             count_unmanaged(seen),
-            warnings.get(instance, ()),
+            (*warnings.get(instance, ()), *remarks.get(instance, ())),
+            mask_secrets(look.unread[instance].message) if instance in look.unread else "",
         )
         for instance, seen in world.items()
+        if instance not in look.unasked
     }
 
 

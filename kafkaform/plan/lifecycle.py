@@ -24,7 +24,7 @@ from ..core.change import Action, Blocker, BlockerKind, Change, Path, PathChange
 from ..core.resource import SETTING, TASK, Absent, Failed, Hidden, Observed
 from ..core.value import FrozenMap
 from .bookkeeping import choose_protection, compare_bookkeeping, compute_row_after
-from .case import Case, block_unreadable, start_change
+from .case import Case, block_reserved, block_unreadable, start_change
 from .diff import (
     agrees,
     compare,
@@ -56,6 +56,9 @@ def decide(case: Case) -> Change:
         change = refresh_object(settled)
     else:
         change = _decide_declared(settled) if claim.declared else release_object(settled)
+        reviewed = case.mode is Mode.DESTROY or claim.removed is not None
+        asked = bool(claim.declared) or reviewed
+        change = block_reserved(change, case.kind, reading, asked=asked)
     if case.pending is None and moving is None:
         return change
     return replace(change, notes=(*change.notes, *_describe_unfinished(settled, change)))
@@ -107,7 +110,7 @@ def _decide_declared(case: Case) -> Change:
     if isinstance(reading, Hidden | Failed):
         return block_unreadable(case, reading)
     if isinstance(reading, Absent):
-        return _make_create(case)
+        return _block_lacking(case, reading) if reading.lacks else _make_create(case)
     item, ours = claim.declared[0], _is_ours(case, reading)
     after = kind.target(item.attributes, reading, facts, not ours)
     before = kind.canonical(reading.attributes, facts)
@@ -153,6 +156,19 @@ def _is_ours(case: Case, live: Observed) -> bool:
     )
 
 
+def _block_lacking(case: Case, reading: Absent) -> Change:
+    """The blocked change of an object that nothing can create, because what it belongs to does not
+    exist."""
+    same = start_change(case.claim, Action.NOOP)
+    blocked = Blocker(
+        BlockerKind.IMPOSSIBLE,
+        f"{reading.lacks} does not exist",
+        f"Correct the name, create {reading.lacks} first, or remove this block; or leave it out "
+        f"with --exclude='{case.claim.address}'.",
+    )
+    return replace(same, row_after=same.row_before, blocked=blocked)
+
+
 def _make_create(case: Case) -> Change:
     claim, kind = case.claim, case.kind
     item, row = claim.declared[0], claim.row
@@ -163,7 +179,7 @@ def _make_create(case: Case) -> Change:
     # default, and is shown as such.
     left_out = {(name,) for name in item.attributes.keys() - given - decided}
     change = replace(
-        start_change(case, Action.CREATE),
+        start_change(case.claim, Action.CREATE),
         after=after,
         paths=(
             *(
@@ -203,7 +219,7 @@ def _make_noop(case: Case, found: _Meeting) -> Change | None:
     kept = row.protected == choose_protection(item, case, adopted=False)
     if not kept or not agrees(row.attributes, found.before):
         return None
-    same = start_change(case, Action.NOOP)
+    same = start_change(case.claim, Action.NOOP)
     return replace(
         same,
         before=found.after,
@@ -216,7 +232,7 @@ def _make_noop(case: Case, found: _Meeting) -> Change | None:
 def _make_update(case: Case, found: _Meeting) -> Change:
     paths = found.paths + compare_bookkeeping(case)
     drift = compute_drift(case, found.before, found.after)
-    change = start_change(case, Action.UPDATE)
+    change = start_change(case.claim, Action.UPDATE)
     row_before, row_after = change.row_before, compute_row_after(case, adopted=False)
     said = any(d.lifecycle.prevent_destroy is not None for d in case.claim.declared)
     if not paths and not said and row_before.protected == "default":
@@ -251,7 +267,7 @@ def _take_over(case: Case, found: _Meeting) -> Change:
     undeclared = [c.path for c in kept if c.after is None]
     action = Action.IMPORT if claim.imported else Action.ADOPT
     change = replace(
-        start_change(case, Action.UPDATE if found.paths else action),
+        start_change(case.claim, Action.UPDATE if found.paths else action),
         before=select_managed(found.before, found.after),
         after=found.after,
         paths=found.paths + compare_bookkeeping(case, taken=True),

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from ..core.change import Action, Batch, Change
+from ..core.change import UNREAD, Action, Batch, Change
 from ..core.diagnostics import Diagnostics
 from ..core.resource import Facts, Identity, Output, Pending
 from ..core.value import EMPTY, FrozenMap
@@ -69,6 +69,9 @@ class PlanInstance(Struct, frozen=True):
     """What else exists there, by kind."""
     warnings: tuple[str, ...] = ()
     """Sentences of the provider's review, shown once."""
+    unread: str = ""
+    """Why the system could not be asked, so that all its objects are left out; empty if it
+    answered."""
 
 
 class OutputChange(Struct, frozen=True):
@@ -122,6 +125,8 @@ class Plan(Struct, frozen=True):
     """What the user asked for."""
     outputs: tuple[OutputChange, ...] = ()
     """Outputs that differ from the recorded ones."""
+    unevaluated: tuple[str, ...] = ()
+    """Addresses of resource blocks that are left out, because a data source could not be read."""
     diagnostics: Diagnostics = ()
     """Warnings of the configuration."""
     pending: tuple[Pending, ...] = ()
@@ -168,6 +173,11 @@ class Plan(Struct, frozen=True):
     def taking(self) -> tuple[Change, ...]:
         """The changes that take something away: what counts as deletions."""
         return tuple(change for change in self.changes if change.takes_away)
+
+    @property
+    def left_out(self) -> tuple[Change, ...]:
+        """The objects that could not be read, and the changes that wait for them."""
+        return tuple(one for one in self.changes if one.blocked and one.blocked.kind in UNREAD)
 
     @property
     def drifted(self) -> tuple[Change, ...]:

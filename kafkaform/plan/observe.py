@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..core.change import Change, Impact, Path
@@ -48,6 +48,7 @@ AGREEMENT_SECONDS = 5.0
 """How long nodes have to show the same before they disagree; a system needs part of a second."""
 SHOWN = 3
 """How many differing values of one object a text names."""
+NO_FAULTS: Mapping[str, Fault] = {}
 _IN_ORDER = attrgetter("kind", "key")
 
 
@@ -57,17 +58,19 @@ def read_world(
     state: State,
     clock: Clock,
     *,
+    unread: Mapping[str, Fault] = NO_FAULTS,
     settle: float = 0.0,
     report: Reporter = ignore_event,
 ) -> World:
     """One reading of every declared or recorded object, and a listing of each of their kinds.
 
-    settle: seconds to wait before a recorded object that no node shows counts as absent; greater
-    than 0 after a recent write, because reads lag behind writes. Raises OtherSystem.
+    unread: provider instances without a session -> why. settle: seconds to wait before a recorded
+    object that no node shows counts as absent; greater than 0 after a recent write, because reads
+    lag behind writes. Raises OtherSystem.
     """
     wanted: dict[str, set[Identity]] = {instance: set() for instance in sessions}
     for identity in (d.identity for d in desired.declared):
-        wanted[identity.instance].add(identity)
+        wanted.setdefault(identity.instance, set()).add(identity)
     for identity in state.objects:
         wanted.setdefault(identity.instance, set()).add(identity)
     world = {}
@@ -80,7 +83,8 @@ def read_world(
             world[instance] = _read_instance(sessions[instance], order, state, clock, settle)
             report(Progress(task, label, len(order), len(order), "objects", finished=True))
         else:
-            world[instance] = _fail_unconfigured(instance, order, state)
+            fault = unread.get(instance) or _make_unconfigured_fault(instance)
+            world[instance] = _fail_instance(instance, order, state, fault)
     return world
 
 
@@ -139,14 +143,21 @@ def _reuse_rows(sweep: Sweep, state: State) -> Sweep:
     return replace(sweep, items=items)
 
 
-def _fail_unconfigured(instance: str, ids: Sequence[Identity], state: State) -> InstanceWorld:
-    """Rows of a provider instance that is no longer configured cannot be read."""
-    fault = Fault(
+def _make_unconfigured_fault(instance: str) -> Fault:
+    """Why the rows of a provider instance that is no longer configured cannot be read."""
+    return Fault(
         "NO_PROVIDER",
         f'the state has objects of provider instance "{instance}", which is not configured',
         FaultClass.DEFINITE,
-        advice=f"Keep the provider block of {instance} until its objects are removed.",
+        advice=f"Restore the provider block of {instance}. If the system is gone for good, forget "
+        f"all its objects with `kafkaform state rm --provider {instance}`",
     )
+
+
+def _fail_instance(
+    instance: str, ids: Sequence[Identity], state: State, fault: Fault
+) -> InstanceWorld:
+    """The world of a provider instance that could not be asked: nothing in it is known."""
     scope = str(state.providers.get(instance, ""))
     return InstanceWorld(Facts(scope), {i: Failed(i, fault) for i in ids})
 
@@ -176,10 +187,12 @@ def _is_changed(row: FrozenMap, reading: Reading) -> bool:
 
 
 def _ask_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity, Reading]:
-    answers: dict[Identity, Reading] = {i: Absent(i) for i in ids}
+    answers: dict[Identity, Reading] = {}
     for node in session.live_nodes() or (None,):
         for identity, reading in session.read(ids, at=node).items():
-            if _is_stronger(reading, answers[identity]):
+            if isinstance(reading, Absent):
+                reading = Absent(identity, lacks=reading.lacks)
+            if identity not in answers or _is_stronger(reading, answers[identity]):
                 answers[identity] = reading
     seen = [i for i, reading in answers.items() if isinstance(reading, Observed)]
     if seen:
@@ -190,9 +203,10 @@ def _ask_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity, 
 
 
 def _is_stronger(new: Reading, old: Reading) -> bool:
-    """A sighting beats failed and hidden, which beat absent."""
+    """A sighting beats failed and hidden, which beat absent; of two absences, the one that knows of
+    nothing else that is missing."""
     if isinstance(old, Absent):
-        return not isinstance(new, Absent)
+        return not isinstance(new, Absent) or bool(old.lacks and not new.lacks)
     return isinstance(new, Observed) and not isinstance(old, Observed)
 
 
@@ -377,6 +391,10 @@ class Look(Struct, frozen=True):
     """What was read already."""
     configured: Configured | None = None
     """What else can be asked; None for nothing."""
+    unread: Mapping[str, Fault] = field(default_factory=dict)
+    """Provider instances that should have been asked and could not be -> why."""
+    unasked: frozenset[str] = frozenset()
+    """Provider instances that nothing selected needs: they were not asked."""
 
     def collect_sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
         """The listings of the world, and those that a review needs beyond them."""

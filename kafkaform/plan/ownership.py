@@ -42,6 +42,8 @@ class Claim(Struct, frozen=True):
     """An `import` block names it."""
     adopt: bool = False
     """It is to be taken over if it exists unmanaged."""
+    unread: str = ""
+    """Why nobody knows whether a block still declares it; empty if that is known."""
     standing: bool = False
     """A block declares it, even where blocks do not count because everything is destroyed."""
 
@@ -126,7 +128,19 @@ def _make_claim(
         # Two blocks may disagree. Forgetting the object is the cautious reading of them.
         removed = min(named, key=lambda block: block.destroy)
     address = str(declared[0].address) if declared else owners[0]
-    return Claim(identity, address, declared, row, owners, lost, removed, adopt=adopt)
+    reasons = (_find_unread_block(owner, desired) for owner in lost)
+    unread = next(filter(None, reasons), "") if options.mode is Mode.NORMAL else ""
+    return Claim(
+        identity, address, declared, row, owners, lost, removed, adopt=adopt, unread=unread
+    )
+
+
+def _find_unread_block(owner: str, desired: Desired) -> str:
+    """Why the block of this owner could not be evaluated, "" if it could."""
+    address = parse_address(owner) if desired.unread else None
+    if address is None:
+        return ""
+    return next((one.reason for one in desired.unread if one.source.contains(address)), "")
 
 
 def _find_removed_block(owner: str, desired: Desired) -> Removed | None:

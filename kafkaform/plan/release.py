@@ -19,7 +19,7 @@ def release_object(case: Case) -> Change:
     claim, row, reading = case.claim, case.claim.row, case.reading
     assert row is not None  # a claim that nothing declares comes from a row
     forget = replace(
-        start_change(case, Action.FORGET), before=row.attributes, incarnation=row.incarnation
+        start_change(case.claim, Action.FORGET), before=row.attributes, incarnation=row.incarnation
     )
     if claim.removed is not None and not claim.removed.destroy:
         # Before any reading is looked at: an object that nobody can see can still be let go.
@@ -45,7 +45,7 @@ def _make_delete(case: Case, row: Row, live: Observed) -> Change:
     before = select_managed(ours, row.attributes)
     after = kind.left(before, row.attributes) if kind.left else None
     change = replace(
-        start_change(case, Action.DELETE if after is None else Action.UPDATE),
+        start_change(case.claim, Action.DELETE if after is None else Action.UPDATE),
         before=before,
         after=after,
         paths=compare(before, after, schema=kind.schema),

@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, BlockerKind, Change, Review
+from ..core.change import Action, Blocker, BlockerKind, Change, Impact, Review
 from ..core.diagnostics import Diagnostic, Severity
+from ..core.redaction import mask_secrets
 from ..core.resource import Facts, Identity
 from ..core.risk import RiskKind
 from ..provider.contract import Provider, ResourceType
 from ..state.model import State
 from .observe import Look
 from .risks import join_risks
+from .select import wait_for
 from .uses import name_users
 
 MEASURED = (RiskKind.DATA_LOSS, RiskKind.MOVE)
@@ -126,6 +128,13 @@ def add_impacts(
     if not impacts:
         return changes
     return [
-        replace(change, impact=impacts[change.identity]) if change.identity in impacts else change
+        _add_impact(change, impacts[change.identity]) if change.identity in impacts else change
         for change in changes
     ]
+
+
+def _add_impact(change: Change, impact: Impact) -> Change:
+    measured = replace(change, impact=impact)
+    if not impact.unasked or change.action is not Action.DELETE or not change.effective:
+        return measured
+    return wait_for(measured, f"who uses it is not known: {mask_secrets(impact.unasked)}")

@@ -20,6 +20,8 @@ from ..core.resource import (
     CoverageKind,
     Depth,
     Facts,
+    Failed,
+    Hidden,
     Identity,
     Observed,
     Sweep,
@@ -32,11 +34,12 @@ from ..provider.uses import find_used, list_partners, match_pattern
 from ..state.model import State
 from .observe import Look
 from .risks import join_risks
-from .select import index_by_address
+from .select import index_by_address, wait_for
 
 NAMED = 10
 """How many users of one object a plan names; of further ones it says the number."""
 
+NO_OUTLINES: Mapping[Identity, Change] = {}
 _HAS_USES, _ACTS_AS = attrgetter("uses"), attrgetter("acts_as")
 
 
@@ -44,11 +47,15 @@ _HAS_USES, _ACTS_AS = attrgetter("uses"), attrgetter("acts_as")
 
 
 def order_by_uses(
-    changes: Sequence[Change], types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
+    changes: Sequence[Change],
+    types: Mapping[str, ResourceType],
+    facts: Mapping[str, Facts],
+    outlines: Mapping[Identity, Change] = NO_OUTLINES,
 ) -> Sequence[Change]:
     """The changes; each that uses objects of others depends on them, as if it referred to them. A
     deletion depends on the changes that let go of what it deletes.
 
+    outlines: what is recorded and declared of objects that could not be read (`outline_change`).
     References win: a use that would close a circle is left out.
     """
     # `map` and not a loop in Python: almost every plan ends here.
@@ -65,13 +72,18 @@ def order_by_uses(
     for n, change in enumerate(changes):
         if types[change.identity.kind].uses is None:
             continue
-        differs = change.before != change.after
+        sides = outlines.get(change.identity, change)
+        differs = sides.before != sides.after
         used = [
             {known[i]: use for i, use in find_used(change.identity, given, types, partners, known)}
             # Most objects stay as they are, so one side says it all.
-            for given in ((change.before, change.after) if differs else (change.after,))
+            for given in ((sides.before, sides.after) if differs else (sides.after,))
         ]
         before, after = set(used[0]), set(used[-1])
+        if sides is not change:
+            # Nobody knows how far the object is between what is recorded and what is declared.
+            pairs += ((n, m) for m in sorted(before | after))
+            continue
         deletes = change.action is Action.DELETE
         ends_with = {m for m in before if deletes and used[0][m].ends_with}
         if ends_with & needs[n]:
@@ -110,6 +122,24 @@ def _leads_to(start: int, end: int, needs: Sequence[set[int]]) -> bool:
 # ── impact ──────────────────────────────────────────────────────────────────────────────
 
 
+class _Hurdle(Struct, frozen=True, order=True):
+    """Objects of one kind that could not be listed, so that nobody knows what they use."""
+
+    kind: str
+    """Their resource type."""
+    where: str
+    """Their provider instance."""
+    cause: str
+    """Why they could not be listed."""
+
+    def __str__(self) -> str:
+        why = f": {mask_secrets(self.cause)}" if self.cause else ""
+        return (
+            f"whether a {self.kind} uses it is not known, because those of {self.where} could not "
+            f"be listed{why}"
+        )
+
+
 class _User(Struct, frozen=True, order=True):
     """An object that uses a deleted one and stays."""
 
@@ -129,12 +159,15 @@ class _Candidate(Struct, frozen=True):
     name: str
     """What a plan calls it."""
     attributes: FrozenMap
+    unread: bool = False
+    """It could not be read: the attributes are the recorded ones."""
 
 
 def name_users(
     changes: Sequence[Change], providers: Mapping[str, Provider], look: Look, state: State
 ) -> Sequence[Change]:
-    """The changes; each deletion names the objects that use what it deletes and stay.
+    """The changes; each deletion names the objects that use what it deletes and stay, and waits if
+    some of those that can use it could not be asked.
 
     These can be declared, recorded, or live without belonging to any state. To find the latter,
     kinds of other providers are listed, so this is called only if something is deleted.
@@ -147,25 +180,40 @@ def name_users(
     gone = {c.identity: n for n, c in enumerate(changes) if c.action is Action.DELETE}
     facts = {instance: seen.facts for instance, seen in look.world.items()}
     candidates = [*_list_managed(changes, types, look, state)]
-    unseen: dict[str, set[str]] = defaultdict(set)
+    hurdles: set[_Hurdle] = set()
     losers = {identity.provider for identity in gone}
     for instance, provider in sorted(every.items()):
         if not losers - {provider.name}:
             continue
-        for sweep, seen in _list_users(instance, provider, look, unseen[provider.name]):
+        for sweep, seen in _list_users(instance, provider, look, hurdles):
             facts[instance] = seen
-            known = look.world[instance].readings if instance in look.world else {}
-            candidates += _list_unmanaged(sweep, types[sweep.kind], seen, known)
+            listed = instance in look.world and instance not in look.unasked
+            known = look.world[instance].readings if listed else {}
+            candidates += _list_others(sweep, types[sweep.kind], seen, known, state)
     users: dict[Identity, set[_User]] = defaultdict(set)
+    unread: dict[Identity, set[str]] = defaultdict(set)
     partners = list_partners(facts)
     for one in candidates:
         for identity, use in find_used(one.identity, one.attributes, types, partners, gone):
             users[identity].add(_User(one.name, use.verb, use.needed))
+            if one.unread:
+                unread[identity].add(f"{one.name} {use.verb} it, and could not be read")
     result = list(changes)
     for identity, n in gone.items():
-        hurdles = {h for name, found in unseen.items() if name != identity.provider for h in found}
-        result[n] = _add_users(changes[n], sorted(users[identity]), sorted(hurdles))
+        unclear = sorted(one for one in hurdles if _can_use(one, identity, types))
+        reasons = [*map(str, unclear), *sorted(unread[identity])]
+        result[n] = _add_users(changes[n], sorted(users[identity]))
+        if reasons and result[n].effective:
+            result[n] = wait_for(result[n], _join_first(reasons))
     return result
+
+
+def _can_use(hurdle: _Hurdle, used: Identity, types: Mapping[str, ResourceType]) -> bool:
+    """True if objects of the kind that could not be listed can use this object."""
+    kinds = types[hurdle.kind].used_kinds
+    return Identity(hurdle.where, "", "").provider != used.provider and (
+        not kinds or used.kind in kinds
+    )
 
 
 def _list_managed(
@@ -173,8 +221,9 @@ def _list_managed(
 ) -> Iterator[_Candidate]:
     """The declared and recorded objects of kinds that use others, as the plan leaves them."""
     planned = {change.identity: change for change in changes}
-    for seen in look.world.values():
-        for identity, reading in seen.readings.items():
+    for instance, seen in look.world.items():
+        # What was not read for this selection is listed like the objects of others.
+        for identity, reading in () if instance in look.unasked else seen.readings.items():
             kind = types.get(identity.kind)
             if kind is None or kind.uses is None:
                 continue
@@ -189,67 +238,66 @@ def _list_managed(
                 if change.effective and change.action is not Action.FORGET:
                     attributes = change.after
             if attributes is not None:
-                yield _Candidate(identity, name, kind.canonical(attributes, seen.facts))
+                unread = isinstance(reading, Hidden | Failed)
+                yield _Candidate(identity, name, kind.canonical(attributes, seen.facts), unread)
 
 
 def _list_users(
-    instance: str, provider: Provider, look: Look, unseen: set[str]
+    instance: str, provider: Provider, look: Look, hurdles: set[_Hurdle]
 ) -> Iterator[tuple[Sweep, Facts]]:
-    """Full listings of the kinds that can use objects of others. unseen: gets a sentence for each
-    kind that could not be listed."""
+    """Full listings of the kinds that can use objects of others. hurdles: gets those that could not
+    be listed."""
     kinds = [k.name for k in provider.types.values() if k.uses is not None and k.expand is None]
     session, ours = look.sessions.get(instance), False
     if not kinds:
         return
+    if session is None and instance in look.unread:
+        hurdles.update(_Hurdle(kind, instance, look.unread[instance].message) for kind in kinds)
+        return
     if session is None:
-        if look.configured is None or instance in look.world:
+        if look.configured is None or instance not in look.configured.providers:
             return
         try:
             session, ours = look.configured.open(instance), True
         except KafkaformError as error:
-            unseen.update(_describe_hurdle(kind, error.message) for kind in kinds)
+            hurdles.update(_Hurdle(kind, instance, error.message) for kind in kinds)
             return
     try:
         for kind in kinds:
             sweep = session.sweep(kind, Depth.FULL)
             if sweep.coverage.kind is CoverageKind.FAILED:
                 fault = sweep.coverage.fault
-                unseen.add(_describe_hurdle(kind, fault.message if fault else ""))
+                hurdles.add(_Hurdle(kind, instance, fault.message if fault else ""))
             yield sweep, session.facts
     finally:
         if ours:
             session.close()
 
 
-def _list_unmanaged(
-    sweep: Sweep, kind: ResourceType, facts: Facts, known: Container[Identity]
+def _list_others(
+    sweep: Sweep, kind: ResourceType, facts: Facts, known: Container[Identity], state: State
 ) -> Iterator[_Candidate]:
-    """The live objects of a listing that nobody declares or records."""
+    """The live objects of a listing that were not read otherwise."""
     for item in sweep.items:
         if item.identity not in known:
-            attributes = kind.canonical(item.attributes, facts)
-            yield _Candidate(item.identity, _name_unmanaged(item.identity), attributes)
+            row = state.objects.get(item.identity)
+            name = row.owners[0] if row else _name_unmanaged(item.identity)
+            yield _Candidate(item.identity, name, kind.canonical(item.attributes, facts))
 
 
 def _name_unmanaged(identity: Identity) -> str:
     return f"{identity.kind} {identity.key} (not managed)"
 
 
-def _describe_hurdle(kind: str, cause: str) -> str:
-    """Why nobody knows whether objects of this kind use what is deleted."""
-    why = f": {mask_secrets(cause)}" if cause else ""
-    return f"whether a {kind} uses it is not known, because they could not be listed{why}"
-
-
-def _add_users(change: Change, users: Sequence[_User], hurdles: Sequence[str]) -> Change:
-    """The change with a risk for those that stop working, and notes for all others."""
-    if not users and not hurdles:
+def _add_users(change: Change, users: Sequence[_User]) -> Change:
+    """The change with a risk for those that stop working, and a note for all others."""
+    if not users:
         return change
     needing = [user for user in users if user.needed]
     risks = [Risk(RiskKind.AVAILABILITY, _join_users(needing))] if needing else []
     others = [user for user in users if not user.needed]
     notes = (_join_users(others),) if others else ()
-    return replace(join_risks(change, risks), notes=(*change.notes, *notes, *hurdles))
+    return replace(join_risks(change, risks), notes=(*change.notes, *notes))
 
 
 def _join_users(users: Sequence[_User]) -> str:

@@ -87,6 +87,13 @@ class ResourceType(Struct, frozen=True):
     """Canonical attributes -> the objects that this one works with, of any provider. It is created
     after those that the same plan creates and deleted before those that it deletes, also without a
     reference; and a plan that deletes one of them names it. None: it uses nothing."""
+    used_kinds: frozenset[str] = frozenset()
+    """The types of objects that `uses` can name. A deletion of such an object waits while those
+    that can use it cannot be listed. Empty: objects of any type."""
+    reserves: Callable[[str, FrozenMap], tuple[str, str] | None] | None = None
+    """Key, details of the live object (none if there is no object) -> why the system keeps the
+    object for itself, and what the user can do. Such an object is neither created, taken over,
+    changed nor deleted. Without this function no object is reserved."""
     unit: Callable[[Path], str] | None = None
     """The unit of the value at a path (`core/text/quantity.py`), empty for none."""
 

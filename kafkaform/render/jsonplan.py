@@ -48,7 +48,7 @@ def to_json(plan: Plan) -> Data:
         "timestamp": plan.created,
         "errored": seen.errored,
         "applyable": seen.applicable,
-        "complete": not (seen.partial or seen.errored),
+        "complete": not (seen.partial or seen.errored or plan.left_out or plan.unevaluated),
         "resource_changes": [make_resource_change(change) for change in plan.changes],
         "resource_drift": [make_resource_drift(change) for change in plan.drifted],
         "output_changes": {
@@ -79,12 +79,15 @@ def make_resource_change(change: Change) -> Data:
     """One entry of `resource_changes`."""
     # A blocked change must be a no-op to policies: they would count a deletion that never happens.
     blocked = change.blocked is not None
-    action = "no-op" if blocked else ACTIONS[change.action]
+    action = "no-op" if blocked or change.moves else ACTIONS[change.action]
     after = change.before if blocked else change.after
     body = {"actions": [action], **_make_sides(change.before, after, _find_sensitive(change))}
     if not blocked and (change.adopts or change.action in (Action.IMPORT, Action.ADOPT)):
         body["importing"] = {"id": change.identity.key}
-    return _make_entry(change, body) | {"kafkaform": _make_details(change)}
+    entry = _make_entry(change, body)
+    if change.moves and len(change.row_before.owners) == 1:
+        entry["previous_address"] = change.row_before.owners[0]
+    return entry | {"kafkaform": _make_details(change)}
 
 
 def make_resource_drift(change: Change) -> Data:
@@ -250,6 +253,7 @@ def _make_header(plan: Plan, seen: PlanView) -> Data:
         "serial": plan.serial,
         "mode": plan.options.mode.value,
         "partial": list(seen.partial),
+        **({"unevaluated": list(plan.unevaluated)} if plan.unevaluated else {}),
         "policies": plan.policies.digest or None,
         "has_deletes": seen.counts.destroy > 0,
         "counts": asdict(seen.counts),
@@ -283,6 +287,7 @@ def _make_header(plan: Plan, seen: PlanView) -> Data:
 def _make_instance(instance: PlanInstance) -> Data:
     return {
         "scope_id": instance.facts.scope_id,
+        **({"unread": instance.unread} if instance.unread else {}),
         "principal": instance.facts.principal,
         **({"profile": instance.facts.profile} if instance.facts.profile else {}),
         "display": instance.display,

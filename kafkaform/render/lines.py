@@ -180,9 +180,16 @@ def render_headline(change: Change, *, with_instance: bool = False) -> str:
 def _choose_verb(change: Change) -> str:
     if change.adopts and change.action is Action.UPDATE:
         return "be adopted and updated in-place"
+    if change.moves:
+        return f"be moved from {render_owners(change.row_before)}"
     if change.released and change.removed:
         return "be released: what kafkaform set is removed, the rest stays"
     return _WILL[change.action]
+
+
+def render_owners(row: Ownership) -> str:
+    """The addresses that the state records."""
+    return ", ".join(map(inline, row.owners))
 
 
 def render_impact(change: Change) -> str:
@@ -223,7 +230,8 @@ def _render_body(lead: Change, changes: Sequence[Change], words: Words) -> Itera
     # A blocked update still shows the values that were compared: they explain the block. A blocked
     # create or delete would only list a whole object to which nothing happens.
     shown = lead.blocked is None or lead.action is Action.UPDATE
-    if not shown or lead.action is Action.NOOP:
+    # The headline of a move names both addresses.
+    if not shown or lead.action is Action.NOOP or lead.moves:
         return
     if len(changes) == 1:
         yield from _render_object(lead, words)

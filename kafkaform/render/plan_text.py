@@ -94,6 +94,7 @@ def render_last_line(seen: PlanView) -> str:
     rest = "".join(
         f", {number} to {what}"
         for number, what in (
+            (counts.move, "move"),
             (counts.adopt, "adopt"),
             (counts.forget, "forget"),
             (counts.refresh, "refresh"),
@@ -115,7 +116,7 @@ def render_last_line(seen: PlanView) -> str:
 
 def _render_systems(seen: PlanView, paint: Paint) -> Iterator[str]:
     for name, instance in seen.instances:
-        parts = [f"{inline(name)}: {inline(instance.facts.scope_id)}"]
+        parts = [f"{inline(name)}: {inline(instance.facts.scope_id or 'unknown')}"]
         words = seen.words_of(name)
         address = instance.display.get(words.address)
         if address:
@@ -125,6 +126,8 @@ def _render_systems(seen: PlanView, paint: Paint) -> Iterator[str]:
             parts.append(f"as {inline(instance.facts.principal)}")
         if instance.facts.profile:
             parts.append(f"({inline(instance.facts.profile)})")
+        if instance.unread:
+            parts.append(paint("warning", f"could not be asked: {inline(instance.unread)}"))
         yield paint("title", f"{words.system.capitalize()} ") + " ".join(parts)
 
 

@@ -30,6 +30,8 @@ class ResultRow(Struct, frozen=True):
     fault_advice: str = ""
     takes_away: bool = False
     """True if the change counts as destroyed, whatever its action is."""
+    moves: bool = False
+    """True if only the address changed."""
     word: str = ""
     """What people read in place of the status, or empty."""
 
@@ -136,7 +138,7 @@ def render_apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
 
 def count_applied(rows: Iterable[ResultRow]) -> Counter[Action]:
     """The number of applied changes by action; those that take something away are deletions."""
-    done = (row for row in rows if row.status is OutcomeStatus.APPLIED)
+    done = (row for row in rows if row.status is OutcomeStatus.APPLIED and not row.moves)
     return Counter(Action.DELETE if row.takes_away else row.action for row in done)
 
 
@@ -158,7 +160,14 @@ def _make_row(change: Change, outcomes: Sequence[Outcome], words: Words) -> Resu
     harmless = fault is not None and fault.kind is FaultClass.NOT_APPLIED
     word = NOT_APPLIED if harmless and worst.status is OutcomeStatus.FAILED else ""
     return ResultRow(
-        change.address, change.action, worst.status, reason, advice, change.takes_away, word
+        change.address,
+        change.action,
+        worst.status,
+        reason,
+        advice,
+        change.takes_away,
+        change.moves,
+        word,
     )
 
 
@@ -182,6 +191,8 @@ def _render_last_line(report: ApplyReport, tally: Counter[OutcomeStatus], paint:
         parts += [f"{done[action]} {word}" for word, action in _DONE_TOO if done[action]]
         if report.removals:
             parts.append(f"{render_count(report.removals, report.setting)} removed")
+        moved = sum(row.moves for row in rows)
+        parts += [f"{moved} moved"] if moved else []
         # An error that follows must not contradict this line.
         title = "Apply complete: " if report.complete else "Applied: "
         return paint("applied", title) + ", ".join(parts) + "."

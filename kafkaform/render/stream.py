@@ -53,6 +53,11 @@ _ACTIONS = {
 }
 
 
+def _choose_action(change: Change) -> str:
+    """Terraform's word for the action."""
+    return "move" if change.moves else _ACTIONS[change.action]
+
+
 class Stream(Struct, frozen=True):
     """Writes events as JSON lines without newline, with time and level."""
 
@@ -129,7 +134,7 @@ def make_planned_change(change: Change) -> Data:
     blocked = change.blocked
     body: Data = {
         "resource": make_resource(change),
-        "action": "noop" if blocked else _ACTIONS[change.action],
+        "action": "noop" if blocked else _choose_action(change),
         "kafkaform": {
             "action": change.action.value,
             "adopts": change.adopts or change.action is Action.ADOPT,
@@ -176,6 +181,7 @@ def make_change_summary(seen: PlanView, token: str) -> Data:
         "kafkaform": {
             "adopt": counts.adopt,
             "forget": counts.forget,
+            "move": counts.move,
             "refresh": counts.refresh,
             "blocked": counts.blocked,
             "removals": counts.removals,
@@ -294,7 +300,7 @@ def _make_event(kind: str, text: str, **body: Any) -> Data:
 def _make_hook(kind: str, change: Change, what: str, elapsed: float | None = None) -> Data:
     body: Data = {
         "resource": make_resource(change),
-        "action": _ACTIONS[change.action],
+        "action": _choose_action(change),
         "id_key": "key",
         "id_value": change.identity.key,
     }

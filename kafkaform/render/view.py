@@ -31,6 +31,8 @@ class Counts(Struct, frozen=True):
     adopt: int = 0
     """Adoptions, those that also update the object among them."""
     forget: int = 0
+    move: int = 0
+    """Objects of which only the address changes."""
     refresh: int = 0
     """Objects whose live values are only recorded."""
     blocked: int = 0
@@ -140,6 +142,7 @@ GROUPS = {
     "kept": f"Blocked: these stay as they are{_REST}",
     "update": "To change",
     "create": "To create",
+    "move": "To move to another address",
     "adopt": "To adopt",
     "import": "To import",
     "forget": "To forget (no longer managed, the objects stay)",
@@ -148,7 +151,7 @@ GROUPS = {
 """Group -> heading, in reading order. Readers of long plans stop early, so everything that needs
 a decision comes before everything that does not."""
 
-COLUMNS = ("destroy", "change", "create", "adopt", "import", "forget", "blocked")
+COLUMNS = ("destroy", "change", "create", "move", "adopt", "import", "forget", "blocked")
 """Columns of the summary table. The dangerous one stands first."""
 
 _COLUMN_OF = {
@@ -216,6 +219,8 @@ def _choose_group(change: Change) -> str | None:
         return "noted" if change.notes or change.risks else None
     if change.action is Action.UPDATE and _loses(change):
         return "loses"
+    if change.moves:
+        return "move"
     return change.action.value
 
 
@@ -233,6 +238,8 @@ def _list_columns(change: Change) -> list[str]:
     columns = ["adopt"] if change.adopts and change.action is Action.UPDATE else []
     if change.takes_away:
         columns.append("destroy")
+    elif change.moves:
+        columns.append("move")
     elif change.action in _COLUMN_OF:
         columns.append(_COLUMN_OF[change.action])
     return columns
@@ -321,6 +328,7 @@ def _make_counts(plan: Plan, kinds: Sequence[KindRow]) -> Counts:
         imports=totals["import"],
         adopt=totals["adopt"],
         forget=totals["forget"],
+        move=totals["move"],
         refresh=sum(one.action is Action.REFRESH for one in plan.changes),
         blocked=totals["blocked"],
         stopping=sum(1 for _ in plan.list_blocked(stopping=True)),

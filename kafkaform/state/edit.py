@@ -39,6 +39,12 @@ def set_scope(state: State, instance: str, scope_id: str) -> State:
     return replace(state, providers=state.providers.with_items({instance: scope_id}))
 
 
+def drop_instance(state: State, instance: str) -> State:
+    """The state without the objects of a provider instance and without the system behind it."""
+    gone = [identity for identity in state.objects if identity.instance == instance]
+    return replace(put_rows(state, (), gone), providers=state.providers.without([instance]))
+
+
 def set_outputs(state: State, outputs: FrozenMap) -> State:
     """The state with these outputs: name -> {value, sensitive, deferred}."""
     return replace(state, outputs=outputs)

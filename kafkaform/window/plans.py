@@ -111,7 +111,7 @@ def _make_row(one: ReadPlan) -> CellRow:
         return (Cell(one.saved.name), Cell("cannot be used", style="bad"), *[Cell("")] * 6)
     numbers = (
         plan.count(Action.CREATE),
-        plan.count(Action.UPDATE),
+        sum(one.action is Action.UPDATE and not one.moves for one in plan.effective),
         plan.count(Action.DELETE),
         sum(1 for change in plan.changes if change.blocked),
         len(plan.drifted),

@@ -17,6 +17,7 @@ from ..apply.freshness import refuse_unproven_removals
 from ..apply.ledger import Ledger
 from ..apply.preflight import refuse_failed, run_first_pass
 from ..apply.recheck import Recheck, refuse_if_stale
+from ..apply.replay import replay_log
 from ..apply.report import Report
 from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_plan_secrets
 from ..apply.stop import Stop
@@ -60,10 +61,11 @@ from .interrupts import Unsent, unsent
 from .plan_choice import choose_plan, find_remaker, refuse_old_token, refuse_outdated_refresh
 from .planning import find_unmet, refuse_if_blocked, refuse_new_breaches
 from .recovery import close_earlier_runs, wait_for_earlier_run
-from .run import Applied, ApplyRequest, Chosen, Scene
+from .run import Applied, ApplyRequest, Chosen, Scene, list_named
 from .secrecy import clean_report, keep_secrets
 from .workspace import (
     Workspace,
+    choose_needed,
     find_commit,
     find_owed_in,
     find_written,
@@ -151,13 +153,14 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
         journal.mend()
         owed = find_owed_in(space.sink, found)
         ledger = Ledger(space.backend, journal, state, loaded.version, owed.open)
-        with open_sessions(space, state, found, ask.instance) as sessions:
+        recorded = replay_log(found, state).state if found.unsaved else state
+        needed = list_named(ask) or choose_needed(space, recorded, ask.options, ask.plan)
+        with open_sessions(space, state, found, needed) as reached:
+            sessions = reached.sessions
             with unsent(RECOVERING, AGAIN):
                 wait_for_earlier_run(lease, found, sessions, space.clock, announce)
                 found = close_earlier_runs(space, ask, found, ledger, sessions, announce, owed)
-            scene = Scene(
-                space, ask, announce, stop, sessions, ledger, found, before.lineage, lease
-            )
+            scene = Scene(space, ask, announce, stop, reached, ledger, found, before.lineage, lease)
             return _apply(scene, mark)
 
 
@@ -176,7 +179,8 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
         return Applied(plan, scene.ledger.state, run, already=chosen.already)
     if not chosen.made_now:
         refuse_new_breaches(plan, scene.space)
-    refuse_if_blocked(plan, ask.fail_on, excludes=ask.make is None)
+    leaves_out = ask.make is None and ask.imported is None
+    refuse_if_blocked(plan, ask.fail_on, leaves_out=leaves_out)
     if plan.idle:
         broken = _save_live_state(scene, chosen)
         return Applied(plan, scene.ledger.state, run, diagnostics=broken)
@@ -229,8 +233,10 @@ def _get_approval(scene: Scene, plan: Plan) -> str:
 
 def _require_confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> None:
     """Raises KafkaformError unless exactly the systems of the plan are named."""
-    scopes = {item.facts.scope_id for item in plan.instances.values()}
-    if scopes != set(confirm):
+    scopes = {item.facts.scope_id for item in plan.instances.values() if not item.unread}
+    # Nothing is deleted from a system that could not be asked, so it may be named or not.
+    others = {item.facts.scope_id for item in plan.instances.values() if item.unread}
+    if scopes != set(confirm) - (others - scopes):
         raise KafkaformError(
             f"--confirm names {', '.join(sorted(set(confirm)))}, but this would destroy in "
             f"{', '.join(sorted(scopes))}",
@@ -317,12 +323,13 @@ def _dry_run(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Mapping[s
 
 def _record_begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Verdict]) -> None:
     """Record who applies what, and how it was approved, before the first intent."""
-    scopes = {name: item.facts.scope_id for name, item in plan.instances.items()}
+    scopes = plan.scopes
     digests = [digest_change(c, scopes[c.identity.instance], plan.lineage) for c in plan.effective]
     begin = make_run_begin_body(
         plan.approval,
         digests,
-        scopes,
+        # A system that never answered has no id yet.
+        {name: scope for name, scope in scopes.items() if scope},
         command=scene.ask.command,
         host=socket.gethostname(),
         commit=find_commit(scene.space.configuration.folder),
@@ -409,7 +416,9 @@ def _save_outputs(scene: Scene, plan: Plan) -> Diagnostics:
     if scene.space.desired.digest != plan.configuration:
         return ()
     settled = scene.space.configuration.evaluate_settled(scene.space.desired, scene.sessions)
-    after = set_outputs(scene.ledger.state, record_outputs(settled.outputs))
+    after = set_outputs(
+        scene.ledger.state, record_outputs(settled.outputs, scene.ledger.state.outputs)
+    )
     if after.outputs != scene.ledger.state.outputs:
         scene.ledger.save_state(after)
     return tuple(item for item in settled.diagnostics if item not in plan.diagnostics)

@@ -13,10 +13,10 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.diagnostics import suggest
-from ..core.errors import UsageError
+from ..core.diagnostics import Severity, suggest
+from ..core.errors import ConfigurationError, ConnectError, UsageError
 from ..core.redaction import mask_secrets
-from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
+from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Reading, Sweep
 from ..language.declare.folder import Tree
 from ..plan.diff import compare
 from ..provider.contract import ResourceType, Session
@@ -87,16 +87,34 @@ def read_tree(workspace: Workspace) -> Tree:
 
 
 def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
-    """List all live objects that the state lacks. Raises UsageError, ConnectError."""
+    """List all live objects that the state lacks. A system that cannot be reached is a gap. Raises
+    UsageError, ConnectError if none can be reached, ConfigurationError."""
     _refuse_unknown(space, wanted)
+    if space.desired.unread:
+        # What these blocks declare would be found as undeclared.
+        faults = (replace(one, severity=Severity.ERROR) for one in space.desired.diagnostics)
+        raise ConfigurationError("a data source could not be read", diagnostics=tuple(faults))
     state = space.backend.load().state or make_first_state(space.sink)
     stock = Stock()
     # All systems at once, because two instances can lead to one system (`Thing`).
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
-        for instance in sorted(space.providers):
-            sessions[instance] = open_instance(space, instance)
-            stack.callback(sessions[instance].close)
+        errors: list[ConnectError] = []
+        for instance, provider in sorted(space.providers.items()):
+            if wanted.types and not {*wanted.types} & provider.types.keys():
+                continue
+            try:
+                sessions[instance] = open_instance(space, instance)
+            except ConnectError as error:
+                errors.append(error)
+                gap = (
+                    f"Left out: everything of {instance}, which could not be asked: {error.message}"
+                )
+                stock += Stock(gaps=(gap,), failed=True)
+            else:
+                stack.callback(sessions[instance].close)
+        if errors and not sessions:
+            raise errors[0]
         known = _find_known(space, sessions, state.objects)
         for instance, session in sessions.items():
             stock += _take_instance_stock(space, session, instance, known, wanted)
@@ -166,8 +184,7 @@ def _take_listed(
         for item in sweep.items
         if wanted.has_match(item.identity)
         and (scope, kind.name, item.identity.key) not in known
-        # The system has made these for itself, and nobody declares them.
-        and item.details.get("internal") is not True
+        and _may_be_taken(item)
     ]
     own = {item.identity for item in unknown if _is_own(item, kind, session.facts)}
     left = [item for item in unknown if item.identity not in own]
@@ -208,7 +225,7 @@ def _take_declared(
         and (not wanted.types or d.identity.kind in wanted.types)
     ]
     readings = session.read([d.identity for d in chosen]) if chosen else {}
-    there = [d for d in chosen if isinstance(readings[d.identity], Observed)]
+    there = [d for d in chosen if _may_be_taken(readings[d.identity])]
     ids = {d.address: find_import_id(d.identity, types[d.identity.kind]) for d in there}
     adopt = {a for a, id in ids.items() if id is None or a.child is not None}
     return Stock(
@@ -218,6 +235,11 @@ def _take_declared(
             for address in sorted({str(replace(address, child=None)) for address in adopt})
         ),
     )
+
+
+def _may_be_taken(reading: Reading) -> bool:
+    """Whether the object exists, and the system has not made it for itself."""
+    return isinstance(reading, Observed) and reading.details.get("internal") is not True
 
 
 def _is_own(item: Observed, kind: ResourceType, facts: Facts) -> bool:

@@ -20,7 +20,7 @@ from ..audit.chain import read_records
 from ..audit.event import RecordKind
 from ..audit.index import LogIndex, list_pending
 from ..core.change import Action, Change, Outcome, Path, Step
-from ..core.errors import PlanRefused
+from ..core.errors import ConnectError, PlanRefused
 from ..core.resource import Identity, InstanceWorld, Observed, Reading
 from ..plan.approval import RULE, digest_change
 from ..plan.build import remake_changes
@@ -28,7 +28,7 @@ from ..plan.codec import read_recorded_plan
 from ..plan.diff import agrees, equals_target, flatten, render_leaf, render_path, render_sides
 from ..plan.model import Plan
 from ..plan.observe import compute_destination, resolve_absence
-from ..plan.select import record_only
+from ..plan.select import drop_left_out, record_only
 from ..provider.contract import ResourceType
 from ..render.jsonplan import to_json
 from ..render.plan_comparison import ONLY, compare_plans, render_comparison
@@ -82,6 +82,7 @@ def choose_plan(scene: Scene) -> Chosen:
         # The plan of a first run has no lineage yet. It comes from this state's own log, so it
         # needs no further proof that it belongs here.
         state = replace(scene.ledger.state, lineage=plan.lineage)
+        _require_reached(plan, scene)
         refuse_if_foreign(plan, state, scene.sessions)
         scene.announce(Note(f"Resuming run {found.open_run.run}."))
         scene.announce(PlanChosen(plan, found.open_run.run))
@@ -98,23 +99,56 @@ def choose_plan(scene: Scene) -> Chosen:
             )
             return Chosen(plan, {}, past.run)
     if saved is not None:
+        _require_reached(saved, scene)
         refuse_if_foreign(saved, scene.planned, scene.sessions)
         scene.announce(PlanChosen(saved))
         return Chosen(saved, {})
     plan = plan_workspace(
-        scene.space, scene.sessions, scene.planned, found, ask.options, scene.announce
+        scene.space, scene.reached, scene.planned, found, ask.options, scene.announce
     )
     if ask.imported is not None:
         plan = record_only(plan)
+    plan = _match_reviewed(plan, scene)
+    scene.announce(PlanChosen(plan))
+    _require_expected(plan, scene)
+    return Chosen(plan, {}, made_now=True)
+
+
+def _match_reviewed(plan: Plan, scene: Scene) -> Plan:
+    """The plan, or the part of it that was approved if what is beyond that needs no approval."""
+    ask = scene.ask
     # A setting whose task ended after the review adds a removal, which changes the approval.
     # The reviewed part is applied without it.
     bare = drop_removals(plan) if plan.removals and ask.expect else plan
     if bare is not plan and ask.expect == bare.token:
         scene.announce(Note(NOT_REVIEWED))
         plan = bare
-    scene.announce(PlanChosen(plan))
-    _require_expected(plan, scene)
-    return Chosen(plan, {}, made_now=True)
+    # Whoever approved the plan read everything. What cannot be read now needed nothing then, if
+    # all the rest is as approved: nothing less is done.
+    left_out = (*(change.address for change in plan.left_out), *plan.unevaluated)
+    whole = drop_left_out(plan) if left_out and ask.expect else plan
+    if whole is not plan and ask.expect == whole.token:
+        scene.announce(Note(_describe_unread(left_out)))
+        plan = whole
+    return plan
+
+
+def _describe_unread(left_out: Sequence[str]) -> str:
+    named = ", ".join(left_out[:NAMED])
+    more = f" and {len(left_out) - NAMED:,} more" if left_out[NAMED:] else ""
+    return f"Could not be read, but the approved plan does nothing with it: {named}{more}."
+
+
+def _require_reached(plan: Plan, scene: Scene) -> None:
+    """Raises ConnectError for a system that the plan changes and that cannot be reached now: an
+    approved plan is applied as a whole or not at all."""
+    for change in plan.effective:
+        fault = scene.reached.unread.get(change.identity.instance)
+        if fault is not None and change.action is not Action.FORGET:
+            raise ConnectError(
+                f"{change.address} cannot be applied: {fault.message}",
+                f"{fault.advice} {scene.ask.again.repeat} Nothing was sent.".strip(),
+            )
 
 
 def find_remaker(scene: Scene, plan: Plan) -> Remake | None:
@@ -132,8 +166,7 @@ def find_remaker(scene: Scene, plan: Plan) -> Remake | None:
             for instance, session in scene.sessions.items()
         }
         pending = list_pending(scene.found)
-        providers = {i: p for i, p in scene.space.providers.items() if i in seen}
-        return remake_changes(plan, desired, scene.planned, seen, pending, providers)
+        return remake_changes(plan, desired, scene.planned, seen, pending, scene.space.providers)
 
     return remake
 
@@ -294,7 +327,7 @@ def refuse_outdated_refresh(scene: Scene, plan: Plan, done: Collection[str]) -> 
     # Without the selection: a resumed run has recorded some of its objects already.
     everything = replace(plan.options, target=(), exclude=())
     new = plan_workspace(
-        scene.space, scene.sessions, scene.planned, scene.found, everything, scene.announce
+        scene.space, scene.reached, scene.planned, scene.found, everything, scene.announce
     )
     scopes = new.scopes
     live = {digest_change(c, scopes[c.identity.instance], plan.lineage) for c in new.effective}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from ..apply.obligations import ask_progress
 from ..apply.owed import add_owed_removals, find_settings
@@ -20,7 +19,7 @@ from ..apply.secrets import (
 from ..audit.event import parse_time, render_time
 from ..audit.index import LogIndex, list_pending
 from ..core.address import matches
-from ..core.change import BlockerKind, Verdict
+from ..core.change import Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Reporter, ignore_event
@@ -30,7 +29,7 @@ from ..plan.build import make_plan
 from ..plan.drift import refuse_idle_options
 from ..plan.instances import PlanHeader
 from ..plan.model import Mode, Options, Plan
-from ..plan.observe import Configured, Look, read_world
+from ..plan.observe import read_world
 from ..plan.policies import judge_plan, list_new_breaches
 from ..provider.contract import Session
 from ..render.text import render_count
@@ -42,12 +41,13 @@ from .drift.last_writes import add_last_writes
 from .events import Announcer, DryRun, Listener, PlanChosen
 from .secrecy import keep_secrets
 from .workspace import (
+    Reached,
     Workspace,
     find_owed_in,
+    find_providers,
     list_display_settings,
     make_first_state,
-    open_instance,
-    open_sessions,
+    open_selected,
     read_log,
     refuse_lost_state,
     require_workspace,
@@ -67,7 +67,6 @@ _ROUNDS = 3
 NO_SECRETS = (
     "An apply of this plan needs it. A job that has no secrets on purpose plans with --untrusted."
 )
-ROUND = " --exclude leaves out objects that cannot be read."
 
 
 def plan_changes(
@@ -105,15 +104,15 @@ def plan_changes(
             # without an outcome is only pending, because its request may have been lost.
             if found.unsaved:
                 state = replay_log(found, state).state
-            with open_sessions(workspace, state, found) as sessions:
-                plan = plan_workspace(workspace, sessions, state, found, options, announce)
+            with open_selected(workspace, state, found, options) as reached:
+                plan = plan_workspace(workspace, reached, state, found, options, announce)
                 # No lock is held: an apply that runs at the same time creates objects that look
                 # foreign to the state and the log that were read before. Then read all again.
                 blocked = any(change.blocked for change in plan.changes)
                 if left and blocked and read_log(workspace.sink, stored).head != found.head:
                     continue
                 verdicts = (
-                    run_first_pass(plan, (), sessions, workspace.clock, announce)
+                    run_first_pass(plan, (), reached.sessions, workspace.clock, announce)
                     if validate
                     else {}
                 )
@@ -145,7 +144,7 @@ def refuse_dry_run(
 
 def plan_workspace(
     space: Workspace,
-    sessions: Mapping[str, Session],
+    reached: Reached,
     state: State,
     found: LogIndex,
     options: Options,
@@ -154,7 +153,7 @@ def plan_workspace(
     """Read the live objects and make the plan."""
     if options.mode is Mode.REFRESH:
         refuse_idle_options(options)
-    desired = space.desired
+    desired, sessions = space.desired, reached.sessions
     if options.adopt:
         _refuse_idle_adopt(desired, options)
     world = read_world(
@@ -162,6 +161,7 @@ def plan_workspace(
         desired,
         state,
         space.clock,
+        unread=reached.unread,
         settle=_choose_settle_time(space, sessions, found),
         report=report,
     )
@@ -182,8 +182,8 @@ def plan_workspace(
         world,
         state,
         list_pending(found),
-        {i: p for i, p in space.providers.items() if i in world},
-        Look(sessions, world, Configured(space.providers, partial(open_instance, space))),
+        {i: p for i, p in find_providers(space, world).items() if i in world},
+        reached.look_further(space, world),
         options,
         header,
     )
@@ -232,20 +232,20 @@ def _choose_settle_time(
     return max((session.facts.operation_timeout for session in sessions.values()), default=0.0)
 
 
-def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, excludes: bool = True) -> None:
+def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, leaves_out: bool = True) -> None:
     """Raises Blocked for changes that stop an apply, and for --fail-on conditions that hold.
 
-    excludes: the command has --exclude.
+    leaves_out: what cannot be read is left out. A command that names its objects needs all of them.
     """
     stopping = list(plan.list_blocked(stopping=True))
-    unreadable = any(c.blocked and c.blocked.kind is BlockerKind.UNREADABLE for c in stopping)
-    around = ROUND if unreadable and excludes else ""
+    if not leaves_out:
+        stopping += plan.left_out
     if stopping:
         raise Blocked(
             f"{render_count(len(stopping), 'change')} cannot be made: "
             + ", ".join(change.address for change in stopping[:5])
             + (" ..." if len(stopping) > 5 else ""),
-            "The plan names the reason and what to do for each." + around,
+            "The plan names the reason and what to do for each.",
         )
     rest = "Without this --fail-on it can be applied."
     if not (plan.effective or plan.outputs):
@@ -281,10 +281,11 @@ def refuse_new_breaches(plan: Plan, space: Workspace) -> None:
 def find_unmet(plan: Plan) -> Blocked | None:
     """The error for changes that were asked for and that an apply of the plan leaves out; None if
     there are none. The apply makes all other changes."""
-    left = plan.list_unmet()
+    unmet = [change.address for change in plan.list_unmet()]
+    left = list(dict.fromkeys((*unmet, *plan.unevaluated)))
     if not left:
         return None
-    named = ", ".join(change.address for change in left[:5]) + (" ..." if left[5:] else "")
+    named = ", ".join(left[:5]) + (" ..." if left[5:] else "")
     return Blocked(
         f"{render_count(len(left), 'object')} {'is' if len(left) == 1 else 'are'} blocked and "
         "left as "

@@ -10,7 +10,7 @@ from ..apply.owed import Owed, end_never_sent
 from ..apply.recover import RecoveryScope, recover
 from ..apply.report import Result
 from ..apply.settle import compute_patience
-from ..audit.index import LogIndex
+from ..audit.index import LogIndex, get_run
 from ..core.clock import Clock
 from ..core.errors import OutcomeUnknown
 from ..core.progress import Message
@@ -21,7 +21,7 @@ from ..plan.model import Mode
 from ..provider.contract import Session
 from ..render.text import render_count
 from ..state.backend import Lease
-from .events import Announcer
+from .events import Announcer, Note
 from .plan_choice import find_resumed_runs
 from .run import ApplyRequest
 from .workspace import Workspace, read_log, refuse_moved_on
@@ -74,8 +74,19 @@ def close_earlier_runs(
     for work in recovered.work:
         if not work.due:
             announce(work)
+    # A system that is not asked leaves its steps open: nothing is sent to it, so a later run can
+    # still find out what became of them. A run that is resumed has to know now.
+    resumed = {get_run(record) for record in found.open_intents} & again
+    unclear = [one for one in recovered.open if resumed or one.step.identity.instance in sessions]
+    if unclear:
+        raise _make_unresolved_error(unclear, found, ask.command, space.words)
     if recovered.open:
-        raise _make_unresolved_error(recovered.open, found, ask.command, space.words)
+        announce(
+            Note(
+                f"{render_count(len(recovered.open), 'step')} of an earlier run stay open, because "
+                f"their systems are not asked: {_render_names(recovered.open)}"
+            )
+        )
     # Recovery has appended to the log, and what is left open is known only from all of it.
     found = read_log(space.sink, ledger.state)
     refuse_moved_on(ledger.journal, found)

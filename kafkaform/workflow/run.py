@@ -22,7 +22,7 @@ from ..state.backend import Lease
 from ..state.model import State
 from .configuration.recorded_outputs import read_recorded_outputs as recorded_outputs
 from .events import Announcer
-from .workspace import Workspace
+from .workspace import Reached, Workspace
 
 Approve = Callable[[Plan], bool]
 """Decides whether a plan is applied. Only True approves it."""
@@ -62,6 +62,11 @@ class ApplyRequest(Struct, frozen=True):
     """How errors name the way to continue."""
 
 
+def list_named(ask: ApplyRequest) -> tuple[str, ...]:
+    """The provider instance of a command that needs no block."""
+    return () if ask.instance is None else (ask.instance,)
+
+
 class Applied(Struct, frozen=True):
     """What a run did."""
 
@@ -96,8 +101,8 @@ class Scene(Struct, frozen=True):
     ask: ApplyRequest
     announce: Announcer
     stop: Stop
-    sessions: Mapping[str, Session]
-    """The open session of each provider instance."""
+    reached: Reached
+    """The systems that the run works with."""
     ledger: Ledger
     """The state and the log as the run changes them."""
     found: LogIndex
@@ -105,6 +110,11 @@ class Scene(Struct, frozen=True):
     lineage: str
     """The lineage that plans are made with: the one that was saved, or an empty one."""
     lease: Lease
+
+    @property
+    def sessions(self) -> Mapping[str, Session]:
+        """The open session of each provider instance."""
+        return self.reached.sessions
 
     @property
     def planned(self) -> State:

@@ -1,4 +1,5 @@
-"""Copy a state and its log from one place to another: `state pull` and `state push`.
+"""What the commands of `state` do with a state and its log: edit both, and copy both from one place
+to another (`state pull`, `state push`).
 
 A state without its log proves nothing and could not be recovered, so both go together. The log at
 the target must be the beginning of the log that replaces it, so that no record there is lost.
@@ -6,33 +7,144 @@ the target must be the beginning of the log that replaces it, so that no record 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from ..apply.replay import replay_log
 from ..audit.chain import read_records, verify_log
 from ..audit.event import Record, RecordKind, render_time
-from ..audit.index import LogIndex
+from ..audit.index import LogIndex, get_run
 from ..audit.journal import Journal
 from ..audit.line import Line, read_line
 from ..audit.provenance import PUSHED
-from ..audit.record_bodies import make_state_edit_body
-from ..core.clock import Clock
+from ..audit.record_bodies import (
+    make_abandoned_body,
+    make_discharge_body,
+    make_recover_body,
+    make_state_edit_body,
+)
+from ..core.change import Outcome, OutcomeStatus
+from ..core.clock import Clock, SystemClock
+from ..core.diagnostics import suggest
 from ..core.errors import OutcomeUnknown, UsageError
 from ..core.head import GENESIS, Head
-from ..core.resource import Identity
+from ..core.resource import Fault, FaultClass, Identity
 from ..core.value import FrozenMap
 from ..render.text import render_count
 from ..state.backend import LockInfo
 from ..state.codec import encode_row
-from ..state.edit import set_head
+from ..state.edit import count_change, drop_instance, set_head
 from ..state.model import State
 from .stores import Store
-from .workspace import find_actor, make_lock_info, make_run_id, read_log
+from .workspace import find_actor, make_lock_info, make_run_id, open_journal, read_log
 
+GONE = Fault(
+    "FORGOTTEN",
+    "its provider instance was forgotten, so that nobody can find out what became of it",
+    FaultClass.AMBIGUOUS,
+)
 AT_ONCE = 1 << 20
 """How many bytes of the log are written together."""
+
+
+class Edited(Struct, frozen=True):
+    """What an edit of a state has changed."""
+
+    objects: int
+    """How many rows changed or left the state."""
+    steps: int = 0
+    """How many steps that earlier runs had left open were closed."""
+    work: int = 0
+    """How many obligations were closed."""
+
+
+def edit_state(
+    store: Store,
+    command: str,
+    timeout: float,
+    change: Callable[[State], State],
+    instance: str | None = None,
+) -> Edited:
+    """Edit the state under the lock. The log records the edit before the state is saved.
+
+    instance: a provider instance that is forgotten as a whole (`forget_instance`). Raises
+    UsageError, Locked, OutcomeUnknown, StorageError.
+    """
+    clock, run = SystemClock(), make_run_id()
+    info = make_lock_info(run, command, render_time(clock.now()))
+    with store.backend.lock(info, timeout, clock) as lease:
+        store.backend.check_writable()
+        loaded = store.backend.load()
+        if loaded.state is None:
+            raise UsageError("there is no state here", "Check the folder (-chdir) and --state.")
+        found, version = read_log(store.sink, loaded.state), loaded.version
+        refuse_before_recovery(found, (RecordKind.STATE,))
+        before = loaded.state
+        # An earlier edit is in the log and not in the state, because its run died in between.
+        if found.unsaved:
+            before = count_change(before, set_head(replay_log(found, before).state, found.head))
+            version = store.backend.save(before, version)
+        steps = [one for one in found.open_intents if one.body["instance"] == instance]
+        work = [one for one in found.obligations if one.body["instance"] == instance]
+        after = change(before)
+        if instance is not None and after == before and not (steps or work):
+            raise _make_unknown_error(instance, before)
+        rows = compare_rows(before, after)
+        edit = make_state_edit_body(before.serial + 1, version or "", command, rows, instance)
+        journal = open_journal(store.sink, clock, run, before, found, lease)
+        # First the log, then the state: the other way round, a crash would leave a state that
+        # nobody can prove. In one append, so that a crash leaves all of it or nothing.
+        records = journal.write_all(
+            [
+                *((RecordKind.RECOVER, body) for body in _close_steps(steps)),
+                *((RecordKind.DISCHARGED, body) for body in _end_work(work)),
+                (RecordKind.STATE, edit),
+            ]
+        )
+        anchored = set_head(after, Head(records[-1].seq, records[-1].hash))
+        store.backend.save(count_change(before, anchored), version)
+        return Edited(len(rows), len(steps), len(work))
+
+
+def forget_instance(store: Store, instance: str, timeout: float) -> Edited:
+    """Forget a provider instance whose system is gone for good: its objects, what earlier runs left
+    open there, and which system it was. Nothing is sent, and the objects stay as they are.
+
+    Raises UsageError for an instance of which nothing is known, and as `edit_state` does.
+    """
+    forget = partial(drop_instance, instance=instance)
+    return edit_state(store, "state rm", timeout, forget, instance)
+
+
+def _close_steps(intents: Iterable[Record]) -> Iterator[FrozenMap]:
+    for intent in intents:
+        yield make_recover_body(make_abandoned_body(intent, GONE), get_run(intent))
+
+
+def _end_work(obligations: Iterable[Record]) -> Iterator[FrozenMap]:
+    for duty in obligations:
+        end = Outcome(duty.body["ticket"], OutcomeStatus.FAILED, fault=GONE)
+        yield make_discharge_body(duty, end)
+
+
+def _make_unknown_error(instance: str, state: State) -> UsageError:
+    counts = _count_objects(state.objects)
+    there = ", ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
+    return UsageError(
+        f"the state has nothing of a provider instance {instance!r}",
+        suggest(instance, counts) or f"Objects are recorded for: {there or 'no instance'}.",
+    )
+
+
+def _count_objects(objects: Iterable[Identity]) -> Mapping[str, int]:
+    counts: dict[str, int] = {}
+    for identity in objects:
+        counts[identity.instance] = counts.get(identity.instance, 0) + 1
+    return counts
 
 
 def pull_state(source: Store, target: Store, clock: Clock, timeout: float) -> State:

@@ -10,11 +10,12 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
-from msgspec import field
+from msgspec import Struct, field
 
 from ..apply.owed import Owed, find_owed
 from ..apply.replay import read_rows
@@ -28,13 +29,16 @@ from ..audit.written import written_paths
 from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
-from ..core.errors import ConfigurationError, OtherSystem, StorageError, UsageError
+from ..core.errors import ConfigurationError, ConnectError, OtherSystem, StorageError, UsageError
 from ..core.redaction import KnownSecrets, watched
-from ..core.resource import Desired, Identity
+from ..core.resource import Desired, Fault, FaultClass, Identity, World
 from ..core.secret import PartialRepr
 from ..core.value import FrozenMap, SecretRef
 from ..core.words import Vocabulary
+from ..plan.build import select_instances
 from ..plan.codec import read_instances
+from ..plan.model import Options, Plan
+from ..plan.observe import Configured, Look
 from ..provider.contract import Provider, ResourceType, Session, collect_types
 from ..render.text import render_count
 from ..state.backend import Backend, Lease, LockInfo
@@ -137,7 +141,7 @@ def open_workspace(
         configuration = read_configuration(Path(folder), inputs)
         store = open_folder_store(configuration.folder, given, configuration.tree)
         try:
-            built = configuration.evaluate()
+            built = configuration.evaluate(leaves_out=True)
         finally:
             configuration.asking.close()
         desired, judging = built.desired, NO_POLICIES
@@ -158,12 +162,32 @@ def open_workspace(
     )
 
 
+class Reached(Struct, frozen=True):
+    """The systems that a command works with, and those that it does not reach."""
+
+    sessions: Mapping[str, Session]
+    """Provider instance -> its open session."""
+    unread: Mapping[str, Fault] = field(default_factory=dict)
+    """Provider instances that did not answer, or refused the login -> why."""
+    unasked: frozenset[str] = frozenset()
+    """Provider instances that nothing selected needs."""
+
+    def look_further(self, space: Workspace, world: World) -> Look:
+        """What a plan asks while it is made, after it has read this world."""
+        configured = Configured(space.providers, partial(open_instance, space))
+        return Look(self.sessions, world, configured, self.unread, self.unasked)
+
+
 @contextmanager
 def open_sessions(
-    space: Workspace, state: State, found: LogIndex, also: str | None = None
-) -> Iterator[Mapping[str, Session]]:
-    """Open a session for every provider instance that is declared, recorded, or open in the log,
-    and for `also`."""
+    space: Workspace, state: State, found: LogIndex, needed: Collection[str] | None = None
+) -> Iterator[Reached]:
+    """Open a session for every provider instance that is declared, recorded, or open in the log.
+
+    needed: only these of them, and those of them that nothing declares or records, too. An instance
+    that cannot be reached is left out with its reason. Raises ConnectError if none can be reached,
+    and ConfigurationError, OtherSystem, StorageError.
+    """
     if state.objects:
         _refuse_impossible_rows(space, space.backend.location, state.objects)
     # Edits that the log has and the state lacks are taken over next, so they are checked as well.
@@ -171,21 +195,71 @@ def open_sessions(
         if record.kind == RecordKind.STATE:
             where = f"{space.sink.location}: record {record.seq} ({record.kind})"
             _refuse_impossible_rows(space, where, read_rows(record))
+    used = _list_used(space, state, found)
+    asked = used if needed is None else frozenset(needed) & space.desired.providers.keys()
+    sessions: dict[str, Session] = {}
+    errors: dict[str, ConnectError] = {}
+    with ExitStack() as stack:
+        # Sorted, so that the same fault is reported first in every run.
+        for instance in sorted(asked):
+            try:
+                sessions[instance] = open_instance(space, instance)
+            except ConnectError as error:
+                errors[instance] = error
+            else:
+                stack.callback(sessions[instance].close)
+        if errors and not sessions:
+            raise next(iter(errors.values()))
+        refuse_other_scope(found, sessions)
+        unread = {name: _make_connect_fault(error) for name, error in errors.items()}
+        yield Reached(sessions, unread, used - asked)
+
+
+def _list_used(space: Workspace, state: State, found: LogIndex) -> frozenset[str]:
+    """The configured provider instances that are declared, recorded, or open in the log."""
     used = {d.identity.instance for d in space.desired.declared}
-    used |= {also} if also is not None else set()
     used |= {identity.instance for identity in state.objects}
     left = (*found.open_intents, *found.unsaved, *found.obligations)
     used |= {instance for record in left for instance in list_instances(record)}
     if found.open_run and found.open_run.plan:
         used |= read_instances(found.open_run.plan, found.open_run.run)
-    with ExitStack() as stack:
-        sessions: dict[str, Session] = {}
-        # Sorted, so that the same fault is reported first in every run.
-        for instance in sorted(used & space.desired.providers.keys()):
-            sessions[instance] = open_instance(space, instance)
-            stack.callback(sessions[instance].close)
-        refuse_other_scope(found, sessions)
-        yield sessions
+    return frozenset(used & space.desired.providers.keys())
+
+
+def _make_connect_fault(error: ConnectError) -> Fault:
+    """Why the objects of a system that could not be reached are not read."""
+    return Fault("UNREACHABLE", error.message, FaultClass.NOT_APPLIED, advice=error.advice)
+
+
+def open_selected(
+    space: Workspace, state: State, found: LogIndex, options: Options
+) -> AbstractContextManager[Reached]:
+    """Open the sessions that a plan with these options needs. Raises as `open_sessions` does, and
+    UsageError."""
+    return open_sessions(space, state, found, choose_needed(space, state, options))
+
+
+def choose_needed(
+    space: Workspace, state: State, options: Options, plan: Plan | None = None
+) -> Collection[str] | None:
+    """The provider instances that a plan with these options needs, or those that a saved plan was
+    made with; None for all that are used. Raises UsageError for a selection that names nothing."""
+    if plan is not None:
+        return plan.instances.keys()
+    if not options.target and not options.exclude:
+        return None
+    providers = find_providers(space, (identity.instance for identity in state.objects))
+    return select_instances(space.desired, state, providers, options)
+
+
+def find_providers(space: Workspace, instances: Iterable[str]) -> Mapping[str, Provider]:
+    """The configured provider instances, and those of these instances whose block is gone and whose
+    provider is still installed."""
+    found = dict(space.providers)
+    for instance in sorted({*instances} - found.keys()):
+        with suppress(ConfigurationError):
+            found[instance] = space.configuration.registry.load(instance.partition(".")[0])
+    return found
 
 
 def refuse_other_scope(found: LogIndex, sessions: Mapping[str, Session]) -> None:

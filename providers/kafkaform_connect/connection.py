@@ -117,7 +117,10 @@ def connect(
 
 
 def make_scope(cluster_id: str, group_id: str | None) -> str:
-    """The id of a Connect cluster; the Kafka cluster itself has the plain one."""
+    """The id of a Connect cluster; the Kafka cluster itself has the plain one. cluster_id: of that
+    Kafka cluster, as a worker has said it."""
+    if not cluster_id:
+        raise ValueError("a Connect cluster without a Kafka cluster has no id")
     return f"connect:{cluster_id}/{group_id}" if group_id else f"connect:{cluster_id}"
 
 

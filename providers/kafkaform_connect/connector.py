@@ -20,7 +20,7 @@ from kafkaform.provider.contract import ResourceType
 from .plugin_names import finds_plugin
 from .secret_keys import is_reference, is_secret
 from .steps import make_steps
-from .topics import list_uses
+from .topics import USED_KINDS, list_uses
 
 KIND = "kafka_connect_connector"
 SET = "set"
@@ -316,4 +316,5 @@ TYPE = ResourceType(
     written=_write_arguments,
     risks=_find_risks,
     uses=list_uses,
+    used_kinds=USED_KINDS,
 )

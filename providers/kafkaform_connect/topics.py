@@ -12,6 +12,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 
 TOPIC, GROUP = "kafka_topic", "kafka_consumer_group"
 """The resource types of topics and of consumer groups in the rights that a user needs."""
+USED_KINDS = frozenset({TOPIC, GROUP})
 READS, WRITES = "reads", "writes to"
 READ, WRITE = "Read", "Write"
 

@@ -148,7 +148,8 @@ DATA: Mapping[str, ObjectSchema] = {
             "kafka_version",
             STRING,
             "The version of Kafka, such as 4.1: the newest one whose requests a broker has, since "
-            "brokers do not report their version. null if they fit no version from 3.0 on.",
+            "brokers do not report their version. null if they fit no version from 3.0 on, or are "
+            "newer than all versions that kafkaform knows.",
             computed=True,
         ),
     ),
@@ -286,7 +287,12 @@ def _answer_cluster(source: AnswerSource, _: FrozenMap) -> FrozenMap:
     if isinstance(found, Fault):
         raise _make_read_error("the cluster", found)
     known = source.session.facts.values
-    return found.with_items({n: known.get(n) for n in ("metadata_version", "kafka_version")})
+    return found.with_items(
+        {
+            "metadata_version": known.get("metadata_version"),
+            "kafka_version": None if known.get("newer_level") else known.get("kafka_version"),
+        }
+    )
 
 
 _ANSWERS: Mapping[str, Callable[[AnswerSource, FrozenMap], FrozenMap]] = {

@@ -61,8 +61,8 @@ def identify_product(client: RegistryClient, url: str) -> Product:
     for call, answer in ((read_setting("mode", None), mode), (IDENTIFY, named)):
         if isinstance(answer, Fault):
             raise _make_error(url, answer)
-        if answer.status >= 500 or answer.status == 429:
-            raise _make_error(url, judge_refusal(answer, call))
+        if answer.status >= 500 or answer.status in (407, 409, 429) or 300 <= answer.status < 400:
+            raise _make_refusal(url, answer, call)
     assert isinstance(mode, HttpAnswer)
     assert isinstance(named, HttpAnswer)
     apicurio = APICURIO_PATH in f"{urlsplit(url).path}/" or _is_apicurio(mode)
@@ -89,7 +89,7 @@ def _require_level(answer: HttpAnswer | Fault, url: str) -> None:
     if answer.status == 403:
         return
     if not answer.succeeded:
-        raise _make_error(url, judge_refusal(answer, call))
+        raise _make_refusal(url, answer, call)
     try:
         read_word(answer.body, "compatibilityLevel", "compatibility")
     except BadAnswer as error:
@@ -98,6 +98,13 @@ def _require_level(answer: HttpAnswer | Fault, url: str) -> None:
 
 def _make_error(url: str, fault: Fault) -> ConnectError:
     return ConnectError(f"{url}: {fault.message} ({fault.code})", fault.advice)
+
+
+def _make_refusal(url: str, answer: HttpAnswer, call: Call) -> ConnectError:
+    fault = judge_refusal(answer, call)
+    status = f"HTTP {answer.status}"
+    reason = fault.message if status in fault.message else f"{status}: {fault.message}"
+    return ConnectError(f"{url}: {reason} ({fault.code})", fault.advice)
 
 
 def name_place(url: str) -> str:

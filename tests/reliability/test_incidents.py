@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, BlockerKind
 from kafkaform.core.clock import SystemClock
-from kafkaform.core.errors import Blocked, PlanRefused, StorageError
+from kafkaform.core.errors import PlanRefused, StorageError
 from kafkaform.core.resource import Lifecycle
 from kafkaform.core.secret import Secret
 from kafkaform.plan.model import Mode, Options
@@ -101,13 +101,19 @@ def test_internal_topics_are_never_deleted() -> None:
     where.backend.data = codec.encode(
         replace(state, objects={**state.objects, forged.identity: forged})
     )
-    gone = desired(topic("a"), removed=(removed(f"kafka_topic.{name}", destroy=True),))
-    for said, options in ((gone, Options()), (desired(topic("a")), Options(Mode.DESTROY))):
+    gone = desired(topic("a"), topic("b"), removed=(removed(f"kafka_topic.{name}", destroy=True),))
+    unasked = desired(topic("a"), topic("b"), topic("c"))
+    for said, options in (
+        (gone, Options()),
+        (unasked, Options()),
+        (desired(topic("a")), Options(Mode.DESTROY)),
+    ):
         (change,) = (c for c in plan(where, said, options).changes if c.identity.key == name)
         assert change.blocked is not None and "internal topic" in change.blocked.reason
-        with pytest.raises(Blocked):
-            apply(where, said, options)
-    assert {"a", name} == set(topics(where)) and "DeleteTopics" not in writes(where)
+        assert change.blocked.asked is (said is not unasked) and not change.blocked.kind.stops
+        # The rest of the plan is not held up.
+        assert complete(apply(where, said, options))
+    assert {name} == set(topics(where)) and name in {one.key for one in where.state.objects}
 
 
 def test_an_old_state_deletes_nothing_of_today() -> None:

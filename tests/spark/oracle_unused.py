@@ -87,7 +87,7 @@ def unused(
     clusters = {row["cluster"]: row for row in tables["cluster"]}
     rows = []
     for row in tables["live"]:
-        internal = row["key"].startswith("__") or row["attrs"].get("details.internal") == "true"
+        internal = row["attrs"].get("details.internal") == "true"
         if row["kind"] == "kafka_topic" and not internal:
             cluster = clusters[row["cluster"]]
             rows.append(_judged(row, cluster, shots[row["cluster"]], tables, register))

@@ -75,7 +75,7 @@ def unlike(clusters: list[Row], live: list[Row]) -> list[Row]:
     env = {c["cluster"]: c.get("env") for c in clusters if c["status"] in ("read", "partial")}
     groups: dict[Any, list[Row]] = {}
     for row in live:
-        if row["cluster"] in env and not row["key"].startswith("__"):
+        if row["cluster"] in env and row["attrs"].get("details.internal") != "true":
             groups.setdefault((env[row["cluster"]], row["key"]), []).append(row)
     rows = []
     for (_, key), members in groups.items():
@@ -117,8 +117,10 @@ def made_world() -> dict[str, list[Row]]:
         topic("pay", "orders", partitions="12"),
         topic("pay", "payments\n", "team"),
         topic("prod1", "Bad"),
-        topic("prod1", "__consumer_offsets", partitions="1"),
-        topic("prod2", "__consumer_offsets", partitions="50"),
+        topic("prod1", "__consumer_offsets", partitions="1", details_internal="true"),
+        topic("prod2", "__consumer_offsets", partitions="50", details_internal="true"),
+        topic("prod1", "__heartbeat", partitions="1"),
+        topic("prod2", "__heartbeat", partitions="2"),
     ]
     recorded = [
         {**topic("prod1", "orders", "team"), "lineage": "one"},
@@ -154,6 +156,20 @@ WANTED = [
         "unlike", "prod2", "kafka_topic", "orders", "partitions is 6, and the 2 clusters differ",
         "prod1", "prod2",
     ) | {"owner": "team"},
+    *(
+        found
+        for where, count in (("prod1", 1), ("prod2", 2))
+        for found in (
+            finding(
+                "unlike", where, "kafka_topic", "__heartbeat",
+                f"partitions is {count}, and the 2 clusters differ", "prod1", "prod2",
+            ),
+            finding(
+                "naming", where, "kafka_topic", "__heartbeat",
+                r"the name does not match [a-z]+(\.[a-z0-9]+)*", where,
+            ),
+        )
+    ),
     finding(
         "naming", "prod1", "kafka_topic", "Bad",
         r"the name does not match [a-z]+(\.[a-z0-9]+)*", "prod1",

@@ -21,7 +21,7 @@ from ..terminal.console import Console
 from ..terminal.outlet import outlive_output
 
 STDIN = Path("-")
-ENDINGS = (".kf.hcl", ".kfpolicy.hcl", ".kfvars.hcl", ".kftest.hcl", ".tf", ".tfvars")
+ENDINGS = (".kf.hcl", ".kfpolicy.hcl", ".kfvars.hcl", ".kftest.hcl", ".tf", ".tofu", ".tfvars")
 VALUES = (".kfvars.hcl", ".tfvars")
 """Files of variable values. Their lines can contain secrets, so errors do not quote them."""
 NAMES = ("fleet.hcl",)

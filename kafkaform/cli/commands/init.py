@@ -28,7 +28,7 @@ from ...workflow.workspace import make_lock_info, make_run_id
 from ..options.flags import LockTimeout, NoColor, StateFile, Untrusted, Var, VarFile
 from ..terminal.console import Console
 
-CONFIGURATION = (".kf.hcl", ".kf.json", ".tf", ".tf.json")
+CONFIGURATION = (".kf.hcl", ".kf.json", ".tf", ".tf.json", ".tofu", ".tofu.json")
 OURS = ".kafkaform"
 EMPTY = """There is no configuration here, so there is nothing to prepare.
 

@@ -7,24 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from ...apply.replay import replay_log
-from ...audit.event import RecordKind, render_time
-from ...audit.record_bodies import make_state_edit_body
 from ...core.address import matches, parse_address
 from ...core.clock import SystemClock
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
-from ...core.head import Head
 from ...core.value import FrozenMap
 from ...render.text import inline, render_count, render_json, render_value
 from ...state.codec import encode
-from ...state.edit import count_change, drop_address, move_address, set_head
+from ...state.edit import drop_address, move_address
 from ...state.model import Row, State
-from ...workflow.state_transfer import compare_rows, refuse_before_recovery
+from ...workflow.state_transfer import edit_state, forget_instance
 from ...workflow.state_transfer import pull_state as pull_store
 from ...workflow.state_transfer import push_state as push_store
 from ...workflow.stores import open_store, parse_duration
-from ...workflow.workspace import make_lock_info, make_run_id, open_journal, read_log
 from ..options.flags import LockTimeout, StateFile
 from ..options.tab_names import complete_addresses
 from ..terminal.console import Console
@@ -67,11 +62,53 @@ def show(address: Address, json: Json = False, state: StateFile = None) -> None:
 
 
 @app.command()
-def rm(address: Address, state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
+def rm(
+    address: Annotated[
+        str | None, typer.Argument(metavar="ADDRESS", autocompletion=complete_addresses)
+    ] = None,
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            "--provider",
+            metavar="NAME",
+            help="Forget all objects of this provider instance, for a system that is gone for "
+            "good.",
+        ),
+    ] = None,
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+) -> None:
     """Remove an address from the state; its objects stay as they are."""
     # Only the record of ownership goes. The next plan sees the objects as not managed.
-    _edit_state("state rm", state, lock_timeout, lambda before: drop_address(before, address))
-    Console.make_standard().write(f"{address} owns nothing any more; the objects themselves stay.")
+    if address is not None and provider is None:
+        _edit_state("state rm", state, lock_timeout, lambda before: drop_address(before, address))
+        text = f"{address} owns nothing any more; the objects themselves stay."
+    elif provider is not None and address is None:
+        text = _forget_provider(provider, state, lock_timeout)
+    else:
+        raise UsageError(
+            "`state rm` takes either an address or --provider",
+            "`kafkaform state rm kafka_topic.orders` forgets one block, `kafkaform state rm "
+            "--provider kafka_connect` everything of one provider.",
+        )
+    Console.make_standard().write(text)
+
+
+def _forget_provider(instance: str, state: str | None, lock_timeout: str) -> str:
+    """Forget a provider instance, and say what was forgotten."""
+    outlive_output()
+    timeout = parse_duration(lock_timeout, "--lock-timeout")
+    forgotten = forget_instance(open_store(state), instance, timeout)
+    text = (
+        f"Forgot {render_count(forgotten.objects, 'object')} of {instance}; the objects "
+        "themselves stay."
+    )
+    if forgotten.steps:
+        steps = render_count(forgotten.steps, "step")
+        text += f" {steps} of earlier runs ended without a known result."
+    if forgotten.work:
+        text += f" {render_count(forgotten.work, 'task')} of earlier runs will not be followed."
+    return text
 
 
 @app.command()
@@ -152,33 +189,10 @@ def push(
 def _edit_state(
     command: str, state_file: str | None, lock_timeout: str, change: Callable[[State], State]
 ) -> None:
-    """Edit the state under the lock. The log records the edit before the state is saved."""
+    """Edit the state and record that."""
     outlive_output()
-    store, clock, run = open_store(state_file), SystemClock(), make_run_id()
     timeout = parse_duration(lock_timeout, "--lock-timeout")
-    info = make_lock_info(run, command, render_time(clock.now()))
-    with store.backend.lock(info, timeout, clock) as lease:
-        store.backend.check_writable()
-        loaded = store.backend.load()
-        if loaded.state is None:
-            raise UsageError("there is no state here", "Check the folder (-chdir) and --state.")
-        found, version = read_log(store.sink, loaded.state), loaded.version
-        refuse_before_recovery(found, (RecordKind.STATE,))
-        before = loaded.state
-        # An earlier edit is in the log and not in the state, because its run died in between.
-        if found.unsaved:
-            before = count_change(before, set_head(replay_log(found, before).state, found.head))
-            version = store.backend.save(before, version)
-        after = change(before)
-        journal = open_journal(store.sink, clock, run, before, found, lease)
-        body = make_state_edit_body(
-            before.serial + 1, version or "", command, compare_rows(before, after)
-        )
-        # First the log, then the state: the other way round, a crash would leave a state that
-        # nobody can prove.
-        record = journal.write(RecordKind.STATE, body)
-        anchored = set_head(after, Head(record.seq, record.hash))
-        store.backend.save(count_change(before, anchored), version)
+    edit_state(open_store(state_file), command, timeout, change)
 
 
 def render_row(row: Row) -> Iterator[str]:

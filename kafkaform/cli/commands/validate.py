@@ -51,6 +51,8 @@ def validate(
 
 def _render_sound(desired: Desired) -> str:
     number = len(desired.declared)
+    if not number:
+        return "The configuration is valid: 0 objects declared. kafkaform manages nothing with it."
     return f"The configuration is valid: {number:,} object{'s' if number != 1 else ''} declared."
 
 

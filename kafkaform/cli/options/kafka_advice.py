@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .kafka_tools import DEFAULT, HOW_TO_NAME, NAME, NO_LOGGERS, TYPE
+from .kafka_tools import ALTERED, DEFAULT, HOW_TO_NAME, NAME, NO_LOGGERS, SCRAM_BLOCK, TYPE
 
 ROOT = "kafkaform"
 
@@ -132,7 +132,18 @@ INSTEAD: Mapping[str, str] = {
 
 _RESOURCE = "--resource-type and --resource-name choose, such as --resource-type Topic."
 _FILTERS = "--user, --client-id and --ip choose; an empty name is the default."
+_CREDENTIALS = (
+    "`--add-config 'SCRAM-SHA-256=[iterations=8192,password=env:NAME]'` sets a password, "
+    f"`--delete-config SCRAM-SHA-512` deletes one. {SCRAM_BLOCK}"
+)
+_SETS = {
+    "--add": "`--add-config K=V` sets configs.",
+    "--delete": "`--delete-config K` removes them.",
+}
 HERE: Mapping[str, Mapping[str, str]] = {
+    **{f"kafkaform alter {kind}": _SETS for kind in ALTERED.values()},
+    "kafkaform alter topic": {**_SETS, "--delete": f"{_SETS['--delete']} {_MADE}"},
+    "kafkaform alter user": dict.fromkeys(("--add", "--delete"), _CREDENTIALS),
     # Groups and transactions have such a flag, which chooses among them.
     "kafkaform describe": {"--topic": _TOPIC},
     "kafkaform describe acls": dict.fromkeys(
@@ -167,6 +178,7 @@ COMMANDS: Mapping[str, str] = {
     "config": _CONFIGS,
     "configs": _CONFIGS,
     "kafka-configs": _CONFIGS,
+    "config-command": _CONFIGS,
     "topic": _TOPICS,
     "topics": _TOPICS,
     "kafka-topics": _TOPICS,
@@ -197,6 +209,7 @@ COMMANDS: Mapping[str, str] = {
     "kafka-transactions": _TRANSACTIONS,
     "kafka-reassign-partitions": _MOVES,
     "kafka-leader-election": _ELECT,
+    "kafka-run-class": f"The tools of Kafka have commands here. {_DESCRIBE}",
     "list": _DESCRIBE,
     "ls": _DESCRIBE,
     # Also Terraform's, which downloads modules with it.
@@ -205,6 +218,23 @@ COMMANDS: Mapping[str, str] = {
     "delete": _MADE,
 }
 """A word that is not a command -> what to do instead."""
+
+
+CLASSES: Mapping[str, str] = {
+    "ConfigCommand": "kafka-configs",
+    "TopicCommand": "kafka-topics",
+    "AclCommand": "kafka-acls",
+    "ClusterTool": "kafka-cluster",
+    "FeatureCommand": "kafka-features",
+    "GroupsCommand": "kafka-groups",
+    "ConsumerGroupCommand": "kafka-consumer-groups",
+    "ShareGroupCommand": "kafka-share-groups",
+    "StreamsGroupCommand": "kafka-streams-groups",
+    "TransactionsCommand": "kafka-transactions",
+    "ReassignPartitionsCommand": "kafka-reassign-partitions",
+    "LeaderElectionCommand": "kafka-leader-election",
+}
+"""Class of a tool, such as `kafka.admin.ConfigCommand` -> the name of its script."""
 
 
 def advise_option(flag: str, command: Any, path: str) -> str | None:
@@ -231,8 +261,10 @@ def advise_option(flag: str, command: Any, path: str) -> str | None:
 
 def advise_command(word: str) -> str | None:
     """What to do instead of an unknown command; None if Kafka's tools have no such command."""
-    # Kafka ships its tools as kafka-topics.sh, and as kafka-topics.bat for Windows.
-    return COMMANDS.get(word.removesuffix(".sh").removesuffix(".bat"))
+    # Kafka ships its tools as kafka-topics.sh, and as kafka-topics.bat for Windows. Classes are
+    # started with kafka-run-class.sh.
+    tool = CLASSES.get(word.rpartition(".")[2], word.removesuffix(".sh").removesuffix(".bat"))
+    return COMMANDS.get(tool)
 
 
 def _list_flags(command: Any) -> frozenset[str]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import glob
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
+from ...core.text.foreign import inline
 
 TYPE, NAME, DEFAULT = "--entity-type", "--entity-name", "--entity-default"
 
@@ -47,6 +49,21 @@ ALTERED: Mapping[str, str] = {
 }
 """Entity type -> what follows `alter`."""
 _PAIR = frozenset({"users", "clients"})
+ONLY = "--only"
+"""The flag of `describe quotas` that leaves out the quotas of combinations."""
+
+SCRAM_USER = "--username"
+_SET = (
+    "To set a password",
+    "alter user {user} --add-config 'SCRAM-SHA-256=[iterations=8192,password=env:NAME]'",
+)
+SCRAM_TOOL: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "--describe": (("To see credentials", "describe users --name {user}"),),
+    "--add": (_SET,),
+    "--delete": (("To delete one", "alter user {user} --delete-config SCRAM-SHA-512"),),
+}
+"""Option of KIP-248's tool for SCRAM users -> what it does, and our command for that."""
+SCRAM_BLOCK = "A kafka_user_scram_credential block declares a credential."
 
 HOW_TO_NAME = (
     f"Write `kafkaform describe {TYPE} topics {NAME} NAME` or "
@@ -63,6 +80,7 @@ def translate_words(words: Sequence[str], root: Any) -> Iterator[list[str]]:
     quotas and credentials. Raises UsageError for an unknown entity type."""
     at = next((n for n, word in enumerate(words) if word in root.commands), len(words))
     end = words.index("--") if "--" in words else len(words)
+    _refuse_scram_tool(words[:end])
     # What follows `--` are names, which can look like options.
     words = [*_spell_out(words[:end]), *words[end:]]
     before, command, rest = words[:at], words[at : at + 1], words[at + 1 :]
@@ -81,6 +99,25 @@ def translate_words(words: Sequence[str], root: Any) -> Iterator[list[str]]:
         types, names, others
     ):
         yield [*before, does, *line]
+
+
+def _refuse_scram_tool(words: Sequence[str]) -> None:
+    """Raises UsageError for the SCRAM tool of KIP-248, with the command that does the same. What
+    was typed can hold a password, so only the name is repeated."""
+    flags = [word.partition("=") for word in words]
+    at = next((n for n, (flag, _, _) in enumerate(flags) if flag == SCRAM_USER), None)
+    if at is None:
+        return
+    _, sign, value = flags[at]
+    given = value if sign else next(iter(words[at + 1 :]), "")
+    user = inline(shlex.quote(given)) if given and not given.startswith("-") else "NAME"
+    asked = [line for flag, _, _ in flags for line in SCRAM_TOOL.get(flag, ())]
+    lines = asked or [line for group in SCRAM_TOOL.values() for line in group]
+    named = " ".join(f"{text}: `kafkaform {line.format(user=user)}`." for text, line in lines)
+    raise UsageError(
+        f"kafkaform has no option {SCRAM_USER}, which is that of KIP-248's tool for SCRAM users",
+        f"{named} {SCRAM_BLOCK} ZooKeeper is gone since Kafka 4.0: brokers store credentials.",
+    )
 
 
 def _spell_out(words: Sequence[str]) -> Iterator[str]:
@@ -160,16 +197,18 @@ def _translate_describe(
         named = [DEFAULT if name is None else f"{NAME}={name}" for name in names]
         yield ["configs", f"{TYPE}={kind}", *named, *others]
         return
-    # Two types with names are one entity, the quota of a client of a user, and not two entities.
-    if len(types) > 1 and names:
-        parts = [
-            f"{LIMITED[part]}={_escape_glob(n)}" for part, n in _pair_entities(types, names).items()
-        ]
-        yield ["quotas", *parts, *others]
+    # Two types are one entity, a client of a user. Kafka's tool gives the names to the types in
+    # their order, and a type without a name stands for all.
+    if len(types) > 1:
+        if len(names) > len(types):
+            _pair_entities(types, names)
+        globs = [*map(_escape_glob, names), "*", "*"]
+        pairs = zip(types, globs, strict=False)
+        yield ["quotas", *(f"{LIMITED[part]}={glob}" for part, glob in pairs), *others]
         return
     for name in names or ["*"]:
         only = "*" if not names else _escape_glob(name)
-        yield ["quotas", *(f"{LIMITED[part]}={only}" for part in types), *others]
+        yield ["quotas", f"{LIMITED[kind]}={only}", ONLY, *others]
     for name in names or ["*"]:
         if types == ["users"] and name is not None:
             yield ["users", f"--name={'*' if not names else _escape_glob(name)}", *others]
@@ -177,7 +216,10 @@ def _translate_describe(
 
 def _escape_glob(name: str | None) -> str:
     """A glob that matches this name only; the one of the default entity is empty."""
-    return "" if name is None else glob.escape(name)
+    if name is None:
+        return ""
+    # The word alone stands for the default entity.
+    return "[d]efault" if name == "default" else glob.escape(name)
 
 
 def _translate_alter(

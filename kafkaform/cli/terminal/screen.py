@@ -108,7 +108,8 @@ class TextScreen(Struct):
                 _advise_approval(self.command, plan),
             )
         if plan.options.mode is Mode.DESTROY:
-            return all(self._type_cluster(name, plan) for name in sorted(plan.instances))
+            asked = sorted(name for name, item in plan.instances.items() if not item.unread)
+            return all(self._type_cluster(name, plan) for name in asked)
         # As in Terraform, "y" is not enough: too many fingers type it without reading.
         refreshes = plan.options.mode is Mode.REFRESH
         what = "Record this in the state" if refreshes else "Apply these changes"

@@ -99,8 +99,12 @@ def _list_changes(history: DataFrame, looks: DataFrame) -> DataFrame:
         .withColumn("_follows", F.col("_last.valid_to").eqNullSafe(F.col("valid_from")))
     )
     rows = F.concat(_arrival_rows(), _replacement_rows(), _value_rows(), _departure_rows())
-    is_kafkas = F.coalesce(F.try_element_at("attrs", F.lit(INTERNAL)) == "true", F.lit(False))
-    return found.select(*KEY, is_kafkas.alias("is_kafkas"), F.inline(rows))
+    return found.select(*KEY, is_internal("attrs").alias("is_kafkas"), F.inline(rows))
+
+
+def is_internal(attributes: str) -> Column:
+    """Whether the object of a row belongs to Kafka. attributes: the column with its attributes."""
+    return F.coalesce(F.try_element_at(attributes, F.lit(INTERNAL)) == "true", F.lit(False))
 
 
 def _arrival_rows() -> Column:

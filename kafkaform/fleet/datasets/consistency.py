@@ -11,6 +11,7 @@ from ..landed.globs import to_regex
 from ..landed.register import NamingRule
 from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
+from .attribution import is_internal
 from .owners import add_owner
 
 SEVERITY = {
@@ -32,7 +33,6 @@ empty."""
 MOST_NAMED = 20
 """A finding names at most this many clusters, the first by name."""
 
-_INTERNAL = "__"
 _READ = ("read", "partial")
 
 
@@ -102,7 +102,7 @@ def _find_unlike(frames: Frames) -> DataFrame:
     """
     # A stale cluster would make all others look odd.
     cluster = frames["cluster"].where(F.col("status").isin(*_READ)).select("cluster", "env")
-    topics = frames["live"].where(F.col("kind") == TOPIC).where(~F.col("key").startswith(_INTERNAL))
+    topics = frames["live"].where((F.col("kind") == TOPIC) & ~is_internal("attrs"))
     of_name = Window.partitionBy("env", "key")
     attrs = F.map_filter("attrs", lambda p, _: (p == "partitions") | p.startswith("config."))
     # A map cannot be compared or grouped, and its order is that of the file: sort the entries
@@ -176,12 +176,12 @@ def _find_misnamed(frames: Frames, rule: NamingRule) -> DataFrame:
     """Return live or declared objects whose whole key does not match the rule. Kafka's own topics
     are exempt. The pattern is Java's, as Spark runs it."""
     columns = ("cluster", "kind", "key", "owner")
-    rows = frames["live"].select(*columns).unionByName(frames["desired"].select(*columns))
+    live = frames["live"].where(~is_internal("attrs")).select(*columns)
+    rows = live.unionByName(frames["desired"].select(*columns))
     wrong = (
         rows.where(F.col("kind") == rule.kind)
         # `rlike` searches anywhere in the text, hence the anchors in both patterns.
         .where(F.col("cluster").rlike(to_regex(rule.cluster)))
-        .where(~F.col("key").startswith(_INTERNAL))
         .where(~F.col("key").rlike(rf"\A(?:{rule.pattern})(?![\s\S])"))
         .groupBy("cluster", "kind", "key")
         .agg(F.max("owner").alias("owner"))

@@ -26,7 +26,7 @@ from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from ..landed.register import Register
 from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
-from .attribution import INTERNAL
+from .attribution import is_internal
 from .owners import owner_by_name
 
 KEY = ("cluster", "kind", "key")
@@ -112,9 +112,8 @@ def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
     # full: an object that exists on one side only is exactly what drift looks for. The keys are
     # never null, so the join needs no null-safe comparison.
     joined = _join_ours(frames).join(live, [*KEY], how="full").join(facts, "cluster", how="left")
-    own = F.coalesce(F.try_element_at("l", F.lit(INTERNAL)) == "true", F.lit(False))
     # Kafka's own topics are drift only if somebody declares or records them.
-    joined = joined.where(F.col("lineage").isNotNull() | ~own)
+    joined = joined.where(F.col("lineage").isNotNull() | ~is_internal("l"))
     # A cluster that was not read is no cluster without objects: absence needs a complete sweep.
     is_read, coverage = F.coalesce("is_read", F.lit(False)), F.try_element_at("coverage", "kind")
     is_free = F.col("lineage").isNull() & ~F.coalesce("doubtful", F.lit(False))

@@ -15,6 +15,7 @@ from ...core.landing import TOPIC_USAGE
 from ..landed.register import Register
 from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
+from .attribution import is_internal
 from .owners import add_owner
 from .usage import COMPLETE, KEY, VISIBLE, build_usage
 
@@ -55,9 +56,7 @@ def _select_topics(frames: Frames, register: Register) -> DataFrame:
     """Return KEY, owner, partitions, incarnation, what the log holds now, and what is known about
     the cluster: as_of, coverage, allow_if_no_acl."""
     live, attrs = frames["live"], F.col("attrs")
-    # By prefix as well: only some of the topics that begin with `__` are internal to the broker.
-    internal = F.col("key").startswith("__") | attrs["details.internal"].eqNullSafe("true")
-    topics = live.where((F.col("kind") == _TOPIC) & ~internal)
+    topics = live.where((F.col("kind") == _TOPIC) & ~is_internal("attrs"))
     named = add_owner(topics, frames, register).select(
         *("cluster", F.col("key").alias("topic"), "owner", "incarnation"),
         attrs["partitions"].try_cast("int").alias("partitions"),

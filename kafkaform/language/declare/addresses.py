@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 
 from ...core.address import Address, render_key
 from ...syntax.nodes import Attr, Block, Expression, Index, LegacyIndex, Lit, Root, Tuple
+from ...syntax.parse import parse_expression
+from ..expressions.code import get_literal
 from ..values.faults import EvalError, Place, suggest_near
 from ..values.types import drop_parentheses
 
@@ -13,9 +15,16 @@ Key = Callable[[Expression], str | int]
 """Reads the key in the brackets of an address."""
 
 
+def unquote_reference(node: Expression) -> Expression:
+    """The reference in a string, as Terraform 0.11 wrote references; any other node as it is."""
+    text = get_literal(node)
+    inner = None if text is None else parse_expression(text, node.range.file)[0]
+    return node if inner is None or isinstance(inner, Lit) else inner
+
+
 def spell_name(node: Expression) -> str | None:
-    """The text of `NAME` or `NAME.ALIAS`, also in parentheses; None for anything else."""
-    target = drop_parentheses(node)
+    """The text of `NAME` or `NAME.ALIAS`, also in parentheses or quotes; None for anything else."""
+    target = drop_parentheses(unquote_reference(node))
     if isinstance(target, Root):
         return target.name
     if isinstance(target, Attr) and isinstance(target.target, Root):
@@ -76,14 +85,21 @@ def read_depends_on(node: Expression) -> list[tuple[Address, Expression]]:
         raise EvalError(
             node, "depends_on must be a list of addresses", "depends_on = [kafka_topic.a]"
         )
-    return [(parse_address_node(item), item) for item in node.items if not _is_data(item)]
+    return [(_parse_need(item), item) for item in node.items if not _is_read_early(item)]
 
 
-def _is_data(node: Expression) -> bool:
-    """Whether it names a data source. Those are read before anything is changed."""
-    return (spell_name(drop_parentheses(node)) or "").startswith("data.") or (
-        isinstance(node, Attr) and (spell_name(node.target) or "").startswith("data.")
-    )
+def _parse_need(item: Expression) -> Address:
+    try:
+        return parse_address_node(unquote_reference(item))
+    except EvalError as fault:  # at the place in the file
+        raise EvalError(item, fault.summary, fault.detail, fault.advice) from None
+
+
+def _is_read_early(item: Expression) -> bool:
+    """Whether it names a data source or something ephemeral, which comes before any change."""
+    node = drop_parentheses(unquote_reference(item))
+    words = spell_name(node.target if isinstance(node, Attr) else node) or spell_name(node) or ""
+    return words.partition(".")[0] in ("data", "ephemeral")
 
 
 def read_provider_instance(
@@ -104,8 +120,12 @@ def read_provider_instance(
         return known[default]
     name = spell_name(node)
     if name is None:
+        detail = "An instance with a key comes from a provider block with for_each."
         raise EvalError(
-            node, "This is not the name of a provider", f"Write {default} or {default}.ALIAS."
+            node,
+            "This is not the name of a provider",
+            detail if isinstance(node, Index) else "",
+            f"Write {default} or {default}.ALIAS.",
         )
     # The provider decides before the name: an alias of another provider is never right, whether
     # it exists or not.

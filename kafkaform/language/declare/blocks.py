@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
-from ...syntax.nodes import Block
+from ...syntax.nodes import Block, Lit
 from ..values.faults import Place, make_error, suggest_near
 
 NAME = re.compile(r"[^\W\d][\w-]*")
@@ -29,6 +29,8 @@ class Shape(Struct, frozen=True):
     """Further arguments and blocks are checked elsewhere, such as by a provider's schema."""
 
 
+COMMANDS = ("provisioner", "connection")
+"""Nested blocks of Terraform that run programs when an object is made or deleted."""
 SHAPES: Mapping[str, Shape] = {
     "kafkaform": Shape(optional=("required_version",), blocks=("backend",)),
     "provider": Shape(("the provider",), open=True),
@@ -54,11 +56,11 @@ SHAPES: Mapping[str, Shape] = {
     "output": Shape(
         ("the name",),
         required=("value",),
-        optional=("description", "sensitive", "depends_on"),
+        optional=("description", "sensitive", "depends_on", "deprecated", "ephemeral"),
         blocks=("precondition",),
     ),
     "check": Shape(("the name",), blocks=("data", "assert")),
-    "removed": Shape(required=("from",), blocks=("lifecycle",)),
+    "removed": Shape(required=("from",), blocks=("lifecycle", *COMMANDS)),
     "import": Shape(required=("to", "id"), optional=("for_each", "provider")),
     "moved": Shape(required=("from", "to")),
     "policy": Shape(
@@ -78,6 +80,7 @@ WAIVER = Shape(required=("addresses", "reason", "until"))
 REMOVED_LIFECYCLE = Shape(optional=("destroy",))
 LIFECYCLE = Shape(
     optional=(
+        "enabled",
         "prevent_destroy",
         "adopt",
         "ignore_changes",
@@ -87,7 +90,8 @@ LIFECYCLE = Shape(
     ),
     blocks=("precondition", "postcondition"),
 )
-DATA_LIFECYCLE = Shape(blocks=("precondition", "postcondition"))
+DATA_LIFECYCLE = Shape(optional=("enabled",), blocks=("precondition", "postcondition"))
+MODULE_LIFECYCLE = Shape(optional=("enabled",))
 BACKEND = Shape(("the kind",), open=True)
 
 
@@ -167,6 +171,14 @@ def _make_labels_fault(block: Block, shape: Shape) -> Diagnostic:
 def render_title(block: Block) -> str:
     """A block's name in messages: `variable "zone"`."""
     return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
+
+
+def check_deprecation(block: Block) -> Iterator[Diagnostic]:
+    """An error for a `deprecated` that is not a text."""
+    node = block.get_argument("deprecated")
+    text = node.value if isinstance(node, Lit) else None
+    if node is not None and not (isinstance(text, str) and text.strip()):
+        yield make_error(node, '"deprecated" must be a string that says what to use instead')
 
 
 def find_single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:

@@ -17,6 +17,12 @@ def _is_repeated(block: Block) -> bool:
     return any(block.get_argument(name) is not None for name in ("for_each", "count"))
 
 
+def get_enabled(block: Block) -> Expression | None:
+    """The argument `enabled` in the `lifecycle` of a block, which decides whether it counts."""
+    given = (inner.get_argument("enabled") for inner in block.list_blocks("lifecycle"))
+    return next((node for node in given if node is not None), None)
+
+
 class VariableBlock(Struct, frozen=True):
     """A `variable` block."""
 
@@ -82,6 +88,9 @@ class OutputBlock(Struct, frozen=True):
     value: Expression
     sensitive: bool
     preconditions: tuple[Block, ...] = ()
+    deprecated: Expression | None = None
+    ephemeral: bool = False
+    """Whether its value is a secret that is never stored; only in modules."""
 
 
 class CheckBlock(Struct, frozen=True):

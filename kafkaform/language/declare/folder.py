@@ -32,6 +32,10 @@ class Tree(Struct, frozen=True):
     """How modules spell the path of a folder -> the folder's key in `modules`."""
 
 
+_OPENTOFU = {".tf": ".tofu", ".tf.json": ".tofu.json"}
+"""Ending of a file of Terraform -> that of OpenTofu, whose file replaces it."""
+
+
 class Family(Struct, frozen=True):
     """The file names that belong together: kafkaform's, or Terraform's."""
 
@@ -46,7 +50,9 @@ class Family(Struct, frozen=True):
     def select_configuration(self, names: Iterable[str]) -> list[str]:
         """The configuration files among these names, in their order."""
         # Editors keep copies of a file beside it under a name with a leading dot.
-        return [n for n in sorted(names) if n.endswith(self.configuration) and n[0] != "."]
+        chosen = [n for n in sorted(names) if n.endswith(self.configuration) and n[0] != "."]
+        replaced = _list_replaced(chosen)
+        return [name for name in chosen if name not in replaced]
 
     def select_values(self, names: Collection[str]) -> list[str]:
         """The value files among these names, weakest first."""
@@ -59,6 +65,17 @@ class Family(Struct, frozen=True):
         return stem == "override" or stem.endswith("_override")
 
 
+def _list_replaced(names: Collection[str]) -> frozenset[str]:
+    """The files of Terraform beside which OpenTofu has one of the same name."""
+    found = set(names)
+    return frozenset(
+        name.removesuffix(theirs) + ending
+        for ending, theirs in _OPENTOFU.items()
+        for name in names
+        if name.endswith(theirs) and name.removesuffix(theirs) + ending in found
+    )
+
+
 FAMILIES = (
     Family(
         (".kf.hcl", ".kf.json"),
@@ -66,7 +83,7 @@ FAMILIES = (
         (".auto.kfvars.hcl", ".auto.kfvars.json"),
     ),
     Family(
-        (".tf", ".tf.json"),
+        (".tf", ".tf.json", *_OPENTOFU.values()),
         ("terraform.tfvars", "terraform.tfvars.json"),
         (".auto.tfvars", ".auto.tfvars.json"),
         terraform=True,
@@ -75,7 +92,7 @@ FAMILIES = (
 """Only the first family with configuration files is read, so that a folder that moves over from
 Terraform can keep its old files beside the new ones."""
 
-_ENDINGS = (".hcl", ".json", ".tf", ".tfvars")
+_ENDINGS = (".hcl", ".json", ".tf", ".tofu", ".tfvars")
 _NATIVE_VALUES = (".kfvars.hcl", ".tfvars")
 
 
@@ -147,7 +164,8 @@ def _make_nothing_fault(folder: str) -> Diagnostic:
     return Diagnostic(
         Severity.ERROR,
         f"There is no configuration in {folder}" if folder else "There is no configuration here",
-        "The folder has no file whose name ends in .kf.hcl, .kf.json, .tf or .tf.json.",
+        "The folder has no file whose name ends in .kf.hcl, .kf.json, .tf, .tf.json, .tofu or "
+        ".tofu.json.",
         advice="Write one, such as main.kf.hcl, or change to the folder of your configuration.",
     )
 

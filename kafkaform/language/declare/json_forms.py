@@ -35,7 +35,11 @@ def _map_to_same(names: str) -> Mapping[str, str]:
 
 
 _RULES = {"precondition": "plain", "postcondition": "plain"}
-_OBJECT = JsonForm(2, _map_to_same("lifecycle dynamic"), _make_modes("provider depends_on"))
+_OBJECT = JsonForm(
+    2,
+    {**_map_to_same("lifecycle dynamic provisioner"), "connection": "plain"},
+    _make_modes("provider depends_on"),
+)
 _WAIVERS = {"waiver": "waiver"}
 _SETTINGS = _make_modes(literal="required_version")
 
@@ -44,10 +48,14 @@ TOP: Mapping[str, JsonForm] = {
     "terraform": JsonForm(
         0, _map_to_same("backend cloud encryption required_providers provider_meta"), _SETTINGS
     ),
+    "language": JsonForm(),
     "provider": JsonForm(1, _map_to_same("dynamic"), _make_modes(literal="alias version")),
     "resource": _OBJECT,
     "data": _OBJECT,
-    "module": JsonForm(1, {}, _make_modes("providers depends_on", "source version")),
+    "ephemeral": _OBJECT,
+    "module": JsonForm(
+        1, _map_to_same("lifecycle"), _make_modes("providers depends_on", "source version")
+    ),
     "variable": JsonForm(
         1, {"validation": "plain"}, _make_modes("type", "default description deprecated")
     ),
@@ -55,7 +63,11 @@ TOP: Mapping[str, JsonForm] = {
     "output": JsonForm(1, _RULES, _make_modes("depends_on", "description deprecated")),
     "check": JsonForm(1, {"data": "data", "assert": "plain"}),
     # Addresses are spelled in strings: `"from": "kafka_topic.old"`.
-    "removed": JsonForm(0, {"lifecycle": "plain"}, _make_modes("from")),
+    "removed": JsonForm(
+        0,
+        {"lifecycle": "plain", "provisioner": "provisioner", "connection": "plain"},
+        _make_modes("from"),
+    ),
     "import": JsonForm(0, {}, _make_modes("to provider")),
     "moved": JsonForm(0, {}, _make_modes("from to")),
     "policy": JsonForm(1, _WAIVERS, _make_modes(literal="severity description")),
@@ -75,6 +87,7 @@ FORMS: Mapping[str, JsonForm] = {
     "encryption": JsonForm(),
     "required_providers": JsonForm(mode=StringMode.LITERAL),
     "provider_meta": JsonForm(1),
+    "provisioner": JsonForm(1),
 }
 ROOT = JsonForm(blocks={name: name for name in TOP})
 """A configuration file."""

@@ -18,6 +18,7 @@ from .declarations import Declarations, ModuleBlock, ProviderBlock
 from .folder import Tree, load_folder
 from .module_sources import SourceFault, UnreadableModule, resolve_source
 from .settings import read_terraform_settings
+from .skipped_blocks import Skipping
 from .top_level import declare_blocks
 
 Folders = Callable[[str], Mapping[str, bytes]]
@@ -44,6 +45,8 @@ class Module(Struct, frozen=True, eq=False):
     """Whether the files of the folder are Terraform's."""
     above: tuple[str, ...] = ()
     """The folders of the callers, so that a folder that contains itself is found."""
+    skipped: frozenset[str] = frozenset()
+    """What expressions can name although its block is skipped: `aws_vpc.main`, `module.vpc`."""
 
     def walk_modules(self) -> Iterator[Module]:
         """This module and all below it, callers first."""
@@ -150,8 +153,15 @@ class LinkedModules(Struct, frozen=True):
     """The faults of all folders, each reported once however often a folder is called."""
 
 
-def link_modules(tree: Tree, provider_names: tuple[str, ...]) -> LinkedModules:
-    """Link the calls of modules to a tree. provider_names: the providers that are installed."""
+def link_modules(
+    tree: Tree, provider_names: tuple[str, ...], skipping: Skipping | None = None
+) -> LinkedModules:
+    """Link the calls of modules to a tree.
+
+    provider_names: the providers that are installed. skipping: the blocks of others, which are no
+    longer in the tree.
+    """
+    skipping = skipping or Skipping()
     folders = {folder: declare_blocks(one) for folder, one in (("", tree), *tree.modules.items())}
     faults = [fault for _, found in folders.values() for fault in found]
     found = folders[""][0]
@@ -159,10 +169,11 @@ def link_modules(tree: Tree, provider_names: tuple[str, ...]) -> LinkedModules:
     if tree.terraform:
         spelled = _map_local_names(found, tree)
     providers = {**{name: name for name in provider_names}, **spelled}
-    root = Module((), "", found, None, providers, terraform=tree.terraform)
+    names = skipping.list_names("")
+    root = Module((), "", found, None, providers, terraform=tree.terraform, skipped=names)
     if found.modules:
         declared = {folder: inside for folder, (inside, _) in folders.items()}
-        if not _add_children(root, declared, tree, faults):
+        if not _add_children(root, declared, tree, skipping, faults):
             return LinkedModules(root, tuple(faults))
     for folder, (inside, _) in folders.items():
         if folder:
@@ -171,7 +182,11 @@ def link_modules(tree: Tree, provider_names: tuple[str, ...]) -> LinkedModules:
 
 
 def _add_children(
-    root: Module, declared: Mapping[str, Declarations], tree: Tree, faults: list[Diagnostic]
+    root: Module,
+    declared: Mapping[str, Declarations],
+    tree: Tree,
+    skipping: Skipping,
+    faults: list[Diagnostic],
 ) -> bool:
     """Add the tree of calls to the root. Returns False if there are too many. declared: what each
     folder declares."""
@@ -198,6 +213,7 @@ def _add_children(
                 providers,
                 terraform=tree.modules[where].terraform,
                 above=(*caller.above, caller.folder),
+                skipped=skipping.list_names(where),
             )
             caller.children[call.name] = child
             waiting.append(child)
@@ -261,7 +277,11 @@ def _resolve_providers(
     if call.providers is None:  # instances with an alias are never passed on silently
         return {name: found for name, found in caller.providers.items() if "." not in name}
     handed = {}
+    installed = {name.partition(".")[0] for name in caller.providers}
     for name, node in call.providers.items():
+        # Terraform's own providers are passed on as well. What they configure is skipped.
+        if caller.terraform and name.partition(".")[0] not in installed:
+            continue
         handed[name] = name  # so that a faulty entry is not reported again where it is used
         wanted = spell_name(node)
         if wanted is None:

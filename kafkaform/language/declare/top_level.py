@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Diagnostics
-from ...syntax.nodes import Block, ConstantObject, Expression, Lit, Object
+from ...syntax.nodes import (
+    Block,
+    ConstantObject,
+    Expression,
+    Lit,
+    Object,
+    ObjectItem,
+    Tuple,
+)
+from ...syntax.parse import parse_expression
 from ...syntax.terms import list_items
+from ..expressions.code import get_literal
 from ..values.faults import make_error, make_warning, suggest_near
 from .addresses import spell_name
 from .blocks import (
+    COMMANDS,
     DATA_LIFECYCLE,
     LIFECYCLE,
+    MODULE_LIFECYCLE,
     REMOVED_LIFECYCLE,
     RULE,
     SHAPES,
     Header,
     Shape,
+    check_deprecation,
     find_shape_faults,
     find_single,
     render_title,
@@ -55,8 +70,9 @@ def declare_blocks(
             if types is not None and block.type not in types:
                 continue
             if block.type not in SHAPES:
-                # `settings` reads the terraform blocks of Terraform's files.
-                if not (block.type == "terraform" and tree.terraform):
+                # `settings` reads the terraform blocks of Terraform's files. A language block says
+                # for which tools and editions they are.
+                if not (block.type in ("terraform", "language") and tree.terraform):
                     faults.append(_make_unknown_block_fault(block))
                 continue
             problems = list(find_shape_faults(block, SHAPES[block.type]))
@@ -123,10 +139,12 @@ def _declare_variable(block: Block, found: Declarations) -> Iterator[Diagnostic]
     validations, faults = _select_rules(block, "validation")
     yield from faults
     # `description` is for readers, and `const` has no effect: its value is checked elsewhere.
+    kind, faults = _read_quoted_type(block.get_argument("type"))
+    yield from faults
     found.variables[name] = VariableBlock(
         name,
         block,
-        block.get_argument("type"),
+        kind,
         block.get_argument("default"),
         flags["sensitive"],
         flags["nullable"],
@@ -134,6 +152,22 @@ def _declare_variable(block: Block, found: Declarations) -> Iterator[Diagnostic]
         block.get_argument("deprecated"),
         flags["ephemeral"],
     )
+
+
+def _read_quoted_type(node: Expression | None) -> tuple[Expression | None, Diagnostics]:
+    """The type of a variable. Terraform 0.11 wrote it in quotes, and then the elements of a list or
+    a map were strings, which is also what `tofu fmt` writes for them."""
+    text = None if node is None else get_literal(node)
+    if node is None or text not in _QUOTED_TYPES:
+        return node, ()
+    fault = make_warning(
+        node, "A type is written without quotes", advice=f"Write {_QUOTED_TYPES[text]}."
+    )
+    return parse_expression(_QUOTED_TYPES[text], node.range.file)[0], (fault,)
+
+
+_QUOTED_TYPES = {"string": "string", "list": "list(string)", "map": "map(string)"}
+"""Type in quotes -> what to write today."""
 
 
 def _declare_locals(block: Block, found: Declarations) -> Iterator[Diagnostic]:
@@ -154,6 +188,16 @@ def _declare_provider(block: Block, found: Declarations) -> Iterator[Diagnostic]
     name = block.labels[0].text
     alias = block.get_argument("alias")
     instance = name
+    repeated = block.get_argument("for_each")
+    if repeated is not None:
+        yield make_error(
+            repeated,
+            "A provider block cannot have for_each",
+            "The state records each object under the provider instance that it belongs to.",
+            "Write a provider block with an alias for each system, and pass them to modules with "
+            "providers = { … }.",
+        )
+        return
     if alias is not None:
         if not isinstance(alias, Lit) or not isinstance(alias.value, str):
             yield make_error(alias, "An alias must be a plain string")
@@ -167,9 +211,50 @@ def _declare_provider(block: Block, found: Declarations) -> Iterator[Diagnostic]
     found.providers[instance] = ProviderBlock(name, instance, block)
 
 
+def _warn_quoted(block: Block) -> Iterator[Diagnostic]:
+    """A warning for each reference in quotes, which is how Terraform 0.11 wrote them."""
+    named, needs = block.get_argument("provider"), block.get_argument("depends_on")
+    nodes = [] if named is None else [named]
+    nodes += needs.items if isinstance(needs, Tuple) else ()
+    nodes += (item.value for item in _list_handed(block))
+    for node in nodes:
+        text = get_literal(node)
+        if text is not None:
+            yield make_warning(
+                node, "A reference is written without quotes", advice=f"Write {text}."
+            )
+
+
+def _list_handed(block: Block) -> tuple[ObjectItem, ...]:
+    """The entries of the `providers` of a module."""
+    node = block.get_argument("providers") if block.type == "module" else None
+    return tuple(list_items(node)) if isinstance(node, Object | ConstantObject) else ()
+
+
+def _drop_commands(block: Block) -> tuple[Block, Diagnostics]:
+    """The block without its provisioners, and a warning for each."""
+    found = [inner for kind in COMMANDS for inner in block.list_blocks(kind)]
+    if not found:
+        return block, ()
+    warnings = (
+        make_warning(
+            Header(inner),
+            f"The {inner.type} block has no effect",
+            "kafkaform runs no programs when it creates or deletes an object.",
+            "Remove it, or run the program in the pipeline.",
+        )
+        for inner in found
+    )
+    blocks = tuple(inner for inner in block.body.blocks if inner not in found)
+    body = replace(block.body, blocks=blocks)
+    return replace(block, body=body), tuple(warnings)
+
+
 def _declare_resource(block: Block, found: Declarations) -> Iterator[Diagnostic]:
-    made, faults = _read_lifecycle(block, LIFECYCLE)
+    block, faults = _drop_commands(block)
     yield from faults
+    made, faults = _read_lifecycle(block, LIFECYCLE)
+    yield from (*faults, *_warn_quoted(block))
     for name in ("create_before_destroy", "replace_triggered_by"):
         if made.lifecycle is not None and made.lifecycle.get_argument(name) is not None:
             yield make_warning(
@@ -186,7 +271,7 @@ def _declare_resource(block: Block, found: Declarations) -> Iterator[Diagnostic]
 
 def _declare_data(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     made, faults = _read_lifecycle(block, DATA_LIFECYCLE)
-    yield from faults
+    yield from (*faults, *_warn_quoted(block))
     if made.address in found.data:
         yield _make_twice_fault(block, found.data[made.address].block, f"data.{made.address}")
     else:
@@ -215,9 +300,12 @@ def _declare_module(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     if source is not None and text is None:
         yield make_error(source, "The source of a module must be a plain string")
     for inner in block.body.blocks:
-        yield make_error(Header(inner), f"{render_title(block)} can only contain arguments")
+        if inner.type == "lifecycle":
+            yield from find_shape_faults(inner, MODULE_LIFECYCLE)
+        else:
+            yield make_error(Header(inner), f"{render_title(block)} can only contain arguments")
     providers, faults = _read_module_providers(block.get_argument("providers"))
-    yield from faults
+    yield from (*faults, *_warn_quoted(block))
     if name in found.modules:
         yield _make_twice_fault(block, found.modules[name].block, f"module.{name}")
     else:
@@ -237,7 +325,7 @@ def _read_module_providers(
         return {}, (fault,)
     entries, faults = {}, []
     for item in list_items(node):
-        name = _read_provider_name(item.key)
+        name = get_literal(item.key) or spell_name(item.key)
         if name is None:
             faults.append(
                 make_error(item.key, "This is not the name of a provider", advice="kafka = …")
@@ -247,23 +335,28 @@ def _read_module_providers(
     return entries, tuple(faults)
 
 
-def _read_provider_name(node: Expression) -> str | None:
-    if isinstance(node, Lit) and isinstance(node.value, str):
-        return node.value
-    return spell_name(node)
-
-
 def _declare_output(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     name = block.labels[0].text
-    sensitive, faults = _read_flag(block, "sensitive", False)
-    yield from faults
+    flags = {}
+    for flag in ("sensitive", "ephemeral"):
+        flags[flag], faults = _read_flag(block, flag, False)
+        yield from faults
+    yield from check_deprecation(block)
     rules, faults = _select_rules(block, "precondition")
     yield from faults
     if name in found.outputs:
         yield _make_twice_fault(block, found.outputs[name].block, f'The output "{name}"')
         return
     value = block.body.attributes["value"].value
-    found.outputs[name] = OutputBlock(name, block, value, sensitive, rules)
+    found.outputs[name] = OutputBlock(
+        name,
+        block,
+        value,
+        flags["sensitive"],
+        rules,
+        block.get_argument("deprecated"),
+        flags["ephemeral"],
+    )
 
 
 def _declare_check(block: Block, found: Declarations) -> Iterator[Diagnostic]:
@@ -288,6 +381,8 @@ def _declare_check(block: Block, found: Declarations) -> Iterator[Diagnostic]:
 
 
 def _declare_removed(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+    block, faults = _drop_commands(block)
+    yield from faults
     lifecycle, faults = find_single(block, "lifecycle")
     yield from faults
     destroy = False

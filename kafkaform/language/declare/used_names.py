@@ -17,16 +17,17 @@ _TYPE = re.compile(r'"?(?:module\.[\w-]+(?:\[[^]]*\])?\.)*(?P<type>[\w-]+)\.')
 
 def list_used_names(tree: Tree) -> frozenset[str]:
     """The providers, resource types and data sources that the files of the tree name."""
-    own = (_block_names(block) for file in tree.configuration for block in file.body.blocks)
+    own = (list_block_names(block) for file in tree.configuration for block in file.body.blocks)
     return frozenset[str]().union(*own, *map(list_used_names, tree.modules.values()))
 
 
-def _block_names(block: Block) -> Iterator[str]:
-    if block.type in ("provider", "resource", "data"):
+def list_block_names(block: Block) -> Iterator[str]:
+    """The providers, resource types and data sources that one block names."""
+    if block.type in ("provider", "resource", "data", "ephemeral"):
         yield from (label.text for label in block.labels[:1])
     elif block.type == "check":
         for inner in block.list_blocks("data"):
-            yield from _block_names(inner)
+            yield from list_block_names(inner)
     # Objects of a type can be left in the state when its last block is gone, so addresses count.
     # They are read from the text, because the address may have faults that are reported later.
     elif block.type in ("removed", "moved", "import"):

@@ -49,7 +49,7 @@ from ..values.value import (
     unmark_deep,
     work_of,
 )
-from .blocks import Header
+from .blocks import Header, check_deprecation
 from .conditions import check_rule, compile_rules
 from .declarations import VariableBlock
 from .folder import Tree
@@ -168,10 +168,7 @@ def check_declaration(block: VariableBlock, context: Context) -> Iterator[Diagno
     if block.name in RESERVED:
         detail = "A module block has an argument with this name."
         yield make_error(Header(block.block), f'A variable cannot be named "{block.name}"', detail)
-    if block.deprecated is not None and not (get_literal(block.deprecated) or "").strip():
-        yield make_error(
-            block.deprecated, '"deprecated" must be a string that says what to use instead'
-        )
+    yield from check_deprecation(block.block)
     const = block.block.get_argument("const")
     if const is not None and not (isinstance(const, Lit) and isinstance(const.value, bool)):
         yield make_error(const, '"const" must be the constant true or false')

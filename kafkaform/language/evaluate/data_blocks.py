@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from ...core.errors import KafkaformError, OtherSystem
+from ...core.errors import ConnectError, KafkaformError, OtherSystem
 from ...core.resource import ProviderConfig
 from ...core.schema import META_BLOCKS, ObjectSchema
 from ...core.value import FrozenMap, Value
@@ -18,7 +18,7 @@ from ..expressions.code import Context, Env
 from ..expressions.namespaces import Fixed, Found, Unset
 from ..values.conversion import lift_value
 from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic
-from ..values.value import ObjectVal, TupleVal, Val
+from ..values.value import Null, ObjectVal, TupleVal, Val
 from .arguments import Arguments, Report, compile_arguments, evaluate_arguments, make_deferred_fault
 from .expansion import Instance, expand_instances
 from .resources import Site
@@ -28,6 +28,10 @@ META = ("provider", "for_each", "count", "depends_on")
 Query = Callable[[ProviderConfig, str, FrozenMap], Value]
 """Reads a data source: (provider instance, data source, arguments) -> its attributes. Raises
 KafkaformError."""
+
+
+class Unreached(EvalError):
+    """The system of a data source could not be reached."""
 
 
 class DataInfo(Struct, frozen=True):
@@ -83,7 +87,8 @@ def evaluate_data(
 ) -> Found:
     """What other expressions see of the block: one object, objects by key, or a list of objects.
 
-    Without a query (`validate`), it is Unset, and what needs it is checked for names only.
+    Without a query (`validate`), it is Unset, and what needs it is checked for names only. Raises
+    Unreached.
     """
     block = plan.block
     what = ".".join((*site.path, plan.name))
@@ -92,6 +97,8 @@ def evaluate_data(
         for instance in expand_instances(block.block, context, site.env):
             site.env.budget.count_instance(block.block)
             found[instance.key] = _evaluate_instance(plan, instance, site, what, config, query)
+    except Unreached:
+        raise
     except EvalError as fault:
         site.report(make_diagnostic(fault, context=[f"while evaluating {what}"]))
         return Poisoned()
@@ -102,7 +109,7 @@ def evaluate_data(
         return poison
     if block.block.get_argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in found.items()})
-    return TupleVal(tuple(found.values())) if block.several else found[None]
+    return TupleVal(tuple(found.values())) if block.several else found.get(None, Null())
 
 
 def _evaluate_instance(
@@ -146,7 +153,8 @@ def _ask_query(
         raise
     except KafkaformError as fault:
         first = fault.diagnostics[0]
-        raise EvalError(
+        kind_of_fault = Unreached if isinstance(fault, ConnectError) else EvalError
+        raise kind_of_fault(
             place, f"{plan.name} cannot be read: {first.summary}", advice=first.advice
         ) from None
     # The object has its arguments and the answer; the answer wins, such as a normalised name.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -42,6 +42,8 @@ class Collector(Struct, eq=False):
     counts: Counter[Severity] = field(default_factory=Counter)
     static: set[Range] = field(default_factory=set)
     """The places of the faults that the text alone shows."""
+    unused: Container[Range] = ()
+    """The places of values that only skipped blocks use. An error there becomes a warning."""
 
     def add(
         self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None = None
@@ -68,7 +70,7 @@ class Collector(Struct, eq=False):
         for fault in faults:
             if fault.range is None or fault.range not in self.static:
                 self._add(fault, None)
-            if fault.range is not None:
+            if fault.range is not None and fault.severity is Severity.ERROR:
                 self.static.add(fault.range)
             if self.counts[Severity.ERROR] > COUNTED:
                 break
@@ -77,6 +79,14 @@ class Collector(Struct, eq=False):
 
     def _add(self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None) -> None:
         fault = clip_fault(fault)
+        # At the end of the budget, the evaluation stops, which concerns everything.
+        if (
+            fault.severity is Severity.ERROR
+            and fault.range in self.unused
+            and not self.budget.spent
+        ):
+            detail = f"{fault.detail} Only skipped blocks use this value.".strip()
+            fault = replace(fault, severity=Severity.WARNING, detail=detail)
         # Instances of a block and calls of a module repeat each fault, with other keys in it. The
         # same text is shown once, and other texts of one place a few times.
         place = (fault.range, fault.severity)

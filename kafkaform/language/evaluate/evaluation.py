@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...core.address import render_key
-from ...core.diagnostics import Diagnostic
+from ...core.diagnostics import Diagnostic, Severity
 from ...syntax.nodes import Attribute, Block
 from ...syntax.stamps import Stamped
 from ..declare.blocks import Header
@@ -38,7 +38,7 @@ from ..values.faults import (
 )
 from .arguments import Report, make_deferred_fault
 from .check_blocks import compile_check, evaluate_check
-from .data_blocks import DataPlan, compile_data, evaluate_data
+from .data_blocks import DataPlan, Unreached, compile_data, evaluate_data
 from .expansion import expand_instances
 from .graph import GraphNode
 from .origins import add_origins
@@ -216,15 +216,28 @@ def _compile_source(run: Run, module: Module, block: ResourceBlock) -> Evaluator
     def evaluator(scope: Scope, looping: bool) -> None:
         answer: Found = Poisoned()
         if plan is not None and not looping:
-            answer = _ask_data(run, plan, scope.make_site(frozenset()))
+            answer = _ask_data(
+                run, GraphNode(module.steps, f"data.{address}"), plan, scope.make_site(frozenset())
+            )
         scope.data[address.type][address.name] = answer
 
     return evaluator
 
 
-def _ask_data(run: Run, plan: DataPlan, site: Site) -> Found:
+def _ask_data(run: Run, node: GraphNode | None, plan: DataPlan, site: Site) -> Found:
+    """The answer of a data source. node: None for one of a `check` block, which nothing needs."""
     config = run.get_provider(plan.instance, plan.block)
-    return evaluate_data(plan, run.context, site, config, run.query)
+    try:
+        return evaluate_data(plan, run.context, site, config, run.query)
+    except Unreached as fault:
+        what = ".".join((*site.path, plan.name))
+        found = make_diagnostic(fault, context=[f"while evaluating {what}"])
+        if run.leaves_out:
+            found = replace(found, severity=Severity.WARNING)
+            if node is not None:
+                run.unread[node] = found
+        site.report(found)
+        return Poisoned()
 
 
 def _compile_call(run: Run, module: Module, call: ModuleBlock) -> Evaluator:
@@ -328,5 +341,5 @@ def evaluate_checks(run: Run) -> None:
             infos, providers = run.schemas.data, module.providers
             check = compile_check(block, infos, run.context, providers, run.faults.add)
             for scope in run.scopes[steps]:
-                ask = partial(_ask_data, run)
+                ask = partial(_ask_data, run, None)
                 evaluate_check(check, scope.make_site(frozenset()), scope.data, ask)

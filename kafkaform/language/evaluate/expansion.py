@@ -1,13 +1,14 @@
-"""Expand `for_each` and `count` to the instances of a block."""
+"""Expand `for_each`, `count` and `enabled` to the instances of a block."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
-from ...core.schema import NUMBER
+from ...core.schema import BOOL, NUMBER
 from ...syntax.nodes import Block, Expression
+from ..declare.declarations import get_enabled
 from ..expressions.code import Context, Env
 from ..expressions.namespaces import Fixed
 from ..values.conversion import convert_value
@@ -37,19 +38,42 @@ class Instance(Struct, frozen=True):
 
 
 SINGLE = (Instance(None, {}),)
-"""The one instance of a block without for_each and count."""
+"""The one instance of a block without for_each and count, unless it is not enabled."""
 
 
 def expand_instances(block: Block, context: Context, env: Env) -> Iterator[Instance]:
     """The instances of a block. Raises EvalError, Poisoned or Deferred before the first one."""
-    for_each, count = block.get_argument("for_each"), block.get_argument("count")
-    if for_each is not None and count is not None:
-        raise EvalError(count, "for_each and count exclude each other", "Keep one of them.")
-    if for_each is not None:
-        return _expand_for_each(for_each, context, env)
-    if count is not None:
-        return _expand_count(count, context, env)
-    return iter(SINGLE)
+    enabled = get_enabled(block)
+    nodes = {
+        "for_each": block.get_argument("for_each"),
+        "count": block.get_argument("count"),
+        "enabled": enabled,
+    }
+    given = {name: node for name, node in nodes.items() if node is not None}
+    if not given:
+        return iter(SINGLE)
+    (name, node), *others = given.items()
+    if others:
+        second, place = others[-1]
+        raise EvalError(place, f"{name} and {second} exclude each other", "Keep one of them.")
+    return _EXPANSIONS[name](node, context, env)
+
+
+def _expand_enabled(node: Expression, context: Context, env: Env) -> Iterator[Instance]:
+    value, marks = unmark(context.compile_node(node)(env))
+    if marks:
+        raise EvalError(
+            node, "enabled cannot depend on a sensitive value", "Every plan shows what exists."
+        )
+    if isinstance(value, Computed):
+        raise value.defer()
+    try:
+        answer = convert_value(value, BOOL)
+    except ConvertFault as fault:
+        raise EvalError(node, "enabled must be true or false", make_sentence(fault)) from None
+    if not isinstance(answer, bool):
+        raise EvalError(node, "enabled must be true or false", "It is null.")
+    return iter(SINGLE if answer else ())
 
 
 def _expand_for_each(node: Expression, context: Context, env: Env) -> Iterator[Instance]:
@@ -100,3 +124,10 @@ def _expand_count(node: Expression, context: Context, env: Env) -> Iterator[Inst
     return (
         Instance(index, {"count": Fixed(ObjectVal({"index": index}))}) for index in range(number)
     )
+
+
+_EXPANSIONS: Mapping[str, Callable[[Expression, Context, Env], Iterator[Instance]]] = {
+    "for_each": _expand_for_each,
+    "count": _expand_count,
+    "enabled": _expand_enabled,
+}

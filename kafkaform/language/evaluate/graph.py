@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from ...core.address import Address
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
-from ..declare.declarations import Declaration
+from ..declare.declarations import Declaration, get_enabled
 from ..declare.modules import Module
 from ..expressions.dependencies import AllUses, Reference, order_names
 from ..expressions.traversal import walk_expressions
@@ -28,6 +29,17 @@ class GraphNode(Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return ".".join((*(f"module.{step}" for step in self.steps), self.name))
+
+    @property
+    def is_data(self) -> bool:
+        """True for a data source."""
+        return self.name.startswith("data.")
+
+    @property
+    def as_address(self) -> Address:
+        """The address of a resource block, in all instances of its module."""
+        type_name, _, name = self.name.partition(".")
+        return Address(type_name, name, module=tuple(f"module.{step}" for step in self.steps))
 
 
 class Ref(Struct, frozen=True):
@@ -79,7 +91,7 @@ def build_graph(
                 known = shapes.get(source.shape)
                 if known is None:
                     own = collect_refs(walk_expressions(source.shape.block.body, STATIC), uses)
-                    known = shapes[source.shape] = own, tuple(_find_targets(module, own))
+                    known = shapes[source.shape] = own, tuple(find_targets(module, own))
                 refs[node], needs[node] = known
                 continue
             nodes = walk_expressions(source.body, STATIC) if isinstance(source, Block) else source
@@ -87,7 +99,7 @@ def build_graph(
             if name.startswith("provider."):
                 # Providers come before all objects, so other references have been reported.
                 own = tuple(ref for ref in own if ref.name.startswith("local."))
-            needs[node] = tuple(_find_targets(module, own))
+            needs[node] = tuple(find_targets(module, own))
         if module.call is not None:
             # The values of a module's variables are written in its caller.
             caller = modules[module.steps[:-1]]
@@ -96,7 +108,7 @@ def build_graph(
                 given = module.call.block.get_argument(name)
                 declared[node] = variable
                 refs[node] = () if given is None else collect_refs([given], uses)
-                needs[node] = tuple(_find_targets(caller, refs[node]))
+                needs[node] = tuple(find_targets(caller, refs[node]))
     # What a node needs without naming it: the instances of its module, and for a data source all
     # providers, because a provider's name says nothing about which one answers.
     for node in needs:
@@ -124,7 +136,8 @@ def _list_sources(
             yield f"data.{address}", answer, answer.block
     for name, call in found.modules.items():
         if name in module.children:
-            some = (call.block.get_argument("for_each"), call.block.get_argument("count"))
+            repeated = call.block.get_argument("for_each"), call.block.get_argument("count")
+            some = (*repeated, get_enabled(call.block))
             yield f"module.{name}", call, [node for node in some if node is not None]
     for name, output in found.outputs.items():
         rules = [node for rule in output.preconditions for node in walk_expressions(rule.body)]
@@ -164,7 +177,7 @@ def _make_ref(reference: Reference) -> Ref | None:
     """The first words of a reference: two (`var.x`) or three (`data.TYPE.NAME`), and a key."""
     word, steps = reference.root.name, reference.steps
     names = [word]
-    wanted = 3 if word == "data" else 2
+    wanted = 3 if word in ("data", "ephemeral") else 2
     for step in steps[: wanted - 1]:
         if step.attribute is None:
             return None
@@ -180,7 +193,7 @@ def _make_ref(reference: Reference) -> Ref | None:
     return Ref(".".join(names), key, output)
 
 
-def _find_targets(module: Module, refs: Iterable[Ref]) -> Iterator[GraphNode]:
+def find_targets(module: Module, refs: Iterable[Ref]) -> Iterator[GraphNode]:
     """The nodes that references in a module stand for. Unknown names are checked elsewhere."""
     for ref in refs:
         word, _, name = ref.name.partition(".")

@@ -16,6 +16,7 @@ from ..declare.addresses import parse_address_node
 from ..declare.blocks import Header
 from ..declare.declarations import ImportBlock
 from ..expressions.code import Context, Env
+from ..expressions.dependencies import order_names
 from ..values.faults import (
     Deferred,
     EvalError,
@@ -65,7 +66,7 @@ def evaluate_instructions(run: Run) -> Instructions:
         for block in run.root.module.found.imports
         for one in _evaluate_imports(block, run)
     ]
-    return Instructions(tuple(removed), tuple(moved), tuple(imports))
+    return Instructions(tuple(removed), _order_moves(moved), tuple(imports))
 
 
 def _evaluate_address(node: Expression, run: Run, scope: Scope) -> Address | None:
@@ -150,6 +151,7 @@ def check_instructions(made: Instructions, run: Run) -> None:
             _check_gone(removed.source, standing, node, "Remove that block", run)
         for moved, node in made.moved:
             _check_moved(moved, standing, node, run)
+        _check_moves_together(made.moved, run)
         _check_imports(made.imports, standing, run)
     except LimitError as fault:
         run.faults.add(make_diagnostic(fault))
@@ -228,6 +230,73 @@ def _check_moved(moved: Moved, standing: _Standing, node: Expression, run: Run) 
     # The old address must not be declared, but another instance of the same block can be.
     elif not _is_same_block(source, target) or str(source) in standing.exact:
         _check_gone(source, standing, node, "Rename that block", run)
+
+
+def _check_moves_together(moves: Sequence[tuple[Moved, Expression]], run: Run) -> None:
+    """Report moves that contradict each other: an object would have two addresses, or none."""
+    first: dict[Address, Moved] = {}
+    for moved, node in moves:
+        earlier = first.setdefault(moved.source, moved)
+        if earlier.target != moved.target:
+            run.faults.add(
+                make_error(
+                    node,
+                    f"{moved.source} is moved to two addresses",
+                    f"To {earlier.target} at {earlier.range}, and to {moved.target} here.",
+                    "Keep one of the two moved blocks.",
+                )
+            )
+    nodes = dict(moves)
+    for cycle in order_names(_find_followers(list(nodes)))[1]:
+        chain = cycle[:0:-1]  # closed, and each before what comes first
+        start = chain.index(min(chain, key=lambda moved: moved.range))
+        chain = [*chain[start:], *chain[:start]]
+        detail = "; ".join(f"{one.source} → {one.target} ({one.range})" for one in chain)
+        run.faults.add(
+            make_error(
+                nodes[chain[0]],
+                "These moved blocks lead back to where they start",
+                f"{detail}. So there is no last address.",
+                "Remove one of them.",
+            )
+        )
+
+
+def _order_moves(
+    moves: Sequence[tuple[Moved, Expression]],
+) -> tuple[tuple[Moved, Expression], ...]:
+    """The moves in the order in which they are applied: `a → b` before `b → c`, wherever they are
+    written."""
+    nodes = dict(moves)
+    return tuple((moved, nodes[moved]) for moved in order_names(_find_followers(list(nodes)))[0])
+
+
+def _find_followers(moves: Sequence[Moved]) -> dict[Moved, tuple[Moved, ...]]:
+    """Move -> the moves that come before it, because their targets are what it moves."""
+    targets: dict[str, list[Moved]] = {}
+    inside: dict[str, list[Moved]] = {}
+    for moved in moves:
+        targets.setdefault(str(moved.target), []).append(moved)
+        for text in _list_outer(moved.target):
+            inside.setdefault(text, []).append(moved)
+    before = {}
+    for moved in moves:
+        earlier = dict.fromkeys(inside.get(str(moved.source), ()))
+        for text in _list_outer(moved.source):
+            earlier.update(dict.fromkeys(targets.get(text, ())))
+        before[moved] = tuple(one for one in earlier if one is not moved)
+    return before
+
+
+def _list_outer(address: Address) -> set[str]:
+    """The address, its block, and the modules that it is in, with keys and without."""
+    prefixes = (address.module[:depth] for depth in range(1, len(address.module) + 1))
+    modules = {Address("", "", None, prefix) for prefix in prefixes}
+    return {
+        text
+        for outer in (address, address.resource, *modules)
+        for text in (str(outer), str(_drop_keys(outer)))
+    }
 
 
 def _is_same_block(source: Address, target: Address) -> bool:

@@ -18,11 +18,17 @@ from ...syntax.stamps import Stamped, StencilShape
 from ..declare.blocks import Header
 from ..declare.declarations import CheckBlock, ModuleBlock, ResourceBlock
 from ..declare.modules import Module
-from ..expressions.calls import SPECIAL, make_unknown_function_fault
+from ..expressions.calls import (
+    SPECIAL,
+    find_foreign_provider,
+    get_function_name,
+    make_unknown_function_fault,
+)
+from ..expressions.code import get_literal
 from ..expressions.dependencies import AllUses, Reference, ReferenceStep
 from ..expressions.traversal import PATHS, find_iterator, walk_expressions
 from ..functions.spec import Function
-from ..values.faults import make_diagnostic, make_error, suggest_near
+from ..values.faults import make_diagnostic, make_error, make_warning, suggest_near
 from .graph import STATIC
 from .run import Schemas
 
@@ -90,7 +96,12 @@ def _check_nodes(nodes: Iterable[Expression], names: Names) -> Iterator[Diagnost
     for node in nodes:
         used = names.uses[node]
         for call in used.calls:
-            if call.name not in names.functions and call.name not in SPECIAL:
+            name = get_function_name(call)
+            # The functions of a provider that is not installed are skipped like its blocks.
+            foreign = names.module.terraform and find_foreign_provider(
+                call, names.schemas.providers
+            )
+            if name not in names.functions and name not in SPECIAL and not foreign:
                 yield make_diagnostic(make_unknown_function_fault(call, names.functions))
         for reference in used.references:
             yield from _check_reference(reference, names)
@@ -165,7 +176,7 @@ def _check_block(check: CheckBlock, names: Names) -> Iterator[Diagnostic]:
 
 def _check_reference(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     word, found = reference.root.name, names.module.found
-    if word in names.allowed or word == "path":
+    if word in names.allowed or word == "path" or _is_skipped(reference, names.module.skipped):
         return
     if word in ("var", "local"):
         declared = found.variables if word == "var" else found.locals
@@ -189,6 +200,13 @@ def _check_reference(reference: Reference, names: Names) -> Iterator[Diagnostic]
         known = ("var", "local", "module", "data", "path", *names.allowed, *names.schemas.types)
         advice = suggest_near(word, known) or f'Write "{word}" in quotes if it is a string.'
         yield make_error(reference.root, f'Nothing is named "{word}" here', advice=advice)
+
+
+def _is_skipped(reference: Reference, skipped: frozenset[str]) -> bool:
+    """Whether it names a skipped block, or all skipped blocks of a type."""
+    words = [reference.root.name]
+    words += (step.attribute for step in reference.steps[:2] if step.attribute is not None)
+    return any(".".join(words[:count]) in skipped for count in (2, 3))
 
 
 _WORDS = {
@@ -228,6 +246,12 @@ def _check_module(reference: Reference, names: Names) -> Iterator[Diagnostic]:
         known = f"It has {', '.join(outputs)}." if outputs else "It has no outputs."
         summary = f'module.{name} has no output "{step.attribute}"'
         yield make_error(step.node, summary, known, advice)
+    elif step is not None:
+        node = child.found.outputs[step.attribute or ""].deprecated
+        text = None if node is None else get_literal(node)
+        if text:
+            summary = f'The output "{step.attribute}" of module.{name} is deprecated'
+            yield make_warning(step.node, summary, text)
 
 
 def _check_data(reference: Reference, names: Names) -> Iterator[Diagnostic]:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from ...core.resource import Output
 from ...core.value import SecretRef
+from ..declare.blocks import Header
 from ..declare.conditions import Rule, check_rules
 from ..declare.declarations import OutputBlock
 from ..expressions.code import Code, Env
@@ -48,6 +49,8 @@ def evaluate_output(
         return Poisoned()
     except (Poisoned, Deferred) as outcome:
         return outcome
+    if block.ephemeral:
+        return add_marks(value, frozenset({SENSITIVE, SECRET}))
     return add_marks(value, frozenset({SENSITIVE})) if block.sensitive else value
 
 
@@ -55,6 +58,13 @@ def make_root_output(block: OutputBlock, found: Found, report: Report) -> Output
     """What the state keeps; None after a fault. An output that needs a computed attribute which is
     not known yet is deferred as a whole."""
     try:
+        if block.ephemeral:
+            raise EvalError(
+                Header(block.block),
+                f'The output "{block.name}" cannot be ephemeral',
+                "The outputs of the root folder are stored in the state.",
+                "Remove ephemeral, or the output.",
+            )
         if isinstance(found, Poisoned | Deferred):
             raise found
         return _make_output(block, found)

@@ -357,7 +357,7 @@ def publish_value(plan: ResourcePlan, made: Sequence[MadeInstance], settled: Set
         return ObjectVal({str(key): value for key, value in values.items()})
     if plan.block.block.get_argument("count") is not None:
         return TupleVal(tuple(values.values()))
-    return values[None]
+    return values.get(None, Null())
 
 
 def _make_object(declared: Declared, schema: ObjectSchema, settled: Settled) -> ObjectVal:

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.address import Address
+from ...core.diagnostics import Diagnostic
 from ...core.resource import ProviderConfig
 from ...syntax.nodes import Expression
 from ...syntax.stamps import StencilShape
@@ -54,6 +55,10 @@ class Run(Struct):
     """The compiled shapes that several blocks repeat; None for a shape with faults."""
     providers: dict[str, ProviderConfig | None] = field(default_factory=dict)
     """By instance; None after a fault."""
+    leaves_out: bool = False
+    """A data source whose system cannot be reached is a warning, and what needs it is left out."""
+    unread: dict[GraphNode, Diagnostic] = field(default_factory=dict)
+    """The data sources whose systems could not be reached, with the warning about each."""
 
     @property
     def root(self) -> Scope:
@@ -84,6 +89,13 @@ def enter_scope(run: Run, scope: Scope) -> None:
     for name in scope.module.found.modules:
         if name not in scope.module.children:
             scope.children[name] = Poisoned()
+    for name in scope.module.skipped:
+        kind, _, rest = name.partition(".")
+        if kind == "data":
+            kind, _, rest = rest.partition(".")
+            scope.data.setdefault(kind, {})[rest] = Skipped(name)
+        elif kind == "module":
+            scope.children[rest] = Skipped(name)
     run.scopes[scope.module.steps].append(scope)
 
 
@@ -138,6 +150,8 @@ def read_explicit_needs(given: Expression, scope: Scope) -> set[Address]:
         scope.report(make_diagnostic(fault))
         return needs
     for address, node in listed:
+        if _strip_key(address) in scope.module.skipped:
+            continue
         if replace(address, key=None) in found.resources or _is_call(address, found):
             needs.add(address.nest_in(scope.path))
         else:
@@ -151,4 +165,9 @@ def _is_call(address: Address, found: Declarations) -> bool:
     """Whether an address names a module that is called here, with or without a key."""
     if address.type or len(address.module) != 1:
         return False
-    return address.module[0].partition("[")[0].removeprefix("module.") in found.modules
+    return _strip_key(address).removeprefix("module.") in found.modules
+
+
+def _strip_key(address: Address) -> str:
+    """What expressions in a module call a block: without the key of an instance."""
+    return str(address.resource) if address.type else address.module[0].partition("[")[0]

@@ -12,9 +12,9 @@ from ..declare.declarations import ModuleBlock
 from ..declare.modules import Module
 from ..expressions.code import Env, Namespace
 from ..expressions.namespaces import Data, Fixed, Found, Live, OnDemand, Space
-from ..values.faults import Poisoned
+from ..values.faults import Poisoned, Skipped
 from ..values.limits import Budget
-from ..values.value import ObjectVal, TupleVal
+from ..values.value import Null, ObjectVal, TupleVal, Val
 from .arguments import Report
 from .resources import MadeInstance, ResourcePlan, Settled, Site, publish_value
 
@@ -67,9 +67,12 @@ class Scope(Struct, eq=False, dict=True):
             "local": Space("local value", self.locals),
             "path": Fixed(path),
             "module": OnDemand(
-                "module", found.modules, partial(_find_module, found.modules, self.children)
+                "module",
+                {**found.modules, **self.children},
+                partial(_find_module, found.modules, self.children),
             ),
             "data": Data(self.data),
+            **_make_skipped_spaces(self.module.skipped),
             **{
                 kind: OnDemand(kind, inner, partial(find_resource, kind))
                 for kind, inner in names.items()
@@ -83,6 +86,20 @@ class Scope(Struct, eq=False, dict=True):
         """Where blocks of this instance are evaluated. needs: the objects that they come after."""
         ordered = tuple(sorted(needs | self.inherited, key=str))
         return Site(self.env, self.path, self.report, ordered, self.settled)
+
+
+def _make_skipped_spaces(skipped: frozenset[str]) -> Mapping[str, Namespace]:
+    """The first words of names whose blocks are skipped: types of other providers, `ephemeral`."""
+    spaces: dict[str, dict[str, dict[str, Found]]] = {}
+    for name in skipped:
+        word, *rest = name.split(".")
+        if word not in ("data", "module"):
+            kind = rest[0] if word == "ephemeral" else ""
+            spaces.setdefault(word, {}).setdefault(kind, {})[rest[-1]] = Skipped(name)
+    return {
+        word: Data(kinds) if word == "ephemeral" else Space(word, kinds[""])
+        for word, kinds in spaces.items()
+    }
 
 
 def _find_resource(
@@ -111,8 +128,10 @@ def _find_module(
     found = children[name]
     if isinstance(found, Poisoned):
         return found
-    values = {key: ObjectVal(Live(child.outputs)) for key, child in found.items()}
+    values: dict[str | int | None, Val] = {
+        key: ObjectVal(Live(child.outputs)) for key, child in found.items()
+    }
     call = calls[name]
     if call.block.get_argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in values.items()})
-    return TupleVal(tuple(values.values())) if call.several else values[None]
+    return TupleVal(tuple(values.values())) if call.several else values.get(None, Null())

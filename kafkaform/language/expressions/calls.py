@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.value import SecretRef
 from ...syntax.nodes import Expression, FunctionCall
@@ -18,6 +19,7 @@ from ..values.faults import (
     FunctionFault,
     LimitError,
     LimitFault,
+    Skipped,
     make_sentence,
     suggest_near,
 )
@@ -44,12 +46,27 @@ from .special_forms import FORMS, compile_form
 SPECIAL = tuple(FORMS)
 
 
+def get_function_name(node: FunctionCall) -> str:
+    """The name of the function that is called. Those of the language are also in OpenTofu's
+    namespace `core`: `core::max` is `max`."""
+    return node.name.removeprefix("core::")
+
+
+def find_foreign_provider(node: FunctionCall, installed: Container[str]) -> str | None:
+    """The provider of `provider::NAME::FUNCTION`, unless it is installed; None for any other."""
+    words = node.name.split("::")
+    return words[1] if words[0] == "provider" and words[1] not in installed else None
+
+
 def compile_call(node: FunctionCall, context: Context) -> Code:
     # A fault in the text becomes code that raises it, because `try` and `can` may catch it.
-    if node.name in FORMS:
-        return compile_form(node, context)
+    name = get_function_name(node)
+    if name in FORMS:
+        return compile_form(replace(node, name=name), context)
     codes = tuple(map(context.compile_node, node.args))
-    function = context.functions.get(node.name)
+    function = context.functions.get(name)
+    if function is None and name.startswith("provider::"):
+        return _make_skipping(node)
     if function is None:
         return make_failing(make_unknown_function_fault(node, context.functions))
     if not node.expand:
@@ -63,6 +80,14 @@ def compile_call(node: FunctionCall, context: Context) -> Code:
             [*[code(env) for code in fixed], *_expand_last(node, codes[-1], env)], env
         )
     return lambda env: caller.run_call([code(env) for code in codes], env)
+
+
+def _make_skipping(node: FunctionCall) -> Code:
+    # The check of names has reported it, unless it belongs to a provider that is skipped.
+    def skip(_: Env) -> Val:
+        raise Skipped(f"{node.name}()")
+
+    return skip
 
 
 def make_unknown_function_fault(node: FunctionCall, functions: Mapping[str, Function]) -> EvalError:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from threading import BoundedSemaphore
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from ...core.errors import ConnectError, OtherSystem
 from ...core.resource import Fault
 from .auth import open_login
 from .exchange import NO_QUERY, AnswerLost, Call, CallFailed, HttpAnswer, NotSent
-from .faults import make_transport_fault
+from .faults import make_transport_fault, read_message, read_retry_after
 from .settings import HttpSettings
 from .tls import tls_context
 
@@ -82,6 +82,23 @@ class HttpClient:
 
     def send(self, call: Call) -> HttpAnswer:
         """The same for a call that was made before."""
+        if not call.reads:
+            return self._send_once(call)
+        deadline = monotonic() + self._settings.timeout
+        while True:
+            answer: HttpAnswer | None
+            try:
+                answer = self._send_once(call)
+            except NotSent as refused:
+                # The system may have refused to say who it is, in the same words.
+                answer = refused.answer
+                if answer is None or not _wait_as_asked(answer, deadline):
+                    raise
+            else:
+                if not _wait_as_asked(answer, deadline):
+                    return answer
+
+    def _send_once(self, call: Call) -> HttpAnswer:
         attempts = self._list_attempts(call)
         for url in attempts[:-1]:
             try:
@@ -198,22 +215,26 @@ class HttpClient:
     # ── who answers ─────────────────────────────────────────────────────────────────────
 
     def _prove(self, connection: ServerConnection) -> None:
-        """Raises OtherSystem, NotSent, AnswerLost."""
+        """Ask the system at a connection who it is. Raises OtherSystem, NotSent, AnswerLost."""
         assert self._proof is not None
-        answer = connection.send(self._proof.call, self._make_headers())
-        if not answer.succeeded:
-            cause = f"the server does not say which system it is: HTTP {answer.status}"
-            advice = "check url and whether the server runs"
-            refused = NotSent(cause, advice, f"{self._proof.call}")
-            refused.answer = answer
-            raise refused
         try:
+            answer = connection.send(self._proof.call, self._make_headers())
+            if not answer.succeeded:
+                reason = read_message(answer)
+                if not reason.startswith("HTTP "):
+                    reason = f"HTTP {answer.status}: {reason}"
+                cause = f"the server does not say which system it is: {reason}"
+                refused = NotSent(cause, "", f"{self._proof.call}")
+                refused.answer = answer
+                raise refused
             self._proof.check(answer)
-            connection.proven = monotonic()
-        except OtherSystem as stranger:
-            self._stranger = stranger
+        except BaseException as error:
+            # An open connection counts as proven for the next call that takes it.
             connection.close()
+            if isinstance(error, OtherSystem):
+                self._stranger = error
             raise
+        connection.proven = monotonic()
 
     def _prove_before(self, connection: ServerConnection) -> None:
         try:
@@ -237,6 +258,16 @@ class HttpClient:
             self._prove(connection)
         except CallFailed:
             connection.close()
+
+
+def _wait_as_asked(answer: HttpAnswer, deadline: float) -> bool:
+    """Wait as long as a server asks for that has too much to do (429, 503); False without waiting
+    for every other answer, and if the time of the call is over before."""
+    seconds = read_retry_after(answer) if answer.status in (429, 503) else None
+    if seconds is None or monotonic() + seconds >= deadline:
+        return False
+    sleep(seconds)
+    return True
 
 
 def _open_context(settings: HttpSettings) -> Any:

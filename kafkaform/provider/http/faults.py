@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 from ...core.redaction import mask_secrets
@@ -32,6 +34,13 @@ _REDIRECTED = (
     "login must not go to another host",
 )
 _REFUSED = (FaultClass.DEFINITE, "correct the configuration")
+_UNNAMED = {
+    404: "check url: there is another service, or the path in front of the API is missing",
+    409: "wait until the servers have agreed on their work, then run the same command again",
+    429: _STATUSES[429][1],
+    503: "the server is starting or has too much to do: run the same command again later",
+}
+"""Status of a system that does not say who it is -> what to do."""
 _BROKEN = "look at the server's log, then run the same command again"
 
 
@@ -41,8 +50,16 @@ def make_transport_fault(failure: CallFailed) -> Fault:
         advice = failure.advice or _BROKEN
         return Fault(ANSWER_LOST, failure.cause, FaultClass.AMBIGUOUS, failure.where, advice)
     kind, advice = FaultClass.NOT_APPLIED, failure.advice or "run the same command again"
-    if failure.answer is not None and failure.answer.status in (401, 403, 407):
-        kind, advice = _STATUSES[failure.answer.status]
+    if failure.answer is not None:
+        status = failure.answer.status
+        if status in (401, 403, 407):
+            kind, advice = _STATUSES[status]
+        elif status in _UNNAMED:
+            advice = _UNNAMED[status]
+        elif 300 <= status < 400:
+            advice = _REDIRECTED[1]
+        else:
+            advice = _BROKEN if status >= 500 else "check url and what runs there"
     return Fault(NOT_SENT, failure.cause, kind, failure.where, advice)
 
 
@@ -62,7 +79,7 @@ def make_fault(answer: HttpAnswer, table: ErrorTable, call: Call) -> Fault:
         kind,
         f"{call}",
         advice,
-        _read_retry_after(answer) if kind is FaultClass.NOT_APPLIED else 0.0,
+        (read_retry_after(answer) or 0.0) if kind is FaultClass.NOT_APPLIED else 0.0,
     )
 
 
@@ -93,7 +110,16 @@ def read_message(answer: HttpAnswer) -> str:
     return f"HTTP {answer.status} {known.get(answer.status, '')}".strip()
 
 
-def _read_retry_after(answer: HttpAnswer) -> float:
-    """Seconds of Retry-After (RFC 9110 §10.2.3); 0 without it, and for a date."""
-    text = answer.headers.get("retry-after", "")
-    return float(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0.0
+def read_retry_after(answer: HttpAnswer) -> float | None:
+    """Seconds that Retry-After asks to wait (RFC 9110 §10.2.3), as a number or as a date; None
+    without it."""
+    text = answer.headers.get("retry-after", "").strip()
+    if re.fullmatch(r"[0-9]{1,9}", text):
+        return float(text)
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())

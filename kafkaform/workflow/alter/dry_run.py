@@ -12,7 +12,7 @@ from ...state.backend import Held
 from ..events import Announcer, Listener
 from ..plan_choice import choose_plan
 from ..planning import refuse_dry_run, refuse_if_blocked
-from ..run import ApplyRequest, Scene
+from ..run import ApplyRequest, Scene, list_named
 from ..secrecy import keep_secrets
 from ..workspace import (
     Workspace,
@@ -39,14 +39,12 @@ def rehearse(
             workspace.sink, workspace.clock, make_run_id(), workspace.actor, state.lineage
         )
         ledger = Ledger(workspace.backend, journal, state, loaded.version, found.obligations)
-        with open_sessions(workspace, state, found, ask.instance) as sessions:
+        with open_sessions(workspace, state, found, list_named(ask)) as reached:
             lineage = state.lineage
-            scene = Scene(
-                workspace, ask, announce, Stop(), sessions, ledger, found, lineage, Held()
-            )
+            scene = Scene(workspace, ask, announce, Stop(), reached, ledger, found, lineage, Held())
             plan = choose_plan(scene).plan
             if validate:
-                verdicts = run_first_pass(plan, (), sessions, workspace.clock, announce)
+                verdicts = run_first_pass(plan, (), reached.sessions, workspace.clock, announce)
                 refuse_dry_run(workspace, plan, verdicts, announce)
-        refuse_if_blocked(plan, (), excludes=False)
+        refuse_if_blocked(plan, (), leaves_out=False)
         return plan

@@ -27,6 +27,7 @@ from ...core.secret import NoSecret, Secret
 from ...core.value import SecretRef
 from ...language.desired import load_tree
 from ...plan.amend import amend, plan_changes
+from ...plan.case import block_reserved
 from ...plan.instances import PlanHeader
 from ...plan.model import Plan
 from ...plan.observe import Look
@@ -85,17 +86,18 @@ def _make_change(scene: Scene, identity: Identity, reading: Reading, draft: Draf
     """The change of one object. What the state records of a managed one stays as it is."""
     row = scene.ledger.state.objects.get(identity)
     address = draft.address or str(Address(identity.kind, "alter", identity.key))
+    kind = scene.space.types[identity.kind]
     change = amend(
         identity,
         row.owners[0] if row else address,
         reading,
-        scene.space.types[identity.kind],
+        kind,
         scene.sessions[identity.instance].facts,
         lambda attributes: draft.edit(attributes, reading),
         # A version of its own for each run: nobody can read whether the secret is the same already.
         f"alter-{scene.ledger.journal.run}" if draft.secret else None,
     )
-    change = draft.finish(change, reading)
+    change = draft.finish(block_reserved(change, kind, reading, asked=True), reading)
     if row is None:
         return change
     return replace(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct, field
 
 from ...core.canonical import digest
+from ...core.errors import ConnectError
 from ...core.resource import ProviderConfig
 from ...core.value import FrozenMap
 from ...provider.contract import Session
@@ -27,13 +28,22 @@ class DataAnswers(Struct, frozen=True):
     # Kept, because a plan evaluates outputs a second time and must see the same answers.
     answers: dict[tuple[str, str, str], FrozenMap] = field(default_factory=dict)
     """The answers by instance, data source and digest of the arguments."""
+    unreached: dict[str, ConnectError] = field(default_factory=dict)
+    """The provider instances that could not be reached. They are not asked again: all questions of
+    one command have to see the same."""
 
     def __call__(self, config: ProviderConfig, kind: str, arguments: FrozenMap) -> FrozenMap:
         """The answer of a data source. Raises KafkaformError."""
         question = (config.instance, kind, digest(arguments))
         if question not in self.answers:
+            if config.instance in self.unreached:
+                raise self.unreached[config.instance]
             if config.instance not in self.sessions:
-                session = self.systems.enter(config, self.connect(config))
+                try:
+                    session = self.systems.enter(config, self.connect(config))
+                except ConnectError as error:
+                    self.unreached[config.instance] = error
+                    raise
                 self.sessions[config.instance] = session
             session = self.sessions[config.instance]
             self.answers[question] = session.query(kind, arguments)

@@ -145,13 +145,15 @@ class Configuration(PartialRepr, frozen=True):
         *,
         offline: bool = False,
         ask: bool = True,
+        leaves_out: bool = False,
         computed: Mapping[str, FrozenMap] | None = None,
     ) -> Built:
         """Evaluate everything. The result has the values, the declared objects and all faults.
 
         offline: unset variables are no fault, and data sources are not read. ask: read data
-        sources; without it, what needs them has no value. computed: attributes that servers have
-        set, by address.
+        sources; without it, what needs them has no value. leaves_out: what needs a data source
+        whose system cannot be reached is left out. computed: attributes that servers have set, by
+        address.
         """
         read = make_confined_reader(self.root, self.folder)
         if self.inputs.untrusted:
@@ -166,6 +168,7 @@ class Configuration(PartialRepr, frozen=True):
             read,
             computed,
             self.asking if ask and not offline else None,
+            leaves_out=leaves_out,
         )
         found, policies = built.desired, built.policies
         unfit = (*find_unmet_demands(self.tree), *found.diagnostics)
@@ -292,7 +295,8 @@ class Configuration(PartialRepr, frozen=True):
 
     def evaluate_live(self, desired: Desired, sessions: Mapping[str, Session]) -> Built:
         """Evaluate again, with the attributes that servers have set on the declared objects."""
-        return self.evaluate(computed=_read_computed(desired, sessions))
+        computed = _read_computed(desired, sessions)
+        return self.evaluate(leaves_out=bool(desired.unread), computed=computed)
 
 
 def _refuse_question(config: ProviderConfig) -> Session:

@@ -6,20 +6,27 @@ from collections.abc import Sequence
 
 from ...core.redaction import mask_secrets
 from ...core.resource import Output
-from ...core.value import FrozenMap, Value
+from ...core.value import EMPTY, FrozenMap, Value
 
 
-def record_outputs(outputs: Sequence[Output]) -> FrozenMap:
-    """The outputs as the state records them: sensitive ones without their values, deferred ones
-    not at all, and no secret of this run."""
+def record_outputs(outputs: Sequence[Output], recorded: FrozenMap = EMPTY) -> FrozenMap:
+    """The outputs as the state records them: sensitive ones without their values, and no secret of
+    this run. Deferred ones, whose objects were not read, stay as they are recorded."""
     return FrozenMap(
         {
-            output.name: FrozenMap(
-                value=None if output.sensitive else _mask_value(output.value),
-                sensitive=output.sensitive,
-            )
-            for output in outputs
-            if not output.deferred
+            **{
+                output.name: recorded[output.name]
+                for output in outputs
+                if output.deferred and output.name in recorded
+            },
+            **{
+                output.name: FrozenMap(
+                    value=None if output.sensitive else _mask_value(output.value),
+                    sensitive=output.sensitive,
+                )
+                for output in outputs
+                if not output.deferred
+            },
         }
     )
 

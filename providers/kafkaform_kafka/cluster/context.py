@@ -34,6 +34,9 @@ class ClusterContext(Struct, frozen=True):
     """Stamp of a delegation token to create -> the ids of those that existed before."""
     made_tokens: dict[str, str] = field(default_factory=dict)
     """Stamp of a delegation token to create -> the id that it got."""
+    token_ends: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Id of a delegation token that was renewed or shortened -> when it expired before, and when it
+    expires now, in milliseconds since 1970."""
 
     @property
     def instance(self) -> str:

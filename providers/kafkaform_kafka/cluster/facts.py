@@ -20,18 +20,18 @@ from collections.abc import Mapping
 from decimal import Decimal
 from functools import partial
 
-from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.core.value import FrozenMap, Value, freeze
 
 from ..connection.clients import CLIENT_ID
+from ..connection.cluster_proof import make_unproven_error
 from ..connection.settings import KafkaSettings
 from ..protocol import rights
 from ..protocol.broker_key_history import DYNAMIC_SINCE, SPANS
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
 from ..protocol.config_values import parse_integer
 from ..protocol.faults import fault_of
-from ..protocol.releases import DRY_RUNS, LEADER_AND_ISR, RELEASES, find_release
+from ..protocol.releases import DRY_RUNS, LEADER_AND_ISR, RELEASES, find_release, is_newer
 from ..vendors.detection import HINT, find_profile
 from ..wire.client import Wire
 from ..wire.cluster import ClusterRow, describe_cluster, read_versions
@@ -62,8 +62,7 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
     if isinstance(cluster, ClusterRow) and cluster.code:
         cluster = fault_of("DescribeCluster", cluster.code, "", cluster.message)
     if isinstance(cluster, Fault):
-        servers = ", ".join(settings.servers)
-        raise ConnectError(f"{servers} does not describe itself: {cluster.message}", cluster.advice)
+        raise make_unproven_error(", ".join(settings.servers), cluster)
     nodes = tuple(cluster.brokers)
     software = _read_software(wire, settings)
     if software["zookeeper"]:
@@ -180,6 +179,8 @@ def _read_software(wire: Wire, settings: KafkaSettings) -> Mapping[str, Value]:
         "elr": found.features.get("eligible.leader.replicas.version", 0) > 0,
         "metadata_version": found.features.get("metadata.version"),
         "kafka_version": release,
+        # Rules treat such a broker as the newest release that they know. Nobody is shown that name.
+        **({"newer_level": found.level} if is_newer(found.level) else {}),
         "zookeeper": zookeeper,
         "executed_dry_runs": tuple(
             api for api, since in DRY_RUNS.items() if place < RELEASES.index(since)

@@ -12,7 +12,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from kafkaform.core.resource import Fault
+from kafkaform.core.resource import Fault, FaultClass
 
 from ..wire.topics import TopicRow, list_topics
 from ..wire.usage import (
@@ -21,7 +21,6 @@ from ..wire.usage import (
     EARLIEST,
     LATEST,
     GroupRow,
-    GroupRows,
     list_groups,
     list_offsets,
 )
@@ -38,6 +37,8 @@ _LIVE = frozenset(
     }
 )
 """States of groups with members."""
+_LATER = {14: "COORDINATOR_LOAD_IN_PROGRESS", 15: "COORDINATOR_NOT_AVAILABLE"}
+"""Codes of a broker that will know its groups in a moment."""
 _DEAD = "Dead"
 """What a broker says about a group that it does not know."""
 
@@ -105,17 +106,30 @@ def read_old_spans(
 
 def list_live_groups(
     context: ClusterContext, topics: Set[str], limit: int
-) -> Mapping[str, tuple[str, ...]] | None:
-    """Topic -> groups with a member that reads it now. None if the groups cannot be listed, or if
-    there are more than `limit`."""
+) -> Mapping[str, tuple[str, ...]] | Fault | None:
+    """Topic -> groups with a member that reads it now. None if a right to see groups is missing, or
+    if there are more than `limit`; a fault if a broker could not be asked."""
     live: list[tuple[str, GroupRow]] = []
     for node in live_nodes(context):
         call = partial(list_groups, context.wire, node, _limit_time(context))
         rows = attempt("ListGroups", call, node)
-        if not isinstance(rows, GroupRows) or rows.code:
+        if isinstance(rows, Fault):
+            return _choose_fault(rows)
+        if rows.code in _LATER:
+            return Fault(
+                _LATER[rows.code],
+                f"broker {node} cannot list its groups yet",
+                FaultClass.NOT_APPLIED,
+            )
+        if rows.code:
             return None
         live += [(node, row) for row in rows.groups if row.state in _LIVE and _reads_topics(row)]
     return _find_readers(context, live, topics) if len(live) <= limit else None
+
+
+def _choose_fault(fault: Fault) -> Fault | None:
+    """The fault, None if it says that a right is missing, which no waiting would mend."""
+    return None if fault.kind is FaultClass.PERMISSION else fault
 
 
 def _reads_topics(row: GroupRow) -> bool:
@@ -129,7 +143,7 @@ def _find_type(row: GroupRow) -> str:
 
 def _find_readers(
     context: ClusterContext, live: Sequence[tuple[str, GroupRow]], topics: Set[str]
-) -> Mapping[str, tuple[str, ...]] | None:
+) -> Mapping[str, tuple[str, ...]] | Fault | None:
     """Topic -> its groups. live: groups, each with the broker that coordinates it."""
     if not live:
         return {}
@@ -146,7 +160,7 @@ def _find_readers(
         call = partial(describe, context.wire, names, node, _limit_time(context))
         found = attempt(api, call, node)
         if isinstance(found, Fault):
-            return None
+            return _choose_fault(found)
         for name in names:
             group = found.get(name)
             if group is None or group.code or group.state == _DEAD:

@@ -154,13 +154,22 @@ def ask_quotas(
         str | None, Option("--client-id", None, "GLOB", offer_names(list_clients))
     ] = None,
     ip: Annotated[str | None, Option("--ip", None, "GLOB", offer_names(list_addresses))] = None,
+    only: Annotated[
+        bool, Option("--only", "Leave out combinations, such as a client of the user.")
+    ] = False,
 ) -> Question:
     """List client quotas with their levels.
 
     `default`, or an empty name, stands for the default user, client ID or IP address.
     """
     asked = {"user": user, "client-id": client_id, "ip": ip}
-    fields = FrozenMap({part: glob for part, glob in asked.items() if glob is not None})
+    if only and not any(glob is not None for glob in asked.values()):
+        raise UsageError(
+            "--only leaves out what is combined with a user, client ID or IP address, and none is "
+            "given",
+            "Give --user, --client-id or --ip; '*' stands for all.",
+        )
+    fields = FrozenMap({part: glob for part, glob in asked.items() if only or glob is not None})
     return ask_document("quotas", DescribeQuery(fields=fields))
 
 

@@ -29,7 +29,7 @@ from ..kinds.topic.configs import KIND as TOPIC_CONFIG
 from ..kinds.topic.resource_type import KIND as TOPIC
 from ..kinds.user.resource_type import FEWEST, MECHANISMS, identity_key
 from ..kinds.user.resource_type import KIND as SCRAM
-from ..protocol.broker_rules import is_internal
+from ..protocol.broker_rules import INTERNAL_TOPICS
 from .config_lists import Pair, parse_keys, parse_pairs
 
 Edit = Callable[[FrozenMap | None, Reading], FrozenMap | None]
@@ -134,7 +134,7 @@ def _draft_topic(wanted: ConfigEdit, name: str | None) -> Iterator[Draft]:
     # Internal topics are created by Kafka and never declared as topics: only their configs can be
     # managed.
     put = {pair.key: pair.value for pair in wanted.add}
-    if is_internal(name):
+    if name in INTERNAL_TOPICS:
         edit = _make_config_edit({"topic": name}, put, wanted)
         yield Draft(TOPIC_CONFIG, name, edit, _make_note(wanted))
     else:

@@ -39,10 +39,6 @@ _RELEASE = re.compile(r"\d+\.\d+", re.ASCII)
 _MOST = (1 << 15) - 1
 """The highest level that the protocol can say."""
 _WAYS = ("--downgrade", "--unsafe-downgrade")
-_ONE_WAY = (
-    "a way back may not exist: Kafka refuses a downgrade of metadata.version that would lose "
-    "metadata"
-)
 _UNSAFE = (
     "an unsafe downgrade goes on even if metadata is lost; Kafka up to 4.3 has none for "
     "metadata.version (KAFKA-13896)"
@@ -151,8 +147,8 @@ def _add_notes(change: Change, _: Reading) -> Change:
     notes = [f"{name}: level {render_level(name, before)} → {render_level(name, after)}"]
     if after < before:
         notes.append(f"this downgrade takes something away: {known.loss}")
-    elif name == METADATA_VERSION:
-        notes.append(_ONE_WAY)
+    elif known.one_way:
+        notes.append(known.one_way)
     if (UNSAFE,) in (item.path for item in change.paths):
         notes.append(_UNSAFE)
     return replace(change, notes=(*change.notes, *notes))

@@ -43,7 +43,7 @@ def _render_topics(document: FrozenMap) -> Page:
     columns: list[Column] = [
         ("Topic", _make_field_renderer("name")),
         ("Partitions", _make_field_renderer("partitions")),
-        ("RF", _make_field_renderer("replication_factor")),
+        ("RF", _render_factor),
         ("Problems", _render_problems),
         ("Internal", lambda row: "yes" if row["internal"] else ""),
         ("Id", _make_field_renderer("topic_id")),
@@ -69,6 +69,12 @@ _PARTITION: tuple[Column, ...] = (
 )
 
 
+def _render_factor(row: FrozenMap) -> str:
+    """`3`, or `2 to 3` if the partitions differ."""
+    low, high = row["fewest_replicas"], row["replication_factor"]
+    return cell(high) if low == high else f"{low} to {high}"
+
+
 def _render_problems(row: FrozenMap) -> str:
     """The problems of the partitions of a topic, the worst first."""
     found = (
@@ -76,7 +82,12 @@ def _render_problems(row: FrozenMap) -> str:
         (row["offline_replicas"], "replicas offline"),
         (row["under_replicated"], "under-replicated"),
     )
-    return ", ".join(f"{number} {text}" for number, text in found if number)
+    problems = [f"{number} {text}" for number, text in found if number]
+    if row["fewest_replicas"] != row["replication_factor"]:
+        problems.append("different numbers of replicas")
+    if row["throttled"]:
+        problems.append("replication throttled")
+    return ", ".join(problems)
 
 
 def _render_configs(document: FrozenMap) -> Page:
@@ -204,10 +215,17 @@ _BROKER: tuple[Column, ...] = (
     ("Host", _make_field_renderer("host")),
     ("Port", _make_field_renderer("port")),
     ("Rack", _make_field_renderer("rack")),
-    ("Kafka", _make_field_renderer("release")),
+    ("Kafka", lambda row: _render_release(row["release"], row["metadata_version_max"])),
     ("Fenced", _make_field_renderer("fenced")),
     ("Controller", _make_field_renderer("controller")),
+    ("Throttles", lambda row: _render_throttles(row["throttles"])),
 )
+
+
+def _render_throttles(throttles: FrozenMap | None) -> str:
+    if throttles is None:
+        return cell(None)
+    return ", ".join(f"{key} = {config_text(key, value)}" for key, value in throttles.items())
 
 
 def _render_cluster(document: FrozenMap) -> Page:
@@ -216,7 +234,7 @@ def _render_cluster(document: FrozenMap) -> Page:
         ("Cluster id", cell(cluster["id"])),
         ("Controller", cell(cluster["controller_id"])),
         ("Brokers", cell(cluster["brokers"])),
-        ("Kafka", cell(cluster["kafka_version"])),
+        ("Kafka", _render_release(cluster["kafka_version"], cluster["metadata_version_max"])),
         ("metadata.version", cell(cluster["metadata_version"])),
         *((name, cell(level)) for name, level in _list_features(cluster)),
         ("We are", cell(cluster["principal"])),
@@ -226,6 +244,13 @@ def _render_cluster(document: FrozenMap) -> Page:
         ("Open without ACLs", _render_known(authorizer["allow_if_no_acl"])),
     )
     yield Grid(rows)
+
+
+def _render_release(release: str | None, level: int | None) -> str:
+    """The release, or the level of metadata.version where its release is not known."""
+    if release is not None or level is None:
+        return cell(release)
+    return f"not known: its metadata.version is {level}"
 
 
 def _list_features(cluster: FrozenMap) -> list[tuple[str, int]]:

@@ -19,12 +19,17 @@ from ..cluster.brokers import find_answering_node, find_controller
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..kinds.kind import ResourceKind
+from ..kinds.topic.read import NAMES_AT_ONCE
+from ..kinds.topic.read_configs import split_chunks
+from ..kinds.topic.throttles import REPLICAS
+from ..protocol.config_keys import THROTTLES
 from ..protocol.faults import fault_of
-from ..protocol.releases import find_release
+from ..protocol.releases import find_release, is_newer
 from ..resource_kinds import KINDS
 from ..session import KafkaSession
 from ..wire import cluster as cluster_wire
 from ..wire import describe as wire
+from ..wire.configs import describe_configs
 from ..wire.describe import BrokerRow, DescribedTopic, ResourceRow
 from .configs import document_configs, read_config_rows
 from .features import document_features
@@ -72,8 +77,12 @@ def _document_topics(source: DescribeSource, wanted: DescribeQuery) -> dict[str,
         key=lambda row: row.name,
     )
     sizes, why = _read_sizes(source, seen) if wanted.sizes else ({}, None)
+    throttled = _find_throttled(source, [row.name for row in seen])
     return {
-        "topics": tuple(_document_topic(row, sizes.get(row.name), wanted) for row in seen),
+        "topics": tuple(
+            _document_topic(row, sizes.get(row.name), throttled.get(row.name), wanted)
+            for row in seen
+        ),
         # By name, a topic that we may not describe is an error and not omitted.
         "complete": bool(wanted.exact),
         "hidden": None if wanted.exact else TOPICS_HIDDEN,
@@ -88,7 +97,23 @@ def _require_all(rows: Iterable[DescribedTopic], wanted: DescribeQuery) -> None:
             raise KafkaformError(f'topic "{row.name}": {fault.message}', fault.advice)
 
 
-def _document_topic(row: DescribedTopic, size: int | None, wanted: DescribeQuery) -> FrozenMap:
+def _find_throttled(source: DescribeSource, names: Sequence[str]) -> Mapping[str, bool]:
+    """Topic -> whether replicas of it are throttled; without the topics that may not be read."""
+    found: dict[str, bool] = {}
+    for chunk in split_chunks(names, NAMES_AT_ONCE):
+        ask = partial(describe_configs, keys=REPLICAS)
+        answers = source.ask("DescribeConfigs", ask, "topic", chunk)
+        if isinstance(answers, Fault):
+            continue
+        for name, answer in answers.items():
+            if not answer.code:
+                found[name] = any(entry.value for entry in answer.configs or ())
+    return found
+
+
+def _document_topic(
+    row: DescribedTopic, size: int | None, throttled: bool | None, wanted: DescribeQuery
+) -> FrozenMap:
     replicas = {len(part.replicas) for part in row.partitions}
     known: dict[str, Value] = {
         "name": row.name,
@@ -96,9 +121,11 @@ def _document_topic(row: DescribedTopic, size: int | None, wanted: DescribeQuery
         "internal": row.internal,
         "partitions": len(row.partitions),
         "replication_factor": max(replicas, default=0),
+        "fewest_replicas": min(replicas, default=0),
         "leaderless": sum(part.leader is None for part in row.partitions),
         "under_replicated": sum(len(part.isr) < len(part.replicas) for part in row.partitions),
         "offline_replicas": sum(len(part.offline) for part in row.partitions),
+        "throttled": throttled,
     }
     if wanted.sizes:
         known["size_bytes"] = size
@@ -149,8 +176,8 @@ def _document_brokers(source: DescribeSource, wanted: DescribeQuery) -> dict[str
 def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None) -> FrozenMap:
     node = str(row.id)
     known = None
+    patience = min(source.context.timeout, RELEASE_SECONDS)
     if not row.fenced:
-        patience = min(source.context.timeout, RELEASE_SECONDS)
         asked = partial(cluster_wire.read_versions, source.context.wire, patience, node)
         found = attempt("ApiVersions", asked, node)
         known = None if isinstance(found, Fault) else found
@@ -162,8 +189,25 @@ def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None)
         fenced=row.fenced,
         controller=None if leader is None else leader == row.id,
         metadata_version_max=known.level if known else None,
-        release=find_release(known.apis, known.level) if known else None,
+        release=_find_known_release(known) if known else None,
+        throttles=_read_throttles(source, node, patience) if known else None,
     )
+
+
+def _read_throttles(source: DescribeSource, node: str, patience: float) -> FrozenMap | None:
+    """The replication throttles that are set on a broker; None if it does not say."""
+    keys = THROTTLES["broker"]
+    asked = partial(describe_configs, source.context.wire, "broker", [node], patience, keys=keys)
+    found = attempt("DescribeConfigs", partial(asked, node=node), node)
+    answer = None if isinstance(found, Fault) else found.get(node)
+    if answer is None or answer.code:
+        return None
+    return FrozenMap({one.name: one.value for one in answer.configs or () if one.value})
+
+
+def _find_known_release(versions: cluster_wire.BrokerVersions) -> str | None:
+    """The release of a broker, None for one that is newer than the tables, too."""
+    return None if is_newer(versions.level) else find_release(versions.apis, versions.level)
 
 
 def _document_cluster(source: DescribeSource, _: DescribeQuery) -> dict[str, Value]:
@@ -175,7 +219,10 @@ def _document_cluster(source: DescribeSource, _: DescribeQuery) -> dict[str, Val
             controller_id=find_controller(source.context),
             brokers=len(facts.nodes),
             metadata_version=facts.values.get("metadata_version"),
-            kafka_version=facts.values.get("kafka_version"),
+            metadata_version_max=None if isinstance(versions, Fault) else versions.level,
+            kafka_version=None
+            if facts.values.get("newer_level")
+            else facts.values.get("kafka_version"),
             zookeeper=facts.values.get("zookeeper", False),
             features=FrozenMap() if isinstance(versions, Fault) else FrozenMap(versions.features),
             principal=facts.principal,

@@ -89,10 +89,16 @@ def render_features(document: FrozenMap) -> Page:
     yield Grid((head, *map(_render_feature, features)))
     yield from _render_brokers(document["brokers"])
     yield f"Finalized epoch {document['finalized_epoch']}."
-    words = [f"{one['name']}={one['raise_to']}" for one in features if one["raise_to"] is not None]
+    higher = [one for one in features if one["raise_to"] is not None]
+    # A command is easily copied, so none is shown that cannot be taken back.
+    reasons = {one["name"]: FEATURES.get(one["name"], UNKNOWN).one_way for one in higher}
+    words = [f"{one['name']}={one['raise_to']}" for one in higher if not reasons[one["name"]]]
     if words:
         yield f"To raise them: `kafkaform alter features {' '.join(words)}`."
         yield "The controllers must support the levels too: the dry run asks them."
+    for name, reason in reasons.items():
+        if reason:
+            yield f"{name} can be raised, but {reason}."
 
 
 def _render_feature(feature: FrozenMap) -> tuple[str, ...]:

@@ -24,8 +24,9 @@ from .version_rules import fit_range, is_certain, presence_faults
 Faults = Iterable[tuple[str, str]]
 """Summary and advice of each fault."""
 
-# Metadata flags only the first three as internal; the metadata log and the topic of tiered storage
-# look like ordinary topics to an admin client.
+# Names that Kafka's source hard-codes. Metadata flags only the first three as internal; the
+# metadata log and the topic of tiered storage look like ordinary topics to an admin client. The
+# prefix `__` is no rule of Kafka: applications choose such names too.
 INTERNAL_TOPICS = frozenset(
     {
         "__consumer_offsets",
@@ -55,11 +56,6 @@ def diagnose(change: Change, faults: Faults, severity: Severity = Severity.ERROR
         Diagnostic(severity, summary, range=change.range, advice=advice, address=change.address)
         for summary, advice in faults
     )
-
-
-def is_internal(name: str) -> bool:
-    """True for topics that belong to Kafka itself: the known ones and every `__*`."""
-    return name in INTERNAL_TOPICS or name.startswith("__")
 
 
 def plain_name_faults(name: str) -> Faults:
@@ -95,23 +91,9 @@ def name_faults(name: str) -> Faults:
         )
 
 
-def internal_faults(name: str, verb: str, advice: str = "") -> Faults:
-    """An internal topic of Kafka that a change would create, change or delete.
-
-    advice: replaces the standard advice, which assumes that a block declares the topic.
-    """
-    if is_internal(name):
-        yield (
-            f"{name} is an internal topic of Kafka and cannot be {verb}",
-            advice
-            or "remove it from the configuration; use kafka_topic_config for the configs of an "
-            "internal topic",
-        )
-
-
 def internal_warnings(name: str) -> Faults:
     """An internal topic of Kafka whose configs would change."""
-    if is_internal(name):
+    if name in INTERNAL_TOPICS:
         yield f"{name} is an internal topic of Kafka", "make sure that this config can be changed"
 
 

@@ -106,8 +106,10 @@ def _render_sentence(meaning: str, message: str | None, cause: str) -> str:
     text = (message or "").strip()
     if text.startswith(_DUMP):
         text = ""
-    said = f"{meaning}: {text}" if text else meaning
-    return f"{said} (likely cause: {cause})" if cause else said
+    # What a broker says is exact. A general cause beside it would be a guess, often a wrong one.
+    if text:
+        return f"{meaning}: {text}"
+    return f"{meaning} (likely cause: {cause})" if cause else meaning
 
 
 def _choose_advice(api: str, code: int, name: str, entry: ErrorCode) -> str:

@@ -32,16 +32,21 @@ class Feature(Struct, frozen=True):
     """What its levels enable, a clause."""
     loss: str
     """What a lower level takes away, a clause."""
+    one_way: str = ""
+    """Why there may be no way back from a higher level, a clause; empty if there is one."""
 
 
 FEATURES: Mapping[str, Feature] = {
     METADATA_VERSION: Feature(
         "the format of the cluster's metadata, and the requests between brokers",
         "metadata is lost that only the higher level can hold, and what needs it stops working",
+        "a way back may not exist: Kafka refuses a downgrade that would lose metadata",
     ),
     "kraft.version": Feature(
         "1: controllers can be added and removed (KIP-853)",
         "controllers can no longer be added or removed",
+        # QuorumController and UpdateFeatures refuse every lower level.
+        "there is no way back: Kafka never lowers it again (KIP-853)",
     ),
     "transaction.version": Feature(
         "2: each transaction has an epoch of its own (KIP-890)",
@@ -69,6 +74,7 @@ FEATURES: Mapping[str, Feature] = {
 UNKNOWN = Feature(
     "unknown to this version of kafkaform",
     "what only the higher level enables stops working",
+    "whether it can be lowered again is not known",
 )
 """What is said of a feature of a newer Kafka."""
 

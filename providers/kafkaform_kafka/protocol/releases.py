@@ -62,6 +62,11 @@ def find_release(versions: Mapping[int, int], level: int | None) -> str | None:
     return RELEASES[count - 1] if count and not any(held[count:]) else None
 
 
+def is_newer(level: int | None) -> bool:
+    """True if this level of metadata.version is of a release that the tables do not know."""
+    return level is not None and level > max(LEVELS)
+
+
 def is_before(release: str, other: str) -> bool:
     """True if the first release is older than the second one."""
     return tuple(map(int, release.split("."))) < tuple(map(int, other.split(".")))

@@ -107,18 +107,20 @@ def _make_impact(
     name: str,
     sizes: Mapping[str, int] | None,
     spans: Mapping[str, int],
-    groups: Mapping[str, tuple[str, ...]] | None,
+    groups: Mapping[str, tuple[str, ...]] | Fault | None,
 ) -> Impact:
     size = None if sizes is None else sizes.get(name)
     span = spans.get(name)
-    readers = None if groups is None else ", ".join(groups.get(name, ()))
+    unasked = groups.message if isinstance(groups, Fault) else ""
+    known_groups = None if isinstance(groups, Fault) else groups
+    readers = None if known_groups is None else ", ".join(known_groups.get(name, ()))
     figures: dict[str, Value] = {
         "bytes": size,
         "offsets": span,
         "groups": "none" if readers == "" else readers,
     }
     known = {key: value for key, value in figures.items() if value is not None}
-    return Impact(_render_impact(size, span, readers), FrozenMap(known))
+    return Impact(_render_impact(size, span, readers), FrozenMap(known), unasked)
 
 
 def _render_impact(size: int | None, span: int | None, readers: str | None) -> str:

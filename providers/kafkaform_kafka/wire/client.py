@@ -142,7 +142,7 @@ class Wire:
     ) -> None:
         """patience: seconds to wait for the first broker; proof: the cluster that must answer on
         every connection, None for any; login: for a mechanism that kafka-python lacks. Raises
-        RequestNotSent, OtherSystem."""
+        RequestNotSent, OtherSystem, ConnectError if no broker says its cluster's id."""
         self._proof = proof or ClusterProof()
         try:
             self._admin = _Admin(
@@ -152,6 +152,8 @@ class Wire:
             )
         except (KafkaError, OSError) as error:
             self._proof.refuse()
+            if self._proof.unproven is not None:
+                raise self._proof.unproven from None
             raise RequestNotSent(describe_error(error)) from None
         self._closed = False
         self._missed: dict[str | None, float] = {}

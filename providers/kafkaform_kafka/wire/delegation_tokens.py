@@ -56,6 +56,8 @@ class TokenAnswer(Struct, frozen=True):
     code: int
     token_id: str = ""
     """The id of a created token."""
+    expires: int = 0
+    """When a renewed or shortened token expires now, in milliseconds since 1970."""
 
 
 def describe_tokens(wire: Wire, timeout: float, node: str | None = None) -> TokenRows:
@@ -91,13 +93,17 @@ def renew_token(wire: Wire, hmac: Secret, period: int, timeout: float) -> TokenA
     """Let a token expire later. period: milliseconds from now, or BROKER_DEFAULT; timeout:
     seconds."""
     request = RenewDelegationTokenRequest(hmac=_decode(hmac), renew_period_ms=period)
-    return TokenAnswer(wire.send(request, timeout).error_code)
+    return _parse_end(wire.send(request, timeout))
 
 
 def expire_token(wire: Wire, hmac: Secret, period: int, timeout: float) -> TokenAnswer:
     """Let a token expire. period: milliseconds from now, or AT_ONCE; timeout: seconds."""
     request = ExpireDelegationTokenRequest(hmac=_decode(hmac), expiry_time_period_ms=period)
-    return TokenAnswer(wire.send(request, timeout).error_code)
+    return _parse_end(wire.send(request, timeout))
+
+
+def _parse_end(response: Any) -> TokenAnswer:
+    return TokenAnswer(response.error_code, expires=response.expiry_timestamp_ms)
 
 
 def _make_row(item: Any) -> TokenRow:

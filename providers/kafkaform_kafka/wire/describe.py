@@ -13,6 +13,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import MetadataRequest
 from msgspec import Struct
 
+from ..protocol.broker_rules import INTERNAL_TOPICS
 from .client import Wire
 from .configs import TYPES
 from .topic_ids import id_text
@@ -97,7 +98,7 @@ def describe_topics(
             row.name,
             row.error_code,
             id_text(row.topic_id),
-            bool(row.is_internal),
+            bool(row.is_internal) or row.name in INTERNAL_TOPICS,
             tuple(
                 PartitionRow(
                     part.partition_index,

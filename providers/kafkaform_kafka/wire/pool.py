@@ -12,7 +12,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kafka.errors import CorrelationIdError, KafkaError, KafkaProtocolError, NodeNotReadyError
+from kafka.errors import (
+    CorrelationIdError,
+    IncompatibleBrokerVersion,
+    KafkaError,
+    KafkaProtocolError,
+    NodeNotReadyError,
+)
 from kafka.net.compat import KafkaNetClient
 from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
@@ -21,6 +27,7 @@ from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.parser import KafkaProtocol
 
 from ..connection.cluster_proof import ClusterProof
+from ..protocol.faults import fault_of
 from .logins import SaslLogin, log_in
 
 _NONSENSE = (
@@ -34,6 +41,9 @@ _NONSENSE = (
     struct.error,
 )
 """What kafka-python's decoders raise at bytes that they do not expect."""
+_PROOF = "DescribeCluster"
+_TOO_OLD, _UNKNOWN = 35, -1
+"""Error codes: of a broker without the request, and for an answer without an id."""
 # A hung broker accepts connections too: its kernel does.
 PER_BROKER = 3.0
 """Seconds to wait for one broker before another one is tried."""
@@ -116,13 +126,17 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
             return
         # DescribeCluster needs no right (KIP-700) and says which cluster answers. Metadata does so
         # too, but kafka-python asks for it only now and then and drops the id.
-        answer = await send(
-            DescribeClusterRequest(
-                include_cluster_authorized_operations=False, include_fenced_brokers=False
-            ),
-            **limit,
+        request = DescribeClusterRequest(
+            include_cluster_authorized_operations=False, include_fenced_brokers=False
         )
+        try:
+            answer = await send(request, **limit)
+        except IncompatibleBrokerVersion:
+            self.proof.miss(self.address, fault_of(_PROOF, _TOO_OLD, ""))
+            raise
         if answer.error_code or not answer.cluster_id:
+            code, text = answer.error_code or _UNKNOWN, answer.error_message
+            self.proof.miss(self.address, fault_of(_PROOF, code, "", text))
             raise KafkaProtocolError(f"{self.address} does not tell its cluster's id")
         if not self.proof.hear(self.address, answer.cluster_id):
             raise Elsewhere(f"{self.address} is of cluster {answer.cluster_id}")

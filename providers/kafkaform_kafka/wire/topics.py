@@ -9,6 +9,7 @@ from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest, D
 from kafka.protocol.metadata import MetadataRequest
 from msgspec import Struct
 
+from ..protocol.broker_rules import INTERNAL_TOPICS
 from .answers import ItemAnswer, ItemAnswers
 from .client import Wire
 from .fast_decoding import CREATE_VERSION, Answers, NamedTopics, NewTopics
@@ -159,7 +160,7 @@ def _parse_row(row: Any, operations: bool) -> TopicRow:
         name=row.name,
         code=row.error_code,
         topic_id=id_text(row.topic_id),
-        internal=bool(row.is_internal),
+        internal=bool(row.is_internal) or row.name in INTERNAL_TOPICS,
         replicas=tuple(tuple(partition.replica_nodes) for partition in partitions),
         leaderless=sum(partition.leader_id < 0 for partition in partitions),
         operations=frozenset(row.authorized_operations or ()) if operations else None,

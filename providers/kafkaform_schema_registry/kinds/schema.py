@@ -22,7 +22,7 @@ from . import subject_config
 from . import subject_names as names
 from .steps import DELETE, PURGE, REGISTER, SILENT, list_paths, make_step
 
-KIND = "schema_registry_schema"
+KIND, TOPIC = "schema_registry_schema", "kafka_topic"
 WRITTEN = ("subject", "format", "schema", "references")
 MAX_BYTES = 1024 * 1024
 """Of a schema, in UTF-8. Registries keep it in one record, which has this limit by default."""
@@ -139,7 +139,7 @@ def _find_uses(attributes: FrozenMap) -> tuple[Use, ...]:
     """The topic of the records, the level that a new version is checked at, and the subjects that
     the schema refers to."""
     topic, subject = names.find_topic(attributes), str(attributes["subject"])
-    described = () if topic is None else (Use("kafka_topic", topic, "describes", needed=False),)
+    described = () if topic is None else (Use(TOPIC, topic, "describes", needed=False),)
     # Confluent's registry forgets the level of a subject with the subject.
     level = Use(
         subject_config.KIND, subject, "is checked at the level of", needed=False, ends_with=True
@@ -194,4 +194,5 @@ TYPE = ResourceType(
     protect=True,
     risks=_find_risks,
     uses=_find_uses,
+    used_kinds=frozenset({TOPIC, subject_config.KIND, KIND}),
 )

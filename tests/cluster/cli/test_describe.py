@@ -39,6 +39,8 @@ TOPIC = {
     "internal": False,
     "partitions": 3,
     "replication_factor": 2,
+    "fewest_replicas": 2,
+    "throttled": False,
     "leaderless": 0,
     "under_replicated": 0,
     "offline_replicas": 0,

@@ -3,8 +3,16 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
 from ...kit.commands.bare import Bare
 from ...kit.commands.folder import Folder
+from ...kit.kafka.java_tools import CONFIGS, run_tool
 from ...kit.kafka.versions import get_choice
 
 
@@ -63,3 +71,70 @@ def test_entities_with_configs_are_listed(bare: Bare) -> None:
         finally:
             key = config.partition("=")[0]
             bare.done("alter", entity, name, "--auto-approve", "--delete-config", key)
+
+
+TOLD = re.compile(r"^Quota configs for (.+) are (.+)$", re.MULTILINE)
+PART = re.compile(r"(?:the default )?(user-principal|client-id)(?: '([^']*)')?")
+
+
+@pytest.fixture
+def limited(bare: Bare) -> Iterator[str]:
+    """The name of a user with quotas of every level, beside those of another user."""
+    user, key = f"{bare.folder.prefix}u", "request_percentage"
+    # Other tests use the cluster at the same time, so the defaults of everybody stay as they are.
+    entities = (
+        ["user", user],
+        ["user", user, "--client-default"],
+        ["user", user, "--client-id=a"],
+        ["user", f"{user}2", "--client-id=a"],
+        ["client", f"{user}c"],
+    )
+    for entity in entities:
+        bare.done("alter", *entity, "--auto-approve", "--add-config", f"{key}=9000")
+    yield user
+    for entity in entities:
+        bare.done("alter", *entity, "--auto-approve", "--delete-config", key)
+
+
+def _read_tool(text: str) -> set[tuple[tuple[str, str | None], ...]]:
+    """The entities of Kafka's tool: parts with their names, None for the default."""
+    return {
+        tuple(sorted((part.split("-")[0], name or None) for part, name in PART.findall(entity)))
+        for entity, _ in TOLD.findall(text)
+    }
+
+
+def _read_ours(quotas: Any) -> set[tuple[tuple[str, str | None], ...]]:
+    return {
+        tuple(sorted((part.split("-")[0], name) for part, name in quota["entity"].items()))
+        for quota in quotas
+    }
+
+
+@pytest.mark.parametrize(
+    "entity",
+    [
+        "--entity-type clients --entity-default",
+        "--entity-type clients --entity-name {0}c",
+        "--entity-type users --entity-name {0}",
+        "--entity-type users --entity-name {0} --entity-type clients",
+        "--entity-type users --entity-name {0} --entity-type clients --entity-default",
+        "--entity-type users --entity-name {0} --entity-type clients --entity-name a",
+        "--entity-type users --entity-type clients --entity-default",
+    ],
+)
+def test_quotas_are_those_that_kafkas_tool_shows(bare: Bare, limited: str, entity: str) -> None:
+    """`--entity-type clients --entity-default` showed two quotas of users as well, and all clients
+    of a user were refused."""
+    words = entity.format(limited).split()
+    theirs = _read_tool(run_tool(bare.config, CONFIGS, "--describe", *words))
+    said = bare.done("describe", *words, "--json")
+    (document,) = (json.loads(line) for line in said.out.splitlines() if '"quotas"' in line)
+    assert _read_ours(document["quotas"]) == theirs
+    assert theirs or "{0}" not in entity
+
+
+def test_the_old_command_is_not_deprecated(bare: Bare) -> None:
+    """KIP-248 wanted it to say so: Kafka still ships it, and no other one."""
+    said = run_tool(bare.config, CONFIGS, "--describe", "--entity-type", "clients")
+    assert "deprecat" not in said.lower()

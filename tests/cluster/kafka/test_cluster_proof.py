@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kafka.protocol import admin as requests
+from kio.schema.errors import ErrorCode
 
-from kafkaform.core.errors import OtherSystem, exit_code
+from kafkaform.core.errors import ConnectError, OtherSystem, exit_code
 from kafkaform_kafka import wire
 from kafkaform_kafka.connection.cluster_proof import ClusterProof
 from kafkaform_kafka.protocol.apis import APIS
@@ -21,7 +23,7 @@ from kafkaform_kafka.wire.quotas import describe_quotas
 from kafkaform_kafka.wire.topics import create_topics
 
 from ...kit.kafka.sessions import gone, login
-from ...kit.proxy.frames import Asked
+from ...kit.proxy.frames import Asked, answer, answered
 from ...kit.proxy.proxy import Proxy, proxying
 from ...reliability.network.test_faults import _elsewhere
 
@@ -170,3 +172,38 @@ def test_every_write_is_in_the_table() -> None:
     assert changing == {api.name for api in APIS.values() if api.limits is not None}
     known = vars(requests) | vars(tokens)
     assert {known[f"{name}Request"].API_KEY for name in changing} == CHANGES
+
+
+def _without_the_api(request: Asked, data: bytes) -> bytes:
+    if request.api != "ApiVersions":
+        return data
+    body = answer(request, data)
+    rows = tuple(row for row in body.api_keys if row.api_key != 60)
+    return answered(request, replace(body, api_keys=rows))
+
+
+def _without_the_right(request: Asked, data: bytes) -> bytes:
+    if request.api != "DescribeCluster":
+        return data
+    refused = ErrorCode.cluster_authorization_failed
+    return answered(request, replace(answer(request, data), error_code=refused))
+
+
+@pytest.mark.parametrize(
+    ("tamper", "expected", "advice"),
+    [
+        (_without_the_api, "needs Kafka 2.8", "has to support DescribeCluster"),
+        (_without_the_right, "a right on the cluster is missing", "allow it there"),
+    ],
+)
+def test_whoever_does_not_answer_describe_cluster_is_named(
+    broker: Any, proxy: Proxy, tamper: Any, expected: str, advice: str
+) -> None:
+    """The advice was to check bootstrap_servers, which are right: a proxy, or another system that
+    speaks Kafka's protocol, does not let the request through."""
+    proxy.tamper = tamper
+    with pytest.raises(ConnectError) as refused:
+        open_session(login(broker, "admin", servers=(proxy.bootstrap,)))
+    assert expected in refused.value.message and proxy.bootstrap in refused.value.message
+    assert advice in (refused.value.advice or "")
+    assert "bootstrap_servers" not in str(refused.value.advice)

@@ -20,6 +20,7 @@ from kafkaform_kafka.inspect.documents import describe
 from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.protocol import rights
+from kafkaform_kafka.protocol.faults import name_right
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire import describe as wire_describe
 from kafkaform_kafka.wire.configs import describe_configs
@@ -118,6 +119,21 @@ def test_configs_are_no_resource() -> None:
     for kind, name in (("Topic", "x"), ("Group", "x"), ("Cluster", "kafka-cluster")):
         for operation in ("DescribeConfigs", "AlterConfigs"):
             assert not faults(BLOCK + block.format(operation, kind, name)), (kind, operation)
+
+
+def test_brokers_are_no_resource_of_acls() -> None:
+    """KIP-133 and KIP-248 have rights on a broker; Kafka has rights on the cluster instead."""
+    block = (
+        'resource "kafka_acl" "a" {{\n  acl_principal = "User:a"\n  acl_host = "*"\n'
+        '  acl_permission_type = "Allow"\n  acl_operation = "AlterConfigs"\n'
+        '  resource_type = "{0}"\n  resource_name = "{1}"\n}}\n'
+    )
+    for kind in ("Broker", "Client"):
+        (fault,) = faults(BLOCK + block.format(kind, "1"))
+        assert "resource_type" in fault
+    assert not faults(BLOCK + block.format("Cluster", "kafka-cluster"))
+    for api in ("DescribeConfigs", "IncrementalAlterConfigs"):
+        assert "on Cluster" in name_right(api, "1", 31)
 
 
 def test_configs_are_told_by_name(admin: KafkaSession, live: str) -> None:

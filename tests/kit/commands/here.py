@@ -37,7 +37,7 @@ class Here:
         code = run_command_line(arguments)
         captured = self.capsys.readouterr()
         said = Said(code, captured.out, captured.err)
-        assert "Traceback" not in said.text
+        assert "Traceback" not in said.text, said.out + said.err
         assert "failed unexpectedly" not in said.text, said.text
         return said
 

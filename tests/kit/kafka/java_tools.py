@@ -13,6 +13,7 @@ from kafkaform.sandbox import jars
 from kafkaform.sandbox.classes import find_archive, list_start_options
 from kafkaform.sandbox.java import find_java
 
+CONFIGS = "kafka.admin.ConfigCommand"
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 STREAMS_GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"

@@ -62,18 +62,30 @@ def lines(text: str) -> list[str]:
         ("describe --entity-type groups --all", ["describe configs --entity-type=groups"]),
         (
             "describe --entity-type users --entity-name a*",
-            ["describe quotas --user=a[*]", "describe users --name=a[*]"],
+            ["describe quotas --user=a[*] --only", "describe users --name=a[*]"],
         ),
         (
             "describe --entity-type users",
-            ["describe quotas --user=*", "describe users --name=*"],
+            ["describe quotas --user=* --only", "describe users --name=*"],
         ),
-        ("describe --entity-type users --entity-default", ["describe quotas --user="]),
-        ("describe --entity-type clients --entity-name=", ["describe quotas --client-id="]),
-        ("describe --entity-type ips --entity-name ::1", ["describe quotas --ip=::1"]),
+        ("describe --entity-type users --entity-default", ["describe quotas --user= --only"]),
+        ("describe --entity-type clients --entity-name=", ["describe quotas --client-id= --only"]),
+        ("describe --entity-type ips --entity-name ::1", ["describe quotas --ip=::1 --only"]),
+        (
+            "describe --entity-type clients --entity-name default",
+            ["describe quotas --client-id=[d]efault --only"],
+        ),
         (
             "describe --entity-type users --entity-name a --entity-type clients --entity-default",
             ["describe quotas --user=a --client-id="],
+        ),
+        (
+            "describe --entity-type users --entity-name ci --entity-type clients",
+            ["describe quotas --user=ci --client-id=*"],
+        ),
+        (
+            "describe --entity-type users --entity-type clients --entity-default",
+            ["describe quotas --user= --client-id=*"],
         ),
         (
             "describe --entity-type clients --entity-type users",
@@ -127,6 +139,11 @@ def test_what_is_understood(typed: str, meaning: list[str] | None) -> None:
         ("alter --entity-type broker-loggers --entity-name 1", "Kafka does not keep"),
         ("alter --entity-type users --entity-type topics", "Only users and clients go together"),
         ("alter --entity-type users --entity-type clients --entity-name u", "after each"),
+        (
+            "describe --entity-type users --entity-type clients --entity-name a --entity-name b "
+            "--entity-name c",
+            "need 2 names, and there are 3",
+        ),
     ],
 )
 def test_entities_that_are_none(typed: str, told: str) -> None:
@@ -134,6 +151,45 @@ def test_entities_that_are_none(typed: str, told: str) -> None:
     with pytest.raises(UsageError) as caught:
         lines(typed)
     assert told in f"{caught.value.message} {caught.value.advice}"
+
+
+SCRAM = "SCRAM-SHA-256=[iterations=8192,password=alice-secret]"
+
+
+@pytest.mark.parametrize(
+    ("typed", "told", "untold"),
+    [
+        (
+            f"--zookeeper z:2181 --add {SCRAM} --username alice",
+            "To set a password: `kafkaform alter user alice --add-config 'SCRAM-SHA-256=[",
+            "describe users",
+        ),
+        (
+            "--zookeeper z:2181 --describe --username=alice",
+            "To see credentials: `kafkaform describe users --name alice`",
+            "alter user",
+        ),
+        (
+            "--zookeeper z:2181 --delete SCRAM-SHA-512 --username alice",
+            "To delete one: `kafkaform alter user alice --delete-config SCRAM-SHA-512`",
+            "describe users",
+        ),
+        (f"alter --zookeeper z:1 --add {SCRAM} --username", "`kafkaform alter user NAME", "alice"),
+        (
+            "describe users --username alice",
+            "`kafkaform describe users --name alice`",
+            "--zookeeper",
+        ),
+    ],
+)
+def test_the_scram_tool_of_kip_248_is_answered(
+    here: Here, typed: str, told: str, untold: str
+) -> None:
+    """Its three forms were answered with `describe topics`. The password that it takes on the
+    command line is not repeated."""
+    said = " ".join(here.fails(*typed.split()).replace("│", " ").split())
+    assert told in said and untold not in said
+    assert "ZooKeeper is gone since Kafka 4.0" in said and "alice-secret" not in said
 
 
 @pytest.mark.parametrize("flag", INSTEAD)
@@ -199,6 +255,14 @@ def test_answers_name_commands_that_there_are() -> None:
         ("kafka-topics.sh --create", "by a block of the configuration"),
         ("alter topics t", "Did you mean 'topic'?"),
         ("describe acls --topic t", "such as --resource-type Topic"),
+        ("alter user alice --add SCRAM-SHA-256=[password=x]", "--add-config 'SCRAM-SHA-256=["),
+        ("alter user alice --delete SCRAM-SHA-512", "`--delete-config SCRAM-SHA-512` deletes one"),
+        ("alter broker 1 --add k=v", "`--add-config K=V` sets configs"),
+        ("alter topic t --delete", "Topics and ACLs are made, changed and deleted by a block"),
+        ("kafka.admin.ConfigCommand --zookeeper z:1", "`kafkaform describe configs` shows configs"),
+        ("config-command --describe", "`kafkaform describe configs` shows configs"),
+        ("org.apache.kafka.tools.TopicCommand --list", "`kafkaform describe topics` shows them"),
+        ("kafka-run-class.sh kafka.admin.ConfigCommand", "The tools of Kafka have commands here"),
         ("describe quotas --entity-type users", "--user, --client-id and --ip choose"),
         ("describe users ci", "--name GLOB chooses"),
         ("describe acls User:ci", "--principal chooses"),

@@ -6,7 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from kafkaform.apply.replay import replay_log
+from kafkaform.audit.chain import read_glances
+from kafkaform.audit.event import Record, RecordKind
+from kafkaform.audit.index import index_log
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.cli.app import run_command_line
 from kafkaform.core.clock import SystemClock
@@ -113,3 +118,27 @@ def test_audit_commands(folder: Folder, capsys: pytest.CaptureFixture[str]) -> N
     folder.sink.path.write_bytes(whole[: whole.rfind(b"\n", 0, -1) + 1])
     assert run_command_line(["audit", "verify"]) == 9
     assert "record 4" in capsys.readouterr().err
+
+
+def test_a_forgotten_provider_leaves_nothing_open(
+    folder: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its objects, the system that it was and the steps that a run left open are gone; the log
+    stays sound, and an older state catches up with all of it."""
+    older = folder.backend.load()
+    log = story.journal(folder.sink, "run-2")
+    story.begin(log)
+    story.intend(log, story.ORDERS)
+    assert run_command_line(["state", "rm", "--provider", "kafka"]) == 0
+    assert "1 step of earlier runs ended without a known result" in capsys.readouterr().out
+    assert not folder.state().objects and not folder.state().providers
+    found = index_log(lambda anchor: read_glances(folder.sink.lines(), "log", anchor), None)
+    assert not found.open_intents and not found.scopes and not found.origins
+    assert run_command_line(["audit", "verify"]) == 0
+    assert older.state is not None
+    caught_up = replay_log(replace(found, unsaved=list_edits(folder.sink)), older.state).state
+    assert not caught_up.objects and not caught_up.providers
+
+
+def list_edits(sink: LocalSink) -> tuple[Record, ...]:
+    return tuple(record for record in story.records_of(sink) if record.kind == RecordKind.STATE)

@@ -104,7 +104,7 @@ def test_wrong_files_do_not_fit(validator: Any, document: Any, tmp_path: Path) -
 def test_every_block_of_the_language_is_in_it(validator: Any) -> None:
     """Except those of Terraform's own files; with their documentation."""
     properties = validator.schema["$defs"]["file"]["properties"]
-    assert set(properties) == {*TOP, "//"} - {"terraform"}
+    assert set(properties) == {*TOP, "//"} - {"terraform", "ephemeral", "language"}
     assert all(one["description"] for one in properties.values())
 
 

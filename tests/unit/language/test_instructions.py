@@ -99,6 +99,63 @@ def test_instances_of_a_declared_block_can_be_removed_and_moved() -> None:
     assert faults(desired(MANY + 'moved {\n  from = kafka_topic.m["x"]\n  to = kafka_topic.q\n}'))
 
 
+def _moved(source: str, target: str) -> str:
+    return f"moved {{\n  from = {source}\n  to = {target}\n}}\n"
+
+
+AMBIGUOUS = {
+    "from one address to two": (
+        _moved("kafka_topic.x", "kafka_topic.a") + _moved("kafka_topic.x", "kafka_topic.z"),
+        "9:10: kafka_topic.x is moved to two addresses",
+    ),
+    "in a circle": (
+        _moved("kafka_topic.x", "kafka_topic.y") + _moved("kafka_topic.y", "kafka_topic.x"),
+        "5:10: These moved blocks lead back to where they start",
+    ),
+    "in a circle of modules": (
+        _moved("module.x", "module.y") + _moved("module.y.kafka_topic.t", "module.x.kafka_topic.t"),
+        "5:10: These moved blocks lead back to where they start",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", AMBIGUOUS)
+def test_moves_that_contradict_each_other(way: str) -> None:
+    """Which of them is applied must not depend on the order of the text."""
+    text, expected = AMBIGUOUS[way]
+    assert faults(desired(A + text)) == [f"main.kf.hcl:{expected}"]
+
+
+SOUND_MOVES = {
+    "the same twice": _moved("kafka_topic.x", "kafka_topic.a") * 2,
+    "to an instance of the same block": _moved("kafka_topic.m", 'kafka_topic.m["x"]'),
+    "from two addresses to one": (
+        _moved("kafka_topic.x", "kafka_topic.a") + _moved("kafka_topic.y", "kafka_topic.a")
+    ),
+    "from numbers to keys": (
+        _moved("kafka_topic.m[0]", 'kafka_topic.m["x"]')
+        + _moved("kafka_topic.m[1]", 'kafka_topic.m["y"]')
+    ),
+    "a module and something in another": (
+        _moved("module.x", "module.y") + _moved("module.z.kafka_topic.t", "kafka_topic.a")
+    ),
+}
+
+
+@pytest.mark.parametrize("way", SOUND_MOVES)
+def test_moves_that_go_together(way: str) -> None:
+    """Terraform and OpenTofu take them, too."""
+    assert sound(A + MANY + SOUND_MOVES[way]).moved
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_chain_of_moves_is_followed_in_its_own_order(turned: bool) -> None:
+    """`x → y` comes before `y → a`, wherever the two are written."""
+    blocks = [_moved("kafka_topic.x", "kafka_topic.y"), _moved("kafka_topic.y", "kafka_topic.a")]
+    found = sound(A + "".join(reversed(blocks) if turned else blocks))
+    assert [str(one.source) for one in found.moved] == ["kafka_topic.x", "kafka_topic.y"]
+
+
 def test_faulty_resources_do_not_make_imports_wrong() -> None:
     """An import into a block with faults reports the block's fault alone."""
     text = A.replace('"a"\n', "1 / 0\n") + 'import {\n  to = kafka_topic.a\n  id = "b"\n}'

@@ -342,7 +342,7 @@ def test_values_that_are_no_object() -> None:
 
 def test_every_block_of_the_language_has_a_json_form() -> None:
     """The table of JSON forms knows the labels and nested blocks of every block there is."""
-    assert set(TOP) == {*SHAPES, "terraform"}
+    assert set(TOP) == {*SHAPES, "terraform", "ephemeral", "language"}
     for name, shape in SHAPES.items():
         assert FORMS[name].labels == len(shape.labels), name
         assert set(shape.blocks) <= set(FORMS[name].blocks), name

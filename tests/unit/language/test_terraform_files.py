@@ -23,6 +23,31 @@ def _x(files: dict[str, str], inputs: VariableInputs | None = None) -> object:
     return found.outputs[0].value
 
 
+def test_files_of_opentofu_replace_those_of_terraform() -> None:
+    """Only the file of the same name and form is replaced, also among override files."""
+    files = {
+        "main.tf": "terraform {",
+        "main.tofu": X,
+        "more.tf": 'variable "y" {\n  default = 1\n}\n',
+        "more.tofu.json": '{"variable": {"z": {"default": 2}}}',
+        "x_override.tf": 'variable "x" {\n  default = "terraform"\n}\n',
+        "x_override.tofu": 'variable "x" {\n  default = "opentofu"\n}\n',
+        "last.tf.json": "{",
+        "last.tofu.json": '{"output": {"last": {"value": "${[var.y, var.z]}"}}}',
+    }
+    found = built(files)
+    assert found.diagnostics == ()
+    assert {one.name: one.value for one in found.outputs} == {"x": "opentofu", "last": (1, 2)}
+    tree = load_tree({name: text.encode() for name, text in files.items()})
+    assert {"main.tf", "x_override.tf", "last.tf.json"}.isdisjoint(tree.contents)
+
+
+def test_a_folder_with_only_files_of_opentofu() -> None:
+    """It is read like one of Terraform's, with its variable files."""
+    found = built({"main.tofu": X, "terraform.tfvars": 'x = "values"'})
+    assert [one.value for one in found.outputs] == ["values"]
+
+
 def test_kafkaform_s_files_come_first() -> None:
     """With one file of kafkaform's the others of a folder stay unread, whatever they hold."""
     files = {
@@ -42,6 +67,9 @@ NAMES = {
     "override.kf.hcl": True,
     "main.tf": True,
     "main.tf.json": True,
+    "main.tofu": True,
+    "main.tofu.json": True,
+    "main.tofu~": False,
     "kafkaform.kfvars.hcl": True,
     "kafkaform.kfvars.json": True,
     "a.auto.kfvars.hcl": True,

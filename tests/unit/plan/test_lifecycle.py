@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, BlockerKind, Ownership
-from kafkaform.core.resource import Absent, Desired, Lifecycle, Observed, Reading
+from kafkaform.core.resource import Absent, Desired, Identity, Lifecycle, Observed, Reading, Remark
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options
 from kafkaform.state.model import Row
@@ -397,3 +398,28 @@ def test_an_object_without_incarnation_is_known_by_its_name() -> None:
     there = Observed(item.identity, item.attributes)
     assert decided(said, there, recorded).action is Action.NOOP
     assert decided(said, Absent(item.identity), recorded).action is Action.CREATE
+
+
+def test_remarks_name_their_objects_and_spare_what_is_declared() -> None:
+    """A condition of several objects is said once; who declares the value knows it."""
+    remark = Remark("it is throttled", ("config", "x"))
+    always = Remark("it is uneven")
+    readings = [
+        replace(live(name=name), remarks=(remark, always) if name != "c" else (remark,))
+        for name in "abc"
+    ]
+    declared = desired(topic("a"), topic("b"), topic("c", config={"x": "1"}))
+    made = planned(declared, readings, state(*(row(name=name) for name in "abc")))
+    assert made.instances["kafka"].warnings == (
+        "kafka_topic.a, kafka_topic.b: it is throttled",
+        "kafka_topic.a, kafka_topic.b: it is uneven",
+    )
+
+
+def test_what_lacks_its_container_is_blocked_until_somebody_creates_that() -> None:
+    """Configs of a topic that does not exist were planned as "1 to add"."""
+    reading = Absent(Identity("kafka", "kafka_topic_config", "a"), lacks='topic "a"')
+    change = decided(desired(topic_config("a", MS)), reading)
+    assert change.action is Action.NOOP and change.blocked is not None
+    assert change.blocked.kind is BlockerKind.IMPOSSIBLE
+    assert change.blocked.reason == 'topic "a" does not exist'

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, BlockerKind
+from kafkaform.core.clock import SimulatedClock
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import (
     Absent,
@@ -26,7 +28,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.codec import encode
 from kafkaform.plan.instances import count_unmanaged
 from kafkaform.plan.model import Unmanaged
-from kafkaform.plan.observe import read_world
+from kafkaform.plan.observe import confirm_absent, read_world
 from kafkaform.provider.contract import Session
 from kafkaform.state.model import State
 from kafkaform_kafka.memory import MemoryProvider
@@ -350,3 +352,17 @@ def test_equal_worlds_make_equal_plans() -> None:
     assert [c.action for c in one.changes] == [Action.CREATE, Action.UPDATE]
     assert encode(one) == encode(planned(said, [live("b"), absent("a")], state(row("b"))))
     assert one.approval == two.approval
+
+
+def test_one_node_that_knows_the_container_is_enough() -> None:
+    """What an object lacks is told only if no node has it: one of them may lag behind."""
+    said = {"1": Absent(A, lacks="the box"), "2": Absent(A), "3": Absent(A, lacks="the box")}
+
+    def ask(nodes: Sequence[str]) -> Reading:
+        session: Any = SimpleNamespace(
+            live_nodes=lambda: nodes, read=lambda ids, *, at: dict.fromkeys(ids, said[at])
+        )
+        return confirm_absent(session, [A], SimulatedClock(), 0.0)[A]
+
+    assert ask("13") == Absent(A, lacks="the box")
+    assert ask("123") == ask("321") == Absent(A)

@@ -311,13 +311,14 @@ def observed(name: str, *shelves: str, **given: Any) -> Observed:
     return Observed(job(name), attributes(*shelves, **given))
 
 
-def named(
+def name_first(
     *changes: Change,
     readings: Sequence[Reading] = (),
     rows: Sequence[Row] = (),
     listing: Listing | None = None,
-) -> tuple[list[str], tuple[str, ...]]:
-    """Risks and notes of the first change."""
+    unread: Mapping[str, Fault] | None = None,
+) -> Change:
+    """The first change, with its users."""
     seen: dict[str, dict[Identity, Reading]] = {"shop": {}, "work": {}}
     for one in changes:
         seen[one.identity.instance][one.identity] = Absent(one.identity)
@@ -328,9 +329,25 @@ def named(
     world = {name: InstanceWorld(FACTS[name], found) for name, found in seen.items()}
     sessions = cast(Mapping[str, Session], {"shop": Listing(), "work": listing or Listing()})
     state = State("l", objects={row.identity: row for row in rows})
-    result = name_users(changes, PROVIDERS, Look(sessions, world), state)
-    assert all(risk.kind is RiskKind.AVAILABILITY for risk in result[0].risks)
-    return [risk.text for risk in result[0].risks], result[0].notes
+    if unread:
+        sessions = {name: one for name, one in sessions.items() if name not in unread}
+    look = Look(sessions, world, unread=unread or {})
+    result = name_users(changes, PROVIDERS, look, state)[0]
+    assert all(risk.kind is RiskKind.AVAILABILITY for risk in result.risks)
+    return result
+
+
+def named(*changes: Change, **given: Any) -> tuple[list[str], tuple[str, ...]]:
+    """Risks and notes of the first change."""
+    first = name_first(*changes, **given)
+    return [risk.text for risk in first.risks], first.notes
+
+
+def wait(*changes: Change, **given: Any) -> Blocker:
+    """Why the first change waits."""
+    first = name_first(*changes, **given)
+    assert first.blocked is not None and not first.steps and not first.effective
+    return first.blocked
 
 
 GONE = change(shelf("a"), Action.DELETE)
@@ -375,9 +392,27 @@ FAULT = Fault("TIMEOUT", "no answer", FaultClass.AMBIGUOUS)
 
 @pytest.mark.parametrize("reading", [Failed(job("j"), FAULT), Hidden(job("j"), "Read on j")])
 def test_a_user_that_cannot_be_read_is_as_it_was_recorded(reading: Reading) -> None:
-    """A failed read is never "nothing there"."""
+    """A failed read is never "nothing there": the deletion of what it used waits."""
     row = Row(job("j"), ("work_job.j",), 3, attributes("a"))
     assert named(GONE, readings=[reading], rows=[row]) == (["work_job.j reads it"], ())
+    waiting = wait(GONE, readings=[reading], rows=[row])
+    assert waiting.reason == "it waits: work_job.j reads it, and could not be read"
+    assert name_first(replace(GONE, blocked=BLOCK), readings=[reading], rows=[row]).blocked == BLOCK
+
+
+def test_a_system_that_did_not_answer_is_waited_for() -> None:
+    """A deletion waits for those of an unreachable system that can use its kind of object, and one
+    that they cannot use does not."""
+    unread = {"work": Fault("UNREACHABLE", "nobody answers at work:1", FaultClass.NOT_APPLIED)}
+    assert wait(GONE, unread=unread).reason == (
+        "it waits: whether a work_job uses it is not known, because those of work could not be "
+        "listed: nobody answers at work:1"
+    )
+    kind = replace(TYPES[JOB], used_kinds=frozenset({"shop_till"}))
+    providers = {**PROVIDERS, "work": cast(Provider, Kinds("work", {JOB: kind}))}
+    world = {"shop": InstanceWorld(FACTS["shop"], {}), "work": InstanceWorld(FACTS["work"], {})}
+    look = Look(cast(Mapping[str, Session], {"shop": Listing()}), world, unread=unread)
+    assert name_users([GONE], providers, look, State("l"))[0].effective
 
 
 def test_a_user_that_nobody_manages_is_named() -> None:
@@ -396,12 +431,13 @@ def test_a_provider_is_not_listed_for_its_own_deletions() -> None:
 
 
 def test_a_listing_that_fails_is_not_an_empty_one() -> None:
-    """The plan says what nobody knows."""
+    """A deletion waits while nobody could ask who uses the object, and says for whom."""
     listing = Listing(coverage=Coverage(CoverageKind.FAILED, FAULT))
-    risks, notes = named(GONE, listing=listing)
-    assert not risks
-    assert notes == (
-        "whether a work_job uses it is not known, because they could not be listed: no answer",
+    waiting = wait(GONE, listing=listing)
+    assert waiting.kind is BlockerKind.WAITING and waiting.unmet and not waiting.kind.stops
+    assert waiting.reason == (
+        "it waits: whether a work_job uses it is not known, because those of work could not be "
+        "listed: no answer"
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Outcome, OutcomeStatus
+from kafkaform.core.change import Action, Outcome, OutcomeStatus, Ownership, PathChange
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.words import Words
+from kafkaform.render.jsonplan import make_resource_change
+from kafkaform.render.lines import render_headline
 from kafkaform.render.report import APPLIED_LIMIT, make_apply_report, render_apply_summary
 
 from . import plans
@@ -54,6 +56,21 @@ def test_a_complete_apply_counts_by_action() -> None:
         make_apply_report([(plans.CREATED, APPLIED), (plans.ADOPTED, APPLIED)])
     )
     assert text.endswith("Apply complete: 1 added, 0 changed, 0 destroyed, 1 adopted.\n")
+
+
+def test_a_new_address_is_told_as_a_move() -> None:
+    """A rename sends nothing, so neither the plan nor the report calls it a change."""
+    before, after = Ownership(("kafka_topic.old",), "no"), Ownership(("kafka_topic.new",), "no")
+    moved = change("kafka_topic.new", "orders", Action.UPDATE, row_before=before, row_after=after)
+    assert render_headline(moved) == "kafka_topic.new will be moved from kafka_topic.old"
+    text = render_apply_summary(make_apply_report([(moved, APPLIED)]))
+    assert text.endswith("Apply complete: 0 added, 0 changed, 0 destroyed, 1 moved.\n")
+    data = make_resource_change(moved)
+    assert (data["change"]["actions"], data["previous_address"]) == (["no-op"], "kafka_topic.old")
+    assert not replace(moved, paths=(PathChange(("owner",), None, "a"),)).moves
+    assert not replace(moved, row_after=replace(after, protected="explicit")).moves
+    shared = replace(after, owners=("kafka_topic.new", "kafka_topic.other"))
+    assert not replace(moved, row_after=shared).moves
 
 
 def test_an_apply_with_nothing_to_do_is_complete() -> None:

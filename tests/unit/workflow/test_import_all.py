@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action
-from kafkaform.core.errors import ConfigurationError, KafkaformError, UsageError
+from kafkaform.core.errors import Blocked, ConfigurationError, KafkaformError, UsageError
 from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.syntax.format import format_text
@@ -452,3 +452,43 @@ def test_what_is_written_is_proven(tmp_path: Path) -> None:
     for wrong in (text.replace("= 3", "= 4"), text.replace('"a"', '"c"'), text + "}", text + more):
         with pytest.raises(KafkaformError):
             prove_files(space.configuration, tree, {"": wrong}, stock, GENERATED)
+
+
+def test_topics_of_applications_whose_names_begin_like_kafkas_own(tmp_path: Path) -> None:
+    """`__debezium-heartbeat` is taken over like any topic; Kafka's own is left out, both where it
+    is only live and where a block declares it and the state is lost."""
+    cluster = cluster_of(topics={"__debezium-heartbeat.x": TOPIC, "__consumer_offsets": TOPIC})
+    where = desk(tmp_path, cluster)
+    found = {one.identity.key for one in where.stock().found if one.identity.kind == "kafka_topic"}
+    assert found == {"__debezium-heartbeat.x"}
+    lines = (
+        f'resource "kafka_topic" "t{n}" {{\n  name = "{name}"\n  partitions = 3\n}}\n'
+        for n, name in enumerate(("__debezium-heartbeat.x", "__consumer_offsets"))
+    )
+    where.write("declared.kf.hcl", "".join(lines))
+    assert [str(address) for address, _ in where.stock().declared] == ["kafka_topic.t0"]
+
+
+def test_an_internal_topic_is_left_alone_and_the_rest_is_applied(tmp_path: Path) -> None:
+    """Declared, live or not, adopted or imported: no internal topic is created, taken over or
+    changed, and it holds up nothing else."""
+    cluster = cluster_of(topics={"__consumer_offsets": TOPIC})
+    where = desk(tmp_path, cluster)
+    names = ("__consumer_offsets", "__transaction_state", "__heartbeat")
+    where.write(
+        "main.kf.hcl",
+        PROVIDER
+        + "".join(
+            f'resource "kafka_topic" "{name.strip("_")}" {{\n  name = "{name}"\n  partitions = 5\n'
+            "  lifecycle {\n    adopt = true\n  }\n}\n"
+            for name in names
+        )
+        + 'import {\n  to = kafka_topic.consumer_offsets\n  id = "__consumer_offsets"\n}\n',
+    )
+    with pytest.raises(Blocked, match="2 objects are blocked and left as they are"):
+        where.apply()
+    blocked = {c.identity.key: c.blocked for c in where.plan().changes if c.blocked is not None}
+    assert blocked.keys() == {"__consumer_offsets", "__transaction_state"}
+    assert all("internal topic" in b.reason and b.unmet for b in blocked.values())
+    assert set(cluster.topics) == {"__consumer_offsets", "__heartbeat"}
+    assert len(cluster.topics["__consumer_offsets"].assignment) == 3

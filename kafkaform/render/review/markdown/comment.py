@@ -7,7 +7,7 @@ shortened comment looks complete.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -54,6 +54,7 @@ _MISSING = {
     "loses": "to change with loss",
     "update": "to change",
     "create": "to create",
+    "move": "to move",
     "adopt": "to adopt",
     "import": "to import",
     "forget": "to forget",
@@ -145,14 +146,16 @@ def _list_omissions(sections: Iterable[Filled]) -> Iterator[str]:
 def _make_first(seen: PlanView) -> tuple[Section, ...]:
     system = shared(seen.words_of(name) for name, _ in seen.instances).system
     setting = seen.removal_words().setting
-    head = f"| | {' | '.join(COLUMNS)} |\n|---|{'--:|' * len(COLUMNS)}"
+    # A column for every action of the system; few plans move an address.
+    columns = [name for name in COLUMNS if name != "move" or seen.counts.move]
+    head = f"| | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}"
     removal, pending = partial(_render_removal, seen), partial(_render_pending, seen)
     title = f"{setting.capitalize()}s to remove"
     warnings = _list_warnings(seen)
     kinds = () if seen.refresh else seen.kinds
     return (
         make_section("instances", "", seen.instances, _render_instance, system, share=0.1),
-        make_section("kinds", "", kinds, _render_kind, "kind", head, share=0.1),
+        make_section("kinds", "", kinds, partial(_render_kind, columns), "kind", head, share=0.1),
         make_section("pending", "", seen.pending, pending, "intent", share=0.1),
         make_section("removals", title, seen.removals, removal, setting, share=0.1),
         make_section("warnings", "", warnings, _render_warning, "warning", share=0.1),
@@ -193,13 +196,16 @@ def _render_instance(named: tuple[str, PlanInstance]) -> Markup:
     principal = instance.facts.principal
     planner = f", planned as {render_code(principal)}" if principal else ""
     profile = f" ({render_code(instance.facts.profile)})" if instance.facts.profile else ""
+    unread = f": **could not be asked**, {render_code(instance.unread)}" if instance.unread else ""
     return Markup(
-        f"- {render_code(name)} is {render_code(instance.facts.scope_id)}{planner}{profile}"
+        f"- {render_code(name)} is {render_code(instance.facts.scope_id or 'unknown')}{planner}"
+        f"{profile}{unread}"
     )
 
 
-def _render_kind(row: KindRow) -> Markup:
-    numbers = " | ".join(f"{number:,}" if number else "·" for number in row.counts)
+def _render_kind(columns: Collection[str], row: KindRow) -> Markup:
+    shown = [number for name, number in zip(COLUMNS, row.counts, strict=True) if name in columns]
+    numbers = " | ".join(f"{number:,}" if number else "·" for number in shown)
     return Markup(f"| {render_cell(row.instance)} {render_cell(row.kind)} | {numbers} |")
 
 

@@ -12,7 +12,7 @@ from ....core.change import Action, Change
 from ....core.words import Words
 from ...entries import Entry
 from ...findings import render_findings
-from ...lines import is_plain, render_name, render_risk, render_title
+from ...lines import is_plain, render_name, render_owners, render_risk, render_title
 from ...text import inline, quote
 from ...view import Group, PlanView
 from ..brief import ACTIONS, render_values, says_differently
@@ -234,6 +234,9 @@ def _render_line(entry: Entry, view: PlanView) -> Markup:
     if lead.action is not Action.UPDATE:
         name = _render_whole_name(lead, view.words_of(identity.instance))
         return Markup(f"- {render_code(f'{lead.action.symbol} {name}{where}')}")
+    if lead.moves:
+        before = render_code(render_owners(lead.row_before))
+        return Markup(f"- {render_code(f'= {lead.address}{where}')}: moved from {before}")
     values = render_values(lead)
     shown = f": {render_code(values)}" if values else ""
     return Markup(f"- {render_code(f'{lead.action.symbol} {lead.address}{where}')}{shown}")

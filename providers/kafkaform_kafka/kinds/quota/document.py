@@ -27,10 +27,10 @@ QuotaSource."""
 
 
 def list_quotas(
-    items: Sequence[Observed], _: str, fields: Mapping[str, str]
+    items: Sequence[Observed], _: str, fields: Mapping[str, str | None]
 ) -> tuple[FrozenMap, ...]:
-    """The quotas that fit. fields: entity part -> glob for its name; the default entity has the
-    name `default`, or the empty name (KIP-248)."""
+    """The quotas that fit. fields: entity part -> glob for its name, None for entities without that
+    part; the default entity has the name `default`, or the empty name (KIP-248)."""
     return tuple(
         FrozenMap(
             entity=item.attributes["entity"],
@@ -42,11 +42,14 @@ def list_quotas(
     )
 
 
-def _fits_glob(entity: Mapping[str, str | None], part: str, glob: str) -> bool:
-    if part not in entity:
-        return False
+def _fits_glob(entity: Mapping[str, str | None], part: str, glob: str | None) -> bool:
+    if part not in entity or glob is None:
+        return part not in entity and glob is None
     name = entity[part]
-    return fnmatchcase(name, glob) if name is not None else not glob or fnmatchcase(DEFAULT, glob)
+    if name is not None:
+        return fnmatchcase(name, glob)
+    # A name that only looks like the word is the name of a user or a client.
+    return glob == DEFAULT or fnmatchcase("", glob)
 
 
 def name_quota_source(entity: Mapping[str, str | None]) -> str:

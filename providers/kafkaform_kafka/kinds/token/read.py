@@ -5,6 +5,7 @@ Brokers leave out tokens that we may not see, without an error.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from kafkaform.core.resource import (
@@ -27,6 +28,9 @@ from ...protocol import keys
 from ...protocol.faults import fault_of
 from ...wire.delegation_tokens import TokenRow, TokenRows, describe_tokens
 from . import resource_type as tokens
+
+_PAUSE = 0.05
+"""Seconds between two looks at a token whose new time is not shown yet."""
 
 
 def sweep_tokens(context: ClusterContext, depth: Depth) -> Sweep:
@@ -51,7 +55,26 @@ def read_tokens(
 
 
 def list_rows(context: ClusterContext, node: str | None = None) -> Sequence[TokenRow] | Fault:
-    """The tokens that we can see, with their secrets."""
+    """The tokens that we can see, with their secrets.
+
+    A broker acknowledges a new time of a token before every broker shows it, so the answer is
+    waited for, at most for the operation timeout.
+    """
+    until = time.monotonic() + context.timeout
+    while True:
+        rows = _ask_rows(context, node)
+        if isinstance(rows, Fault) or not _is_late(context, rows) or time.monotonic() >= until:
+            return rows
+        time.sleep(_PAUSE)
+
+
+def _is_late(context: ClusterContext, rows: Sequence[TokenRow]) -> bool:
+    """Whether a token still has the time that it had before this session changed it."""
+    ends = ((row.expires, *context.token_ends.get(row.token_id, (0, 0))) for row in rows)
+    return any(now == before != after for now, before, after in ends)
+
+
+def _ask_rows(context: ClusterContext, node: str | None) -> Sequence[TokenRow] | Fault:
     answer = attempt(tokens.API, lambda: describe_tokens(context.wire, context.timeout, node), node)
     if isinstance(answer, TokenRows) and answer.code:
         return fault_of(tokens.API, answer.code, "", broker=node or "")

@@ -65,29 +65,32 @@ def _send_ends(context: ClusterContext, order: Order, send: End, usual: int) -> 
     rows = list_rows(context)
     if isinstance(rows, Fault):
         return [Reply(step, rows) for step in order.steps]
-    known = {row.token_id: row.hmac for row in rows}
+    known = {row.token_id: row for row in rows}
     replies = []
     for step in order.steps:
         api, token_id = step.request.name, step.payload["token_id"]
-        hmac = known.get(token_id)
-        if hmac is None:
+        row = known.get(token_id)
+        if row is None:
             replies.append(Reply(step, fault_of(api, _NOT_FOUND, token_id)))
         elif order.dry:
             replies.append(Reply(step))
         else:
             period = _count_milliseconds(step.payload["period"], usual)
-            replies.append(Reply(step, _send_end(context, step, send, hmac, period)))
+            replies.append(Reply(step, _send_end(context, step, send, row, period)))
     return replies
 
 
 def _send_end(
-    context: ClusterContext, step: Step, send: End, hmac: Secret, period: int
+    context: ClusterContext, step: Step, send: End, row: wire.TokenRow, period: int
 ) -> Fault | None:
     api = step.request.name
     limit = context.timeout + ANSWER_MARGIN
-    answer = attempt(api, lambda: send(context.wire, hmac, period, limit))
-    if isinstance(answer, Fault) or not answer.code:
-        return answer if isinstance(answer, Fault) else None
+    answer = attempt(api, lambda: send(context.wire, row.hmac, period, limit))
+    if isinstance(answer, Fault):
+        return answer
+    if not answer.code:
+        context.token_ends[row.token_id] = row.expires, answer.expires
+        return None
     return fault_of(api, answer.code, step.payload["token_id"])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity
-from kafkaform.core.resource import Facts, Observed
+from kafkaform.core.resource import Facts, Identity, Observed
 from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
@@ -144,6 +144,11 @@ def make_update_step(change: Change, number: int) -> Step | None:
     put = {key: after[key] for key in keys if key in after}
     gone = tuple(sorted(key for key in keys if key not in after))
     return make_alter_step(change, number, ALTER_TOPIC_CONFIGS, put, gone, paths)
+
+
+def name_missing_topic(identity: Identity) -> str:
+    """What an object lacks whose topic does not exist, as `Absent` says it."""
+    return f'topic "{identity.key}"' if identity.kind == KIND else ""
 
 
 def _key(attributes: FrozenMap) -> str:

@@ -37,6 +37,7 @@ from . import configs
 from . import resource_type as topics
 from .read_configs import OWN, read_configs, read_fallbacks, split_chunks
 from .read_placement import Moves, Placement, find_placement, list_moves, measure_progress
+from .throttles import find_remarks
 
 NAMES_AT_ONCE = 2_000
 """Topics in one Metadata request."""
@@ -185,7 +186,7 @@ def _make_unseen_reading(
     identity: Identity, api: str, code: int, message: str | None, node: str | None
 ) -> Reading:
     if code in (UNKNOWN_TOPIC, _ILLEGAL_NAME):
-        return Absent(identity)
+        return Absent(identity, lacks=configs.name_missing_topic(identity))
     # Without Describe a broker answers 29 for hidden and for missing topics alike, so that names
     # do not leak. It proves neither.
     if code == _HIDDEN:
@@ -226,6 +227,8 @@ def _add_move(reading: Reading, where: Placement, far: str | None) -> Reading:
     """The reading with its current replicas and the target of the move that is running."""
     if not isinstance(reading, Observed):
         return reading
+    config = configs.get_config(reading.attributes)
+    remarks = find_remarks(where.replicas, config, moving=where.moving is not None)
     stands = {"replication_factor": len(where.replicas[0])} if where.replicas else {}
     more = {**where.details, **({"progress": far} if far else {})}
     return replace(
@@ -234,6 +237,7 @@ def _add_move(reading: Reading, where: Placement, far: str | None) -> Reading:
         moving=where.moving,
         ticket=where.ticket,
         details=reading.details.with_items(more),
+        remarks=remarks,
     )
 
 

@@ -56,6 +56,17 @@ def _import_key(text: str) -> str:
     return text
 
 
+def _explain_reservation(name: str, details: FrozenMap) -> tuple[str, str] | None:
+    """Why an internal topic is left to Kafka, and what the user can do."""
+    if name not in broker_rules.INTERNAL_TOPICS and details.get("internal") is not True:
+        return None
+    return (
+        f"{name} is an internal topic, which Kafka creates and maintains",
+        "Remove its block, and use kafka_topic_config for its configs. If the state records it, "
+        "write a `removed` block with lifecycle { destroy = false }, or run `kafkaform state rm`.",
+    )
+
+
 def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
     return attributes.with_items({"config": config_map(attributes.get("config"))})
 
@@ -135,7 +146,6 @@ def _check_create(change: Change, facts: Facts) -> Diagnostics:
     replicas, assignment = after.get("replication_factor"), after.get("replica_assignment")
     faults = [
         *broker_rules.name_faults(name),
-        *broker_rules.internal_faults(name, "created"),
         *broker_rules.count_faults(partitions, replicas, facts),
         *broker_rules.size_faults(partitions, len(config)),
         *broker_rules.config_faults(config, facts),
@@ -166,9 +176,6 @@ def _check_update(change: Change, facts: Facts) -> Diagnostics:
     changed = broker_rules.select_changed_configs(change)
     faults = [*_growth_faults(before, after), *moves.find_faults(change, facts)]
     faults += broker_rules.config_faults(changed, facts)
-    # An adoption of an internal topic that changes nothing but the state is fine.
-    if paths_below(change, *_WRITTEN):
-        faults += broker_rules.internal_faults(change.identity.key, "changed")
     warnings = [
         *broker_rules.config_warnings(changed, after.get("replication_factor")),
         *broker_rules.unknown_warnings(changed, facts),
@@ -178,10 +185,6 @@ def _check_update(change: Change, facts: Facts) -> Diagnostics:
         *broker_rules.diagnose(change, faults),
         *broker_rules.diagnose(change, warnings, Severity.WARNING),
     )
-
-
-_WRITTEN = ("partitions", "replication_factor", "replica_assignment", "config")
-"""Attributes that requests change; the others are only in the state."""
 
 
 def _growth_faults(before: FrozenMap, after: FrozenMap) -> broker_rules.Faults:
@@ -198,11 +201,6 @@ def _growth_faults(before: FrozenMap, after: FrozenMap) -> broker_rules.Faults:
 
 
 def _delete_faults(change: Change, facts: Facts) -> broker_rules.Faults:
-    keep = (
-        f"stop managing the topic and keep it: use a `removed` block with from = {change.address} "
-        f"and lifecycle {{ destroy = false }}, or `kafkaform state rm '{change.address}'`"
-    )
-    yield from broker_rules.internal_faults(change.identity.key, "deleted", keep)
     # By id (KIP-516), never by name: a topic that somebody recreated under the same name is not the
     # one whose deletion was approved.
     if change.incarnation is None:
@@ -376,6 +374,7 @@ TYPE = ResourceType(
     import_key=_import_key,
     ours=select_declared,
     protect=True,
+    reserves=_explain_reservation,
     risks=find_topic_risks,
     unit=find_topic_unit,
 )

@@ -26,7 +26,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ...protocol import broker_rules, faults
-from ...protocol.broker_rules import MAX_RECORDS
+from ...protocol.broker_rules import INTERNAL_TOPICS, MAX_RECORDS
 from ...protocol.config_values import config_map
 from ...simulation.controller import (
     AdminAnswer,
@@ -45,8 +45,7 @@ from ...simulation.world import Key
 from . import configs
 from . import resource_type as topics
 from .placement import make_move_ticket
-
-INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+from .throttles import find_remarks
 
 
 class SimulatedTopic(Struct, frozen=True):
@@ -299,7 +298,7 @@ def _look_up(scene: ReadScene, identity: Identity, depth: Depth) -> Reading:
     if topic is None:
         return Absent(identity)
     whole_topic = _make_attributes(topic)
-    details = FrozenMap(internal=name in INTERNAL, leaderless=0, topic_id=topic.id)
+    details = FrozenMap(internal=name in INTERNAL_TOPICS, leaderless=0, topic_id=topic.id)
     if depth is Depth.NAMES:
         listed = whole_topic.without(["replica_assignment", "config"])
         return Observed(identity, listed, topic.id, details=details)
@@ -307,7 +306,10 @@ def _look_up(scene: ReadScene, identity: Identity, depth: Depth) -> Reading:
         return Hidden(identity, faults.name_right("DescribeConfigs", name))
     moving, ticket = _describe_move(topic)
     fallbacks = _list_fallbacks(scene, topic)
-    return Observed(identity, whole_topic, topic.id, moving, fallbacks, details, ticket)
+    remarks = find_remarks(topic.assignment, topic.config, moving=moving is not None)
+    return Observed(
+        identity, whole_topic, topic.id, moving, fallbacks, details, ticket, remarks=remarks
+    )
 
 
 def _describe_move(topic: SimulatedTopic) -> tuple[FrozenMap | None, str | None]:
@@ -331,7 +333,7 @@ def _read_configs(scene: ReadScene, identity: Identity) -> Reading:
         return Hidden(identity, faults.name_right("DescribeConfigs", name))
     topic = scene.objects(topics.KIND).get(name)
     if topic is None:
-        return Absent(identity)
+        return Absent(identity, lacks=configs.name_missing_topic(identity))
     others = configs.find_foreign_paths("topic", topic.config, scene.facts)
     if not topic.config:
         return Absent(identity)

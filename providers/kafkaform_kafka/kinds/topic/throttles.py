@@ -8,13 +8,15 @@ and `report_standing` gets all logged ones first.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform.core.change import Outcome, OutcomeStatus
-from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.core.resource import Fault, FaultClass, Remark
+from kafkaform.core.text.quantity import render_count
 
 from .placement import ThrottleTicket
 
@@ -22,6 +24,31 @@ RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.ra
 REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 # Limits only replicas that are not in sync, so the topic's normal replication is not slowed down.
 ALL = "*"
+
+
+def find_remarks(
+    replicas: Sequence[Sequence[int]], config: Mapping[str, object], *, moving: bool
+) -> tuple[Remark, ...]:
+    """What a plan says about a topic: partitions with different numbers of replicas, and throttles
+    of replicas that nothing moves. config: its overrides; moving: a move of its replicas runs."""
+    if moving:
+        return ()
+    counts = Counter(len(row) for row in replicas)
+    uneven = len(counts) > 1 and Remark(
+        "its partitions have different numbers of replicas: "
+        + ", ".join(
+            f"{render_count(n, 'partition')} with {size}" for size, n in sorted(counts.items())
+        )
+        + "; replication_factor is that of partition 0"
+    )
+    held = {key: config[key] for key in REPLICAS if config.get(key)}
+    shown = " and ".join(f"{key} = {value}" for key, value in held.items())
+    throttled = Remark(
+        f"no replica moves, but {shown} {'is' if len(held) == 1 else 'are'} set: on brokers with a "
+        "replication throttle, replicas that are not in sync catch up slowly",
+        ("config", next(iter(held), "")),
+    )
+    return (*((uneven,) if uneven else ()), *((throttled,) if held else ()))
 
 
 class ThrottlePlace(Struct, frozen=True):

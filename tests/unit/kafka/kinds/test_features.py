@@ -13,7 +13,7 @@ from kafkaform_kafka.commands.features import alter_features, parse_level
 from kafkaform_kafka.inspect.features import render_features
 from kafkaform_kafka.kinds.feature import resource_type as feature
 from kafkaform_kafka.kinds.feature.read import find_fault
-from kafkaform_kafka.protocol.features import FEATURES, find_level, find_level_release
+from kafkaform_kafka.protocol.features import FEATURES, UNKNOWN, find_level, find_level_release
 from kafkaform_kafka.protocol.releases import LEVELS
 from kafkaform_kafka.wire.features import FeatureRow
 
@@ -58,7 +58,8 @@ def test_a_downgrade_says_what_it_takes_away(name: str, path: str) -> None:
     notes = draft.finish(update(name, 2, 1, path), READING).notes
     assert "this downgrade takes something away: " in notes[1]
     assert len(notes) == 2 + (path == feature.UNSAFE)
-    assert len(draft.finish(update(name, 1, 2), READING).notes) == 1 + (name == "metadata.version")
+    one_way = FEATURES.get(name, UNKNOWN).one_way
+    assert len(draft.finish(update(name, 1, 2), READING).notes) == 1 + bool(one_way)
 
 
 @pytest.mark.parametrize(
@@ -214,8 +215,29 @@ def test_the_page_says_what_raises_levels() -> None:
     assert grid.rows[2][1:4] == ("0", "no common level", "-")  # type: ignore[union-attr]
     assert lines[:2] == [
         "Finalized epoch 7.",
-        "To raise them: `kafkaform alter features metadata.version=29`.",
+        "metadata.version can be raised, but a way back may not exist: Kafka refuses a downgrade "
+        "that would lose metadata.",
     ]
+
+
+def test_no_command_is_proposed_that_cannot_be_taken_back() -> None:
+    """`kraft.version=1` was part of a line to copy, and Kafka never lowers it again."""
+    rows = [
+        FrozenMap(
+            name=name,
+            level=0,
+            release=None,
+            supported=FrozenMap(min=0, max=1),
+            raise_to=1,
+            enables="",
+        )
+        for name in ("group.version", "kraft.version", "unheard.of", "share.version")
+    ]
+    whole = document({}, {}).with_items({"features": tuple(rows)})
+    lines = [part for part in render_features(whole) if isinstance(part, str)]
+    assert lines[1] == "To raise them: `kafkaform alter features group.version=1 share.version=1`."
+    assert lines[3].startswith("kraft.version can be raised, but there is no way back")
+    assert lines[4].startswith("unheard.of can be raised, but whether it can be lowered again")
 
 
 def test_brokers_that_differ_are_listed() -> None:

@@ -124,7 +124,6 @@ def errors(made: Any, **values: Any) -> list[str]:
 
 BLOCKED = [
     (Action.CREATE, None, topic("a b"), "does not allow"),
-    (Action.CREATE, None, topic("__consumer_offsets"), "internal topic"),
     (Action.CREATE, None, topic(partitions=0), "at least 1"),
     (Action.CREATE, None, topic(replication_factor=4), "3 live brokers"),
     (Action.CREATE, None, topic(partitions=10_000), "more than Kafka can create"),
@@ -141,8 +140,6 @@ BLOCKED = [
         "on brokers that are not live: 4",
     ),
     (Action.UPDATE, topic(), topic(config={"retention.ms": "x"}), "whole number"),
-    (Action.UPDATE, topic("__x"), topic("__x", partitions=4), "internal topic"),
-    (Action.DELETE, topic("__consumer_offsets"), None, "internal topic"),
 ]
 
 
@@ -154,13 +151,25 @@ def test_impossible_changes_are_blocked_with_advice(
     assert any(expected in text for text in errors(change(action, before, after)))
 
 
-def test_an_internal_topic_is_let_go_and_not_removed_from_where_it_is_not() -> None:
-    """A deletion comes from a `removed` block, or from none: what keeps the topic is told."""
-    found = TYPE.check(change(Action.DELETE, topic("__consumer_offsets"), None), FACTS)
-    (advice,) = [item.advice for item in found]
-    assert "remove it from the configuration" not in advice
-    assert "from = kafka_topic.x and lifecycle { destroy = false }" in advice
-    assert "kafkaform state rm 'kafka_topic.x'" in advice
+@pytest.mark.parametrize(
+    ("name", "details", "expected"),
+    [
+        ("__consumer_offsets", {}, True),
+        ("__cluster_metadata", {}, True),
+        ("__remote_log_metadata", {"internal": False}, True),
+        ("flagged", {"internal": True}, True),
+        ("__debezium-heartbeat.inventory", {"internal": False}, False),
+        ("__amazon_msk_canary", {}, False),
+    ],
+)
+def test_internal_is_what_the_broker_flags_or_kafka_names(
+    name: str, details: dict[str, Any], expected: bool
+) -> None:
+    """A prefix of a name says nothing: applications create topics that start with `__`."""
+    assert TYPE.reserves is not None
+    verdict = TYPE.reserves(name, FrozenMap(details))
+    assert (verdict is not None) is expected
+    assert verdict is None or (name in verdict[0] and "kafkaform state rm" in verdict[1])
 
 
 ALLOWED = [
@@ -175,6 +184,9 @@ ALLOWED = [
         topic(partitions=2, replica_assignment=[[1, 2], [2, 3]]),
     ),
     (Action.DELETE, topic(), None),
+    (Action.CREATE, None, topic("__debezium-heartbeat.inventory")),
+    (Action.UPDATE, topic("__x"), topic("__x", partitions=4)),
+    (Action.DELETE, topic("__x"), None),
     (Action.ADOPT, topic("__x"), topic("__x")),
     (Action.FORGET, topic("__x"), None),
 ]

@@ -164,11 +164,10 @@ def test_a_topic_larger_than_one_metadata_batch_is_refused() -> None:
     assert list(broker_rules.size_faults(10_000, 0))
 
 
-@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__mine"])
-def test_internal_topics(name: str) -> None:
-    """Kafka's own topics, and everything that looks like them, are out of bounds."""
-    assert broker_rules.is_internal(name)
-    assert list(broker_rules.internal_faults(name, "deleted"))
+def test_a_change_of_configs_of_an_internal_topic_is_worth_a_warning() -> None:
+    """Kafka's own topics are meant, and no others that begin with `__`."""
+    assert list(broker_rules.internal_warnings("__consumer_offsets"))
+    assert not list(broker_rules.internal_warnings("__mine"))
 
 
 def test_more_required_replicas_than_there_are_is_worth_a_warning() -> None:

@@ -66,6 +66,14 @@ def test_the_brokers_own_words_are_passed_on() -> None:
     )
 
 
+def test_no_guess_is_added_to_what_the_broker_says() -> None:
+    """ "Unable to replicate the partition 3 time(s)" was followed by a cause that was wrong."""
+    for code in (38, 40, 42, 44):
+        fault = fault_of("CreateTopics", code, "x", "said by the broker")
+        assert fault.message.endswith(": said by the broker")
+        assert "likely cause" in fault_of("CreateTopics", code, "x").message
+
+
 def test_a_dump_of_the_brokers_objects_is_not_passed_on() -> None:
     """A refusal that prints the request as Java does says no more than its code."""
     message = "Request Request(processor=2, connectionId=x) needs DESCRIBE permission."

@@ -1,0 +1,150 @@
+"""Find the values that only skipped blocks use. Faults in them are warnings: nothing that kafkaform
+manages depends on them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+
+from ...core.diagnostics import Range
+from ...syntax.nodes import Attribute
+from ..declare.declarations import ModuleBlock, VariableBlock
+from ..declare.modules import Module
+from ..declare.skipped_blocks import Skipping
+from ..expressions.dependencies import AllUses
+from ..expressions.traversal import walk_expressions
+from .graph import Graph, GraphNode, Ref, collect_refs, find_targets
+
+_Position = tuple[int, int]
+"""Line and column."""
+
+
+class UnusedPlaces(Struct, frozen=True):
+    """Parts of the text in which a fault concerns skipped blocks only."""
+
+    spans: Mapping[str, tuple[tuple[_Position, _Position], ...]]
+    """File -> begin and end of each part, in order, without overlaps."""
+
+    def __contains__(self, place: object) -> bool:
+        if not isinstance(place, Range) or place.file not in self.spans:
+            return False
+        spans = self.spans[place.file]
+        number = bisect_right(spans, (place.line, place.column), key=lambda span: span[0])
+        return number > 0 and (place.end_line, place.end_column) <= spans[number - 1][1]
+
+
+def find_unused_places(graph: Graph, skipping: Skipping, uses: AllUses) -> UnusedPlaces:
+    """The places of values that skipped blocks use, and of outputs and checks that refer to skipped
+    blocks, unless an object, a data source or a provider needs them as well."""
+    if not skipping.blocks:
+        return UnusedPlaces({})
+    tainted, checks = _find_tainted(graph), list(_list_checks(graph, uses))
+    used, idle, places = set[GraphNode](), set[GraphNode](), list[Range]()
+    for node in graph.declared:
+        word = node.name.partition(".")[0]
+        if word == "output" and node in tainted:
+            idle.add(node)
+        # The outputs of a module count only if something needs them.
+        elif word not in ("local", "var", "module") and not (word == "output" and node.steps):
+            used.add(node)
+    for module, place, refs in checks:
+        targets = _list_targets(module, refs)
+        if any(ref.name in module.skipped for ref in refs) or tainted & targets:
+            idle |= targets
+            places.append(place)
+        else:
+            used |= targets
+    root = graph.modules[()]
+    for imported in root.found.imports:
+        used |= _list_targets(root, collect_refs(walk_expressions(imported.block.body), uses))
+    for module in graph.modules.values():
+        for item in skipping.blocks.get(module.folder, ()):
+            idle |= _list_targets(module, collect_refs(walk_expressions(item.block.body), uses))
+            idle |= {GraphNode(module.steps[:-1], f"module.{step}") for step in module.steps[-1:]}
+    unused = _follow(graph, idle, uses) - _follow(graph, used, uses)
+    places += (place for node in unused for place in _list_places(graph, node))
+    return UnusedPlaces(_merge_spans(places))
+
+
+def _list_checks(graph: Graph, uses: AllUses) -> Iterator[tuple[Module, Range, tuple[Ref, ...]]]:
+    for module in graph.modules.values():
+        for check in module.found.checks.values():
+            yield module, check.block.range, collect_refs(walk_expressions(check.block.body), uses)
+
+
+def _find_tainted(graph: Graph) -> set[GraphNode]:
+    """The nodes that refer to a skipped block, directly or through other values."""
+    tainted: set[GraphNode] = set()
+    for node in graph.order:  # each after what it needs
+        skipped = _find_writer(graph, node).skipped
+        direct = any(ref.name in skipped for ref in graph.refs[node])
+        if direct or not tainted.isdisjoint(graph.needs[node]):
+            tainted.add(node)
+    return tainted
+
+
+def _find_writer(graph: Graph, node: GraphNode) -> Module:
+    """The module whose text has the expressions of a node: for a variable, the caller."""
+    steps = node.steps[:-1] if node.name.startswith("var.") else node.steps
+    return graph.modules[steps]
+
+
+def _list_targets(module: Module, refs: Iterable[Ref]) -> set[GraphNode]:
+    """The nodes that references in a module stand for, the variables of the root among them."""
+    refs = tuple(refs)
+    given = {GraphNode((), ref.name) for ref in refs if ref.name.startswith("var.")}
+    return {*find_targets(module, refs), *(given if not module.steps else ())}
+
+
+def _follow(graph: Graph, starts: Iterable[GraphNode], uses: AllUses) -> set[GraphNode]:
+    """The nodes, and everything that they need."""
+    root, reached, waiting = graph.modules[()], set[GraphNode](), list(starts)
+    while waiting:
+        node = waiting.pop()
+        if node in reached:
+            continue
+        reached.add(node)
+        if node in graph.needs:
+            waiting += graph.needs[node]
+            waiting += _list_targets(_find_writer(graph, node), graph.refs[node])
+        elif not node.steps and node.name.startswith("var."):
+            variable = root.found.variables.get(node.name.removeprefix("var."))
+            if variable is not None:
+                refs = collect_refs(walk_expressions(variable.block.body, ("type",)), uses)
+                waiting += _list_targets(root, refs)
+    return reached
+
+
+def _list_places(graph: Graph, node: GraphNode) -> Iterator[Range]:
+    """The text of a node: a local value, a block, the value that a caller gives to a variable."""
+    declaration = graph.declared.get(node)
+    name = node.name.removeprefix("var.")
+    if declaration is None and not node.steps and node.name.startswith("var."):
+        declaration = graph.modules[()].found.variables.get(name)
+    if isinstance(declaration, Attribute):
+        yield declaration.range
+    elif isinstance(declaration, ModuleBlock):
+        yield declaration.block.header_range
+        yield from (item.range for item in declaration.block.body.attributes.values())
+    elif declaration is not None:
+        yield declaration.block.range
+    if isinstance(declaration, VariableBlock) and node.steps:
+        call = graph.modules[node.steps].call
+        if call is not None and name in call.block.body.attributes:
+            yield call.block.body.attributes[name].range
+
+
+def _merge_spans(
+    places: Iterable[Range],
+) -> Mapping[str, tuple[tuple[_Position, _Position], ...]]:
+    spans: dict[str, list[tuple[_Position, _Position]]] = {}
+    for place in sorted(set(places)):
+        start, end = (place.line, place.column), (place.end_line, place.end_column)
+        file = spans.setdefault(place.file, [])
+        if file and start <= file[-1][1]:
+            file[-1] = file[-1][0], max(file[-1][1], end)
+        else:
+            file.append((start, end))
+    return {name: tuple(file) for name, file in spans.items()}
