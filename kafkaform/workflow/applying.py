@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from ..apply.execute import execute_plan
 from ..apply.execution import ApplyRun
-from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
+from ..apply.freshness import refuse_unproven_removals
 from ..apply.ledger import Ledger
 from ..apply.preflight import refuse_failed, run_first_pass
+from ..apply.recheck import Recheck, refuse_if_stale
 from ..apply.replay import replay_log
 from ..apply.report import Report
 from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_plan_secrets
@@ -54,9 +55,10 @@ from ..state.edit import set_outputs
 from ..version import VERSION
 from .configuration.recorded_outputs import record_outputs
 from .configuration.untrusted import apply_error
+from .drift.last_writes import tell_writers
 from .events import Announcer, Listener
 from .interrupts import Unsent, unsent
-from .plan_choice import choose_plan, refuse_old_token, refuse_outdated_refresh
+from .plan_choice import choose_plan, find_remaker, refuse_old_token, refuse_outdated_refresh
 from .planning import find_unmet, refuse_if_blocked, refuse_new_breaches
 from .recovery import close_earlier_runs, wait_for_earlier_run
 from .run import Applied, ApplyRequest, Chosen, Scene, list_named
@@ -262,7 +264,22 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
             scene.space.types,
             partial(find_written, scene.space.sink),
         )
-    refuse_if_stale(todo, sessions, scene.space.types, state, written, scene.ask.again)
+    refuse_if_stale(
+        todo,
+        Recheck(
+            plan,
+            sessions,
+            scene.space.types,
+            state,
+            scene.space.clock,
+            scene.space.clock.sleep,
+            scene.ask.again,
+            written,
+            whole=True,
+            remake=find_remaker(scene, plan),
+            tell=partial(tell_writers, scene.space.sink, plan),
+        ),
+    )
     facts = {instance: session.facts for instance, session in sessions.items()}
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}
     providers = {i: p for i, p in scene.space.providers.items() if i in sessions}
