@@ -297,7 +297,7 @@ class _Expected(Struct, frozen=True):
             if step.id not in applied and any(need in applied for need in step.after)
             for path in step.paths
         }
-        # A topic and its configs that another block declares are one object of the system.
+        # An object and its settings that another block declares are one object of the system.
         beside = {
             path
             for other in (recheck.plan.effective if applied else ())

@@ -254,8 +254,8 @@ def _get_view(reading: Reading) -> object:
 
 
 def describe_disagreement(views: Views, kind: ResourceType, facts: Facts, noun: str) -> str:
-    """What the nodes show where they differ: `config.retention.ms is "60000" on broker 1, 2, and
-    not set on broker 3`. noun: what users call a node."""
+    """What the nodes show where they differ: `size is "2" on server 1, 2, and not set on server 3`.
+    noun: what users call a node."""
     sights = {node: _describe_sight(reading) for node, reading in views.items()}
     if len(set(sights.values())) > 1:
         return _join_nodes(sights, noun)
@@ -298,7 +298,7 @@ def _render_leaves(
 
 
 def _join_nodes(texts: Mapping[str, str], noun: str) -> str:
-    """`TEXT on broker 1, 2, and OTHER on broker 3`. texts: node -> what it shows."""
+    """`TEXT on server 1, 2, and OTHER on server 3`. texts: node -> what it shows."""
     nodes: dict[str, list[str]] = defaultdict(list)
     for node, text in texts.items():
         nodes[text].append(node)
