@@ -11,6 +11,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from ..apply.bindings import describe_bindings, record_bindings
 from ..apply.execute import execute_plan
 from ..apply.execution import ApplyRun
 from ..apply.freshness import refuse_unproven_removals
@@ -56,7 +57,7 @@ from ..version import VERSION
 from .configuration.recorded_outputs import record_outputs
 from .configuration.untrusted import apply_error
 from .drift.last_writes import tell_writers
-from .events import Announcer, Listener
+from .events import Announcer, Listener, Note
 from .interrupts import Unsent, unsent
 from .plan_choice import choose_plan, find_remaker, refuse_old_token, refuse_outdated_refresh
 from .planning import find_unmet, refuse_if_blocked, refuse_new_breaches
@@ -160,6 +161,10 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
             with unsent(RECOVERING, AGAIN):
                 wait_for_earlier_run(lease, found, sessions, space.clock, announce)
                 found = close_earlier_runs(space, ask, found, ledger, sessions, announce, owed)
+            found, bindings = record_bindings(ledger, found, reached.bindings)
+            for line in describe_bindings(bindings, space.words, "The state records that now."):
+                announce(Note(line))
+            reached = replace(reached, bindings={})
             scene = Scene(space, ask, announce, stop, reached, ledger, found, before.lineage, lease)
             return _apply(scene, mark)
 
