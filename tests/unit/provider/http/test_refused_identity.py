@@ -81,7 +81,7 @@ OPEN = {"connect": workers.open_session, "registry": registry.open_session}
     [
         *(("connect", status) for status in ADVICE),
         # Registries without an id answer 403 or 404, and are known by their address.
-        *(("registry", status) for status in ADVICE if status not in (403, 404, 418)),
+        *(("registry", status) for status in ADVICE if status not in (403, 404)),
     ],
 )
 def test_a_refused_question_opens_no_session(
