@@ -201,7 +201,7 @@ def test_restarted_brokers_that_disagree_are_named(brokers: Brokers, tmp_path: P
         replace(folder, bootstrap=address).write(declare(""), declare("", "stays"))
         plans.append(folder.plan())
     assert {plan.code for plan in plans} == {2}, plans[0].out
-    told = 'the brokers disagree: config.retention.ms is "7777777" on broker 1, 2, and not set on'
+    told = "the brokers disagree: config.retention.ms is 7777777 ms on broker 1, 2, and not set on"
     for plan in plans:
         assert told in " ".join(plan.out.split()), plan.out
     ended = folder.apply()

@@ -331,7 +331,7 @@ def _ended(lane: SwapLane, first: Ended, point: Point, before: Before) -> Iterat
 def _count_left(records: Sequence[Record]) -> int:
     """How many steps of the recorded plan have no successful outcome."""
     (plan,) = (record.body["plan"] for record in records if record.kind == "plan")
-    planned = {step["id"] for change in plan["changes"] for step in change["steps"]}
+    planned = {step["id"] for change in plan["changes"] for step in change.get("steps", ())}
     done = {
         record.body["step"]
         for record in records
