@@ -22,6 +22,7 @@ from ..apply.report import Report
 from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_plan_secrets
 from ..apply.stop import Stop
 from ..apply.verify import verify_applied
+from ..apply.waiting import Paces
 from ..audit.event import RecordKind, render_time
 from ..audit.record_bodies import (
     make_approval_body,
@@ -190,7 +191,8 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     refuse_foreign_commands(plan, scene.space.desired, chosen.done)
     secrets = resolve_plan_secrets(plan, scene.space.configuration.find_secrets, chosen.done)
     refuse_exposed(plan)
-    verdicts = _dry_run(scene, plan, chosen.done)
+    paces = Paces()
+    verdicts = _dry_run(scene, plan, chosen.done, paces)
     _record_begin(scene, plan, how, verdicts)
     # From here on a signal does not end the process: the batch in flight gets its outcome first.
     with scene.stop.listening():
@@ -207,6 +209,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
             scene.lease,
             chosen.done,
             ask.again,
+            paces,
         )
         report, broken = _record_end(scene, chosen, _verify_report(scene, job, execute_plan(job)))
     for work in report.work:
@@ -313,10 +316,13 @@ def _refuse_if_worse(before: Sequence[Change], again: Sequence[Change]) -> None:
         )
 
 
-def _dry_run(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Mapping[str, Verdict]:
+def _dry_run(
+    scene: Scene, plan: Plan, done: Mapping[str, Outcome], paces: Paces
+) -> Mapping[str, Verdict]:
     """The first pass of the dry run: the rights of all steps, then every step that depends on no
-    other. If one is refused, nothing is sent."""
-    verdicts = run_first_pass(plan, done, scene.sessions, scene.space.clock, scene.announce)
+    other. If one is refused, nothing is sent. paces: learns how fast the systems take changes."""
+    clock = scene.space.clock
+    verdicts = run_first_pass(plan, done, scene.sessions, clock, scene.announce, paces)
     refuse_failed(verdicts, {step.id: step for change in plan.effective for step in change.steps})
     return verdicts
 

@@ -110,6 +110,7 @@ def _replace_configs(
             FaultClass.NOT_APPLIED,
             failure.fault.where,
             failure.fault.advice,
+            failure.fault.retry_after,
         )
         return [(rest.CONNECTORS, fault) for _ in steps]
     calls: list[Call | Fault] = []

@@ -8,6 +8,7 @@ from .apis import APIS
 from .error_codes import CODES, ErrorCode
 
 _TOO_OLD = 35
+_THROTTLED = 89
 _DENIED = (29, 30, 31, 53, 65)
 
 _RESOURCES = {30: "on Group {name}", 31: "on Cluster"}
@@ -42,7 +43,7 @@ def fault_of(
     """The fault for one item of an answer.
 
     name: the object; message: the broker's own words; wait: the answer's throttle time in seconds,
-    which becomes `retry_after` only if the code proves that nothing happened.
+    which becomes `retry_after` of what a quota refused.
     """
     unknown = ErrorCode(
         code,
@@ -58,7 +59,8 @@ def fault_of(
         kind=kind,
         where=_where(api, broker),
         advice=_choose_advice(api, code, name, entry),
-        retry_after=wait if kind is FaultClass.NOT_APPLIED else 0.0,
+        # The time is 0 if the quota was refilled before the broker sent its answer (KIP-599).
+        retry_after=wait if code == _THROTTLED else None,
     )
 
 
