@@ -23,9 +23,12 @@ LONGEST_PAUSE = 10.0
 """Seconds to wait at most where the system names no time."""
 ROUND_SECONDS = 1.0
 """What a limited system lets through in that time is sent together."""
-GROWTH = 1.05
-"""Factor by which the rate grows with each part that passes whole, because the limit can have been
-raised, or others can have stopped spending from it."""
+CAUTION = 1.01
+"""Factor of the time that a part is given. What comes a millisecond too early is refused."""
+STREAK = 10
+"""After so many parts that passed whole the rate is tried that is GROWTH higher, after as many more
+twice GROWTH, and so on: the limit can have been raised, or others can have stopped spending."""
+GROWTH = 0.1
 NAMED_PATIENCE = 10
 """How long nothing may get through, in times of the wait for a lost answer, if the system names the
 time to wait."""
@@ -64,6 +67,8 @@ class Pace(Struct):
     """How many steps are tried while the rate is not known."""
     _rounds: int = 0
     """How many rounds have ended without anything that passed."""
+    _streak: int = 0
+    """How many parts have passed whole since the mark."""
 
     @property
     def limited(self) -> bool:
@@ -88,7 +93,7 @@ class Pace(Struct):
             return 0.0
         # Token buckets take a step as long as they are not below empty, so the last one needs no
         # tokens of its own.
-        ahead = 0.0 if self.rate is None else _weigh(part[:-1]) / self.rate
+        ahead = 0.0 if self.rate is None else CAUTION * _weigh(part[:-1]) / self.rate
         return max(0.0, self.free + ahead - now)
 
     def note_answers(self, part: Sequence[Step], faults: Mapping[str, Fault], now: float) -> None:
@@ -102,17 +107,18 @@ class Pace(Struct):
         self._measure_rate(now, asked)
         self._rounds = 0 if passed else self._rounds + 1
         backoff = min(LONGEST_PAUSE, LEAST_PAUSE * 2 ** max(0, self._rounds - 1))
-        self._mark, self._passed, self._size = _Mark(now, asked), 0, 1
-        self.free = now + (asked if asked > LEAST_PAUSE else max(asked, backoff))
+        self._mark, self._passed, self._size, self._streak = _Mark(now, asked), 0, 1, 0
+        self.free = now + max(asked * CAUTION, backoff)
 
     def _note_success(self, passed: int, now: float) -> None:
         if self._mark is None:
             return
-        self._rounds, self._size = 0, self._size * 2
+        self._rounds, self._size, self._streak = 0, self._size * 2, self._streak + 1
         if self.rate is not None:
             # What was not used meanwhile may still be there, but nobody knows how much of it.
-            self.free = max(self.free, now - ROUND_SECONDS) + passed / self.rate
-            self.rate *= GROWTH
+            self.free = max(self.free, now - ROUND_SECONDS) + CAUTION * passed / self.rate
+            times, rest = divmod(self._streak, STREAK)
+            self.rate *= 1.0 if rest else 1.0 + times * GROWTH
 
     def _measure_rate(self, now: float, asked: float) -> None:
         """Both refusals say how far below empty the system is, and what passed in between lies
