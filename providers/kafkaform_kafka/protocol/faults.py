@@ -75,14 +75,16 @@ def lost_answer_fault(api: str, cause: str, broker: str = "", *, timed_out: bool
     )
 
 
-def not_sent_fault(api: str, cause: str, broker: str = "") -> Fault:
-    """The fault for a request that never left this computer."""
+def not_sent_fault(api: str, cause: str, broker: str = "", *, throttled: bool = False) -> Fault:
+    """The fault for a request that never left this computer. throttled: because the broker takes
+    none for now (KIP-219)."""
     return Fault(
         code="NOT_SENT",
         message=f"{api} could not be sent: {cause}",
         kind=FaultClass.NOT_APPLIED,
         where=_where(api, broker),
         advice="check the connection to the cluster and run the command again",
+        retry_after=0.0 if throttled else None,
     )
 
 

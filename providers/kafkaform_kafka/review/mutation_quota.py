@@ -118,7 +118,7 @@ def _render_warning(spent: Sequence[Spending], quota: MutationQuota) -> str:
         f"{MUTATION_RATE} = {_render_number(quota.rate)} of {quota.entity} lets "
         f"{_render_number(quota.burst)} through at once{assumed}. "
         f"{_describe_outcome(dry, real, quota)} "
-        f"Ask for a higher {MUTATION_RATE}, or apply in parts with --target=ADDRESS."
+        f"If that is too slow, ask for a higher {MUTATION_RATE}."
     )
 
 
@@ -130,11 +130,10 @@ def _describe_outcome(dry: Sequence[int], real: Sequence[int], quota: MutationQu
     if total - min(real) > quota.burst:
         dry_waits = sum(dry) - min(dry, default=0) > quota.burst
         waits = "the dry run and the apply" if dry_waits else "the apply"
-        unsent = ". If that happens in the dry run, nothing is sent" if dry_waits else ""
         return (
-            f"Even with an unspent quota, the cluster can delay {waits}, by up to "
-            f"{_render_duration(total - min(real), quota)} in total; a request that is still "
-            f"refused after about ten operation timeouts fails{unsent}."
+            f"Even with an unspent quota, the cluster delays {waits}, by up to "
+            f"{_render_duration(total - min(real), quota)} in total: the run waits, and goes on as "
+            "fast as the cluster allows."
         )
     return (
         f"Mutations by {quota.sharers} in the last {quota.window} s count too, so the cluster can "

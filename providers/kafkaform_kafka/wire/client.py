@@ -58,7 +58,11 @@ _FOR_CONTROLLER = frozenset(api.key for api in APIS.values() if api.for_controll
 
 
 class RequestNotSent(Exception):
-    """The request never left: nothing happened."""
+    """The request never left: nothing happened. throttled: a broker takes no requests for now."""
+
+    def __init__(self, cause: str, *, throttled: bool = False) -> None:
+        super().__init__(cause)
+        self.throttled = throttled
 
 
 class Unsupported(Exception):
@@ -307,6 +311,7 @@ async def _get_connection(
     deadline = begun + timeout
     until = deadline if node is None else min(deadline, begun + _SILENT)
     cause = verdict = early = ""
+    throttled = False
     target: int | None = None
     while True:
         try:
@@ -319,13 +324,14 @@ async def _get_connection(
                 # broker would not read it before the pause ends.
                 if prove and not connection.paused:
                     await connection.prove(_count_milliseconds(deadline))
-                if not connection.paused:
+                throttled = connection.paused
+                if not throttled:
                     return connection
                 cause, until = f"broker {target} throttles us", deadline
         except (NodeNotReadyError, KafkaTimeoutError) as error:
             early = describe_error(error)
         except (KafkaError, OSError) as error:
-            cause = describe_error(error)
+            cause, throttled = describe_error(error), False
             if isinstance(error, Elsewhere):
                 raise RequestNotSent(cause) from None
             if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in cause:
@@ -338,7 +344,8 @@ async def _get_connection(
                 until = min(until, begun + _REFUSED)
         if time.monotonic() > until:
             known = failures.get(target, "")
-            raise RequestNotSent(verdict or cause or known or early or "no broker is available")
+            text = verdict or cause or known or early or "no broker is available"
+            raise RequestNotSent(text, throttled=throttled)
         await manager._net.sleep(_PAUSE)
 
 

@@ -254,8 +254,8 @@ def test_a_dry_run_over_the_burst_waits_too() -> None:
 
 
 def test_a_dry_run_that_waits_too_long_is_refused_and_nothing_is_sent() -> None:
-    """Patience is ten operation timeouts; a quota of almost nothing outlasts it."""
-    where = limited(Decimal("0.01"))
+    """Nothing at all gets through in ten times the wait for a lost answer."""
+    where = limited(Decimal("0.001"))
     with pytest.raises(DryRunRefused) as caught:
         apply(where, many(20))
     assert "THROTTLING_QUOTA_EXCEEDED" in caught.value.diagnostics[0].detail
@@ -263,7 +263,7 @@ def test_a_dry_run_that_waits_too_long_is_refused_and_nothing_is_sent() -> None:
 
 
 def test_in_parts_it_goes_through() -> None:
-    """What the advice says works: the same plan in two targets, one after the other."""
+    """The same plan in two targets, one after the other, each within the burst."""
     where = limited(1)
     said = many(20)
     for part in ("kafka_topic.t00*", "kafka_topic.t01*"):
