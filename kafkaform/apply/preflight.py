@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Batch, Step, Verdict
+from ..core.change import Batch, Evidence, Step, Verdict
 from ..core.clock import Clock
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import DryRunRefused
@@ -134,7 +134,10 @@ def _preflight_batch(
     def show(left: int) -> None:
         show_progress(len(batch.steps) - left)
 
-    pace = asking.paces.find(batch.instance, batch.request.name)
+    # Where the system does not validate the request itself, nothing is spent but reads.
+    remote = any(step.evidence is Evidence.REMOTE for step in batch.steps)
+    name = batch.request.name if remote else f"{batch.request.name} dry run"
+    pace = asking.paces.find(batch.instance, name)
     patience, system = compute_patience(session.facts), session.words.system
     limited = Limited(pace, asking.clock, asking.wait, patience, asking.report, system, show)
     for step in send_in_parts(batch.steps, ask, limited):

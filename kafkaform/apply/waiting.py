@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from ..core.change import Step
+from ..core.change import RateLimit, Step
 from ..core.clock import Clock
 from ..core.progress import Message, Reporter
-from ..core.resource import Fault
+from ..core.resource import Fault, Identity
 
 LEAST_PAUSE = 0.1
 """Seconds to wait at least before a step is sent again."""
@@ -24,7 +24,8 @@ LONGEST_PAUSE = 10.0
 ROUND_SECONDS = 1.0
 """What a limited system lets through in that time is sent together."""
 CAUTION = 1.01
-"""Factor of the time that a part is given. What comes a millisecond too early is refused."""
+"""Factor of the time that a part is given once something was refused: what comes a millisecond too
+early is refused again."""
 STREAK = 10
 """After so many parts that passed whole the rate is tried that is GROWTH higher, after as many more
 twice GROWTH, and so on: the limit can have been raised, or others can have stopped spending."""
@@ -51,18 +52,25 @@ class _Mark(Struct, frozen=True):
 
 
 class Pace(Struct):
-    """How fast one system lets the steps of one request through. Until it refuses something for
-    now, nothing is held back."""
+    """How fast one system lets steps through. Until it is known that it limits them, nothing is
+    held back."""
 
     rate: float | None = None
-    """Weight of the steps that pass in a second; None if it is not known."""
+    """What the steps that pass in a second cost; None if it is not known."""
     free: float = 0.0
-    """When the next step is taken, as far as that is known: seconds on `Clock.monotonic`."""
+    """When the next step is taken, as far as that is known: seconds on `Clock.monotonic`. The time
+    that has passed since then is a credit."""
+    credit: float = ROUND_SECONDS
+    """The largest credit, in seconds."""
+    costs: Mapping[Identity, int] = field(default_factory=dict)
+    """What the steps of these objects cost; others cost their weight."""
     closed: str = ""
     """Why nothing more is sent in this run."""
+    told: bool = False
+    """The user knows that the system limits changes."""
     _mark: _Mark | None = None
     _passed: int = 0
-    """The weight that has passed since the mark."""
+    """What has passed since the mark."""
     _size: int = 1
     """How many steps are tried while the rate is not known."""
     _rounds: int = 0
@@ -72,33 +80,33 @@ class Pace(Struct):
 
     @property
     def limited(self) -> bool:
-        """True if the system has refused something for now."""
-        return self._mark is not None
+        """True if the system limits changes, as far as that is known."""
+        return self._mark is not None or self.rate is not None
 
-    def choose_part(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+    def choose_part(self, steps: Sequence[Step], now: float) -> tuple[Step, ...]:
         """The first of these steps, as many as will most likely get through together."""
-        if self._mark is None:
-            return tuple(steps)
         if self.rate is None:
-            return tuple(steps[: self._size])
-        room, number = self.rate * ROUND_SECONDS, 1
-        weight = steps[0].weight
-        while number < len(steps) and (weight := weight + steps[number].weight) <= room:
+            return tuple(steps[: self._size] if self.limited else steps)
+        room, number = self.rate * max(ROUND_SECONDS, now - self._find_free(now)), 1
+        cost = self._weigh(steps[:1])
+        while number < len(steps) and (cost := cost + self._weigh(steps[number : number + 1])) <= (
+            room
+        ):
             number += 1
         return tuple(steps[:number])
 
     def compute_pause(self, part: Sequence[Step], now: float) -> float:
         """Seconds until this part gets through."""
-        if self._mark is None:
+        if not self.limited:
             return 0.0
         # Token buckets take a step as long as they are not below empty, so the last one needs no
         # tokens of its own.
-        ahead = 0.0 if self.rate is None else CAUTION * _weigh(part[:-1]) / self.rate
-        return max(0.0, self.free + ahead - now)
+        ahead = self._compute_seconds(self._weigh(part[:-1]))
+        return max(0.0, self._find_free(now) + ahead - now)
 
     def note_answers(self, part: Sequence[Step], faults: Mapping[str, Fault], now: float) -> None:
         """Learn from one answer. faults: step id -> why it was refused for now."""
-        passed = _weigh([step for step in part if step.id not in faults])
+        passed = self._weigh([step for step in part if step.id not in faults])
         self._passed += passed
         if not faults:
             self._note_success(passed, now)
@@ -111,14 +119,20 @@ class Pace(Struct):
         self.free = now + max(asked * CAUTION, backoff)
 
     def _note_success(self, passed: int, now: float) -> None:
-        if self._mark is None:
-            return
         self._rounds, self._size, self._streak = 0, self._size * 2, self._streak + 1
         if self.rate is not None:
-            # What was not used meanwhile may still be there, but nobody knows how much of it.
-            self.free = max(self.free, now - ROUND_SECONDS) + CAUTION * passed / self.rate
+            self.free = self._find_free(now) + self._compute_seconds(passed)
             times, rest = divmod(self._streak, STREAK)
             self.rate *= 1.0 if rest else 1.0 + times * GROWTH
+
+    def _compute_seconds(self, cost: int) -> float:
+        """How long it takes until this much passes."""
+        if self.rate is None:
+            return 0.0
+        return cost / self.rate * (1.0 if self._mark is None else CAUTION)
+
+    def _find_free(self, now: float) -> float:
+        return max(self.free, now - self.credit)
 
     def _measure_rate(self, now: float, asked: float) -> None:
         """Both refusals say how far below empty the system is, and what passed in between lies
@@ -128,6 +142,9 @@ class Pace(Struct):
         seconds = (now - self._mark.time) - self._mark.asked + asked
         if seconds > 0:
             self.rate = self._passed / seconds
+
+    def _weigh(self, steps: Collection[Step]) -> int:
+        return sum(self.costs.get(step.identity, step.weight) for step in steps)
 
 
 class Paces(Struct, frozen=True):
@@ -139,6 +156,19 @@ class Paces(Struct, frozen=True):
     def find(self, instance: str, request: str) -> Pace:
         """The pace of these requests."""
         return self.known.setdefault((instance, request), Pace())
+
+
+def expect_limits(limits: Mapping[str, RateLimit | None], now: float) -> Paces:
+    """The paces of systems that say what they take. limits: by provider instance."""
+    paces = Paces()
+    for instance, limit in limits.items():
+        if limit is None:
+            continue
+        # Nobody tells how full the bucket is. If it is not, the first refusal says so.
+        credit = limit.burst / limit.rate
+        pace = Pace(limit.rate, now - credit, credit, limit.costs)
+        paces.known.update({(instance, name): pace for name in limit.requests})
+    return paces
 
 
 class Limited(Struct, frozen=True):
@@ -175,11 +205,11 @@ def send_in_parts(
         return tuple(steps)
     todo, moved = tuple(steps), clock.monotonic()
     while todo:
-        part = pace.choose_part(todo)
+        part = pace.choose_part(todo, clock.monotonic())
         if (pause := pace.compute_pause(part, clock.monotonic())) > 0:
             _say_waiting(limited, pause, len(todo))
             limited.wait(pause)
-        was_limited, faults = pace.limited, send(part)
+        faults = send(part)
         pace.note_answers(part, faults, clock.monotonic())
         sent = {step.id for step in part}
         todo = tuple(s for s in todo if s.id not in sent or s.id in faults)
@@ -189,7 +219,7 @@ def send_in_parts(
             moved = clock.monotonic()
         if not faults:
             continue
-        if not was_limited:
+        if not pace.told:
             _say_refused(limited, len(todo))
         named = any(fault.retry_after for fault in faults.values())
         give_up = moved + limited.patience * (NAMED_PATIENCE if named else UNNAMED_PATIENCE)
@@ -200,20 +230,21 @@ def send_in_parts(
     return ()
 
 
-def _weigh(steps: Collection[Step]) -> int:
-    return sum(step.weight for step in steps)
-
-
 def _say_refused(limited: Limited, left: int) -> None:
     refused = f"The {limited.system} refuses {_count(left)} for now"
     limited.report(Message(f"{refused}: sending again as fast as it allows"))
+    limited.pace.told = True
 
 
 def _say_waiting(limited: Limited, pause: float, left: int) -> None:
     if pause >= WORTH_TELLING:
-        limited.report(
-            Message(f"Waiting {pause:.0f} s, as the {limited.system} asks ({_count(left)} left)")
-        )
+        text = f"Waiting {pause:.0f} s, as the {limited.system} asks ({_count(left)} left)"
+    elif not limited.pace.told:
+        text = f"The {limited.system} limits changes: sending {_count(left)} as fast as it allows"
+    else:
+        return
+    limited.report(Message(text))
+    limited.pace.told = True
 
 
 def _count(steps: int) -> str:

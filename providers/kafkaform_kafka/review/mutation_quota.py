@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from kafkaform.core.change import Action, Change
+from kafkaform.core.change import Action, Change, RateLimit
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import EMPTY
 
@@ -22,6 +22,7 @@ from ..kinds.quota.levels import entity_text, find_applying, sharers_text
 from ..kinds.quota.resource_type import index_quotas
 from ..kinds.topic import resource_type as topics
 
+_SPENDING = frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics"})
 ANONYMOUS = "ANONYMOUS"
 """The user name of every client on a listener without authentication."""
 
@@ -97,6 +98,17 @@ def find_quota(sweep: Sweep | None, facts: Facts) -> MutationQuota | None:
         entity_text(found.entity),
         sharers_text(*found.sharers),
     )
+
+
+def find_limit(changes: Sequence[Change], sweep: Sweep | None, facts: Facts) -> RateLimit | None:
+    """What the controller takes of these changes; None if it limits nothing, or if we cannot see
+    it."""
+    spent = {change.identity: item for change in changes if (item := compute_spending(change))}
+    quota = find_quota(sweep, facts) if spent else None
+    if quota is None or quota.rate <= 0:
+        return None
+    costs = {identity: item.real for identity, item in spent.items()}
+    return RateLimit(_SPENDING, quota.rate, quota.burst, costs)
 
 
 def quota_warnings(changes: Sequence[Change], sweep: Sweep | None, facts: Facts) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from kafkaform.core.value import EMPTY
 from kafkaform.plan.model import Options
 from kafkaform.workflow.run import Applied
 from kafkaform_kafka.memory import killed_before, throttled_items
+from kafkaform_kafka.review import mutation_quota
 from kafkaform_kafka.simulation.schedule import Killed
 
 from ...kit.simulated.engine import TIMEOUT, House, Screen, apply, desired, house, removed, topic
@@ -83,8 +84,16 @@ WISHES: dict[str, tuple[Desired | None, Desired]] = {
 }
 
 
+@pytest.fixture(params=[True, False], ids=["told", "untold"])
+def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the login may read its own quota."""
+    if not request.param:
+        monkeypatch.setattr(mutation_quota, "find_limit", lambda *_: None)
+    return bool(request.param)
+
+
 @pytest.mark.parametrize("api", WISHES)
-def test_a_plan_of_twice_the_quota_takes_one_run(api: str) -> None:
+def test_a_plan_of_twice_the_quota_takes_one_run(api: str, told: bool) -> None:
     """150 topics of 3 partitions at 20 a second: each request leaves when the cluster takes it, so
     few steps have a second intent, and the run is hardly longer than the quota makes it."""
     before, said = WISHES[api]
@@ -99,13 +108,26 @@ def test_a_plan_of_twice_the_quota_takes_one_run(api: str) -> None:
     least = ((450 if api == "DeleteTopics" else 900) - 220) / 20
     assert least - 1 <= where.clock.monotonic() - start <= least * 1.2 + 2
     tried = count_intents(where, done.run)
-    # Without a dry run nothing is known of the quota when the first request leaves, so what does
-    # not fit has an intent for that request, too.
-    vain = 80 if api == "DeleteTopics" else 0
+    # A deletion has no dry run. If nothing is told either, nothing is known when its first request
+    # leaves, and what does not fit has an intent for that request, too.
+    vain = 80 if api == "DeleteTopics" and not told else 0
     assert len(tried) == 150 and max(tried.values()) <= (3 if vain else 2)
     assert sum(tried.values()) <= 150 + vain + 15
     assert where.index.open_intents == ()
     where.check_log()
+
+
+@pytest.mark.parametrize("spent", [0, 100, 440])
+def test_others_may_have_spent_from_the_same_quota(spent: int) -> None:
+    """Nobody tells how full the bucket is: a refusal says so, and one more for what was tried."""
+    where = limited(20)
+    charge = where.cluster.mutations.charge("admin", "other", where.clock.monotonic())
+    assert charge(spent) is None
+    assert complete(apply(where, many(150, 3)))
+    start = where.clock.monotonic()
+    done = apply(where, gone(150), Options(max_deletes=150))
+    assert complete(done) and where.clock.monotonic() - start < 30
+    assert sum(count_intents(where, done.run).values()) <= 2 * 151
 
 
 def test_the_log_has_an_outcome_for_each_intent() -> None:
@@ -368,6 +390,6 @@ def test_a_limit_that_is_raised_is_noticed() -> None:
 def test_nothing_is_held_back_before_a_refusal() -> None:
     """Without a limit each request is as large as the plan makes it."""
     pace, steps = Pace(), make_steps(*(1,) * 100)
-    assert pace.choose_part(steps) == steps and pace.compute_pause(steps, 0.0) == 0
+    assert pace.choose_part(steps, 0.0) == steps and pace.compute_pause(steps, 0.0) == 0
     pace.note_answers(steps, {}, 1.0)
-    assert pace.choose_part(steps) == steps and not pace.limited
+    assert pace.choose_part(steps, 0.0) == steps and not pace.limited

@@ -245,7 +245,7 @@ def test_a_dry_run_over_the_burst_waits_too() -> None:
     first topic is made when the dry run is through."""
     where = limited(2)
     text = warning(plan(where, many(26)))
-    assert "can delay the dry run and the apply, by up to about 15 s in total" in text
+    assert "delays the dry run and the apply, by up to about 15 s in total" in text
     start = where.clock.monotonic()
     done = apply(where, many(26))
     assert done.report is not None and done.report.complete
