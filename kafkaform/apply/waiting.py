@@ -3,7 +3,8 @@
 A system may refuse a part of a request for now, because a quota of its own is used up. Nothing
 happened to that part, so it is sent again, later. To repeat all that is left in each round would be
 refused nearly whole each time, and every attempt is recorded. So the rate at which steps get
-through is measured, and only as many are sent as it will most likely let through.
+through is measured, and only as many are sent as it will most likely let through. A system that is
+not ready is asked with a single step, and gets twice as many whenever it takes all.
 """
 
 from __future__ import annotations
@@ -112,7 +113,8 @@ class Pace(Struct):
             self._note_success(passed, now)
             return
         asked = max(fault.retry_after or 0.0 for fault in faults.values())
-        self._measure_rate(now, asked)
+        if all(fault.quota for fault in faults.values()):
+            self._measure_rate(now, asked)
         self._rounds = 0 if passed else self._rounds + 1
         backoff = min(LONGEST_PAUSE, LEAST_PAUSE * 2 ** max(0, self._rounds - 1))
         self._mark, self._passed, self._size, self._streak = _Mark(now, asked), 0, 1, 0

@@ -226,6 +226,9 @@ class Fault(Struct, frozen=True):
     retry_after: float | None = None
     """Seconds after which the system takes the same request, if it refused it only for now; 0 if it
     named no time. None: it asks nobody to come back."""
+    quota: bool = False
+    """A quota of the system is used up, which fills again with time. Otherwise the system is not
+    ready, and may then take everything at once."""
 
     @property
     def is_for_now(self) -> bool:

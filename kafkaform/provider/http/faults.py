@@ -28,8 +28,8 @@ _STATUSES: Mapping[int, tuple[FaultClass, str]] = {
     407: (FaultClass.PERMISSION, "check the login of the proxy"),
     429: (FaultClass.NOT_APPLIED, "run the same command again later"),
 }
-_UNAVAILABLE = 503
-_FOR_NOW = (429, _UNAVAILABLE)
+_TOO_MANY, _UNAVAILABLE = 429, 503
+_FOR_NOW = (_TOO_MANY, _UNAVAILABLE)
 """Statuses of a server that has too much to do."""
 _REDIRECTED = (
     FaultClass.DEFINITE,
@@ -53,11 +53,12 @@ def make_transport_fault(failure: CallFailed) -> Fault:
         advice = failure.advice or _BROKEN
         return Fault(ANSWER_LOST, failure.cause, FaultClass.AMBIGUOUS, failure.where, advice)
     kind, advice = FaultClass.NOT_APPLIED, failure.advice or "run the same command again"
-    pause = None
+    pause, quota = None, False
     if failure.answer is not None:
-        if failure.answer.status in _FOR_NOW:
-            pause = read_retry_after(failure.answer) or 0.0
         status = failure.answer.status
+        quota = status == _TOO_MANY
+        if status in _FOR_NOW:
+            pause = read_retry_after(failure.answer) or 0.0
         if status in (401, 403, 407):
             kind, advice = _STATUSES[status]
         elif status in _UNNAMED:
@@ -66,7 +67,7 @@ def make_transport_fault(failure: CallFailed) -> Fault:
             advice = _REDIRECTED[1]
         else:
             advice = _BROKEN if status >= 500 else "check url and what runs there"
-    return Fault(NOT_SENT, failure.cause, kind, failure.where, advice, pause)
+    return Fault(NOT_SENT, failure.cause, kind, failure.where, advice, pause, quota)
 
 
 def make_fault(answer: HttpAnswer, table: ErrorTable, call: Call) -> Fault:
@@ -87,6 +88,7 @@ def make_fault(answer: HttpAnswer, table: ErrorTable, call: Call) -> Fault:
         f"{call}",
         advice,
         _choose_pause(answer, kind, call, listed=row is not None),
+        quota=answer.status == _TOO_MANY,
     )
 
 

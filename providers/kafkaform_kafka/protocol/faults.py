@@ -61,6 +61,7 @@ def fault_of(
         advice=_choose_advice(api, code, name, entry),
         # The time is 0 if the quota was refilled before the broker sent its answer (KIP-599).
         retry_after=wait if code == _THROTTLED else None,
+        quota=code == _THROTTLED,
     )
 
 

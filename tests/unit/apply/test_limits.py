@@ -332,7 +332,7 @@ class Bucket:
         for step in part:
             if self.tokens < 0:
                 wait = -self.tokens / self.rate if self.names_time else 0.0
-                fault = Fault("BUSY", "no", FaultClass.NOT_APPLIED, retry_after=wait)
+                fault = Fault("BUSY", "no", FaultClass.NOT_APPLIED, retry_after=wait, quota=True)
                 faults[step.id] = fault
             else:
                 self.tokens -= step.weight
@@ -371,6 +371,23 @@ def test_a_system_that_names_no_time_is_asked_less_and_less_often() -> None:
     bucket.names_time = False
     send_all(bucket, make_steps(1, 1, 1, 1, 1))
     assert bucket.tried < 60
+
+
+def test_a_system_that_was_not_ready_gets_everything_soon() -> None:
+    """It refuses all of it while it elects its leader, and takes all of it afterwards: it is asked
+    with one step, and then with twice as many each time."""
+    clock, tried = SimulatedClock(), [0]
+    ready = clock.monotonic() + 5
+
+    def send(part: tuple[Step, ...]) -> dict[str, Fault]:
+        tried.append(len(part))
+        fault = Fault("NO_LEADER", "no", FaultClass.NOT_APPLIED, retry_after=0.0)
+        return {step.id: fault for step in part} if clock.monotonic() < ready else {}
+
+    how = Limited(Pace(), clock, clock.sleep, 60.0, lambda e: None, "system", lambda n: None)
+    assert send_in_parts(make_steps(*(1,) * 500), send, how) == ()
+    assert clock.monotonic() - ready < LONGEST_PAUSE
+    assert sum(tried) <= 1010 and len(tried) < 25
 
 
 def test_a_limit_that_is_raised_is_noticed() -> None:
