@@ -242,7 +242,7 @@ def _say_waiting(limited: Limited, pause: float, left: int) -> None:
     if pause >= WORTH_TELLING:
         text = f"Waiting {pause:.0f} s, as the {limited.system} asks ({_count(left)} left)"
     elif not limited.pace.told:
-        text = f"The {limited.system} limits changes: sending {_count(left)} as fast as it allows"
+        text = f"The {limited.system} limits changes: going on as fast as it allows"
     else:
         return
     limited.report(Message(text))
