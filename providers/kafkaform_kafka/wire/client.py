@@ -311,7 +311,7 @@ async def _get_connection(
     deadline = begun + timeout
     until = deadline if node is None else min(deadline, begun + _SILENT)
     cause = verdict = early = ""
-    throttled = False
+    throttling: list[int] = []
     target: int | None = None
     while True:
         try:
@@ -324,14 +324,14 @@ async def _get_connection(
                 # broker would not read it before the pause ends.
                 if prove and not connection.paused:
                     await connection.prove(_count_milliseconds(deadline))
-                throttled = connection.paused
-                if not throttled:
+                if not connection.paused:
                     return connection
-                cause, until = f"broker {target} throttles us", deadline
+            if throttling := _list_throttling(manager, target):
+                cause, until = f"broker {throttling[0]} throttles us", deadline
         except (NodeNotReadyError, KafkaTimeoutError) as error:
             early = describe_error(error)
         except (KafkaError, OSError) as error:
-            cause, throttled = describe_error(error), False
+            cause, throttling = describe_error(error), []
             if isinstance(error, Elsewhere):
                 raise RequestNotSent(cause) from None
             if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in cause:
@@ -345,8 +345,15 @@ async def _get_connection(
         if time.monotonic() > until:
             known = failures.get(target, "")
             text = verdict or cause or known or early or "no broker is available"
-            raise RequestNotSent(text, throttled=throttled)
+            raise RequestNotSent(text, throttled=bool(throttling))
         await manager._net.sleep(_PAUSE)
+
+
+def _list_throttling(manager: Any, target: int | None) -> list[int]:
+    """Which brokers take no requests for now. target: the only one that is asked; None if none of
+    them can be chosen."""
+    nodes = manager._conns if target is None else [target]
+    return [node for node in nodes if "throttle" in manager._conns[node].paused]
 
 
 async def _prove(manager: Any, connections: Sequence[Any] | None) -> None:
