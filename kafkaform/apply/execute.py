@@ -19,7 +19,7 @@ from ..plan.lower import CREATING, DELETING, is_gate, lower_plan
 from ..plan.model import Wave
 from .execution import ApplyRun, Execution, find_silence, start_execution
 from .obligations import follow_up
-from .preflight import dry_run, narrow_batches
+from .preflight import DryRun, dry_run, narrow_batches
 from .recheck import Recheck, refuse_if_stale
 from .report import GOOD, Report, Result, Work
 from .send import send_requests
@@ -139,7 +139,8 @@ def _refuse_after_wait(now: Execution, wave: Wave, ready: Collection[str]) -> se
     run = now.run
     waited = {step_id for step_id in ready if now.needs[step_id]}
     wait = partial(run.stop.sleep, run.clock)
-    verdicts = dry_run((wave,), waited, run.sessions, run.report, run.clock, wait)
+    asking = DryRun(run.sessions, run.report, run.clock, wait, run.paces)
+    verdicts = dry_run((wave,), waited, asking)
     refused = [verdict for verdict in verdicts.values() if verdict.fault is not None]
     now.note_results(
         Result(

@@ -20,6 +20,7 @@ from .ledger import Ledger, make_bookkeeping_step
 from .report import GOOD, Result
 from .settle import is_in_vain
 from .stop import Stop
+from .waiting import Paces
 
 
 class ApplyRun(Struct, frozen=True):
@@ -47,6 +48,8 @@ class ApplyRun(Struct, frozen=True):
     """Step id -> outcome, of steps that the resumed run has applied."""
     again: Again = Again()
     """How the user goes on with it."""
+    paces: Paces = field(default_factory=Paces)
+    """What the run knows about the limits of its systems."""
 
 
 class Execution(Struct):

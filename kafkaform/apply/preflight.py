@@ -9,29 +9,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Batch, Step, Verdict
+from ..core.change import Batch, Evidence, Step, Verdict
 from ..core.clock import Clock
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import DryRunRefused
-from ..core.progress import Message, Progress, Reporter
+from ..core.progress import Progress, Reporter
 from ..core.resource import Fault, FaultClass
 from ..plan.lower import find_needs, lower_plan
 from ..plan.model import Plan, Wave
 from ..provider.contract import Session
 from .settle import compute_patience
-
-QUOTA_PATIENCE = 10
-"""How long a batch waits if the system asks for it, in times of the wait for a lost answer."""
-
-# A system asks for just enough time to let one more step through. With a longer pause several go
-# through at once.
-_LEAST = 0.5
-"""Seconds to wait at least."""
-
-Wait = Callable[[float], None]
-"""Sleeps for so many seconds, unless somebody asks the run to stop."""
+from .waiting import Limited, Paces, Wait, send_in_parts
 
 
 def run_first_pass(
@@ -40,10 +31,12 @@ def run_first_pass(
     sessions: Mapping[str, Session],
     clock: Clock,
     report: Reporter,
+    paces: Paces | None = None,
 ) -> dict[str, Verdict]:
     """Pass 1: check the rights of all steps, and dry-run each step that waits for no other.
 
-    done: ids of steps that are left out. Returns step id -> verdict.
+    done: ids of steps that are left out; paces: what the run knows about limits, which it learns
+    here. Returns step id -> verdict.
     """
     # Rights of all steps, because a right that a later step lacks would stop the run half way
     # (decisions/013). A step that depends on another cannot be validated before that is applied.
@@ -51,7 +44,8 @@ def run_first_pass(
     known = examine_steps(steps, sessions)
     before = find_needs(plan.effective)
     first = {step.id for step in steps if not before[step.id] and step.id not in known}
-    return {**known, **dry_run(lower_plan(plan), first, sessions, report, clock, clock.sleep)}
+    asking = DryRun(sessions, report, clock, clock.sleep, paces or Paces())
+    return {**known, **dry_run(lower_plan(plan), first, asking)}
 
 
 def narrow_batches(batches: Iterable[Batch], keep: Collection[str]) -> Iterator[Batch]:
@@ -62,31 +56,44 @@ def narrow_batches(batches: Iterable[Batch], keep: Collection[str]) -> Iterator[
             yield batch if steps == batch.steps else replace(batch, steps=steps)
 
 
-def dry_run(
-    waves: Iterable[Wave],
-    keep: Collection[str],
-    sessions: Mapping[str, Session],
-    report: Reporter,
-    clock: Clock,
-    wait: Wait,
-) -> dict[str, Verdict]:
+class DryRun(Struct, frozen=True):
+    """Everything that a dry run works with."""
+
+    sessions: Mapping[str, Session]
+    """Provider instance -> its session."""
+    report: Reporter
+    """Gets progress and messages."""
+    clock: Clock
+    """Measures the time."""
+    wait: Wait
+    """Waits for a system that limits changes."""
+    paces: Paces
+    """What the run knows about such limits."""
+
+
+def dry_run(waves: Iterable[Wave], keep: Collection[str], asking: DryRun) -> dict[str, Verdict]:
     """Step id -> verdict, for these steps of these waves. Nothing is changed by it."""
     batches = list(narrow_batches((batch for wave in waves for batch in wave.batches), keep))
     verdicts: dict[str, Verdict] = {}
     if not batches:
         return verdicts
     mute: dict[str, Fault] = {}
+
+    def show_progress(more: int = 0, *, finished: bool = False) -> None:
+        done = len(verdicts) + more
+        asking.report(Progress("dry-run", "Dry run", done, len(keep), "steps", finished=finished))
+
     for batch in batches:
         if (lost := mute.get(batch.instance)) is not None:
             verdicts.update(_skip_batch(batch, lost))
             continue
-        found = _preflight_batch(batch, sessions[batch.instance], report, clock, wait)
+        found = _preflight_batch(batch, asking, show_progress)
         verdicts.update(found)
         faults = [v.fault for v in found.values() if v.fault and _is_lost(v.fault)]
         if len(faults) == len(found):
             mute[batch.instance] = faults[0]
-        report(Progress("dry-run", "Dry run", len(verdicts), len(keep), "steps"))
-    report(Progress("dry-run", "Dry run", len(verdicts), len(keep), "steps", finished=True))
+        show_progress()
+    show_progress(finished=True)
     return verdicts
 
 
@@ -111,33 +118,32 @@ def examine_steps(steps: Iterable[Step], sessions: Mapping[str, Session]) -> dic
 
 
 def _preflight_batch(
-    batch: Batch, session: Session, report: Reporter, clock: Clock, wait: Wait
+    batch: Batch, asking: DryRun, show_progress: Callable[[int], None]
 ) -> dict[str, Verdict]:
     """The verdicts on one batch, after as many rounds as the quotas of the system require."""
     # A dry run spends the quota for changes, too (KIP-599; it is charged before the system looks at
     # validate_only). A step that the system asks to come back with is asked about again, alone: the
     # others have their verdicts, and asking again would spend quota for them.
-    give_up = clock.monotonic() + QUOTA_PATIENCE * compute_patience(session.facts)
-    verdicts: dict[str, Verdict] = {}
-    todo = batch.steps
-    while True:
-        verdicts.update({v.step: v for v in session.preflight(replace(batch, steps=todo))})
-        pauses = {step.id: _get_pause(verdicts[step.id]) for step in todo}
-        todo = tuple(step for step in todo if pauses[step.id] > 0)
-        longest = max(_LEAST, *pauses.values())
-        if not todo or clock.monotonic() + longest > give_up:
-            return verdicts
-        asks = f"the {session.words.system} asks the dry run to wait"
-        report(Message(f"{asks} {longest:.1f} s ({len(todo)} left)"))
-        wait(longest)
+    session, verdicts = asking.sessions[batch.instance], dict[str, Verdict]()
 
+    def ask(part: tuple[Step, ...]) -> dict[str, Fault]:
+        found = session.preflight(replace(batch, steps=part))
+        verdicts.update({verdict.step: verdict for verdict in found})
+        return {v.step: v.fault for v in found if v.fault is not None and v.fault.is_for_now}
 
-def _get_pause(verdict: Verdict) -> float:
-    """Seconds that the system asks to wait; 0 if it has said yes or no."""
-    fault = verdict.fault
-    if fault is None or fault.kind is not FaultClass.NOT_APPLIED:
-        return 0.0
-    return fault.retry_after
+    def show(left: int) -> None:
+        show_progress(len(batch.steps) - left)
+
+    # Where the system does not validate the request itself, nothing is spent but reads.
+    remote = any(step.evidence is Evidence.REMOTE for step in batch.steps)
+    name = batch.request.name if remote else f"{batch.request.name} dry run"
+    pace = asking.paces.find(batch.instance, name)
+    patience, system = compute_patience(session.facts), session.words.system
+    limited = Limited(pace, asking.clock, asking.wait, patience, asking.report, system, show)
+    for step in send_in_parts(batch.steps, ask, limited):
+        fault = Fault("NOT_ASKED", f"not checked: {pace.closed}", FaultClass.NOT_APPLIED)
+        verdicts.setdefault(step.id, Verdict(step.id, step.evidence, fault))
+    return verdicts
 
 
 def refuse_failed(verdicts: Mapping[str, Verdict], steps: Mapping[str, Step]) -> None:

@@ -1,33 +1,32 @@
 """Send batches: intent durable → lock still ours → send once → outcome durable → state.
 
 Nothing is repeated blindly. A step whose answer was lost is read until the system shows what became
-of it. Only a step that the system has certainly not executed, and for which it named a time to
-wait, is sent again.
+of it. Only a step that the system has certainly not executed, and that it refused only for now, is
+sent again. Each attempt has an intent and an outcome of its own, and a step that waits has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Batch, Outcome, OutcomeStatus
+from ..core.change import Action, Batch, Outcome, OutcomeStatus, Repeat, Step
 from ..core.errors import Locked
 from ..core.progress import Progress
 from ..core.resource import Fault, FaultClass
 from .execution import Execution, find_silence, make_skipped
-from .preflight import QUOTA_PATIENCE
 from .report import Result
 from .settle import compute_patience, settle_results
-from .waiting import say_unclear
+from .waiting import Limited, say_unclear, send_in_parts
 
 IN_FLIGHT = Fault(
     "NO_ANSWER",
     "the run ended before an answer came; the request may have been sent",
     FaultClass.AMBIGUOUS,
 )
-LEAST_PAUSE = 0.1
-"""Seconds to wait at least before a step is sent again."""
 
 
 def send_requests(now: Execution, task: str, batches: Sequence[Batch]) -> None:
@@ -36,49 +35,63 @@ def send_requests(now: Execution, task: str, batches: Sequence[Batch]) -> None:
     Several of them have a progress of their own, because only their own pace predicts the rest.
     """
     sent, total = 0, sum(len(batch.steps) for batch in batches)
-    label = f"Applying {batches[0].request.name}"
+    label, shown = f"Applying {batches[0].request.name}", len(batches) > 1
+
+    def show_progress(done: int, *, finished: bool = False) -> None:
+        now.run.report(Progress(task, label, done, total, "steps", finished=finished))
+
+    def show_left(end: int, left: int) -> None:
+        show_progress(end - left)
+
     for batch in batches:
-        if len(batches) > 1:
-            now.run.report(Progress(task, label, sent, total, "steps"))
-        if why := find_silence(batch.instance, now.results.values()):
-            now.skip_steps([step.id for step in batch.steps], why)
-        else:
-            _send_batch(now, batch)
+        if shown:
+            show_progress(sent)
         sent += len(batch.steps)
-    if len(batches) > 1:
-        now.run.report(Progress(task, label, sent, total, "steps", finished=True))
+        # A single batch has a progress of its own only if it takes several requests.
+        _send_batch(now, batch, partial(show_left, sent))
+        shown = shown or now.run.paces.find(batch.instance, batch.request.name).limited
+    if shown:
+        show_progress(sent, finished=True)
 
 
-def _send_batch(now: Execution, batch: Batch) -> None:
+def _send_batch(now: Execution, batch: Batch, show: Callable[[int], None]) -> None:
     """Send one batch, and again, later, what the system certainly has not executed."""
-    run = now.run
-    facts = run.sessions[batch.instance].facts
-    give_up = run.clock.monotonic() + QUOTA_PATIENCE * compute_patience(facts)
-    attempt, todo = 1, batch.steps
-    while todo:
+    run, session = now.run, now.run.sessions[batch.instance]
+    attempts: Counter[str] = Counter()
+
+    def send(part: tuple[Step, ...]) -> dict[str, Fault]:
         run.stop.check()
-        sent = _send_once(now, replace(batch, steps=todo), attempt)
-        again = [result for result in sent if _may_repeat(result)]
-        pauses = [r.outcome.fault.retry_after for r in again if r.outcome.fault]
-        pause = max([LEAST_PAUSE, *pauses])
-        # A system whose quota is used up may ask for hours. Nobody would wait that long, so the
-        # steps end as not applied, and the user can run the command again.
-        if not again or run.clock.monotonic() + pause > give_up:
-            break
-        run.stop.sleep(run.clock, pause)
-        todo = tuple(result.step for result in again)
-        attempt += 1
+        if why := find_silence(batch.instance, now.results.values()):
+            now.skip_steps([step.id for step in part], why)
+            return {}
+        attempts.update(step.id for step in part)
+        ended = _send_once(now, replace(batch, steps=part), attempts)
+        return {
+            result.step.id: result.outcome.fault
+            for result in ended
+            if result.outcome.fault is not None and _may_repeat(result)
+        }
+
+    pace = run.paces.find(batch.instance, batch.request.name)
+    patience, system = compute_patience(session.facts), session.words.system
+    wait = partial(run.stop.sleep, run.clock)
+    limited = Limited(pace, run.clock, wait, patience, run.report, system, show)
+    left = send_in_parts(batch.steps, send, limited)
+    now.skip_steps([step.id for step in left if step.id not in now.results], pace.closed)
     now.show_progress()
 
 
-def _send_once(now: Execution, batch: Batch, attempt: int) -> Sequence[Result]:
-    """Intent, send, settle, record. Whatever ends it early, `now.results` says what is known."""
+def _send_once(now: Execution, batch: Batch, attempts: Mapping[str, int]) -> Sequence[Result]:
+    """Intent, send, settle, record. Whatever ends it early, `now.results` says what is known.
+
+    attempts: step id -> the number of this attempt.
+    """
     run, session = now.run, now.run.sessions[batch.instance]
     planned = [
         Result(
             *now.pairs[step.id],
             Outcome(step.id, OutcomeStatus.UNKNOWN, fault=IN_FLIGHT),
-            attempt,
+            attempts[step.id],
         )
         for step in batch.steps
     ]
@@ -102,7 +115,16 @@ def _send_once(now: Execution, batch: Batch, attempt: int) -> Sequence[Result]:
         say_unclear(run.report, len(unclear), deadline - run.clock.monotonic())
     settled = settle_results(unclear, session, run.types, deadline, run.clock, run.report)
     _record_outcomes(now, settled)
-    return (*clear, *settled)
+    return (*clear, *map(_keep_pause, unclear, settled))
+
+
+def _keep_pause(unclear: Result, settled: Result) -> Result:
+    """The settled result, with the time after which the answer asked for the same request."""
+    before, after = unclear.outcome.fault, settled.outcome.fault
+    if before is None or after is None or settled.step.repeat is Repeat.NEVER:
+        return settled
+    fault = replace(after, retry_after=before.retry_after)
+    return replace(settled, outcome=replace(settled.outcome, fault=fault))
 
 
 def _write_intents(now: Execution, planned: Sequence[Result], seconds: float) -> None:
@@ -151,11 +173,6 @@ def _is_unclear(result: Result) -> bool:
 
 
 def _may_repeat(result: Result) -> bool:
-    """True if the system has certainly not executed the step and asks to send it later."""
+    """True if the system has certainly not executed the step and takes it later."""
     fault = result.outcome.fault
-    return (
-        result.outcome.status is OutcomeStatus.FAILED
-        and fault is not None
-        and fault.kind is FaultClass.NOT_APPLIED
-        and fault.retry_after > 0
-    )
+    return result.outcome.status is OutcomeStatus.FAILED and fault is not None and fault.is_for_now

@@ -402,6 +402,20 @@ class Verdict(Struct, frozen=True):
     """Why the step was refused; None if it passed."""
 
 
+class RateLimit(Struct, frozen=True):
+    """How many changes a system takes, as far as it says so: a bucket that fills at a rate, and a
+    step is taken as long as it is not below empty."""
+
+    requests: frozenset[str]
+    """Names of the requests that spend from it, together."""
+    rate: float
+    """What comes into it in a second."""
+    burst: float
+    """What it holds."""
+    costs: Mapping[Identity, int]
+    """What the requests of each object spend."""
+
+
 class Review(Struct, frozen=True):
     """A provider's judgement of all changes of one instance together."""
 
@@ -417,3 +431,6 @@ class Review(Struct, frozen=True):
     """What only all changes together show: who loses access."""
     warnings: tuple[str, ...] = ()
     """Sentences that are shown once for the instance."""
+    limit: RateLimit | None = None
+    """How many of these changes the system takes at a time; None if it limits nothing, or does not
+    say so."""

@@ -223,8 +223,17 @@ class Fault(Struct, frozen=True):
     """The node and the API."""
     advice: str = ""
     """What the user can do."""
-    retry_after: float = 0.0
-    """Seconds that the system asks the client to wait; 0 if it does not."""
+    retry_after: float | None = None
+    """Seconds after which the system takes the same request, if it refused it only for now; 0 if it
+    named no time. None: it asks nobody to come back."""
+    quota: bool = False
+    """A quota of the system is used up, which fills again with time. Otherwise the system is not
+    ready, and may then take everything at once."""
+
+    @property
+    def is_for_now(self) -> bool:
+        """True if nothing happened, and the system only asks to send the same request later."""
+        return self.kind is FaultClass.NOT_APPLIED and self.retry_after is not None
 
 
 class Remark(Struct, frozen=True):

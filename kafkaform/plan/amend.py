@@ -97,7 +97,7 @@ def plan_changes(
     """The plan of these changes: checked, reviewed, with steps, approved as a whole."""
     types = collect_types(providers.values())
     facts = {instance: seen.facts for instance, seen in world.items()}
-    judged, warnings = review_changes(
+    judged, reviews = review_changes(
         [add_risks(check_change(change, types, facts), types, facts) for change in drafts],
         providers,
         look,
@@ -105,6 +105,7 @@ def plan_changes(
     )
     with_steps = [add_steps(change, types, facts) for change in judged]
     changes = add_impacts(with_steps, look, providers, state)
+    warnings = {instance: review.warnings for instance, review in reviews.items()}
     listed = tuple(change for change in changes if change.is_listed or change.notes)
     made = Plan(
         lineage=state.lineage,

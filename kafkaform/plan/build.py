@@ -121,9 +121,10 @@ def _judge_changes(
     asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
     changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
     changes = apply_guards(changes, desired, state, options)
-    changes, warnings = review_changes(changes, asked, look, facts, options.accept)
+    changes, reviews = review_changes(changes, asked, look, facts, options.accept)
     changes = tell_missing_rights(changes, types, asked, look, facts)
     changes = [add_steps(change, types, facts) for change in changes]
+    warnings = {instance: review.warnings for instance, review in reviews.items()}
     return hold_dependents(add_impacts(changes, look, providers, state)), warnings
 
 

@@ -58,13 +58,14 @@ def review_changes(
     look: Look,
     facts: Mapping[str, Facts],
     accepted: Sequence[str] = (),
-) -> tuple[Sequence[Change], dict[str, tuple[str, ...]]]:
-    """The changes as their providers judge all of an instance together, and warnings by instance.
+) -> tuple[Sequence[Change], Mapping[str, Review]]:
+    """The changes as their providers judge all of an instance together, and the whole judgements by
+    instance.
 
     accepted: the waivers of blocks that the user lifts.
     """
     judged: dict[Identity, Change] = {}
-    warnings: dict[str, tuple[str, ...]] = {}
+    reviews: dict[str, Review] = {}
     for instance, provider in providers.items():
         mine = [change for change in changes if change.identity.instance == instance]
         sweeps = look.collect_sweeps(instance, provider.review_needs(mine))
@@ -72,10 +73,10 @@ def review_changes(
         named = {*review.blocks, *review.unless, *review.notes, *review.losses, *review.risks}
         concerned = (change for change in mine if named and change.identity in named)
         judged.update({one.identity: _apply_review(one, review, accepted) for one in concerned})
-        warnings[instance] = review.warnings
+        reviews[instance] = review
     if not judged:
-        return changes, warnings
-    return [judged.get(change.identity, change) for change in changes], warnings
+        return changes, reviews
+    return [judged.get(change.identity, change) for change in changes], reviews
 
 
 def _apply_review(change: Change, review: Review, accepted: Sequence[str]) -> Change:

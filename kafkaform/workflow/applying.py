@@ -23,6 +23,7 @@ from ..apply.report import Report
 from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_plan_secrets
 from ..apply.stop import Stop
 from ..apply.verify import verify_applied
+from ..apply.waiting import Paces, expect_limits
 from ..audit.event import RecordKind, render_time
 from ..audit.record_bodies import (
     make_approval_body,
@@ -191,11 +192,11 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
         return Applied(plan, scene.ledger.state, run, diagnostics=broken)
     # Only after the approval, which can take hours, so that nothing stale is sent.
     how = _get_approval(scene, plan)
-    _look_again(scene, plan, chosen.done)
+    paces = _look_again(scene, plan, chosen.done)
     refuse_foreign_commands(plan, scene.space.desired, chosen.done)
     secrets = resolve_plan_secrets(plan, scene.space.configuration.find_secrets, chosen.done)
     refuse_exposed(plan)
-    verdicts = _dry_run(scene, plan, chosen.done)
+    verdicts = _dry_run(scene, plan, chosen.done, paces)
     _record_begin(scene, plan, how, verdicts)
     # From here on a signal does not end the process: the batch in flight gets its outcome first.
     with scene.stop.listening():
@@ -212,6 +213,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
             scene.lease,
             chosen.done,
             ask.again,
+            paces,
         )
         report, broken = _record_end(scene, chosen, _verify_report(scene, job, execute_plan(job)))
     for work in report.work:
@@ -249,12 +251,12 @@ def _require_confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> No
         )
 
 
-def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
+def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Paces:
     """Read the touched objects again, and check freshness, the proof of ownership for deletes, and
-    the provider's review."""
+    the provider's review. Returns what is known about limits of the systems."""
     if plan.options.mode is Mode.REFRESH:
         refuse_outdated_refresh(scene, plan, done)
-        return
+        return Paces()
     state, sessions = scene.ledger.state, scene.sessions
     written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
     todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
@@ -289,8 +291,10 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}
     providers = {i: p for i, p in scene.space.providers.items() if i in sessions}
     look, accepted = Look(sessions, world), plan.options.accept
-    again, _ = review_changes(plan.changes, providers, look, facts, accepted)
+    again, reviews = review_changes(plan.changes, providers, look, facts, accepted)
     _refuse_if_worse(plan.changes, again)
+    limits = {instance: review.limit for instance, review in reviews.items()}
+    return expect_limits(limits, scene.space.clock.monotonic())
 
 
 def _refuse_if_worse(before: Sequence[Change], again: Sequence[Change]) -> None:
@@ -318,10 +322,13 @@ def _refuse_if_worse(before: Sequence[Change], again: Sequence[Change]) -> None:
         )
 
 
-def _dry_run(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Mapping[str, Verdict]:
+def _dry_run(
+    scene: Scene, plan: Plan, done: Mapping[str, Outcome], paces: Paces
+) -> Mapping[str, Verdict]:
     """The first pass of the dry run: the rights of all steps, then every step that depends on no
-    other. If one is refused, nothing is sent."""
-    verdicts = run_first_pass(plan, done, scene.sessions, scene.space.clock, scene.announce)
+    other. If one is refused, nothing is sent. paces: learns how fast the systems take changes."""
+    clock = scene.space.clock
+    verdicts = run_first_pass(plan, done, scene.sessions, clock, scene.announce, paces)
     refuse_failed(verdicts, {step.id: step for change in plan.effective for step in change.steps})
     return verdicts
 

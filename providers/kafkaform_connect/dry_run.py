@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Step, Verdict
 from kafkaform.core.redaction import mask_secrets
 from kafkaform.core.resource import Absent, Failed, Fault, FaultClass, Hidden, Reading
@@ -194,4 +196,4 @@ def _explain_refusal(fault: Fault, step: Step) -> Fault:
     advice = fault.advice
     if "Failed to find any class" in fault.message or "no class" in fault.message.lower():
         kind, advice = FaultClass.DEFINITE, f"install the plugin {step.payload['class']}"
-    return Fault(fault.code, fault.message, kind, fault.where, advice, fault.retry_after)
+    return replace(fault, kind=kind, advice=advice)

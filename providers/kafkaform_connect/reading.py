@@ -223,7 +223,7 @@ def _is_busy(answer: Connector | Fault | None) -> bool:
     return (
         isinstance(answer, Fault)
         and answer.kind is FaultClass.NOT_APPLIED
-        and (answer.retry_after > 0)
+        and bool(answer.retry_after)
     )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Outcome, OutcomeStatus, Step
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap
@@ -104,13 +106,8 @@ def _replace_configs(
         live = reader.read_plain(client, names)
     except RequestFailed as failure:
         # Nothing was sent, however the read ended.
-        fault = Fault(
-            failure.fault.code,
-            f"the current configuration cannot be read: {failure.fault.message}",
-            FaultClass.NOT_APPLIED,
-            failure.fault.where,
-            failure.fault.advice,
-        )
+        why = f"the current configuration cannot be read: {failure.fault.message}"
+        fault = replace(failure.fault, message=why, kind=FaultClass.NOT_APPLIED)
         return [(rest.CONNECTORS, fault) for _ in steps]
     calls: list[Call | Fault] = []
     for step in steps:

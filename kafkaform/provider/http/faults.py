@@ -28,6 +28,9 @@ _STATUSES: Mapping[int, tuple[FaultClass, str]] = {
     407: (FaultClass.PERMISSION, "check the login of the proxy"),
     429: (FaultClass.NOT_APPLIED, "run the same command again later"),
 }
+_TOO_MANY, _UNAVAILABLE = 429, 503
+_FOR_NOW = (_TOO_MANY, _UNAVAILABLE)
+"""Statuses of a server that has too much to do."""
 _REDIRECTED = (
     FaultClass.DEFINITE,
     "write the address that answers itself into url: redirections are not followed, because the "
@@ -50,8 +53,12 @@ def make_transport_fault(failure: CallFailed) -> Fault:
         advice = failure.advice or _BROKEN
         return Fault(ANSWER_LOST, failure.cause, FaultClass.AMBIGUOUS, failure.where, advice)
     kind, advice = FaultClass.NOT_APPLIED, failure.advice or "run the same command again"
+    pause, quota = None, False
     if failure.answer is not None:
         status = failure.answer.status
+        quota = status == _TOO_MANY
+        if status in _FOR_NOW:
+            pause = read_retry_after(failure.answer) or 0.0
         if status in (401, 403, 407):
             kind, advice = _STATUSES[status]
         elif status in _UNNAMED:
@@ -60,7 +67,7 @@ def make_transport_fault(failure: CallFailed) -> Fault:
             advice = _REDIRECTED[1]
         else:
             advice = _BROKEN if status >= 500 else "check url and what runs there"
-    return Fault(NOT_SENT, failure.cause, kind, failure.where, advice)
+    return Fault(NOT_SENT, failure.cause, kind, failure.where, advice, pause, quota)
 
 
 def make_fault(answer: HttpAnswer, table: ErrorTable, call: Call) -> Fault:
@@ -68,7 +75,8 @@ def make_fault(answer: HttpAnswer, table: ErrorTable, call: Call) -> Fault:
 
     A row of the table counts first. Without one, a login or right that is missing is PERMISSION,
     429 is NOT_APPLIED, another refusal (3xx, 4xx) is DEFINITE, and 5xx is AMBIGUOUS for a write:
-    a proxy's 502 can come after the effect.
+    a proxy's 502 can come after the effect. A server that refused the call only for now may name
+    the time to wait or not.
     """
     code = read_error_code(answer)
     row = table.get((answer.status, code)) or table.get((answer.status, None))
@@ -79,8 +87,24 @@ def make_fault(answer: HttpAnswer, table: ErrorTable, call: Call) -> Fault:
         kind,
         f"{call}",
         advice,
-        (read_retry_after(answer) or 0.0) if kind is FaultClass.NOT_APPLIED else 0.0,
+        _choose_pause(answer, kind, call, listed=row is not None),
+        quota=answer.status == _TOO_MANY,
     )
+
+
+def _choose_pause(
+    answer: HttpAnswer, kind: FaultClass, call: Call, *, listed: bool
+) -> float | None:
+    """Seconds after which the server takes the same call; None if it does not ask to wait."""
+    asked = read_retry_after(answer)
+    if answer.status in _FOR_NOW:
+        # A read that meets 503 changes nothing: whoever needs it fails at once and says so.
+        return asked if call.reads and answer.status == _UNAVAILABLE else asked or 0.0
+    # A row that says that nothing happened describes a server that is not ready yet, such as one
+    # that has no leader.
+    if kind is FaultClass.NOT_APPLIED and (listed or asked is not None):
+        return asked or 0.0
+    return None
 
 
 def _judge_status(status: int, *, reads: bool) -> tuple[FaultClass, str]:

@@ -26,7 +26,7 @@ def attempt(api: str, call: Callable[[], T], broker: str | None = None) -> T | F
     try:
         return call()
     except RequestNotSent as error:
-        return faults.not_sent_fault(api, str(error), where)
+        return faults.not_sent_fault(api, str(error), where, throttled=error.throttled)
     except Unsupported as error:
         return faults.fault_of(api, UNSUPPORTED_VERSION, "", str(error), where)
     except RequestUnanswered as error:

@@ -8,6 +8,7 @@ from .apis import APIS
 from .error_codes import CODES, ErrorCode
 
 _TOO_OLD = 35
+_THROTTLED = 89
 _DENIED = (29, 30, 31, 53, 65)
 
 _RESOURCES = {30: "on Group {name}", 31: "on Cluster"}
@@ -42,7 +43,7 @@ def fault_of(
     """The fault for one item of an answer.
 
     name: the object; message: the broker's own words; wait: the answer's throttle time in seconds,
-    which becomes `retry_after` only if the code proves that nothing happened.
+    which becomes `retry_after` of what a quota refused.
     """
     unknown = ErrorCode(
         code,
@@ -58,7 +59,9 @@ def fault_of(
         kind=kind,
         where=_where(api, broker),
         advice=_choose_advice(api, code, name, entry),
-        retry_after=wait if kind is FaultClass.NOT_APPLIED else 0.0,
+        # The time is 0 if the quota was refilled before the broker sent its answer (KIP-599).
+        retry_after=wait if code == _THROTTLED else None,
+        quota=code == _THROTTLED,
     )
 
 
@@ -73,14 +76,16 @@ def lost_answer_fault(api: str, cause: str, broker: str = "", *, timed_out: bool
     )
 
 
-def not_sent_fault(api: str, cause: str, broker: str = "") -> Fault:
-    """The fault for a request that never left this computer."""
+def not_sent_fault(api: str, cause: str, broker: str = "", *, throttled: bool = False) -> Fault:
+    """The fault for a request that never left this computer. throttled: because the broker takes
+    none for now (KIP-219)."""
     return Fault(
         code="NOT_SENT",
         message=f"{api} could not be sent: {cause}",
         kind=FaultClass.NOT_APPLIED,
         where=_where(api, broker),
         advice="check the connection to the cluster and run the command again",
+        retry_after=0.0 if throttled else None,
     )
 
 

@@ -100,6 +100,7 @@ def review(
             *mutation_quota.quota_warnings(left, sweeps.get(quotas.KIND), facts),
             *(text for kind in _WARNINGS if kind in kinds for text in _WARNINGS[kind](left, facts)),
         ),
+        limit=mutation_quota.find_limit(left, sweeps.get(quotas.KIND), facts),
     )
 
 

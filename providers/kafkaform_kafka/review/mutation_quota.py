@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from kafkaform.core.change import Action, Change
+from kafkaform.core.change import Action, Change, RateLimit
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import EMPTY
 
@@ -22,6 +22,7 @@ from ..kinds.quota.levels import entity_text, find_applying, sharers_text
 from ..kinds.quota.resource_type import index_quotas
 from ..kinds.topic import resource_type as topics
 
+_SPENDING = frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics"})
 ANONYMOUS = "ANONYMOUS"
 """The user name of every client on a listener without authentication."""
 
@@ -99,6 +100,17 @@ def find_quota(sweep: Sweep | None, facts: Facts) -> MutationQuota | None:
     )
 
 
+def find_limit(changes: Sequence[Change], sweep: Sweep | None, facts: Facts) -> RateLimit | None:
+    """What the controller takes of these changes; None if it limits nothing, or if we cannot see
+    it."""
+    spent = {change.identity: item for change in changes if (item := compute_spending(change))}
+    quota = find_quota(sweep, facts) if spent else None
+    if quota is None or quota.rate <= 0:
+        return None
+    costs = {identity: item.real for identity, item in spent.items()}
+    return RateLimit(_SPENDING, quota.rate, quota.burst, costs)
+
+
 def quota_warnings(changes: Sequence[Change], sweep: Sweep | None, facts: Facts) -> tuple[str, ...]:
     """One warning if the changes spend more than half of what the quota lets through at once."""
     spent = [item for item in map(compute_spending, changes) if item is not None]
@@ -118,7 +130,7 @@ def _render_warning(spent: Sequence[Spending], quota: MutationQuota) -> str:
         f"{MUTATION_RATE} = {_render_number(quota.rate)} of {quota.entity} lets "
         f"{_render_number(quota.burst)} through at once{assumed}. "
         f"{_describe_outcome(dry, real, quota)} "
-        f"Ask for a higher {MUTATION_RATE}, or apply in parts with --target=ADDRESS."
+        f"If that is too slow, ask for a higher {MUTATION_RATE}."
     )
 
 
@@ -130,11 +142,10 @@ def _describe_outcome(dry: Sequence[int], real: Sequence[int], quota: MutationQu
     if total - min(real) > quota.burst:
         dry_waits = sum(dry) - min(dry, default=0) > quota.burst
         waits = "the dry run and the apply" if dry_waits else "the apply"
-        unsent = ". If that happens in the dry run, nothing is sent" if dry_waits else ""
         return (
-            f"Even with an unspent quota, the cluster can delay {waits}, by up to "
-            f"{_render_duration(total - min(real), quota)} in total; a request that is still "
-            f"refused after about ten operation timeouts fails{unsent}."
+            f"Even with an unspent quota, the cluster delays {waits}, by up to "
+            f"{_render_duration(total - min(real), quota)} in total: the run waits, and goes on as "
+            "fast as the cluster allows."
         )
     return (
         f"Mutations by {quota.sharers} in the last {quota.window} s count too, so the cluster can "

@@ -23,8 +23,8 @@ from .world import Changes, Key, SimulatedWorld
 Item = Mapping[str, Any]
 """The payload of one step, as the resource types make it."""
 
-Charge = Callable[[int], float]
-"""Mutations of one item -> 0, or the seconds to wait if nothing was spent and the item must be
+Charge = Callable[[int], float | None]
+"""Mutations of one item -> None, or the seconds to wait if nothing was spent and the item must be
 refused."""
 
 

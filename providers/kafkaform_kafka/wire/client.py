@@ -58,7 +58,11 @@ _FOR_CONTROLLER = frozenset(api.key for api in APIS.values() if api.for_controll
 
 
 class RequestNotSent(Exception):
-    """The request never left: nothing happened."""
+    """The request never left: nothing happened. throttled: a broker takes no requests for now."""
+
+    def __init__(self, cause: str, *, throttled: bool = False) -> None:
+        super().__init__(cause)
+        self.throttled = throttled
 
 
 class Unsupported(Exception):
@@ -307,6 +311,7 @@ async def _get_connection(
     deadline = begun + timeout
     until = deadline if node is None else min(deadline, begun + _SILENT)
     cause = verdict = early = ""
+    throttling: list[int] = []
     target: int | None = None
     while True:
         try:
@@ -321,11 +326,12 @@ async def _get_connection(
                     await connection.prove(_count_milliseconds(deadline))
                 if not connection.paused:
                     return connection
-                cause, until = f"broker {target} throttles us", deadline
+            if throttling := _list_throttling(manager, target):
+                cause, until = f"broker {throttling[0]} throttles us", deadline
         except (NodeNotReadyError, KafkaTimeoutError) as error:
             early = describe_error(error)
         except (KafkaError, OSError) as error:
-            cause = describe_error(error)
+            cause, throttling = describe_error(error), []
             if isinstance(error, Elsewhere):
                 raise RequestNotSent(cause) from None
             if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in cause:
@@ -338,8 +344,16 @@ async def _get_connection(
                 until = min(until, begun + _REFUSED)
         if time.monotonic() > until:
             known = failures.get(target, "")
-            raise RequestNotSent(verdict or cause or known or early or "no broker is available")
+            text = verdict or cause or known or early or "no broker is available"
+            raise RequestNotSent(text, throttled=bool(throttling))
         await manager._net.sleep(_PAUSE)
+
+
+def _list_throttling(manager: Any, target: int | None) -> list[int]:
+    """Which brokers take no requests for now. target: the only one that is asked; None if none of
+    them can be chosen."""
+    nodes = manager._conns if target is None else [target]
+    return [node for node in nodes if "throttle" in manager._conns[node].paused]
 
 
 async def _prove(manager: Any, connections: Sequence[Any] | None) -> None:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from kafka.errors import KafkaError
 from kafka.protocol.admin import CreateTopicsResponse, DescribeConfigsResponse
 
+from kafkaform.core.resource import Fault as ResourceFault
+from kafkaform_kafka.cluster.exchange import attempt
 from kafkaform_kafka.connection.clients import pure_config
 from kafkaform_kafka.memory import throttled_items
 from kafkaform_kafka.wire.acls import describe_acls
@@ -116,6 +118,20 @@ def test_a_broker_that_asks_for_weeks() -> None:
     assert codes(done) == {"a#1": "THROTTLING_QUOTA_EXCEEDED"}
     assert where.clock.monotonic() - start < 1_000
     assert where.index.open_intents == ()
+
+
+def test_a_broker_that_wants_no_requests_for_now(broker: Any, proxy: Proxy) -> None:
+    """An answer asks for a pause (KIP-219) that is longer than the patience of the next request:
+    that one was not sent because of it, so it is sent later, and goes through after the pause."""
+    session = connect(broker, "admin", servers=(proxy.bootstrap,))
+    wire = session.context.wire
+    proxy.arm(Fault("DescribeAcls", "pause", seconds=4.0))
+    assert describe_acls(wire, 60.0) is not None
+    fault = attempt("DescribeAcls", lambda: describe_acls(wire, 1.0))
+    assert isinstance(fault, ResourceFault) and fault.is_for_now
+    assert "throttles us" in fault.message
+    assert not isinstance(attempt("DescribeAcls", lambda: describe_acls(wire, 60.0)), ResourceFault)
+    session.close()
 
 
 @pytest.mark.parametrize(("parse", "version"), [(parse_described, VERSION), (parse_created, 7)])

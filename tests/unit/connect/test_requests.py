@@ -77,6 +77,39 @@ def test_a_rebalance_is_waited_for(folder: ConnectFolder) -> None:
     assert "a" in folder.workers.connectors
 
 
+@pytest.mark.parametrize(
+    "request_line", ["PUT /connector-plugins/FileStreamSource/config/validate", "POST /connectors"]
+)
+def test_workers_that_have_too_much_to_do_are_asked_again(
+    folder: ConnectFolder, request_line: str
+) -> None:
+    """429 without a time, of a gateway before the workers: it is not final, in the dry run nor when
+    it is sent."""
+    folder.declare(connector("a"))
+    with proxying(folder.served.port) as proxy:
+        lead_through(folder, proxy)
+        proxy.arm(Fault(request_line, "refuse", status=429, body=b"{}", times=2))
+        said = folder.here.done("apply", "-auto-approve")
+        assert proxy.all_struck
+    assert "refuse 1 step for now" in said.text or "refuses 1 step for now" in said.text
+    assert folder.list_writes() == ["POST /connectors"]
+
+
+def test_a_change_that_is_refused_for_now_is_sent_again(folder: ConnectFolder) -> None:
+    """Also the change of a secret, which nobody could read back: 429 says that nothing happened."""
+    sink = {**SINK, "config": '{ topics = "a" }', "state": '"stopped"'}
+    folder.declare(connector("a", **sink, secret_config_version='"1"'))
+    folder.here.done("apply", "-auto-approve")
+    folder.list_writes()
+    folder.declare(connector("a", **sink, secret_config_version='"2"'))
+    with proxying(folder.served.port) as proxy:
+        lead_through(folder, proxy)
+        proxy.arm(Fault("PATCH /connectors/a/config", "refuse", status=429, body=b"", times=2))
+        folder.here.done("apply", "-auto-approve")
+        assert proxy.all_struck
+    assert folder.list_writes() == ["PATCH /connectors/a/config"]
+
+
 def test_a_refused_read_is_repeated_and_a_write_is_not(folder: ConnectFolder) -> None:
     """500 says of a read that workers rebalance; of a write it says nothing for certain."""
     folder.declare(connector("a"))

@@ -85,12 +85,7 @@ def test_a_schema_that_never_arrives_is_sent_by_the_next_apply(
 
 @pytest.mark.parametrize(
     ("status", "body"),
-    [
-        (500, b'{"error_code": 50004, "message": "no leader"}'),
-        (429, b"{}"),
-        (302, b""),
-        (404, b"<html>"),
-    ],
+    [(302, b""), (404, b"<html>")],
 )
 def test_an_answer_of_a_proxy_is_no_success(folder: Folder, status: int, body: bytes) -> None:
     """The request did not arrive, and nothing is recorded as done."""
@@ -100,6 +95,39 @@ def test_an_answer_of_a_proxy_is_no_success(folder: Folder, status: int, body: b
         folder.run("apply", "-auto-approve", code=5)
     state = json.loads((folder.path / "kafkaform.state.json").read_text())
     assert state["objects"] == []
+
+
+NO_LEADER = b'{"error_code": 50004, "message": "no leader"}'
+
+
+@pytest.mark.parametrize(("status", "body"), [(500, NO_LEADER), (429, b"{}")])
+def test_a_schema_that_is_refused_for_now_is_sent_again(
+    folder: Folder, status: int, body: bytes
+) -> None:
+    """A registry without a leader, or with too much to do, has not executed the request, and names
+    no time after which it will: it is sent until it is taken."""
+    with proxying(folder.served.port) as proxy:
+        start(folder, proxy)
+        proxy.arm(Fault(WRITE, "refuse", status=status, body=body, times=3))
+        said = folder.run("apply", "-auto-approve")
+        assert proxy.all_struck
+    assert "The schema registry refuses 1 step for now" in said and "1 added" in said
+    assert count_versions(folder) == 1
+
+
+@pytest.mark.slow("waits for as long as a request can take")
+def test_a_schema_that_meets_an_unavailable_server_is_read_and_sent_again(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """503 can come after the effect: the subject is read until it is certain that nothing was
+    executed, and only then the request is sent once more."""
+    monkeypatch.setattr(settle, "MARGIN_SECONDS", 0.1)
+    with proxying(folder.served.port) as proxy:
+        start(folder, proxy, timeout=5)
+        proxy.arm(Fault(WRITE, "refuse", status=503, body=b""))
+        folder.run("apply", "-auto-approve")
+        assert proxy.all_struck
+    assert count_versions(folder) == 1
 
 
 def test_a_read_that_is_cut_makes_no_plan(folder: Folder) -> None:

@@ -125,7 +125,7 @@ def _make_fault(api: str, step: Step, answer: ItemAnswer) -> Fault | None:
 
 def _to_definite(fault: Fault) -> Fault:
     # The fault of a read: without it nothing was sent, so nothing can have changed.
-    return replace(fault, kind=FaultClass.DEFINITE, retry_after=0.0)
+    return replace(fault, kind=FaultClass.DEFINITE, retry_after=None)
 
 
 def _held_back_fault(fault: Fault) -> Fault:

@@ -52,22 +52,23 @@ class Mutations(Struct):
         # Looked up once, when the first item spends: no request changes both limits and topics.
         found: list[LevelLimit | None] = []
 
-        def spend(mutations: int) -> float:
+        def spend(mutations: int) -> float | None:
             if not found:
                 found.append(find_applying(keys.MUTATION_RATE, user, client_id, self._limits()))
             limit = found[0]
             if limit is None or limit.value is None:
-                return 0.0
+                return None
             rate = float(limit.value)
             burst = rate * self.samples * self.seconds
             bucket = self._buckets.setdefault(limit.sharers, _Bucket(burst, now))
             bucket.tokens = min(burst, bucket.tokens + rate * (now - bucket.filled))
             bucket.filled = now
-            # As in Kafka, an item passes while the bucket is not below zero, however large it is.
+            # As in Kafka, an item passes while the bucket is not below zero, however large it is,
+            # and a refusal names whole milliseconds: 0 of them, if hardly anything is missing.
             if bucket.tokens < 0:
-                return -bucket.tokens / rate
+                return round(-bucket.tokens / rate, 3)
             bucket.tokens -= mutations
-            return 0.0
+            return None
 
         return spend
 

@@ -158,7 +158,7 @@ def _count_partitions(item: Item, call: AdminCall) -> int:
 def _spend_mutations(call: AdminCall, mutations: int) -> None:
     # The controller charges before it looks at validate_only, and does not refund items that it
     # refuses later (KIP-599).
-    if wait := call.charge(mutations):
+    if (wait := call.charge(mutations)) is not None:
         raise Refusal(89, wait=wait)
 
 

@@ -85,7 +85,15 @@ def test_a_dump_of_the_brokers_objects_is_not_passed_on() -> None:
 def test_only_a_request_that_did_nothing_is_worth_waiting_for() -> None:
     """The throttle time of an answer counts for the throttled item and for no other."""
     assert fault_of("CreateTopics", 89, "x", wait=2.5).retry_after == 2.5
-    assert fault_of("CreateTopics", 7, "x", wait=2.5).retry_after == 0
+    assert fault_of("CreateTopics", 7, "x", wait=2.5).retry_after is None
+
+
+@pytest.mark.parametrize("api", ["CreateTopics", "CreatePartitions", "DeleteTopics"])
+def test_a_throttled_request_is_refused_for_now_even_without_a_time(api: str) -> None:
+    """KIP-599: the quota can be refilled before the broker has sent its answer."""
+    assert fault_of(api, 89, "x").is_for_now
+    others = [fault_of(api, code, "x", wait=2.5) for code in CODES if code != 89]
+    assert not any(fault.is_for_now for fault in others)
 
 
 def test_a_lost_answer_is_ambiguous_and_an_unsent_request_is_not() -> None:

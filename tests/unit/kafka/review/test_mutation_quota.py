@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Blocker, BlockerKind, Change
+from kafkaform.core.change import Action, Blocker, BlockerKind, Change, RateLimit, Review
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Fault, FaultClass, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.quota import resource_type as quotas
@@ -53,11 +53,16 @@ def known(**values: Any) -> Facts:
     return facts(**{**usual, **values})
 
 
-def warned(changes: list[Change], entities: Entities, of: Facts | None = None) -> str:
-    """The warning of a plan under these quotas, or nothing."""
+def reviewed(changes: list[Change], entities: Entities, of: Facts | None = None) -> Review:
+    """The review of a plan under these quotas."""
     sweep = quotas.make_quota_sweep("kafka", Depth.FULL, entities)
     names = Sweep("kafka_topic", Depth.NAMES, (), Coverage(CoverageKind.VISIBLE_ONLY))
-    review = PROVIDER.review(changes, {quotas.KIND: sweep, "kafka_topic": names}, of or known())
+    return PROVIDER.review(changes, {quotas.KIND: sweep, "kafka_topic": names}, of or known())
+
+
+def warned(changes: list[Change], entities: Entities, of: Facts | None = None) -> str:
+    """The warning of a plan under these quotas, or nothing."""
+    review = reviewed(changes, entities, of)
     assert len(review.warnings) <= 1
     return "".join(review.warnings)
 
@@ -95,6 +100,21 @@ def test_only_plans_that_spend_ask_for_the_quotas() -> None:
         assert PROVIDER.review_needs([config, spent])[quotas.KIND] is Depth.FULL
 
 
+def test_the_limit_is_told_with_what_each_object_costs() -> None:
+    """An apply sends as much as the controller will take. All three requests share one bucket."""
+    changes = [*created(7), grown(3, 8), deleted(9)]
+    assert reviewed(changes, limit(20)).limit == RateLimit(
+        frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics"}),
+        20.0,
+        220.0,
+        {each.identity: cost for each, cost in zip(changes, (7, 5, 9), strict=True)},
+    )
+    assert reviewed(changes, ()).limit is None
+    assert reviewed(changes, limit("Infinity")).limit is None
+    config = change(Action.UPDATE, topic(config={}), topic(config={"retention.ms": "1"}))
+    assert reviewed([config], limit(20)).limit is None
+
+
 # ── when it is said ─────────────────────────────────────────────────────────────────────
 
 
@@ -105,7 +125,7 @@ def test_over_half_of_what_goes_through_at_once() -> None:
     assert "spend 552 controller mutations" in text
     assert "controller_mutation_rate = 100 of user admin lets 1,100 through at once." in text
     assert "Mutations by any client of user admin in the last 11 s count too" in text
-    assert "--target" in text and "higher controller_mutation_rate" in text
+    assert "ask for a higher controller_mutation_rate" in text
 
 
 def test_the_window_of_the_cluster_counts() -> None:
@@ -121,7 +141,7 @@ def test_a_wait_is_told_with_its_length() -> None:
     """The last item passes whatever it spends; the rest must be filled in again first."""
     text = warned([*created(50, 50), deleted(2_000)], limit(10))
     assert "spend 2,200 controller mutations" in text
-    assert "can delay the apply, by up to about 4 min in total" in text
+    assert "delays the apply, by up to about 4 min in total" in text
 
 
 def test_one_large_item_does_not_wait_for_itself() -> None:
@@ -133,9 +153,9 @@ def test_a_dry_run_that_has_to_wait_is_told() -> None:
     """A dry run spends too: what it spends over the burst is waited for before anything is
     sent."""
     text = warned(created(*[100] * 20), limit(100))
-    assert "can delay the dry run and the apply, by up to about 28 s in total" in text
-    assert "If that happens in the dry run, nothing is sent" in text
-    assert "can delay the apply" in warned(created(*[100] * 12), limit(100))
+    assert "delays the dry run and the apply, by up to about 28 s in total" in text
+    assert "the run waits, and goes on as fast as the cluster allows" in text
+    assert "delays the apply" in warned(created(*[100] * 12), limit(100))
 
 
 def test_unknown_partitions_are_said_to_be_unknown() -> None:

@@ -64,10 +64,36 @@ def test_the_class_of_a_refusal(
     [("7", 7.0), ("", 0.0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0), ("-1", 0.0), ("9" * 99, 0.0)],
 )
 def test_how_long_a_server_asks_to_wait(text: str, seconds: float) -> None:
-    """Retry-After in seconds, and only where nothing was executed."""
+    """Retry-After in seconds, and only of servers that have too much to do."""
     headers = {"retry-after": text}
     assert make_fault(HttpAnswer(429, None, headers), {}, WRITE).retry_after == seconds
-    assert make_fault(HttpAnswer(500, None, headers), {}, WRITE).retry_after == 0.0
+    assert make_fault(HttpAnswer(503, None, headers), {}, WRITE).retry_after == seconds
+    assert make_fault(HttpAnswer(500, None, headers), {}, WRITE).retry_after is None
+
+
+def test_what_is_refused_for_now() -> None:
+    """Nothing happened, and the server takes the same call later, whether it names a time or not. A
+    write that met 503 can have been executed, so only reading it again shows that nothing
+    happened; a read that met it fails at once unless the server names a time."""
+    made = {
+        (status, call.reads): make_fault(HttpAnswer(status, {"error_code": status}), TABLE, call)
+        for status in (400, 409, 429, 500, 503)
+        for call in (READ, WRITE)
+    }
+    assert {key for key, fault in made.items() if fault.is_for_now} == {
+        *[(409, True), (409, False), (429, True), (429, False)]
+    }
+    assert made[503, False].kind is FaultClass.AMBIGUOUS
+    assert made[503, False].retry_after == 0.0 and made[503, True].retry_after is None
+    assert make_fault(HttpAnswer(503, None, {"retry-after": "3"}), {}, READ).is_for_now
+
+
+@pytest.mark.parametrize(("status", "for_now"), [(429, True), (503, True), (500, False)])
+def test_a_busy_server_that_does_not_say_who_it_is(status: int, for_now: bool) -> None:
+    """The call itself was not sent, so it can be sent later."""
+    unsent = NotSent("it does not say which system it is")
+    unsent.answer = HttpAnswer(status)
+    assert make_transport_fault(unsent).is_for_now is for_now
 
 
 @pytest.mark.parametrize("body", [None, [], "x", {"error_code": True}, {"error_code": "5"}, {}])
