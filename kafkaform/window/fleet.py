@@ -74,7 +74,7 @@ def show_build(build: Build) -> WindowPage:
         )
         for name in list_tables(build)
     ]
-    table = make_table("Tables", ("WindowTable", "Rows", "One row for each"), rows)
+    table = make_table("Tables", ("Table", "Rows", "One row for each"), rows)
     links = (Cell("The report of this build", f"report/{REPORT}"),)
     section = WindowSection("tables", "Tables", facts=facts, tables=(table,), links=links)
     return WindowPage("fleet", "Fleet", build.root, (section,))

@@ -277,6 +277,67 @@ def test_access_follows_from_recorded_acls(folder: Path) -> None:
     assert "User:ci Write denied" in one and "User:ada Write allowed" not in one
 
 
+RULES = """
+variable "password" { type = string }
+provider "kafka" {
+  bootstrap_servers = ["localhost:9092"]
+  sasl_username     = "ci"
+  sasl_password     = var.password
+  authorizer {
+    super_users     = SUPERS
+    allow_if_no_acl = false
+  }
+}
+"""
+DECLARED = RULES.replace("SUPERS", '["User:root", "User:CN=a,O=b"]')
+
+
+def test_access_uses_the_declared_authorizer(folder: Path) -> None:
+    """The answers are those of `explain access` with the folder's provider block: super users and
+    what holds without an ACL, also if the connection's own variables have no value."""
+    (folder / "main.kf.hcl").write_text(DECLARED)
+    text = read(folder, "access", "kind=Topic&name=orders")
+    assert "unknown" not in text.partition("User:root Read")[2]
+    assert "User:root Read allowed" in text and "User:CN=a,O=b Write allowed" in text
+    assert "User:root, User:CN=a,O=b (declared, main.kf.hcl:3:1)" in text
+    assert "Without an ACL denied (declared, main.kf.hcl:3:1)" in text
+    form = read(folder, "access", "kind=Topic&name=orders&super_users=User:x;User:CN=c,O=d")
+    assert "User:CN=c,O=d Read allowed" in form and "User:root Read" not in form
+    assert "User:x, User:CN=c,O=d (from the form)" in form
+
+
+def test_access_says_why_a_block_is_not_used(folder: Path) -> None:
+    """A variable without a value, an error or a file that cannot be read leave the answers unknown,
+    with the reason."""
+    (folder / "main.kf.hcl").write_text(
+        'variable "admins" { type = list(string) }\n' + RULES.replace("SUPERS", "var.admins")
+    )
+    text = read(folder, "access", "kind=Topic&name=orders")
+    assert "2 variables have no value: admins, password" in text and "Read unknown" in text
+    (folder / "main.kf.hcl").write_text(DECLARED.replace("super_users", "super_user"))
+    assert 'no argument "super_user" (main.kf.hcl:8:5)' in read(folder, "access", "name=orders")
+    opened = make_sources(folder)
+    (folder / "main.kf.hcl").unlink()
+    (folder / "main.kf.hcl").symlink_to("nowhere")
+    page = find_page(opened, "access", "name=orders", ROOT)
+    assert page is not None and "is a link that leads nowhere" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("principal=ci", "Principal: ci has no type. Write User:ci."),
+        ("super_users=root", "Super users: root has no type. Write User:root."),
+        ("right=IdempotentWrite", "IdempotentWrite does not exist for resources of type Topic."),
+        ("host=kafka.example.com", "kafka.example.com is not an IP address"),
+    ],
+)
+def test_access_refuses_what_the_command_refuses(folder: Path, query: str, words: str) -> None:
+    """A name that no principal has would get a wrong answer for certain."""
+    text = read(folder, "access", f"kind=Topic&name=orders&{query}")
+    assert words in text and "any address" not in text
+
+
 @pytest.mark.parametrize(
     "query",
     ["kind=Nothing&name=x", "host=not-an-address&name=x", "no_acl=maybe&name=x", "instance=x"]

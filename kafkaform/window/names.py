@@ -1,0 +1,66 @@
+"""What objects are called on pages: by their key, and access rules as sentences.
+
+It is a module of its own because every page names objects, and none may have other words for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from kafkaform_kafka.authority.acl_words import describe_acl
+from kafkaform_kafka.kinds.acl.resource_type import KIND as ACL
+from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
+
+from ..core.change import Path, PathChange
+from ..core.resource import Identity
+from ..provider.contract import ResourceType
+from ..render.body import render_sides
+from ..render.lines import render_brief
+from ..render.parts import are_long
+from ..render.text import SENSITIVE
+from .page import Cell, make_id
+
+Types = Mapping[str, ResourceType]
+"""Resource type -> what its provider says of it."""
+
+
+def describe_object(identity: Identity) -> str:
+    """The key of an object; an ACL as a sentence."""
+    if identity.kind == ACL:
+        try:
+            return describe_acl(parse_acl_key(identity.key))
+        except ValueError:
+            # A newer version can have written it, or somebody by hand.
+            return identity.key
+    return identity.key
+
+
+def link_object(identity: Identity, known: Collection[Identity] | None = None) -> Cell:
+    """An object with a link to its page. known: the objects that have pages, None for all."""
+    linked = known is None or identity in known
+    return Cell(describe_object(identity), f"objects/{make_id(str(identity))}" if linked else "")
+
+
+def describe_paths(
+    kind: str, paths: Collection[Mapping[str, Any]], types: Types
+) -> tuple[str, ...]:
+    """The paths of a record of a step, each with its values and their units. An ACL has no paths
+    that its sentence does not say."""
+    if kind == ACL:
+        return ()
+    find_unit = types[kind].unit if kind in types else None
+    return tuple(_describe_path(one, find_unit) for one in paths)
+
+
+def _describe_path(one: Mapping[str, Any], find_unit: Callable[[Path], str] | None) -> str:
+    if one["sensitive"]:
+        return f"{one['path']} = {SENSITIVE}"
+    # The first dot ends the name of the attribute (docs/formats/audit.md).
+    attribute, dot, key = str(one["path"]).partition(".")
+    path = (attribute, key) if dot else (attribute,) if attribute else ()
+    unit = find_unit(path) if find_unit and path else ""
+    item = PathChange(path, one["before"], one["after"], unit=unit)
+    if not path or are_long(item.before, item.after):
+        return render_brief(item)
+    return f"{one['path']}: {render_sides(item, whole=True)}"
