@@ -13,7 +13,7 @@ from kafkaform_kafka.kinds.acl.resource_type import KIND, Acl, parse_acl
 
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import KafkaformError
-from ..core.resource import Coverage, CoverageKind, Depth, Facts, Observed, Sweep
+from ..core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
 from ..core.value import EMPTY, FrozenMap
 from ..state.model import Row, State
 from ..workflow.connection import KAFKA, read_block_parts
@@ -70,11 +70,16 @@ def collect_acls(state: State | None) -> Mapping[str, Mapping[Acl, Row]]:
             try:
                 recorded.setdefault(identity.instance, {})[parse_acl(row.attributes)] = row
             except KeyError as error:
-                raise KafkaformError(
-                    f"the recorded ACL {identity} lacks {error}",
-                    "The state was edited; restore it from a backup.",
-                ) from None
+                raise make_edited_error(identity, error) from None
     return recorded
+
+
+def make_edited_error(identity: Identity, missing: KeyError) -> KafkaformError:
+    """The error for a row that lacks what each row of its kind has."""
+    return KafkaformError(
+        f"the recorded object {identity} lacks {missing}",
+        "The state was edited; restore it from a backup.",
+    )
 
 
 def list_instances(state: State | None, declared: Collection[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ It is a module of its own because every page names objects, and none may have ot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from kafkaform_kafka.authority.acl_words import describe_acl
@@ -14,11 +14,13 @@ from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
 
 from ..core.change import Path, PathChange
 from ..core.resource import Identity
+from ..core.value import FrozenMap
 from ..provider.contract import ResourceType
 from ..render.body import render_sides
 from ..render.lines import render_brief
 from ..render.parts import are_long
-from ..render.text import SENSITIVE
+from ..render.text import SENSITIVE, mask_value
+from ..state.model import Row
 from .page import Cell, make_id
 
 Types = Mapping[str, ResourceType]
@@ -64,3 +66,15 @@ def _describe_path(one: Mapping[str, Any], find_unit: Callable[[Path], str] | No
     if not path or are_long(item.before, item.after):
         return render_brief(item)
     return f"{one['path']}: {render_sides(item, whole=True)}"
+
+
+def list_values(row: Row, types: Types) -> Iterator[tuple[str, str]]:
+    """Each recorded attribute, and each key of a map, with its value and unit."""
+    find_unit = types[row.identity.kind].unit if row.identity.kind in types else None
+    for name, item in sorted(row.attributes.items()):
+        if isinstance(item, FrozenMap) and item:
+            for key, inner in sorted(item.items()):
+                unit = find_unit((name, key)) if find_unit else ""
+                yield f"{name}.{key}", mask_value(inner, False, unit)
+        else:
+            yield name, mask_value(item, False, find_unit((name,)) if find_unit else "")

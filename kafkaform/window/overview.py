@@ -12,7 +12,8 @@ from ..core.errors import KafkaformError
 from ..core.text.quantity import render_count
 from ..state.model import State
 from ..workflow.workspace import read_log
-from .page import Cell, WindowPage, WindowSection, WindowTable, make_id
+from .names import link_object
+from .page import Cell, WindowPage, WindowSection, WindowTable, make_id, make_link
 from .plans import SavedPlan, list_saved
 from .sources import Query, Sources
 from .times import render_moment
@@ -83,7 +84,7 @@ def _count_objects(state: State) -> WindowTable:
     )
     rows = tuple(
         (
-            Cell(kind, style="code"),
+            Cell(kind, make_link("objects", kind=kind, provider=instance)),
             Cell(instance),
             Cell(f"{number:,}", style="number"),
             Cell(f"{safe[kind, instance]:,}", style="number"),
@@ -125,7 +126,7 @@ def _show_open(found: LogIndex) -> WindowSection:
     rows = tuple(
         (
             Cell(item.identity.kind, style="code"),
-            Cell(item.identity.key, f"objects/{make_id(str(item.identity))}"),
+            link_object(item.identity),
             Cell(item.identity.instance),
             Cell(item.action),
             Cell(item.run, f"log/{make_id(item.run)}"),

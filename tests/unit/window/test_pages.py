@@ -18,6 +18,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.state.model import State
 from kafkaform.window import access, drift, log, objects, overview, page, plans
 from kafkaform.window.log import LogSurvey, RunEntry
+from kafkaform.window.objects import ObjectFilter
 from kafkaform.window.page import Cell, WindowPage, WindowSection, make_id, make_table, render_page
 from kafkaform.window.routes import find_page
 from kafkaform.workflow.stores import AUDIT_FILE, STATE_FILE
@@ -55,7 +56,7 @@ def list_pages(text: str) -> list[WindowPage]:
         overview.show_overview(overview.Overview(text, text, state, LogIndex(), text, ())),
         overview.show_overview(overview.Overview(text, text, state, None, text, ())),
         plans.show_plans([plans.ReadPlan(saved, plan), plans.ReadPlan(saved, None, text)]),
-        objects.show_objects(replace(state, objects={identity: named}), text),
+        objects.show_objects(replace(state, objects={identity: named}), ObjectFilter(text)),
         objects.show_objects(state),
         objects.show_object(objects.ObjectStory(identity, named, (), text), "id"),
         log.show_log(survey),
@@ -79,7 +80,7 @@ def assert_only_text(text: str) -> None:
         names = {name for _, attrs in Page(made).tags for name in attrs}
         assert not [name for name in names if name.startswith("on") or name in ("src", "style")]
         for link in Page(made).all("a"):
-            assert re.fullmatch(r"/root/[\w/]*(\?[\w=&%.+*-]*)?", link["href"] or ""), link
+            assert re.fullmatch(r"/root/[\w/]*(\?[\w=&%.+*~-]*)?", link["href"] or ""), link
         assert all(line.isprintable() for line in made.split("\n"))
         made.encode("utf-8")
 
@@ -166,9 +167,12 @@ def test_a_large_state_is_searched() -> None:
     """All words must occur in kind, name, address or owner, in any case."""
     state = large(1_000)
     assert objects.show_objects(state).sections[0].tables[0].total == 1_000
-    found = objects.show_objects(state, "TOPIC-000042 kafka_topic").sections[0].tables[0]
+    chosen = ObjectFilter(q="TOPIC-000042 kafka_topic")
+    found = objects.show_objects(state, chosen).sections[0].tables[0]
     assert [row[0].text for row in found.rows] == ["topic-000042"]
-    assert objects.show_objects(state, "topic-000042 acl").sections[0].tables[0].total == 0
+    nothing = objects.show_objects(state, ObjectFilter(q="topic-000042 acl")).sections[0]
+    assert nothing.tables == ()
+    assert nothing.lead == ("None of 1,000 recorded objects fits the filter.",)
 
 
 # ── what is read ────────────────────────────────────────────────────────────────────────
@@ -238,7 +242,7 @@ def test_the_log_is_verified(folder: Path) -> None:
 
 def test_a_run_shows_its_records(folder: Path) -> None:
     """Each of them in order, with objects, outcomes and the plan."""
-    text = read(folder, f"log/{make_id('run-1')}")
+    text = read(folder, f"records/{make_id('run-1')}")
     assert "run_begin apply by ada@ci" in text
     assert text.index("intent") < text.index("outcome") < text.index("run_end")
     assert "Cluster authorization failed." in text and "The plan of this run" in text
