@@ -11,8 +11,11 @@ from typing import Any
 from kafkaform_kafka.authority.acl_words import describe_acl
 from kafkaform_kafka.kinds.acl.resource_type import KIND as ACL
 from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
+from kafkaform_kafka.kinds.quota.levels import entity_text
+from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTA
+from kafkaform_kafka.kinds.quota.resource_type import parse_entity_key
 
-from ..core.change import Path, PathChange
+from ..core.change import Action, Path, PathChange
 from ..core.resource import Identity
 from ..core.value import FrozenMap
 from ..provider.contract import ResourceType
@@ -27,15 +30,21 @@ Types = Mapping[str, ResourceType]
 """Resource type -> what its provider says of it."""
 
 
+_SENTENCES: Mapping[str, Callable[[str], str]] = {
+    ACL: lambda key: describe_acl(parse_acl_key(key)),
+    QUOTA: lambda key: entity_text(parse_entity_key(key)),
+}
+"""Resource type -> its key in words. Raises ValueError for a key that no such object has."""
+
+
 def describe_object(identity: Identity) -> str:
-    """The key of an object; an ACL as a sentence."""
-    if identity.kind == ACL:
-        try:
-            return describe_acl(parse_acl_key(identity.key))
-        except ValueError:
-            # A newer version can have written it, or somebody by hand.
-            return identity.key
-    return identity.key
+    """What an object is called: an ACL as a sentence, a quota by whom it limits, others by key."""
+    describe = _SENTENCES.get(identity.kind)
+    try:
+        return describe(identity.key) if describe else identity.key
+    except ValueError:
+        # A newer version can have written it, or somebody by hand.
+        return identity.key
 
 
 def link_object(identity: Identity, known: Collection[Identity] | None = None) -> Cell:
@@ -45,17 +54,20 @@ def link_object(identity: Identity, known: Collection[Identity] | None = None) -
 
 
 def describe_paths(
-    kind: str, paths: Collection[Mapping[str, Any]], types: Types
+    kind: str, action: str, paths: Collection[Mapping[str, Any]], types: Types
 ) -> tuple[str, ...]:
-    """The paths of a record of a step, each with its values and their units. An ACL has no paths
-    that its sentence does not say."""
+    """The paths of a record of a step, each with its values and their units: of a new object
+    `partitions = 12`, otherwise `partitions: 6 → 12`. An ACL has no paths that its sentence does
+    not say."""
     if kind == ACL:
         return ()
     find_unit = types[kind].unit if kind in types else None
-    return tuple(_describe_path(one, find_unit) for one in paths)
+    return tuple(_describe_path(one, action, find_unit) for one in paths)
 
 
-def _describe_path(one: Mapping[str, Any], find_unit: Callable[[Path], str] | None) -> str:
+def _describe_path(
+    one: Mapping[str, Any], action: str, find_unit: Callable[[Path], str] | None
+) -> str:
     if one["sensitive"]:
         return f"{one['path']} = {SENSITIVE}"
     # The first dot ends the name of the attribute (docs/formats/audit.md).
@@ -63,6 +75,8 @@ def _describe_path(one: Mapping[str, Any], find_unit: Callable[[Path], str] | No
     path = (attribute, key) if dot else (attribute,) if attribute else ()
     unit = find_unit(path) if find_unit and path else ""
     item = PathChange(path, one["before"], one["after"], unit=unit)
+    if path and action == Action.CREATE:
+        return f"{one['path']} = {mask_value(item.after, False, unit)}"
     if not path or are_long(item.before, item.after):
         return render_brief(item)
     return f"{one['path']}: {render_sides(item, whole=True)}"

@@ -128,12 +128,13 @@ def _make_form(rows: Sequence[Row], chosen: ObjectFilter) -> Form:
     instances = sorted({row.identity.instance for row in rows})
     owners = sorted({row.owner for row in rows if row.owner})
     some = (NO_OWNER,) if any(not row.owner for row in rows) and owners else ()
+    owner = _make_choice("owner", "Owner", chosen.owner, [*some, *owners])
     provider = _make_choice("provider", "Provider", chosen.provider, instances)
     fields = (
         Blank("q", "Search", chosen.q, "words of a name"),
         _make_choice("kind", "Kind", chosen.kind, kinds),
         *((provider,) if len(instances) > 1 or chosen.provider else ()),
-        _make_choice("owner", "Owner", chosen.owner, [*some, *owners]),
+        *((owner,) if owners or chosen.owner else ()),
         Blank("topic", "Topic", chosen.topic, "all, or orders"),
     )
     return Form("objects", "Filter", fields, "Show")
@@ -272,4 +273,5 @@ def _make_entry(record: Record, types: Types) -> CellRow:
 
 
 def _describe_values(body: FrozenMap, types: Types) -> tuple[str, ...]:
-    return describe_paths(str(body.get("kind", "")), body.get("paths", ()), types)
+    kind, action = str(body.get("kind", "")), str(body.get("action", ""))
+    return describe_paths(kind, action, body.get("paths", ()), types)

@@ -11,7 +11,7 @@ from ..audit.chain import read_glances
 from ..audit.event import Glance, Record, RecordKind
 from ..core.change import OutcomeStatus
 from ..core.errors import KafkaformError
-from ..core.resource import Identity
+from ..core.resource import SETTING, TASK, Identity
 from ..core.text.quantity import render_count
 from ..workflow.stores import Store
 from .names import Types, describe_paths, link_object
@@ -41,6 +41,7 @@ STYLES = {
 }
 _LATE = (RecordKind.RECOVER, RecordKind.DISCHARGED)
 _STEPS = (RecordKind.INTENT, RecordKind.OUTCOME, *_LATE)
+_ENDED = {TASK: "end of earlier work", SETTING: f"removal of a {SETTING}"}
 _NAMED = frozenset({"instance", "kind", "key"})
 
 
@@ -73,6 +74,10 @@ class RunSurvey(Struct):
     total: int = 0
     """Records of the run."""
     has_plan: bool = False
+    tickets: dict[str, str] = field(default_factory=dict)
+    """Ticket of long work that it started -> the step."""
+    obligations: set[int] = field(default_factory=set)
+    """The numbers of the records that say so."""
     late: tuple[str, ...] = ()
     """Later runs that found out what became of a step."""
     fault: str = ""
@@ -104,7 +109,7 @@ def survey_run(store: Store, id: str) -> RunSurvey | None:
                 survey.run = glance.run
                 _note_record(survey, glance)
                 survey.total += 1
-            elif survey.run and _is_late(glance, survey.run):
+            elif survey.run and _is_late(survey, glance):
                 _note_step(survey, glance)
                 late[glance.run] = None
             # Almost all of what was parsed is not shown.
@@ -115,14 +120,18 @@ def survey_run(store: Store, id: str) -> RunSurvey | None:
     return survey if survey.run else None
 
 
-def _is_late(glance: Glance, run: str) -> bool:
+def _is_late(survey: RunSurvey, glance: Glance) -> bool:
     """True if a later run found out here what became of a step of this one."""
-    return glance.kind == RecordKind.RECOVER and glance.body.get("of_run") == run
+    if glance.kind == RecordKind.RECOVER:
+        return glance.body.get("of_run") == survey.run
+    return glance.kind == RecordKind.DISCHARGED and glance.body["discharges"] in survey.obligations
 
 
 def _note_record(survey: RunSurvey, glance: Glance) -> None:
     if glance.kind in _STEPS:
         _note_step(survey, glance)
+    elif glance.kind == RecordKind.OBLIGATION:
+        survey.obligations.add(glance.seq)
     elif glance.kind == RecordKind.STATE:
         reason = str(glance.body.get("reason", ""))
         for item in glance.body.get("objects", ()):
@@ -141,8 +150,11 @@ def _note_step(survey: RunSurvey, glance: Glance) -> None:
     if not body.keys() >= _NAMED:
         return  # a seal of a torn append is about no object
     step, action = str(body.get("step", "")), str(body.get("action", ""))
+    if glance.kind == RecordKind.OUTCOME and body.get("ticket"):
+        survey.tickets[str(body["ticket"])] = step
     if glance.kind == RecordKind.DISCHARGED:
-        step, action = f"{body['what']} {body['ticket']}", f"end of {body['what']}"
+        ticket = str(body["ticket"])
+        step, action = survey.tickets.get(ticket, ticket), _ENDED.get(body["what"], "end of work")
     elif glance.kind == RecordKind.RECOVER and glance.run == survey.run:
         action = f"{action} of run {body['of_run']}"
         step = f"{body['of_run']} {step}"
@@ -292,7 +304,8 @@ def _describe_records(identity: Identity, own: Sequence[Record], types: Types) -
     """The values, and why what failed did."""
     # The outcome repeats the paths of its intent.
     paths = {path["path"]: path for record in own for path in record.body.get("paths", ())}
-    yield from describe_paths(identity.kind, paths.values(), types)
+    action = str(own[0].body.get("action", "")) if own else ""
+    yield from describe_paths(identity.kind, action, paths.values(), types)
     for record in own:
         if record.body.get("error"):
             yield str(record.body["error"]["message"])

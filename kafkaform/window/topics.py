@@ -5,9 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kafkaform_kafka.kinds.quota.levels import entity_text
-from kafkaform_kafka.kinds.quota.resource_type import parse_entity_key
-
 from ..core.resource import Identity
 from ..core.text.quantity import render_count
 from ..state.model import Row, State
@@ -87,7 +84,7 @@ def _show_quotas(
     )
     rows = [
         (
-            Cell(_describe_entity(row.identity), link_object(row.identity).link),
+            link_object(row.identity),
             Cell("; ".join(_list_limits(row, types)), style="code"),
             Cell(user or "each user without a quota of its own"),
         )
@@ -96,10 +93,6 @@ def _show_quotas(
     columns = ("Quota", "Limits", "User")
     tables = _make_tables("Quotas of its users", columns, rows, path, "quotas", firsts)
     return WindowSection("quotas", "Quotas", (lead,), tables=tables)
-
-
-def _describe_entity(identity: Identity) -> str:
-    return entity_text(parse_entity_key(identity.key))
 
 
 def _list_limits(row: Row, types: Types) -> Iterator[str]:

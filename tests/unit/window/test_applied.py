@@ -77,4 +77,4 @@ def test_the_history_has_the_apply(folder: Here) -> None:
     (link,) = [one for one in links if one.startswith("/window/objects/")]
     history = read(folder, link.removeprefix("/window/"))
     assert "intent" in history and "create: applied" in history
-    assert "config.retention.ms: (not set)" in history
+    assert "config.retention.ms = 1 d (86400000)" in history

@@ -11,21 +11,36 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkaform.audit.index import LogIndex
+from kafkaform.audit.journal import Journal
+from kafkaform.core.change import PathChange
 from kafkaform.core.errors import StorageError
 from kafkaform.core.redaction import MASK, watch_secrets
-from kafkaform.core.resource import Identity
+from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform.state.model import State
-from kafkaform.window import access, drift, log, objects, overview, page, plans
+from kafkaform.provider.contract import collect_types
+from kafkaform.provider.registry import Registry
+from kafkaform.state.backends.memory import MemoryBackend
+from kafkaform.state.model import Row, State
+from kafkaform.window import access, drift, log, objects, overview, page, plans, runs, topics
 from kafkaform.window.log import LogSurvey, RunEntry
 from kafkaform.window.objects import ObjectFilter
 from kafkaform.window.page import Cell, WindowPage, WindowSection, make_id, make_table, render_page
 from kafkaform.window.routes import find_page
-from kafkaform.workflow.stores import AUDIT_FILE, STATE_FILE
+from kafkaform.workflow.stores import AUDIT_FILE, STATE_FILE, Store
+from kafkaform_kafka.kinds.quota import resource_type as quotas
 
+from ...kit.audit_story import (
+    ORDERS,
+    MemorySink,
+    Ticking,
+    begin,
+    conclude,
+    intend,
+    records_of,
+)
 from ...kit.markup import Page
 from ...kit.quick import examples
-from ...kit.states import large, topic
+from ...kit.states import large, state_of, topic
 from ..render import plans as some_plans
 from ..render.hostile import HOSTILE
 from .world import acl, make_folder, make_hostile_folder, make_sources
@@ -59,11 +74,58 @@ def list_pages(text: str) -> list[WindowPage]:
         objects.show_objects(replace(state, objects={identity: named}), ObjectFilter(text)),
         objects.show_objects(state),
         objects.show_object(objects.ObjectStory(identity, named, (), text), "id"),
+        show_topic(text),
+        show_run(text),
         log.show_log(survey),
         access.show_access(state, asked),
         drift.show_drift(found, {identity}),
         page.make_fault_page(text, text, text),
     ]
+
+
+def show_topic(text: str) -> WindowPage:
+    """The page of a topic with an ACL, a quota and a schema, all with this text in them."""
+    found = topic(text, text)
+    subject = FrozenMap(subject=f"{text}-value", format=text, schema=text, references=())
+    quota = FrozenMap(entity=FrozenMap(user=text), config=FrozenMap({text: text}))
+    rows = (
+        found,
+        replace(acl(f"User:{text}", "Read", text), owners=(text,), owner=text),
+        Row(Identity("kafka", "kafka_quota", make_quota_key(text)), (text,), 4, quota),
+        Row(Identity("reg", "schema_registry_schema", f"{text}-value"), (text,), 4, subject),
+    )
+    types = collect_types([Registry().load("kafka"), Registry().load("schema_registry")])
+    sections = topics.list_related_sections(
+        state_of(*rows), found.identity, types, "id", dict.fromkeys(topics.TABLES, 0)
+    )
+    story = objects.ObjectStory(found.identity, found, (), text)
+    return objects.show_object(story, "id", types, sections)
+
+
+def make_quota_key(user: str) -> str:
+    return quotas.entity_key({"user": user})
+
+
+def show_run(text: str) -> WindowPage:
+    """The page of a run with this text in its records."""
+    identity = Identity(text, text, text)
+    subject = replace(
+        ORDERS,
+        identity=identity,
+        address=text,
+        step=text,
+        action=text,
+        paths=(PathChange((text, text), text, text + "x"),),
+    )
+    sink = MemorySink()
+    log = Journal(sink, Ticking(), text, text, text)
+    begin(log)
+    intend(log, subject, None)
+    conclude(log, subject, "failed", fault=Fault(text, text, FaultClass.PERMISSION, text))
+    survey = runs.survey_run(Store(Path(), MemoryBackend(), sink), make_id(text))
+    assert survey is not None
+    records = {one.seq: one for one in records_of(sink)}
+    return runs.show_run(survey, "id", slice(0, 200), records, {})
 
 
 def shape(text: str) -> list[tuple[str, str | None]]:
@@ -256,7 +318,7 @@ def test_an_object_has_a_history(folder: Path) -> None:
     text = read(folder, f"objects/{make_id(str(identity))}")
     assert "config.retention.ms" in text and "kafka_topic.orders" in text
     assert text.index("run-2") < text.index("run-1")
-    assert "partitions: (not set) → 12" in text
+    assert "partitions = 12" in text
 
 
 def test_sensitive_values_are_hidden(folder: Path) -> None:
