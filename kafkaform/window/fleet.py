@@ -12,7 +12,7 @@ from ..fleet.exports.rows import INTERNAL
 from ..fleet.report.html import render_html
 from ..fleet.report.make import make_report
 from ..fleet.tables.definitions import GOLD, TABLES
-from ..fleet.tables.reader import Build, Gold, read_current
+from ..fleet.tables.reader import Build, Gold, quote_text, read_current
 from ..workflow.fleet.runs import need_packages
 from .page import (
     Cell,
@@ -30,6 +30,8 @@ NO_ROOT = (
     "Nobody said where the fleet's files are. Start the window with --fleet-root, set "
     "KAFKAFORM_FLEET_ROOT, or write root into the fleet block of fleet.hcl.",
 )
+USE = "unused_topics"
+"""The table that says who reads and writes each topic."""
 REPORT = make_id("report")
 """The id of the report's page."""
 
@@ -122,6 +124,34 @@ def show_rows(name: str, rows: Sequence[dict[str, Any]], shown: slice, total: in
     links = (Cell("All tables", "fleet"),)
     section = WindowSection("rows", "Rows", tables=(table,), links=links)
     return WindowPage("fleet", name, render_count(total, "row"), (section,))
+
+
+def show_topic_use(root: str, scope: str, topic: str) -> WindowSection:
+    """Who uses a topic, as the snapshots of its cluster show. scope: the id of the cluster."""
+    try:
+        gold = open_gold(root)
+        gold.require(USE)
+        rows = gold.read_rows(
+            f"select {USE}.* from {USE} join cluster on cluster.cluster = {USE}.cluster "
+            f"where cluster.cluster_id = {quote_text(scope)} and {USE}.topic = {quote_text(topic)}"
+        )
+    except KafkaformError as error:
+        return WindowSection("use", "Use", warning=f"{error.message}. {error.advice}")
+    if not rows:
+        lead = ("The newest build of the fleet has no snapshot of this topic.",)
+        return WindowSection("use", "Use", lead)
+    row = rows[0]
+    groups = sorted(row["committed"] or ())
+    facts = (
+        ("Verdict", Cell(str(row["verdict"]).replace("_", " "))),
+        ("Cluster", Cell(row["cluster"])),
+        ("As of", Cell(render_utc(row["as_of"]))),
+    )
+    table = make_table("Consumer groups with offsets", ("Group",), [(Cell(one),) for one in groups])
+    lead = (f"By the fleet's snapshots: {'; '.join(row['evidence'])}.",)
+    links = (Cell("All topics of the fleet", f"fleet/{make_id(USE)}"),)
+    tables = (table,) if groups else ()
+    return WindowSection("use", "Use", lead, facts=facts, tables=tables, links=links)
 
 
 def render_report(sources: Sources, id: str, root: str) -> str | None:

@@ -16,6 +16,7 @@ from ..render.text import render_value
 from ..state.model import Row, State
 from ..workflow.stores import Store
 from .authority import list_instances
+from .fleet import show_topic_use
 from .names import Types, describe_object, describe_paths, link_object, list_values
 from .page import (
     Blank,
@@ -182,6 +183,10 @@ def make_object_page(sources: Sources, id: str, query: Query) -> WindowPage | No
     firsts = {name: read_number(query, name) for name in ("first", *TABLES)}
     types = read_types(state)
     sections = list_related_sections(state, story.identity, types, id, firsts) if state else ()
+    if state and sources.fleet_root is not None and story.identity.kind == TOPIC:
+        scope = str(state.providers.get(story.identity.instance, ""))
+        use = show_topic_use(sources.fleet_root, scope, story.identity.key)
+        sections = (*sections, use)
     return show_object(story, id, types, sections, firsts["first"])
 
 

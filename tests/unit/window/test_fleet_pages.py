@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from kafkaform.core.resource import Identity
 from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform.window.fleet import REPORT, list_columns
 from kafkaform.window.page import make_id
@@ -82,6 +83,28 @@ def test_the_fleet_is_asked_who_can(tmp_path: Path, root: Path) -> None:
     assert "READ topic/orders" in words(show(tmp_path, root, "access", query))
     wrong = words(show(tmp_path, root, "access", "operation=FLY&resource=topic/orders"))
     assert "FLY" in wrong and "Traceback" not in wrong
+
+
+def test_a_topic_shows_who_uses_it(tmp_path: Path) -> None:
+    """What the snapshots of its own cluster show, with the groups that read it."""
+    tables = sample.tables(Random(7))
+    use = tables["unused_topics"][0]
+    tables["cluster"] = [
+        {**tables["cluster"][0], "cluster": "here", "cluster_id": "cluster-1"},
+        {**tables["cluster"][1], "cluster": "there", "cluster_id": "cluster-2"},
+    ]
+    here = {**use, "cluster": "here", "topic": "orders", "committed": {"billing": 7, "audit": 1}}
+    there = {**here, "cluster": "there", "committed": {"stranger": 7}}
+    tables["unused_topics"] = [here, there]
+    publish(tmp_path / "root", "b-1", tables)
+    path = f"objects/{make_id(str(Identity('kafka', 'kafka_topic', 'orders')))}"
+    text = words(show(tmp_path, tmp_path / "root", path))
+    assert "Consumer groups with offsets 2 Group audit billing" in text
+    assert "no group has read it" in text and "stranger" not in text
+    tables["unused_topics"] = [there]
+    publish(tmp_path / "other", "b-1", tables)
+    text = words(show(tmp_path, tmp_path / "other", path))
+    assert "has no snapshot of this topic" in text
 
 
 @pytest.mark.parametrize("text", HOSTILE[:12])

@@ -24,6 +24,7 @@ ITEMS = {
     "plan": f"plans/{make_id('everything.kfplan')}",
     "object": f"objects/{make_id(str(Identity('kafka', 'kafka_topic', 'orders')))}",
     "run": f"log/{make_id('run-2')}",
+    "records": f"records/{make_id('run-2')}",
     "answer": "access?kind=Topic&name=orders",
 }
 """Pages of single things of the folder."""
