@@ -22,9 +22,10 @@ from kafkaform_kafka.inspect.access_explanation import (
     normalize_host,
 )
 from kafkaform_kafka.inspect.access_page import ANYBODY
-from kafkaform_kafka.kinds.acl.resource_type import CLUSTER, Acl, parse_acl
+from kafkaform_kafka.kinds.acl.resource_type import CLUSTER, KIND, Acl, parse_acl
 
 from ..core.errors import KafkaformError
+from ..core.resource import Identity
 from ..core.value import EMPTY, FrozenMap
 from ..fleet.exports.rows import Sheet, to_text
 from ..state.model import Row, State
@@ -36,7 +37,7 @@ from .authority import (
     list_instances,
     read_rules,
 )
-from .names import link_object
+from .names import describe_object, link_object
 from .page import (
     Blank,
     Cell,
@@ -343,5 +344,11 @@ def _show_fleet(root: str, query: Query) -> WindowSection:
 
 def show_sheet(sheet: Sheet, caption: str) -> WindowTable:
     """A table of an answer about the fleet."""
-    rows = [tuple(Cell(to_text(value)) for value in row) for row in sheet.rows]
+    rows = [tuple(map(_make_sheet_cell, sheet.names, row)) for row in sheet.rows]
     return make_table(caption, tuple(sheet.names), rows)
+
+
+def _make_sheet_cell(name: str, value: object) -> Cell:
+    if name == "via" and isinstance(value, tuple):
+        return Cell("; ".join(describe_object(Identity("", KIND, str(key))) for key in value))
+    return Cell(to_text(value))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core.errors import KafkaformError
+from ..core.resource import Identity
 from ..core.text.quantity import render_count
 from ..fleet.exports.csv_cells import expand_mask, render_utc, to_text
 from ..fleet.exports.rows import INTERNAL
@@ -14,6 +15,7 @@ from ..fleet.report.make import make_report
 from ..fleet.tables.definitions import GOLD, TABLES
 from ..fleet.tables.reader import Build, Gold, quote_text, read_current
 from ..workflow.fleet.runs import need_packages
+from .names import describe_object
 from .page import (
     Cell,
     WindowPage,
@@ -116,14 +118,18 @@ def list_columns(name: str) -> tuple[str, ...]:
 def show_rows(name: str, rows: Sequence[dict[str, Any]], shown: slice, total: int) -> WindowPage:
     """The page of these rows."""
     columns = list_columns(name)
-    cells = tuple(
-        tuple(Cell(to_text(expand_mask(column, row[column]))) for column in columns) for row in rows
-    )
+    cells = tuple(tuple(_make_cell(row, column) for column in columns) for row in rows)
     pager = make_pager(f"fleet/{make_id(name)}", shown, total)
     table = WindowTable(name, columns, cells, total, pager)
     links = (Cell("All tables", "fleet"),)
     section = WindowSection("rows", "Rows", tables=(table,), links=links)
     return WindowPage("fleet", name, render_count(total, "row"), (section,))
+
+
+def _make_cell(row: Mapping[str, Any], column: str) -> Cell:
+    if column == "key" and row.get("kind"):
+        return Cell(describe_object(Identity("", str(row["kind"]), str(row["key"]))))
+    return Cell(to_text(expand_mask(column, row[column])))
 
 
 def show_topic_use(root: str, scope: str, topic: str) -> WindowSection:

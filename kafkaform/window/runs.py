@@ -13,6 +13,7 @@ from ..core.change import OutcomeStatus
 from ..core.errors import KafkaformError
 from ..core.resource import SETTING, TASK, Identity
 from ..core.text.quantity import render_count
+from ..core.value import EMPTY
 from ..workflow.stores import Store
 from .names import Types, describe_paths, link_object
 from .page import (
@@ -201,9 +202,11 @@ def show_run(
     links = (*plan, Cell(f"Its {number} in the log", f"records/{id}"), Cell("All runs", "log"))
     facts = tuple((name, cell) for name, cell in _list_facts(survey) if cell.text)
     tables = (_count_changes(survey),) if survey.objects else ()
-    lead = () if survey.objects else ("It has no record about an object.",)
+    lead = [] if survey.objects else ["It has no record about an object."]
+    if skipped := _count_skipped(survey):
+        lead.append(f"{render_count(skipped, 'step')} not sent; the plan of this run has them.")
     summary = WindowSection(
-        "summary", "Summary", lead, survey.fault, facts=facts, tables=tables, links=links
+        "summary", "Summary", tuple(lead), survey.fault, facts=facts, tables=tables, links=links
     )
     if not survey.objects:
         return WindowPage("log", f"Run {survey.run}", "", (summary,))
@@ -218,6 +221,12 @@ def show_run(
     return WindowPage("log", f"Run {survey.run}", "", (summary, changed))
 
 
+def _count_skipped(survey: RunSurvey) -> int:
+    end = survey.frame.get(RecordKind.RUN_END)
+    counts = end.body.get("counts", EMPTY) if end else EMPTY
+    return int(counts.get(OutcomeStatus.SKIPPED.value, 0))
+
+
 def _list_facts(survey: RunSurvey) -> Iterator[tuple[str, Cell]]:
     """Who, what, when, and how it ended."""
     frame = survey.frame
@@ -229,7 +238,7 @@ def _list_facts(survey: RunSurvey) -> Iterator[tuple[str, Cell]]:
     yield "Ended", Cell(render_moment(end.time) if end else "no end in the log")
     yield "Result", _describe_end(survey)
     if end is not None:
-        counts = sorted(end.body.get("counts", {}).items())
+        counts = sorted(end.body.get("counts", EMPTY).items())
         yield "Steps", Cell(", ".join(f"{number:,} {outcome}" for outcome, number in counts))
     if approval := frame.get(RecordKind.APPROVAL):
         yield "Approved by", Cell(str(approval.body.get("how", "")), style="code")

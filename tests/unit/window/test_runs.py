@@ -87,6 +87,18 @@ def test_what_later_runs_found_out_belongs_to_the_run(story: Path) -> None:
     assert "2 objects checked, 1 not visible yet" in later
 
 
+def test_steps_that_were_not_sent_are_counted(tmp_path: Path) -> None:
+    """They have no record of their own, so the page leads to the plan that has them."""
+    log = journal(LocalSink(tmp_path / AUDIT_FILE), "run-1", Ticking())
+    begin(log)
+    counts = {"failed": 1, "skipped": 7}
+    body = record_bodies.make_run_end_body("a1" * 32, complete=False, counts=counts)
+    log.write(RecordKind.RUN_END, body)
+    text = read_run(tmp_path, "run-1")
+    assert "7 steps not sent; the plan of this run has them." in text
+    assert "Result not complete Steps 1 failed, 7 skipped" in text
+
+
 def test_an_edit_of_the_state_is_a_run(story: Path) -> None:
     """It says which command it was, and what left the state."""
     text = read_run(story, "run-3")
