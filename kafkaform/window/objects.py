@@ -143,7 +143,7 @@ def _make_form(rows: Sequence[Row], chosen: ObjectFilter) -> Form:
 
 def _make_choice(name: str, label: str, value: str, options: Sequence[str]) -> Choice:
     # What is asked for stays visible, even if no object has it any more.
-    given = {value: value} if value not in options else {}
+    given = {value: value} if value and value not in options else {}
     return Choice(name, label, value, {"": "all", **given, **{one: one for one in options}})
 
 

@@ -203,6 +203,18 @@ def test_a_filter_that_nothing_fits_says_so(tmp_path: Path, query: str) -> None:
         assert f'value="{value}"' in page, "the form keeps it"
 
 
+def test_the_form_offers_what_there_is(tmp_path: Path) -> None:
+    """Every kind, provider and owner of the state once, and all of them."""
+    (tmp_path / STATE_FILE).write_bytes(encode(make_state(*ROWS)))
+    page = find_page(make_sources(tmp_path), "objects", "owner=web", "/root/")
+    assert page is not None
+    offered = [text for trail, text in Page(page).texts if "option" in trail]
+    kinds = sorted({row.identity.kind for row in ROWS})
+    providers = ["kafka", "kafka_connect", "schema_registry"]
+    assert offered == ["all", *kinds, "all", *providers, "all", "(none)", "shop", "web"]
+    assert '<option value="web" selected>' in page
+
+
 def test_pages_of_a_listing_keep_the_filter(tmp_path: Path) -> None:
     """The link to further rows has the same filter."""
     rows = [topic(f"t{number:03d}", owner="a b&c") for number in range(450)]
