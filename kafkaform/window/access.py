@@ -133,26 +133,26 @@ def show_access(
         section = WindowSection("answer", "By the recorded ACLs", lead)
         return WindowPage("access", "Who may do what", "", (section,))
     instance = asked.instance if asked.instance in instances else instances[0]
-    known = RecordedRules(
+    basis = RecordedRules(
         collect_acls(state).get(instance, {}),
         rules.blocks.get(instance, EMPTY),
         rules.places.get(instance, ""),
         str(state.providers.get(instance, "")) if state else "",
     )
-    form = _make_form(instances, instance, asked, known.declared)
-    answer = _answer_question(known, asked, form, firsts)
+    form = _make_form(instances, instance, asked, basis.declared)
+    answer = _answer_question(basis, asked, form, firsts)
     if gap := rules.explain_gap(instance):
         about = f"The configuration's authorizer block may be incomplete: {gap}."
         warning = f"{answer.warning} {about}".strip()
         answer = replace(answer, warning=warning)
-    sections = (answer, _list_acls(known.acls, instance, asked, firsts))
+    sections = (answer, _list_acls(basis.acls, instance, asked, firsts))
     return WindowPage("access", "Who may do what", "", sections)
 
 
 def _answer_question(
-    known: RecordedRules, asked: AccessForm, form: Form, firsts: Mapping[str, int]
+    basis: RecordedRules, asked: AccessForm, form: Form, firsts: Mapping[str, int]
 ) -> WindowSection:
-    title, facts = "By the recorded ACLs", _list_rules(known, asked)
+    title, facts = "By the recorded ACLs", _list_rules(basis, asked)
     name = CLUSTER if asked.kind == "Cluster" else asked.name
     if not name:
         return WindowSection("answer", title, (ONLY_RECORDED,), facts=facts, form=form)
@@ -161,16 +161,16 @@ def _answer_question(
         return WindowSection("answer", title, warning=wrong, facts=facts, form=form)
     rule = {"yes": True, "no": False}.get(asked.no_acl)
     access = build_recorded_access(
-        known.acls, known.declared, _split_names(asked.super_users) or None, rule
+        basis.acls, basis.declared, _split_names(asked.super_users) or None, rule
     )
     host = normalize_host(asked.host) if asked.host else None
     operations = (asked.right,) if asked.right else SUPPORTED[asked.kind]
     question = AccessQuery(asked.kind, name, operations, asked.principal or None, host)
-    document = explain_access(access, question, known.scope)
+    document = explain_access(access, question, basis.scope)
     lead = [ONLY_RECORDED]
     if document["unknown"]:
         lead.append(_describe_unknown(document["unknown"]))
-    tables = tuple(_list_tables(document, known, asked, firsts))
+    tables = tuple(_list_tables(document, basis, asked, firsts))
     if not document["answers"]:
         lead.append("By these ACLs, nobody can.")
     return WindowSection("answer", title, tuple(lead), facts=facts, form=form, tables=tables)
@@ -208,7 +208,7 @@ def _describe_unknown(unknown: tuple[str, ...]) -> str:
 
 
 def _list_tables(
-    document: FrozenMap, known: RecordedRules, asked: AccessForm, firsts: Mapping[str, int]
+    document: FrozenMap, basis: RecordedRules, asked: AccessForm, firsts: Mapping[str, int]
 ) -> Iterator[WindowTable]:
     """The answers, and the ACLs that were looked at for them."""
     if rows := [_make_answer_row(answer) for answer in document["answers"]]:
@@ -220,7 +220,7 @@ def _list_tables(
         deciding = {answer["acl"] for answer in document["answers"]}
         marked = [
             (
-                link_object(known.acls[acl].identity),
+                link_object(basis.acls[acl].identity),
                 Cell("decides" if acl.attributes in deciding else ""),
             )
             for acl in acls
@@ -240,10 +240,10 @@ def _make_answer_table(
     return make_table(caption, columns, rows, firsts.get(field, 0), "access", field, **asked.filled)
 
 
-def _list_rules(known: RecordedRules, asked: AccessForm) -> tuple[tuple[str, Cell], ...]:
+def _list_rules(basis: RecordedRules, asked: AccessForm) -> tuple[tuple[str, Cell], ...]:
     """What holds beside the ACLs, and who says so."""
-    place = f" (declared, {known.place})" if known.place else " (declared)"
-    supers, rule = known.declared.get("super_users"), known.declared.get("allow_if_no_acl")
+    place = f" (declared, {basis.place})" if basis.place else " (declared)"
+    supers, rule = basis.declared.get("super_users"), basis.declared.get("allow_if_no_acl")
     declared = {
         "Super users": None if supers is None else ", ".join(supers) or "none",
         "Without an ACL": None if rule is None else RULES["yes" if rule else "no"],

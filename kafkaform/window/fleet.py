@@ -29,7 +29,7 @@ from .page import (
 from .sources import Query, Sources, read_number
 
 NO_ROOT = (
-    "Nobody said where the fleet's files are. Start the window with --fleet-root, set "
+    "No fleet data is configured. Start the window with --fleet-root, set "
     "KAFKAFORM_FLEET_ROOT, or write root into the fleet block of fleet.hcl.",
 )
 USE = "unused_topics"

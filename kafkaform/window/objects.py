@@ -72,35 +72,35 @@ def make_page(sources: Sources, query: Query) -> WindowPage:
 
 def show_objects(
     state: State | None,
-    chosen: ObjectFilter = ObjectFilter(),  # noqa: B008  # it is frozen
+    selection: ObjectFilter = ObjectFilter(),  # noqa: B008  # it is frozen
     first: int = 0,
 ) -> WindowPage:
     """The listing of these objects."""
     rows = [row for _, row in sorted(state.objects.items())] if state else []
-    found = list(_select_rows(state, rows, chosen)) if state else []
-    form = _make_form(rows, chosen)
+    matches = list(_select_rows(state, rows, selection)) if state else []
+    form = _make_form(rows, selection)
     total = render_count(len(rows), "recorded object")
-    lead = f"{len(found):,} of {total}." if rows else "The state is empty."
-    if rows and not found:
+    lead = f"{len(matches):,} of {total}." if rows else "The state is empty."
+    if rows and not matches:
         lead = f"None of {total} fits the filter."
-    links = (Cell("Show all objects", "objects"),) if rows and chosen.filled else ()
+    links = (Cell("Show all objects", "objects"),) if rows and selection.filled else ()
     columns = ("Object", "Kind", "Provider", "Addresses", "Protected", "Owner")
-    cells = [_make_row(row) for row in found]
-    table = make_table("Recorded objects", columns, cells, first, "objects", **chosen.filled)
+    cells = [_make_row(row) for row in matches]
+    table = make_table("Recorded objects", columns, cells, first, "objects", **selection.filled)
     section = WindowSection(
-        "objects", "Objects", (lead,), form=form, tables=(table,) if found else (), links=links
+        "objects", "Objects", (lead,), form=form, tables=(table,) if matches else (), links=links
     )
     return WindowPage("objects", "Objects", "What the state records.", (section,))
 
 
-def _select_rows(state: State, rows: Sequence[Row], chosen: ObjectFilter) -> Iterator[Row]:
-    words, concerned = chosen.q.casefold().split(), _list_concerned(state, chosen.topic)
+def _select_rows(state: State, rows: Sequence[Row], selection: ObjectFilter) -> Iterator[Row]:
+    words, concerned = selection.q.casefold().split(), _list_concerned(state, selection.topic)
     for row in rows:
         if (
-            (not chosen.kind or row.identity.kind == chosen.kind)
-            and (not chosen.provider or row.identity.instance == chosen.provider)
-            and (not chosen.owner or (row.owner or NO_OWNER) == chosen.owner)
-            and (not chosen.topic or row.identity in concerned)
+            (not selection.kind or row.identity.kind == selection.kind)
+            and (not selection.provider or row.identity.instance == selection.provider)
+            and (not selection.owner or (row.owner or NO_OWNER) == selection.owner)
+            and (not selection.topic or row.identity in concerned)
             and (not words or _has_words(row, words))
         ):
             yield row
@@ -124,19 +124,19 @@ def _has_words(row: Row, words: Sequence[str]) -> bool:
     return all(word in text for word in words)
 
 
-def _make_form(rows: Sequence[Row], chosen: ObjectFilter) -> Form:
+def _make_form(rows: Sequence[Row], selection: ObjectFilter) -> Form:
     kinds = sorted({row.identity.kind for row in rows})
     instances = sorted({row.identity.instance for row in rows})
     owners = sorted({row.owner for row in rows if row.owner})
     some = (NO_OWNER,) if any(not row.owner for row in rows) and owners else ()
-    owner = _make_choice("owner", "Owner", chosen.owner, [*some, *owners])
-    provider = _make_choice("provider", "Provider", chosen.provider, instances)
+    owner = _make_choice("owner", "Owner", selection.owner, [*some, *owners])
+    provider = _make_choice("provider", "Provider", selection.provider, instances)
     fields = (
-        Blank("q", "Search", chosen.q, "words of a name"),
-        _make_choice("kind", "Kind", chosen.kind, kinds),
-        *((provider,) if len(instances) > 1 or chosen.provider else ()),
-        *((owner,) if owners or chosen.owner else ()),
-        Blank("topic", "Topic", chosen.topic, "all, or orders"),
+        Blank("q", "Search", selection.q, "words of a name"),
+        _make_choice("kind", "Kind", selection.kind, kinds),
+        *((provider,) if len(instances) > 1 or selection.provider else ()),
+        *((owner,) if owners or selection.owner else ()),
+        Blank("topic", "Topic", selection.topic, "all, or orders"),
     )
     return Form("objects", "Filter", fields, "Show")
 
@@ -249,7 +249,7 @@ def _show_row(row: Row, types: Types) -> WindowSection:
         ("Id", Cell(row.incarnation or "–", style="code")),
         ("Protected", Cell(row.protected)),
         ("Owner", Cell(row.owner or "–")),
-        ("Owned since record", Cell(f"{row.origin:,}")),
+        ("Managed since record", Cell(f"{row.origin:,}")),
     ]
     if row.labels:
         facts.append(("Labels", Cell(render_value(row.labels))))

@@ -62,7 +62,7 @@ def _show_state(data: Overview) -> WindowSection:
         ("Objects", Cell(f"{len(state.objects):,}", "objects")),
         ("Lineage", Cell(state.lineage, style="code")),
         ("Written by", Cell(f"kafkaform {state.kafkaform_version or '(unknown)'}")),
-        *((f"System of {name}", Cell(str(id), style="code")) for name, id in _list_systems(state)),
+        *((f"System ID of {name}", Cell(str(id), style="code")) for name, id in _list_systems(state)),
     )
     tables = (_count_objects(state),) if state.objects else ()
     links = (_link_plans(data.saved), Cell("All objects", "objects"))
@@ -114,8 +114,8 @@ def _show_run(last: LoggedRun | None) -> Sequence[tuple[str, Cell]]:
     end = Cell("complete", style="good") if last.complete else Cell("not complete", style="warn")
     return (
         ("Last run", Cell(last.run, f"log/{make_id(last.run)}")),
-        ("Its last record", Cell(render_moment(last.time))),
-        ("Its end", end),
+        ("Last record", Cell(render_moment(last.time))),
+        ("Result", end),
     )
 
 

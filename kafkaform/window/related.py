@@ -30,7 +30,7 @@ from .names import Types
 TOPIC = "kafka_topic"
 
 
-class Link(Struct, frozen=True):
+class Relation(Struct, frozen=True):
     """An object that another one works with."""
 
     row: Row
@@ -47,14 +47,15 @@ class Related(Struct, frozen=True):
     """Each with the user whom it limits; empty for the default of all users."""
     parts: tuple[Row, ...]
     """Objects that manage a part of it, such as its configs."""
-    users: tuple[Link, ...]
+    users: tuple[Relation, ...]
     """Objects of any provider that work with it."""
 
     @property
     def identities(self) -> frozenset[Identity]:
         """All of them."""
         rows = (*self.acls, *(row for row, _ in self.quotas), *self.parts)
-        return frozenset(row.identity for row in (*rows, *(link.row for link in self.users)))
+        users = (relation.row for relation in self.users)
+        return frozenset(row.identity for row in (*rows, *users))
 
 
 def read_types(state: State | None) -> Types:
@@ -89,7 +90,7 @@ def find_related(state: State, topic: Identity, types: Types) -> Related:
         tuple(
             sorted(
                 find_users(state, {topic}, types),
-                key=lambda link: (link.row.identity.kind, link.row.identity),
+                key=lambda relation: (relation.row.identity.kind, relation.row.identity),
             )
         ),
     )
@@ -114,25 +115,36 @@ def _find_quotas(
                 yield row, str(user or "")
 
 
-def find_users(state: State, used: Collection[Identity], types: Types) -> Iterator[Link]:
+def find_users(state: State, used: Collection[Identity], types: Types) -> Iterator[Relation]:
     """The recorded objects that work with one of these, and what the system deletes with them."""
     partners = _list_partners(state)
-    owned: dict[Identity, str] = {}
+    levels: dict[Identity, str] = {}
     for identity, row in state.objects.items():
         verbs = [f"{use.verb} {one.key}" for one, use in _list_used(row, types, partners, used)]
         if verbs:
-            yield Link(row, " and ".join(dict.fromkeys(verbs)))
-            for other, use in _list_used(row, types, partners, state.objects):
-                if use.ends_with:
-                    owned[other] = identity.key
-    for identity, key in owned.items():
-        yield Link(state.objects[identity], f"belongs to {key}")
+            yield Relation(row, " and ".join(dict.fromkeys(verbs)))
+            for other in _list_owned(state, row, types, partners):
+                levels[other] = identity.key
+    for identity, key in levels.items():
+        yield Relation(state.objects[identity], f"belongs to {key}")
 
 
-def find_links(state: State, row: Row, types: Types) -> tuple[Link, ...]:
+def _list_owned(
+    state: State, row: Row, types: Types, partners: Mapping[str, Sequence[str]]
+) -> Iterator[Identity]:
+    """The recorded objects that the system deletes together with this one."""
+    find_uses = types[row.identity.kind].uses
+    # Most objects have none, and a pattern of theirs would be compared with every recorded object.
+    if find_uses and any(use.ends_with for use in find_uses(row.attributes)):
+        for other, use in _list_used(row, types, partners, state.objects):
+            if use.ends_with:
+                yield other
+
+
+def find_links(state: State, row: Row, types: Types) -> tuple[Relation, ...]:
     """The recorded objects that this one works with."""
     used = _list_used(row, types, _list_partners(state), state.objects)
-    return tuple(Link(state.objects[identity], use.verb) for identity, use in used)
+    return tuple(Relation(state.objects[identity], use.verb) for identity, use in used)
 
 
 def _list_used(

@@ -46,7 +46,7 @@ _ENDED = {TASK: "end of earlier work", SETTING: f"removal of a {SETTING}"}
 _NAMED = frozenset({"instance", "kind", "key"})
 
 
-class Touched(Struct):
+class ObjectEntry(Struct):
     """One object, as far as the run is about it. A run can have a million of them."""
 
     actions: dict[str, str] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class RunSurvey(Struct):
     run: str = ""
     frame: dict[str, Record] = field(default_factory=dict)
     """Kind -> the first record of a kind that a run has once; of `run_end` the last."""
-    objects: dict[Identity, Touched] = field(default_factory=dict)
+    objects: dict[Identity, ObjectEntry] = field(default_factory=dict)
     """In the order of their first records."""
     total: int = 0
     """Records of the run."""
@@ -92,8 +92,8 @@ def make_run_page(sources: Sources, id: str, query: Query) -> WindowPage | None:
     if survey is None:
         return None
     shown = cut_rows(len(survey.objects), read_number(query, "first"))
-    listed = list(survey.objects.items())[shown]
-    records = read_steps(store, {seq for _, touched in listed for seq in touched.seqs})
+    page_objects = list(survey.objects.items())[shown]
+    records = read_steps(store, {seq for _, entry in page_objects for seq in entry.seqs})
     types = read_types(store.backend.load().state)
     return show_run(survey, id, shown, records, types)
 
@@ -140,7 +140,7 @@ def _note_record(survey: RunSurvey, glance: Glance) -> None:
             result = "removed from the state" if item.get("row", 0) is None else "recorded"
             _note_object(survey, glance, item, reason, reason, result)
     elif glance.kind == RecordKind.PLAN:
-        # It can be as large as the rest of the log, and has a page of its own.
+        # It can be as large as the rest of the log, and has a page of its entry_records.
         survey.has_plan = True
     elif glance.kind == RecordKind.RUN_END or glance.kind not in survey.frame:
         survey.frame[glance.kind] = glance.read_whole()
@@ -171,11 +171,11 @@ def _note_object(
     outcome: object,
 ) -> None:
     identity = Identity(str(names["instance"]), str(names["kind"]), str(names["key"]))
-    touched = survey.objects.setdefault(identity, Touched(first=survey.total))
-    touched.actions.setdefault(step, action)
-    touched.seqs.append(glance.seq)
+    entry = survey.objects.setdefault(identity, ObjectEntry(first=survey.total))
+    entry.actions.setdefault(step, action)
+    entry.seqs.append(glance.seq)
     if outcome is not None:
-        touched.outcomes[step] = str(outcome)
+        entry.outcomes[step] = str(outcome)
 
 
 def read_steps(store: Store, seqs: set[int]) -> Mapping[int, Record]:
@@ -211,8 +211,8 @@ def show_run(
     if not survey.objects:
         return WindowPage("log", f"Run {survey.run}", "", (summary,))
     rows = tuple(
-        _make_object_row(identity, touched, id, records, types)
-        for identity, touched in list(survey.objects.items())[shown]
+        _make_object_row(identity, entry, id, records, types)
+        for identity, entry in list(survey.objects.items())[shown]
     )
     columns = ("Object", "Kind", "Action", "Result", "Before → after", "Record")
     pager = make_pager(f"log/{id}", shown, len(survey.objects))
@@ -272,9 +272,9 @@ def _describe_verification(verify: Record) -> str:
 def _count_changes(survey: RunSurvey) -> WindowTable:
     """Kind and action -> results."""
     numbers: Counter[tuple[str, str, str]] = Counter()
-    for identity, touched in survey.objects.items():
-        action = ", ".join(dict.fromkeys(touched.actions.values()))
-        for result in touched.results:
+    for identity, entry in survey.objects.items():
+        action = ", ".join(dict.fromkeys(entry.actions.values()))
+        for result in entry.results:
             numbers[identity.kind, action, result] += 1
     rows = tuple(
         (
@@ -290,31 +290,35 @@ def _count_changes(survey: RunSurvey) -> WindowTable:
 
 def _make_object_row(
     identity: Identity,
-    touched: Touched,
+    entry: ObjectEntry,
     id: str,
     records: Mapping[int, Record],
     types: Types,
 ) -> CellRow:
-    own = [records[seq] for seq in touched.seqs if seq in records]
-    results = touched.results
+    entry_records = [records[seq] for seq in entry.seqs if seq in records]
+    results = entry.results
     style = STYLES.get(results[0], "") if len(results) == 1 else "warn"
-    first = touched.first // ROWS * ROWS
+    first = entry.first // ROWS * ROWS
     return (
         link_object(identity),
         Cell(identity.kind, style="code"),
-        Cell(", ".join(dict.fromkeys(touched.actions.values()))),
+        Cell(", ".join(dict.fromkeys(entry.actions.values()))),
         Cell(", ".join(results), style=style),
-        Cell("; ".join(_describe_records(identity, own, types)), style="code"),
-        Cell(f"{touched.seqs[0]:,}", make_link(f"records/{id}", first=first)),
+        Cell("; ".join(_describe_records(identity, entry_records, types)), style="code"),
+        Cell(f"{entry.seqs[0]:,}", make_link(f"records/{id}", first=first)),
     )
 
 
-def _describe_records(identity: Identity, own: Sequence[Record], types: Types) -> Iterator[str]:
+def _describe_records(
+    identity: Identity, entry_records: Sequence[Record], types: Types
+) -> Iterator[str]:
     """The values, and why what failed did."""
     # The outcome repeats the paths of its intent.
-    paths = {path["path"]: path for record in own for path in record.body.get("paths", ())}
-    action = str(own[0].body.get("action", "")) if own else ""
+    paths = {
+        path["path"]: path for record in entry_records for path in record.body.get("paths", ())
+    }
+    action = str(entry_records[0].body.get("action", "")) if entry_records else ""
     yield from describe_paths(identity.kind, action, paths.values(), types)
-    for record in own:
+    for record in entry_records:
         if record.body.get("error"):
             yield str(record.body["error"]["message"])

@@ -10,7 +10,7 @@ from ..core.text.quantity import render_count
 from ..state.model import Row, State
 from .names import Types, link_object, list_values
 from .page import Cell, CellRow, WindowSection, WindowTable, make_link, make_table
-from .related import TOPIC, Link, find_links, find_related
+from .related import TOPIC, Relation, find_links, find_related
 
 TABLES = ("acls", "quotas", "parts", "users", "links")
 """The parts of the query with the first row of each table."""
@@ -25,7 +25,7 @@ def list_related_sections(
     row = state.objects.get(identity)
     if row is None or not (links := find_links(state, row, types)):
         return ()
-    rows = [_make_link_row(link) for link in links]
+    rows = [_make_relation_row(relation) for relation in links]
     columns = ("How", "Object", "Kind", "Provider")
     table = make_table("Recorded objects", columns, rows, firsts["links"], f"objects/{id}", "links")
     return (WindowSection("links", "Works with", tables=(table,)),)
@@ -102,16 +102,16 @@ def _list_limits(row: Row, types: Types) -> Iterator[str]:
             yield f"{key} = {text}"
 
 
-def _show_users(users: Sequence[Link], path: str, firsts: Mapping[str, int]) -> WindowSection:
+def _show_users(users: Sequence[Relation], path: str, firsts: Mapping[str, int]) -> WindowSection:
     rows = [
         (
-            link_object(link.row.identity),
-            Cell(link.row.identity.kind, style="code"),
-            Cell(link.how),
-            Cell(link.row.identity.instance),
-            Cell(", ".join(link.row.owners), style="code"),
+            link_object(relation.row.identity),
+            Cell(relation.row.identity.kind, style="code"),
+            Cell(relation.how),
+            Cell(relation.row.identity.instance),
+            Cell(", ".join(relation.row.owners), style="code"),
         )
-        for link in users
+        for relation in users
     ]
     lead = () if users else ("The state records no schema or connector of this topic.",)
     columns = ("Object", "Kind", "How", "Provider", "Addresses")
@@ -119,12 +119,12 @@ def _show_users(users: Sequence[Link], path: str, firsts: Mapping[str, int]) -> 
     return WindowSection("users", "Schemas and connectors", lead, tables=tables)
 
 
-def _make_link_row(link: Link) -> CellRow:
+def _make_relation_row(relation: Relation) -> CellRow:
     return (
-        Cell(link.how),
-        link_object(link.row.identity),
-        Cell(link.row.identity.kind, style="code"),
-        Cell(link.row.identity.instance),
+        Cell(relation.how),
+        link_object(relation.row.identity),
+        Cell(relation.row.identity.kind, style="code"),
+        Cell(relation.row.identity.instance),
     )
 
 

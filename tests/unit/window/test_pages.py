@@ -261,7 +261,7 @@ def test_an_empty_folder_has_pages(tmp_path: Path) -> None:
         "objects": "The state is empty",
         "log": "Sound records 0",
         "access": "records no ACLs",
-        "fleet": "Nobody said where",
+        "fleet": "No fleet data is configured",
     }
     for path, words in said.items():
         assert words in read(tmp_path, path), path

@@ -145,7 +145,7 @@ def test_workers_belong_to_one_kafka_cluster() -> None:
     types = read_types(state)
     assert len(find_related(state, ORDERS, types).users) == 4
     users = find_related(state, other, types).users
-    assert {link.row.identity.kind for link in users} == {
+    assert {relation.row.identity.kind for relation in users} == {
         "schema_registry_schema",
         "schema_registry_subject_config",
     }, "a registry does not say which cluster it serves"
