@@ -37,7 +37,7 @@ from .authority import (
     list_instances,
     read_rules,
 )
-from .names import describe_object, link_object
+from .names import ACL_COLUMNS, describe_object, link_object, make_acl_row
 from .page import (
     Blank,
     Cell,
@@ -218,7 +218,7 @@ def _list_tables(
         yield _make_answer_table(caption, columns, rows, "answers", asked, firsts)
     if acls := [parse_acl(acl) for acl in document["acls"]]:
         deciding = {answer["acl"] for answer in document["answers"]}
-        marked = [
+        acl_rows = [
             (
                 link_object(basis.acls[acl].identity),
                 Cell("decides" if acl.attributes in deciding else ""),
@@ -226,7 +226,7 @@ def _list_tables(
             for acl in acls
         ]
         caption, columns = "ACLs that were considered", ("ACL", "Effect")
-        yield _make_answer_table(caption, columns, marked, "considered", asked, firsts)
+        yield _make_answer_table(caption, columns, acl_rows, "considered", asked, firsts)
 
 
 def _make_answer_table(
@@ -302,17 +302,9 @@ def _list_acls(
     title = f"Recorded ACLs of {instance}"
     if not acls:
         return WindowSection("acls", title, (f"The state records no ACLs of {instance}.",))
-    rows = [
-        (
-            link_object(acls[acl].identity),
-            Cell(", ".join(acls[acl].owners), style="code"),
-            Cell(acls[acl].owner or ""),
-        )
-        for acl in sorted(acls)
-    ]
-    columns = ("ACL", "Addresses", "Owner")
+    rows = [make_acl_row(acls[acl]) for acl in sorted(acls)]
     query = {**asked.filled, "instance": instance}
-    table = make_table("By principal", columns, rows, firsts.get("first", 0), "access", **query)
+    table = make_table("By principal", ACL_COLUMNS, rows, firsts.get("first", 0), "access", **query)
     return WindowSection("acls", title, tables=(table,))
 
 

@@ -1,6 +1,6 @@
-"""What objects are called on pages: by their key, and access rules as sentences.
+"""What objects are called on pages, ACLs as sentences, and how their values are written.
 
-It is a module of its own because every page names objects, and none may have other words for them.
+Every page names objects with these functions, so that none has other words for the same object.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from ..render.lines import render_brief
 from ..render.parts import are_long
 from ..render.text import SENSITIVE, mask_value
 from ..state.model import Row
-from .page import Cell, make_id
+from .page import Cell, CellRow, make_id
 
 Types = Mapping[str, ResourceType]
 """Resource type -> what its provider says of it."""
 
 
+ACL_COLUMNS = ("ACL", "Addresses", "Owner")
 _SENTENCES: Mapping[str, Callable[[str], str]] = {
     ACL: lambda key: describe_acl(parse_acl_key(key)),
     QUOTA: lambda key: entity_text(parse_entity_key(key)),
@@ -51,6 +52,12 @@ def link_object(identity: Identity, known: Collection[Identity] | None = None) -
     """An object with a link to its page. known: the objects that have pages, None for all."""
     linked = known is None or identity in known
     return Cell(describe_object(identity), f"objects/{make_id(str(identity))}" if linked else "")
+
+
+def make_acl_row(row: Row) -> CellRow:
+    """A recorded ACL for a table with the columns `ACL_COLUMNS`."""
+    addresses = Cell(", ".join(row.owners), style="code")
+    return link_object(row.identity), addresses, Cell(row.owner or "")
 
 
 def describe_paths(

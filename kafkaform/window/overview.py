@@ -62,7 +62,10 @@ def _show_state(data: Overview) -> WindowSection:
         ("Objects", Cell(f"{len(state.objects):,}", "objects")),
         ("Lineage", Cell(state.lineage, style="code")),
         ("Written by", Cell(f"kafkaform {state.kafkaform_version or '(unknown)'}")),
-        *((f"System ID of {name}", Cell(str(id), style="code")) for name, id in _list_systems(state)),
+        *(
+            (f"System ID of {name}", Cell(str(id), style="code"))
+            for name, id in _list_systems(state)
+        ),
     )
     tables = (_count_objects(state),) if state.objects else ()
     links = (_link_plans(data.saved), Cell("All objects", "objects"))

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kafkaform_kafka.authority.authorizer import EVERYBODY, list_acls
 from kafkaform_kafka.kinds.acl.resource_type import ALLOW
+from kafkaform_kafka.kinds.acl.resource_type import KIND as ACL
 from kafkaform_kafka.kinds.quota.levels import USER
 from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTA
 from kafkaform_kafka.kinds.quota.resource_type import parse_entity_key
@@ -142,9 +143,21 @@ def _list_owned(
 
 
 def find_links(state: State, row: Row, types: Types) -> tuple[Relation, ...]:
-    """The recorded objects that this one works with."""
+    """The recorded objects that this one works with, or that it covers if it is an ACL."""
+    if row.identity.kind == ACL:
+        return tuple(Relation(topic, "covers") for topic in _list_covered(state, row))
     used = _list_used(row, types, _list_partners(state), state.objects)
     return tuple(Relation(state.objects[identity], use.verb) for identity, use in used)
+
+
+def _list_covered(state: State, row: Row) -> Iterator[Row]:
+    """The recorded topics that an ACL covers."""
+    acls = collect_acls(state)[row.identity.instance]
+    access = build_recorded_access({acl: one for acl, one in acls.items() if one is row}, EMPTY)
+    for identity, topic in sorted(state.objects.items()):
+        own = identity.kind == TOPIC and identity.instance == row.identity.instance
+        if own and list_acls(access, "Topic", identity.key):
+            yield topic
 
 
 def _list_used(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..core.resource import Identity
 from ..core.text.quantity import render_count
 from ..state.model import Row, State
-from .names import Types, link_object, list_values
+from .names import ACL_COLUMNS, Types, link_object, list_values, make_acl_row
 from .page import Cell, CellRow, WindowSection, WindowTable, make_link, make_table
 from .related import TOPIC, Relation, find_links, find_related
 
@@ -47,15 +47,8 @@ def _list_topic_sections(
         (lead,),
         tables=_make_tables(
             "Covering ACLs, the most specific first",
-            ("ACL", "Addresses", "Owner"),
-            [
-                (
-                    link_object(row.identity),
-                    Cell(", ".join(row.owners), style="code"),
-                    Cell(row.owner or ""),
-                )
-                for row in related.acls
-            ],
+            ACL_COLUMNS,
+            [make_acl_row(row) for row in related.acls],
             path,
             "acls",
             firsts,

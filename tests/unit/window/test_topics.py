@@ -13,7 +13,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.state.codec import encode
 from kafkaform.state.model import Row, State
 from kafkaform.window.page import make_id
-from kafkaform.window.related import find_related, read_types
+from kafkaform.window.related import find_links, find_related, read_types
 from kafkaform.window.routes import find_page
 from kafkaform.workflow.stores import STATE_FILE
 
@@ -135,6 +135,22 @@ def test_a_connector_leads_to_its_topics(tmp_path: Path) -> None:
     identity = Identity("kafka_connect", "kafka_connect_connector", "archive")
     text = read(tmp_path, make_state(*ROWS), f"objects/{make_id(str(identity))}")
     assert "reads orders kafka_topic kafka" in text and "reads clicks kafka_topic" in text
+
+
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        (ROWS[3], ["orders"]),
+        (ROWS[4], ["orders", "orders-dead"]),
+        (ROWS[5], ["clicks", "orders", "orders-dead"]),
+        (ROWS[7], ["orders-dead"]),
+    ],
+)
+def test_an_acl_leads_to_the_topics_that_it_covers(row: Row, names: list[str]) -> None:
+    """By a name, by a prefix, and all of them."""
+    state = make_state(*ROWS)
+    relations = find_links(state, row, read_types(state))
+    assert [relation.row.identity.key for relation in relations] == names
 
 
 def test_workers_belong_to_one_kafka_cluster() -> None:
