@@ -17,6 +17,7 @@ from ..plan.model import Plan
 from ..render.lines import render_brief
 from ..workflow.plan_files import load_plan
 from ..workflow.stores import Store
+from .names import link_object
 from .page import Cell, CellRow, WindowPage, WindowSection, make_id, make_table
 from .plans import list_saved
 from .sources import Query, Sources, read_number
@@ -99,7 +100,7 @@ def show_drift(newest: NewestPlan, recorded: Collection[Identity], first: int = 
         lead.append("Nothing that it looked at had been changed outside kafkaform.")
     rows: list[CellRow] = [
         (
-            Cell(change.identity.key, _find_link(change.identity, recorded)),
+            link_object(change.identity, recorded),
             Cell(change.identity.kind, style="code"),
             Cell(change.identity.instance),
             Cell(", ".join(map(render_brief, change.drift)), style="code"),
@@ -114,7 +115,3 @@ def show_drift(newest: NewestPlan, recorded: Collection[Identity], first: int = 
         "drift", "Drift", tuple(lead), warning, tables=tables if rows else (), links=links
     )
     return WindowPage("drift", "Drift", "Changed by others since it was recorded.", (section,))
-
-
-def _find_link(identity: Identity, recorded: Collection[Identity]) -> str:
-    return f"objects/{make_id(str(identity))}" if identity in recorded else ""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core.errors import KafkaformError
+from ..core.resource import Identity
 from ..core.text.quantity import render_count
 from ..fleet.exports.csv_cells import expand_mask, render_utc, to_text
 from ..fleet.exports.rows import INTERNAL
 from ..fleet.report.html import render_html
 from ..fleet.report.make import make_report
 from ..fleet.tables.definitions import GOLD, TABLES
-from ..fleet.tables.reader import Build, Gold, read_current
+from ..fleet.tables.reader import Build, Gold, quote_text, read_current
 from ..workflow.fleet.runs import need_packages
+from .names import describe_object
 from .page import (
     Cell,
     WindowPage,
@@ -27,9 +29,11 @@ from .page import (
 from .sources import Query, Sources, read_number
 
 NO_ROOT = (
-    "Nobody said where the fleet's files are. Start the window with --fleet-root, set "
+    "No fleet data is configured. Start the window with --fleet-root, set "
     "KAFKAFORM_FLEET_ROOT, or write root into the fleet block of fleet.hcl.",
 )
+USE = "unused_topics"
+"""The table that says who reads and writes each topic."""
 REPORT = make_id("report")
 """The id of the report's page."""
 
@@ -74,7 +78,7 @@ def show_build(build: Build) -> WindowPage:
         )
         for name in list_tables(build)
     ]
-    table = make_table("Tables", ("WindowTable", "Rows", "One row for each"), rows)
+    table = make_table("Tables", ("Table", "Rows", "One row for each"), rows)
     links = (Cell("The report of this build", f"report/{REPORT}"),)
     section = WindowSection("tables", "Tables", facts=facts, tables=(table,), links=links)
     return WindowPage("fleet", "Fleet", build.root, (section,))
@@ -114,14 +118,46 @@ def list_columns(name: str) -> tuple[str, ...]:
 def show_rows(name: str, rows: Sequence[dict[str, Any]], shown: slice, total: int) -> WindowPage:
     """The page of these rows."""
     columns = list_columns(name)
-    cells = tuple(
-        tuple(Cell(to_text(expand_mask(column, row[column]))) for column in columns) for row in rows
-    )
+    cells = tuple(tuple(_make_cell(row, column) for column in columns) for row in rows)
     pager = make_pager(f"fleet/{make_id(name)}", shown, total)
     table = WindowTable(name, columns, cells, total, pager)
     links = (Cell("All tables", "fleet"),)
     section = WindowSection("rows", "Rows", tables=(table,), links=links)
     return WindowPage("fleet", name, render_count(total, "row"), (section,))
+
+
+def _make_cell(row: Mapping[str, Any], column: str) -> Cell:
+    if column == "key" and row.get("kind"):
+        return Cell(describe_object(Identity("", str(row["kind"]), str(row["key"]))))
+    return Cell(to_text(expand_mask(column, row[column])))
+
+
+def show_topic_use(root: str, scope: str, topic: str) -> WindowSection:
+    """Who uses a topic, as the snapshots of its cluster show. scope: the id of the cluster."""
+    try:
+        gold = open_gold(root)
+        gold.require(USE)
+        rows = gold.read_rows(
+            f"select {USE}.* from {USE} join cluster on cluster.cluster = {USE}.cluster "
+            f"where cluster.cluster_id = {quote_text(scope)} and {USE}.topic = {quote_text(topic)}"
+        )
+    except KafkaformError as error:
+        return WindowSection("use", "Use", warning=f"{error.message}. {error.advice}")
+    if not rows:
+        lead = ("The newest build of the fleet has no snapshot of this topic.",)
+        return WindowSection("use", "Use", lead)
+    row = rows[0]
+    groups = sorted(row["committed"] or ())
+    facts = (
+        ("Verdict", Cell(str(row["verdict"]).replace("_", " "))),
+        ("Cluster", Cell(row["cluster"])),
+        ("As of", Cell(render_utc(row["as_of"]))),
+    )
+    table = make_table("Consumer groups with offsets", ("Group",), [(Cell(one),) for one in groups])
+    lead = (f"By the fleet's snapshots: {'; '.join(row['evidence'])}.",)
+    links = (Cell("All topics of the fleet", f"fleet/{make_id(USE)}"),)
+    tables = (table,) if groups else ()
+    return WindowSection("use", "Use", lead, facts=facts, tables=tables, links=links)
 
 
 def render_report(sources: Sources, id: str, root: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The audit log: its verification, its runs, and the records of one run."""
+"""The audit log: its verification, its runs, and the records behind one run."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ..core.text.quantity import render_count
 from ..core.value import EMPTY
 from ..plan.codec import read_recorded_plan
 from ..workflow.stores import Store
+from .names import link_object
 from .page import (
     ROWS,
     Cell,
@@ -157,10 +158,10 @@ class RunRecords(Struct, frozen=True):
     """Why the log cannot be trusted after its last sound record."""
 
 
-def make_run_page(sources: Sources, id: str, query: Query) -> WindowPage | None:
+def make_records_page(sources: Sources, id: str, query: Query) -> WindowPage | None:
     """The records of a run; None if the log has no such run."""
     found = read_run(sources.open_store(), id, read_number(query, "first"))
-    return None if found is None else show_run(found, id)
+    return None if found is None else show_records(found, id)
 
 
 def read_run(store: Store, id: str, first: int = 0) -> RunRecords | None:
@@ -198,8 +199,8 @@ def _drop_plan(record: Record) -> Record:
     return replace(record, body=record.body.without(["plan"]))
 
 
-def show_run(found: RunRecords, id: str) -> WindowPage:
-    """The page of a run."""
+def show_records(found: RunRecords, id: str) -> WindowPage:
+    """The page of the records of a run."""
     rows = tuple(
         (
             Cell(f"{record.seq:,}", style="number"),
@@ -211,13 +212,13 @@ def show_run(found: RunRecords, id: str) -> WindowPage:
         for record in found.records
     )
     columns = ("Record", "Time", "Kind", "Object", "What it says")
-    pager = make_pager(f"log/{id}", found.shown, found.total)
+    pager = make_pager(f"records/{id}", found.shown, found.total)
     table = WindowTable("Records in order", columns, rows, found.total, pager)
     plan = (Cell("The plan of this run", f"recorded/{id}"),) if found.has_plan else ()
-    links = (*plan, Cell("All runs", "log"))
+    links = (Cell("The summary of this run", f"log/{id}"), *plan, Cell("All runs", "log"))
     about = f"{render_count(found.total, 'record')} by {found.actor}"
     section = WindowSection("records", "Records", warning=found.fault, tables=(table,), links=links)
-    return WindowPage("log", f"Run {found.run}", about, (section,))
+    return WindowPage("log", f"Records of run {found.run}", about, (section,))
 
 
 def _find_object(record: Record) -> Cell:
@@ -225,7 +226,7 @@ def _find_object(record: Record) -> Cell:
     if not {"instance", "kind", "key"} <= body.keys():
         return Cell("")
     identity = Identity(body["instance"], body["kind"], body["key"])
-    return Cell(identity.key, f"objects/{make_id(str(identity))}")
+    return link_object(identity)
 
 
 def render_recorded(sources: Sources, id: str, root: str) -> str | None:

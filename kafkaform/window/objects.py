@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -10,15 +10,32 @@ from ..audit.chain import read_glances
 from ..audit.event import Glance, Record, RecordKind
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
-from ..core.value import FrozenMap, Value
+from ..core.text.quantity import render_count
+from ..core.value import EMPTY, FrozenMap
 from ..render.text import render_value
 from ..state.model import Row, State
 from ..workflow.stores import Store
-from .page import Blank, Cell, CellRow, Form, WindowPage, WindowSection, make_id, make_table
+from .authority import list_instances
+from .fleet import show_topic_use
+from .names import Types, describe_object, describe_paths, link_object, list_values
+from .page import (
+    Blank,
+    Cell,
+    CellRow,
+    Choice,
+    Form,
+    WindowPage,
+    WindowSection,
+    make_id,
+    make_table,
+)
+from .related import TOPIC, find_related, read_types
 from .sources import Query, Sources, read_number
 from .times import render_moment
+from .topics import TABLES, list_related_sections
 
-SENSITIVE = "(sensitive)"
+NO_OWNER = "(none)"
+"""What the filter calls objects of no team."""
 _ABOUT_ONE = frozenset(
     {
         *(RecordKind.OUTCOME, RecordKind.RECOVER, RecordKind.INTENT),
@@ -28,35 +45,111 @@ _ABOUT_ONE = frozenset(
 """Kinds of records that can be about an object."""
 
 
+class ObjectFilter(Struct, frozen=True):
+    """Which objects are listed; an empty field means all."""
+
+    q: str = ""
+    """Words that must all occur in a row."""
+    kind: str = ""
+    provider: str = ""
+    owner: str = ""
+    """A team, or NO_OWNER."""
+    topic: str = ""
+    """The name of a topic: it, and what concerns it."""
+
+    @property
+    def filled(self) -> dict[str, str]:
+        """The fields that say something, for links that keep the filter."""
+        return {name: text for name in self.__struct_fields__ if (text := getattr(self, name))}
+
+
 def make_page(sources: Sources, query: Query) -> WindowPage:
     """List the recorded objects."""
     state = sources.open_store().backend.load().state
-    return show_objects(state, query.get("q", ""), read_number(query, "first"))
+    given = {name: query.get(name, "").strip() for name in ObjectFilter.__struct_fields__}
+    return show_objects(state, ObjectFilter(**given), read_number(query, "first"))
 
 
-def show_objects(state: State | None, search: str = "", first: int = 0) -> WindowPage:
-    """The listing. search: words that must all occur in a row."""
-    words = search.casefold().split()
-    rows = sorted(state.objects.items()) if state else []
-    found = [row for _, row in rows if _fits(row, words)]
+def show_objects(
+    state: State | None,
+    selection: ObjectFilter = ObjectFilter(),  # noqa: B008  # it is frozen
+    first: int = 0,
+) -> WindowPage:
+    """The listing of these objects."""
+    rows = [row for _, row in sorted(state.objects.items())] if state else []
+    matches = list(_select_rows(state, rows, selection)) if state else []
+    form = _make_form(rows, selection)
+    total = render_count(len(rows), "recorded object")
+    lead = f"{len(matches):,} of {total}." if rows else "The state is empty."
+    if rows and not matches:
+        lead = f"None of {total} fits the filter."
+    links = (Cell("Show all objects", "objects"),) if rows and selection.filled else ()
     columns = ("Object", "Kind", "Provider", "Addresses", "Protected", "Owner")
-    form = Form("objects", "Search", (Blank("q", "Search", search, "words of a name"),), "Search")
-    cells = [_make_row(row) for row in found]
-    table = make_table("Recorded objects", columns, cells, first, "objects", q=search)
-    lead = () if rows else ("The state is empty.",)
-    section = WindowSection("objects", "Objects", lead, form=form, tables=(table,))
+    cells = [_make_row(row) for row in matches]
+    table = make_table("Recorded objects", columns, cells, first, "objects", **selection.filled)
+    section = WindowSection(
+        "objects", "Objects", (lead,), form=form, tables=(table,) if matches else (), links=links
+    )
     return WindowPage("objects", "Objects", "What the state records.", (section,))
 
 
-def _fits(row: Row, words: Sequence[str]) -> bool:
-    one = row.identity
-    text = " ".join((one.instance, one.kind, one.key, *row.owners, row.owner or "")).casefold()
+def _select_rows(state: State, rows: Sequence[Row], selection: ObjectFilter) -> Iterator[Row]:
+    words, concerned = selection.q.casefold().split(), _list_concerned(state, selection.topic)
+    for row in rows:
+        if (
+            (not selection.kind or row.identity.kind == selection.kind)
+            and (not selection.provider or row.identity.instance == selection.provider)
+            and (not selection.owner or (row.owner or NO_OWNER) == selection.owner)
+            and (not selection.topic or row.identity in concerned)
+            and (not words or _has_words(row, words))
+        ):
+            yield row
+
+
+def _list_concerned(state: State, name: str) -> frozenset[Identity]:
+    """The topics of this name in all clusters, and what concerns them."""
+    if not name:
+        return frozenset()
+    types, concerned = read_types(state), set[Identity]()
+    for instance in list_instances(state, ()):
+        topic = Identity(instance, TOPIC, name)
+        concerned |= {topic, *find_related(state, topic, types).identities}
+    return frozenset(concerned)
+
+
+def _has_words(row: Row, words: Sequence[str]) -> bool:
+    identity = row.identity
+    parts = (identity.instance, identity.kind, identity.key, describe_object(identity))
+    text = " ".join((*parts, *row.owners, row.owner or "")).casefold()
     return all(word in text for word in words)
+
+
+def _make_form(rows: Sequence[Row], selection: ObjectFilter) -> Form:
+    kinds = sorted({row.identity.kind for row in rows})
+    instances = sorted({row.identity.instance for row in rows})
+    owners = sorted({row.owner for row in rows if row.owner})
+    some = (NO_OWNER,) if any(not row.owner for row in rows) and owners else ()
+    owner = _make_choice("owner", "Owner", selection.owner, [*some, *owners])
+    provider = _make_choice("provider", "Provider", selection.provider, instances)
+    fields = (
+        Blank("q", "Search", selection.q, "words of a name"),
+        _make_choice("kind", "Kind", selection.kind, kinds),
+        *((provider,) if len(instances) > 1 or selection.provider else ()),
+        *((owner,) if owners or selection.owner else ()),
+        Blank("topic", "Topic", selection.topic, "all, or orders"),
+    )
+    return Form("objects", "Filter", fields, "Show")
+
+
+def _make_choice(name: str, label: str, value: str, options: Sequence[str]) -> Choice:
+    # What is asked for stays visible, even if no object has it any more.
+    given = {value: value} if value and value not in options else {}
+    return Choice(name, label, value, {"": "all", **given, **{one: one for one in options}})
 
 
 def _make_row(row: Row) -> CellRow:
     return (
-        Cell(row.identity.key, f"objects/{make_id(str(row.identity))}"),
+        link_object(row.identity),
         Cell(row.identity.kind, style="code"),
         Cell(row.identity.instance),
         Cell(", ".join(row.owners), style="code"),
@@ -82,13 +175,23 @@ class ObjectStory(Struct, frozen=True):
 
 def make_object_page(sources: Sources, id: str, query: Query) -> WindowPage | None:
     """The page of an object that the state or the log knows; None if neither does."""
-    found = read_story(sources.open_store(), id)
-    return None if found is None else show_object(found, id, read_number(query, "first"))
-
-
-def read_story(store: Store, id: str) -> ObjectStory | None:
-    """What state and log have of the object with this id."""
+    store = sources.open_store()
     state = store.backend.load().state
+    story = read_story(store, state, id)
+    if story is None:
+        return None
+    firsts = {name: read_number(query, name) for name in ("first", *TABLES)}
+    types = read_types(state)
+    sections = list_related_sections(state, story.identity, types, id, firsts) if state else ()
+    if state and sources.fleet_root is not None and story.identity.kind == TOPIC:
+        scope = str(state.providers.get(story.identity.instance, ""))
+        use = show_topic_use(sources.fleet_root, scope, story.identity.key)
+        sections = (*sections, use)
+    return show_object(story, id, types, sections, firsts["first"])
+
+
+def read_story(store: Store, state: State | None, id: str) -> ObjectStory | None:
+    """What state and log have of the object with this id."""
     rows = state.objects.values() if state else ()
     row = next((row for row in rows if make_id(str(row.identity)) == id), None)
     identity, entries, fault = row.identity if row else None, [], ""
@@ -118,49 +221,47 @@ def _list_identities(glance: Glance) -> Iterator[Identity]:
             yield Identity(item["instance"], item["kind"], item["key"])
 
 
-def show_object(found: ObjectStory, id: str, first: int = 0) -> WindowPage:
-    """The page of an object."""
+def show_object(
+    found: ObjectStory,
+    id: str,
+    types: Types = EMPTY,
+    related: Sequence[WindowSection] = (),
+    first: int = 0,
+) -> WindowPage:
+    """The page of an object. related: what it works with, and what works with it."""
     identity, row = found.identity, found.row
     about = f"{identity.kind} on {identity.instance}"
-    sections = [_show_row(row) if row else _GONE]
-    rows = [_make_entry(record) for record in reversed(found.entries)]
+    rows = [_make_entry(record, types) for record in reversed(found.entries)]
     columns = ("Record", "Time", "Kind", "By", "Run", "What", "Values")
     table = make_table("Records, the newest first", columns, rows, first, f"objects/{id}")
     lead = () if rows else ("The audit log has no record about it.",)
-    sections.append(WindowSection("history", "History", lead, warning=found.fault, tables=(table,)))
-    return WindowPage("objects", identity.key, about, tuple(sections))
+    history = WindowSection("history", "History", lead, warning=found.fault, tables=(table,))
+    state = _show_row(row, types) if row else _GONE
+    return WindowPage("objects", describe_object(identity), about, (state, *related, history))
 
 
 _GONE = WindowSection("state", "State", ("The state does not record this object any more.",))
 
 
-def _show_row(row: Row) -> WindowSection:
+def _show_row(row: Row, types: Types) -> WindowSection:
     facts = [
         ("Addresses", Cell(", ".join(row.owners), style="code")),
         ("Id", Cell(row.incarnation or "–", style="code")),
         ("Protected", Cell(row.protected)),
         ("Owner", Cell(row.owner or "–")),
-        ("Owned since record", Cell(f"{row.origin:,}")),
+        ("Managed since record", Cell(f"{row.origin:,}")),
     ]
     if row.labels:
         facts.append(("Labels", Cell(render_value(row.labels))))
     values = [
         (Cell(name, style="code"), Cell(text, style="code"))
-        for name, text in _list_values(row.attributes)
+        for name, text in list_values(row, types)
     ]
     table = make_table("Recorded attributes", ("Attribute", "Value"), values)
     return WindowSection("state", "State", facts=tuple(facts), tables=(table,))
 
 
-def _list_values(attributes: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
-    for name, item in sorted(attributes.items()):
-        if isinstance(item, FrozenMap) and item:
-            yield from ((f"{name}.{key}", render_value(one)) for key, one in sorted(item.items()))
-        else:
-            yield name, render_value(item)
-
-
-def _make_entry(record: Record) -> CellRow:
+def _make_entry(record: Record, types: Types) -> CellRow:
     body = record.body
     words = [body.get("action"), body.get("outcome"), body.get("what"), body.get("reason")]
     if body.get("error"):
@@ -172,13 +273,10 @@ def _make_entry(record: Record) -> CellRow:
         Cell(record.actor),
         Cell(record.run, f"log/{make_id(record.run)}"),
         Cell(": ".join(str(word) for word in words if word)),
-        Cell("; ".join(_list_changes(body)), style="code"),
+        Cell("; ".join(_describe_values(body, types)), style="code"),
     )
 
 
-def _list_changes(body: FrozenMap) -> Iterator[str]:
-    for one in body.get("paths", ()):
-        if one["sensitive"]:
-            yield f"{one['path']} = {SENSITIVE}"
-        else:
-            yield f"{one['path']}: {render_value(one['before'])} → {render_value(one['after'])}"
+def _describe_values(body: FrozenMap, types: Types) -> tuple[str, ...]:
+    kind, action = str(body.get("kind", "")), str(body.get("action", ""))
+    return describe_paths(kind, action, body.get("paths", ()), types)

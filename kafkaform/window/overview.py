@@ -12,7 +12,8 @@ from ..core.errors import KafkaformError
 from ..core.text.quantity import render_count
 from ..state.model import State
 from ..workflow.workspace import read_log
-from .page import Cell, WindowPage, WindowSection, WindowTable, make_id
+from .names import link_object
+from .page import Cell, WindowPage, WindowSection, WindowTable, make_id, make_link
 from .plans import SavedPlan, list_saved
 from .sources import Query, Sources
 from .times import render_moment
@@ -61,7 +62,10 @@ def _show_state(data: Overview) -> WindowSection:
         ("Objects", Cell(f"{len(state.objects):,}", "objects")),
         ("Lineage", Cell(state.lineage, style="code")),
         ("Written by", Cell(f"kafkaform {state.kafkaform_version or '(unknown)'}")),
-        *((f"System of {name}", Cell(str(id), style="code")) for name, id in _list_systems(state)),
+        *(
+            (f"System ID of {name}", Cell(str(id), style="code"))
+            for name, id in _list_systems(state)
+        ),
     )
     tables = (_count_objects(state),) if state.objects else ()
     links = (_link_plans(data.saved), Cell("All objects", "objects"))
@@ -83,7 +87,7 @@ def _count_objects(state: State) -> WindowTable:
     )
     rows = tuple(
         (
-            Cell(kind, style="code"),
+            Cell(kind, make_link("objects", kind=kind, provider=instance)),
             Cell(instance),
             Cell(f"{number:,}", style="number"),
             Cell(f"{safe[kind, instance]:,}", style="number"),
@@ -113,8 +117,8 @@ def _show_run(last: LoggedRun | None) -> Sequence[tuple[str, Cell]]:
     end = Cell("complete", style="good") if last.complete else Cell("not complete", style="warn")
     return (
         ("Last run", Cell(last.run, f"log/{make_id(last.run)}")),
-        ("Its last record", Cell(render_moment(last.time))),
-        ("Its end", end),
+        ("Last record", Cell(render_moment(last.time))),
+        ("Result", end),
     )
 
 
@@ -125,7 +129,7 @@ def _show_open(found: LogIndex) -> WindowSection:
     rows = tuple(
         (
             Cell(item.identity.kind, style="code"),
-            Cell(item.identity.key, f"objects/{make_id(str(item.identity))}"),
+            link_object(item.identity),
             Cell(item.identity.instance),
             Cell(item.action),
             Cell(item.run, f"log/{make_id(item.run)}"),

@@ -151,14 +151,16 @@ def cut_rows(total: int, first: int) -> slice:
     return slice(start, start + ROWS)
 
 
-def make_pager(path: str, shown: slice, total: int, **query: str) -> tuple[Cell, ...]:
-    """Links to the rows before and after these."""
+def make_pager(
+    path: str, shown: slice, total: int, field: str = "first", **query: str
+) -> tuple[Cell, ...]:
+    """Links to the rows before and after these. field: the part of the query with their number."""
     links = []
     if shown.start > 0:
-        earlier = make_link(path, **query, first=shown.start - ROWS)
+        earlier = make_link(path, **query, **{field: shown.start - ROWS})
         links.append(Cell(f"Rows {shown.start - ROWS + 1:,} to {shown.start:,}", earlier))
     if shown.stop < total:
-        later = make_link(path, **query, first=shown.stop)
+        later = make_link(path, **query, **{field: shown.stop})
         last = min(shown.stop + ROWS, total)
         links.append(Cell(f"Rows {shown.stop + 1:,} to {last:,}", later))
     return tuple(links)
@@ -170,11 +172,13 @@ def make_table(
     rows: Sequence[CellRow],
     first: int = 0,
     path: str = "",
+    field: str = "first",
     **query: str,
 ) -> WindowTable:
-    """A table of the rows from `first` on. path, query: of the page, for the links to others."""
+    """A table of the rows from `first` on. path, query: of the page, for the links to others.
+    field: the part of the query with `first`; each table of a page has its own."""
     shown = cut_rows(len(rows), first)
-    pager = make_pager(path, shown, len(rows), **query)
+    pager = make_pager(path, shown, len(rows), field, **query)
     return WindowTable(caption, columns, tuple(rows[shown]), len(rows), pager)
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl
 
-from . import access, drift, fleet, log, objects, overview, plans
+from . import access, drift, fleet, log, objects, overview, plans, runs
 from .page import WindowPage, render_page
 from .sources import Query, Sources
 
@@ -30,7 +30,8 @@ PAGES: Mapping[str, Callable[[Sources, Query], WindowPage]] = {
 """Path -> the page."""
 ITEMS: Mapping[str, Callable[[Sources, str, Query], WindowPage | None]] = {
     "objects": objects.make_object_page,
-    "log": log.make_run_page,
+    "log": runs.make_run_page,
+    "records": log.make_records_page,
     "fleet": fleet.make_table_page,
 }
 """First part of a path -> the page of one thing, from its id; None if there is no such thing."""

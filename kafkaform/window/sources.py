@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ..workflow.configuration.evaluation import Inputs
 from ..workflow.stores import Store
 
 
@@ -15,11 +16,13 @@ class Sources(Struct, frozen=True):
     """Where the pages come from."""
 
     folder: Path
-    """The folder with saved plans."""
+    """The folder with saved plans and the configuration."""
     store: Store
     """The state and the log. Nothing is read through this value itself, see `open_store`."""
     fleet_root: str | None = None
     """Where the fleet's files are, None if nobody said."""
+    inputs: Inputs = Inputs()
+    """The values of the configuration's variables."""
 
     def open_store(self) -> Store:
         """The store as if it had just been opened."""

@@ -5,8 +5,10 @@ Kafka's own tools (a bootstrap server, properties of the Java client).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from kafkaform_kafka.connection.java import properties as java
 from kafkaform_kafka.connection.java.block_draft import PropertyFault
@@ -18,6 +20,7 @@ from ..core.resource import ProviderConfig
 from ..core.secret import PartialRepr
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
+from ..syntax.nodes import Block
 from .configuration.evaluation import Configuration, Inputs, read_configuration
 from .configuration.files import find_root, read_folder
 from .properties_file import Property, parse_properties
@@ -94,6 +97,36 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
     secrets = resolve_instance_secrets(settings, configuration.find_secrets)
     provider = configuration.registry.load(settings.name)
     return Connection(provider, settings, secrets, configuration)
+
+
+def read_block_parts(
+    folder: Path, inputs: Inputs, parts: Collection[str]
+) -> tuple[Mapping[str, ProviderConfig], Diagnostics]:
+    """The provider blocks for Kafka of a folder, reduced to these nested blocks, and the faults of
+    the configuration. Nothing is connected to and no secret is read.
+
+    A block that cannot be evaluated, such as for want of a variable, is left out. Raises UsageError
+    if a file cannot be read.
+    """
+
+    def reduce_block(block: Block) -> Block:
+        if block.type != "provider" or [label.text for label in block.labels] != [KAFKA]:
+            return block
+        # Without the connection, whose variables often have values in a pipeline only.
+        kept = {name: item for name, item in block.body.attributes.items() if name == "alias"}
+        nested = tuple(inner for inner in block.body.blocks if inner.type in parts)
+        return replace(block, body=replace(block.body, attributes=kept, blocks=nested))
+
+    configuration = read_configuration(folder, inputs)
+    tree = configuration.tree
+    files = tuple(
+        replace(file, body=replace(file.body, blocks=tuple(map(reduce_block, file.body.blocks))))
+        for file in tree.configuration
+    )
+    reduced = replace(configuration, tree=replace(tree, configuration=files))
+    desired = reduced.evaluate(offline=True).desired
+    blocks = {name: block for name, block in desired.providers.items() if block.name == KAFKA}
+    return blocks, desired.diagnostics
 
 
 def _choose_instance(providers: Mapping[str, ProviderConfig], wanted: str | None) -> ProviderConfig:

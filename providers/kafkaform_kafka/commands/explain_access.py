@@ -15,6 +15,7 @@ from ..inspect.access_explanation import (
     AccessQuery,
     build_access,
     explain_access,
+    find_principal_fault,
     normalize_host,
 )
 from ..inspect.access_page import access_page
@@ -95,11 +96,13 @@ def ask_access(
         CLUSTER: acls.CLUSTER if cluster else None,
     }
     kind, name = _choose_resource(names)
+    for principal_name in super_user or ():
+        _check_principal("--super-user", principal_name)
     wanted = AccessQuery(
         kind,
         name,
         _read_operations(kind, operation or ()),
-        _check_principal(principal),
+        _check_principal("--principal", principal),
         _check_host(host),
     )
 
@@ -152,12 +155,10 @@ def _read_operations(kind: str, given: Sequence[str]) -> tuple[str, ...]:
     return tuple(known[name.lower()] for name in given) or acls.SUPPORTED[kind]
 
 
-def _check_principal(given: str | None) -> str | None:
-    kind, colon, name = (given or "").partition(":")
-    if given is not None and not colon:
-        raise UsageError(f"--principal {given!r} has no type", f"Write User:{given or 'NAME'}.")
-    if given is not None and not (kind and name):
-        raise UsageError(f"--principal {given!r} is no principal", "Write User:NAME.")
+def _check_principal(flag: str, given: str | None) -> str | None:
+    fault = None if given is None else find_principal_fault(given)
+    if fault is not None:
+        raise UsageError(f"{flag} {given!r} {fault[0]}", fault[1])
     return given
 
 

@@ -78,6 +78,14 @@ def normalize_host(host: str) -> str:
     return acls.format_java_address(address) if isinstance(address, IPv6Address) else str(address)
 
 
+def find_principal_fault(principal: str) -> tuple[str, str] | None:
+    """Why a text is no principal, and what to do; None for a principal."""
+    kind, colon, name = principal.partition(":")
+    if not colon:
+        return "has no type", f"Write User:{principal or 'NAME'}."
+    return None if kind and name else ("is no principal", "Write User:NAME.")
+
+
 def explain_access(access: Access, wanted: AccessQuery, cluster_id: str) -> FrozenMap:
     """The document: answers, all ACLs of the resource, and what has to be known for certainty."""
     answers = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kafkaform.provider.registry import Registry
@@ -69,6 +71,50 @@ def test_what_was_done_is_shown(folder: Here) -> None:
     assert "1 to change" in plan and "retention.ms" in plan
 
 
+RULES = """
+provider "kafka" {
+  bootstrap_servers = ["localhost:9092"]
+  authorizer {
+    super_users     = ["User:root"]
+    allow_if_no_acl = ALLOWED
+  }
+}
+"""
+QUESTIONS = {
+    "--topic=orders": "kind=Topic&name=orders",
+    "--topic=other": "kind=Topic&name=other",
+    "--topic=orders --principal=User:ci": "kind=Topic&name=orders&principal=User:ci",
+    "--topic=orders --host=::1": "kind=Topic&name=orders&host=::1",
+    "--topic=orders --operation=read": "kind=Topic&name=orders&right=Read",
+    "--group=g": "kind=Group&name=g",
+    "--cluster": "kind=Cluster",
+}
+
+
+@pytest.mark.parametrize("allowed", ["false", "true"])
+def test_the_page_of_rights_answers_as_the_command(folder: Here, allowed: str) -> None:
+    """With the authorizer block of the folder, each answer of `explain access` is the same, word
+    for word, and none is unknown."""
+    text = CONFIGURATION.replace("RETENTION", "86400000").split("\n", 2)[2]
+    folder.write("main.kf.hcl", RULES.replace("ALLOWED", allowed) + text)
+    for flags, query in QUESTIONS.items():
+        said = folder.done("explain", "access", *flags.split(), "--json")
+        answers = json.loads(said.out)["answers"]
+        page = find_page(make_sources(folder.path), "access", query, "/window/")
+        assert page is not None
+        cells = [text for trail, text in Page(page).texts if "td" in trail and "a" not in trail]
+        expected = [
+            part
+            for answer in answers
+            for part in (
+                answer["principal"] or "anybody else",
+                *(answer["operation"], answer["verdict"], answer["why"]),
+            )
+        ]
+        assert cells[: len(expected)] == expected, flags
+        assert "unknown" not in expected
+
+
 def test_the_history_has_the_apply(folder: Here) -> None:
     """Every record of the object is there: its intent, and what came of it."""
     objects = find_page(make_sources(folder.path), "objects", "q=kafka_topic", "/window/")
@@ -77,4 +123,4 @@ def test_the_history_has_the_apply(folder: Here) -> None:
     (link,) = [one for one in links if one.startswith("/window/objects/")]
     history = read(folder, link.removeprefix("/window/"))
     assert "intent" in history and "create: applied" in history
-    assert "config.retention.ms: (not set)" in history
+    assert "config.retention.ms = 1 d (86400000)" in history

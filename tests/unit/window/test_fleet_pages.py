@@ -7,7 +7,10 @@ from random import Random
 
 import pytest
 
+from kafkaform.core.resource import Identity
+from kafkaform.fleet.exports.rows import Sheet
 from kafkaform.fleet.tables.definitions import TABLES
+from kafkaform.window.access import show_sheet
 from kafkaform.window.fleet import REPORT, list_columns
 from kafkaform.window.page import make_id
 from kafkaform.window.routes import find_page
@@ -17,7 +20,7 @@ from ...kit.fleet import sample
 from ...kit.fleet.lake import publish
 from ...kit.markup import Page
 from ..render.hostile import HOSTILE
-from .world import make_folder, make_sources
+from .world import acl, make_folder, make_sources
 
 MANY = "unused_topics"
 
@@ -82,6 +85,40 @@ def test_the_fleet_is_asked_who_can(tmp_path: Path, root: Path) -> None:
     assert "READ topic/orders" in words(show(tmp_path, root, "access", query))
     wrong = words(show(tmp_path, root, "access", "operation=FLY&resource=topic/orders"))
     assert "FLY" in wrong and "Traceback" not in wrong
+
+
+def test_a_topic_shows_who_uses_it(tmp_path: Path) -> None:
+    """What the snapshots of its own cluster show, with the groups that read it."""
+    tables = sample.tables(Random(7))
+    use = tables["unused_topics"][0]
+    tables["cluster"] = [
+        {**tables["cluster"][0], "cluster": "here", "cluster_id": "cluster-1"},
+        {**tables["cluster"][1], "cluster": "there", "cluster_id": "cluster-2"},
+    ]
+    here = {**use, "cluster": "here", "topic": "orders", "committed": {"billing": 7, "audit": 1}}
+    there = {**here, "cluster": "there", "committed": {"stranger": 7}}
+    tables["unused_topics"] = [here, there]
+    publish(tmp_path / "root", "b-1", tables)
+    path = f"objects/{make_id(str(Identity('kafka', 'kafka_topic', 'orders')))}"
+    text = words(show(tmp_path, tmp_path / "root", path))
+    assert "Consumer groups with offsets 2 Group audit billing" in text
+    assert "no group has read it" in text and "stranger" not in text
+    tables["unused_topics"] = [there]
+    publish(tmp_path / "other", "b-1", tables)
+    text = words(show(tmp_path, tmp_path / "other", path))
+    assert "has no snapshot of this topic" in text
+
+
+def test_acls_of_the_fleet_are_sentences(tmp_path: Path) -> None:
+    """In the tables, which name objects by kind and key, and in the answers of who can."""
+    identity = acl("User:ci", "Read", "orders").identity
+    tables = sample.tables(Random(7))
+    row = {**tables["drift"][0], "kind": identity.kind, "key": identity.key}
+    publish(tmp_path / "root", "b-1", {**tables, "drift": [row]})
+    text = words(show(tmp_path, tmp_path / "root", f"fleet/{make_id('drift')}"))
+    assert "Allow Read for User:ci on Topic orders" in text and identity.key not in text
+    table = show_sheet(Sheet(("via",), (((identity.key,),),)), "READ topic/orders")
+    assert table.rows[0][0].text == "Allow Read for User:ci on Topic orders"
 
 
 @pytest.mark.parametrize("text", HOSTILE[:12])

@@ -11,20 +11,36 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkaform.audit.index import LogIndex
+from kafkaform.audit.journal import Journal
+from kafkaform.core.change import PathChange
 from kafkaform.core.errors import StorageError
 from kafkaform.core.redaction import MASK, watch_secrets
-from kafkaform.core.resource import Identity
+from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform.state.model import State
-from kafkaform.window import access, drift, log, objects, overview, page, plans
+from kafkaform.provider.contract import collect_types
+from kafkaform.provider.registry import Registry
+from kafkaform.state.backends.memory import MemoryBackend
+from kafkaform.state.model import Row, State
+from kafkaform.window import access, drift, log, objects, overview, page, plans, runs, topics
 from kafkaform.window.log import LogSurvey, RunEntry
+from kafkaform.window.objects import ObjectFilter
 from kafkaform.window.page import Cell, WindowPage, WindowSection, make_id, make_table, render_page
 from kafkaform.window.routes import find_page
-from kafkaform.workflow.stores import AUDIT_FILE, STATE_FILE
+from kafkaform.workflow.stores import AUDIT_FILE, STATE_FILE, Store
+from kafkaform_kafka.kinds.quota import resource_type as quotas
 
+from ...kit.audit_story import (
+    ORDERS,
+    MemorySink,
+    Ticking,
+    begin,
+    conclude,
+    intend,
+    records_of,
+)
 from ...kit.markup import Page
 from ...kit.quick import examples
-from ...kit.states import large, topic
+from ...kit.states import large, state_of, topic
 from ..render import plans as some_plans
 from ..render.hostile import HOSTILE
 from .world import acl, make_folder, make_hostile_folder, make_sources
@@ -55,14 +71,61 @@ def list_pages(text: str) -> list[WindowPage]:
         overview.show_overview(overview.Overview(text, text, state, LogIndex(), text, ())),
         overview.show_overview(overview.Overview(text, text, state, None, text, ())),
         plans.show_plans([plans.ReadPlan(saved, plan), plans.ReadPlan(saved, None, text)]),
-        objects.show_objects(replace(state, objects={identity: named}), text),
+        objects.show_objects(replace(state, objects={identity: named}), ObjectFilter(text)),
         objects.show_objects(state),
         objects.show_object(objects.ObjectStory(identity, named, (), text), "id"),
+        show_topic(text),
+        show_run(text),
         log.show_log(survey),
         access.show_access(state, asked),
         drift.show_drift(found, {identity}),
         page.make_fault_page(text, text, text),
     ]
+
+
+def show_topic(text: str) -> WindowPage:
+    """The page of a topic with an ACL, a quota and a schema, all with this text in them."""
+    found = topic(text, text)
+    subject = FrozenMap(subject=f"{text}-value", format=text, schema=text, references=())
+    quota = FrozenMap(entity=FrozenMap(user=text), config=FrozenMap({text: text}))
+    rows = (
+        found,
+        replace(acl(f"User:{text}", "Read", text), owners=(text,), owner=text),
+        Row(Identity("kafka", "kafka_quota", make_quota_key(text)), (text,), 4, quota),
+        Row(Identity("reg", "schema_registry_schema", f"{text}-value"), (text,), 4, subject),
+    )
+    types = collect_types([Registry().load("kafka"), Registry().load("schema_registry")])
+    sections = topics.list_related_sections(
+        state_of(*rows), found.identity, types, "id", dict.fromkeys(topics.TABLES, 0)
+    )
+    story = objects.ObjectStory(found.identity, found, (), text)
+    return objects.show_object(story, "id", types, sections)
+
+
+def make_quota_key(user: str) -> str:
+    return quotas.entity_key({"user": user})
+
+
+def show_run(text: str) -> WindowPage:
+    """The page of a run with this text in its records."""
+    identity = Identity(text, text, text)
+    subject = replace(
+        ORDERS,
+        identity=identity,
+        address=text,
+        step=text,
+        action=text,
+        paths=(PathChange((text, text), text, text + "x"),),
+    )
+    sink = MemorySink()
+    log = Journal(sink, Ticking(), text, text, text)
+    begin(log)
+    intend(log, subject, None)
+    conclude(log, subject, "failed", fault=Fault(text, text, FaultClass.PERMISSION, text))
+    survey = runs.survey_run(Store(Path(), MemoryBackend(), sink), make_id(text))
+    assert survey is not None
+    records = {one.seq: one for one in records_of(sink)}
+    return runs.show_run(survey, "id", slice(0, 200), records, {})
 
 
 def shape(text: str) -> list[tuple[str, str | None]]:
@@ -79,7 +142,7 @@ def assert_only_text(text: str) -> None:
         names = {name for _, attrs in Page(made).tags for name in attrs}
         assert not [name for name in names if name.startswith("on") or name in ("src", "style")]
         for link in Page(made).all("a"):
-            assert re.fullmatch(r"/root/[\w/]*(\?[\w=&%.+*-]*)?", link["href"] or ""), link
+            assert re.fullmatch(r"/root/[\w/]*(\?[\w=&%.+*~-]*)?", link["href"] or ""), link
         assert all(line.isprintable() for line in made.split("\n"))
         made.encode("utf-8")
 
@@ -166,9 +229,12 @@ def test_a_large_state_is_searched() -> None:
     """All words must occur in kind, name, address or owner, in any case."""
     state = large(1_000)
     assert objects.show_objects(state).sections[0].tables[0].total == 1_000
-    found = objects.show_objects(state, "TOPIC-000042 kafka_topic").sections[0].tables[0]
+    chosen = ObjectFilter(q="TOPIC-000042 kafka_topic")
+    found = objects.show_objects(state, chosen).sections[0].tables[0]
     assert [row[0].text for row in found.rows] == ["topic-000042"]
-    assert objects.show_objects(state, "topic-000042 acl").sections[0].tables[0].total == 0
+    nothing = objects.show_objects(state, ObjectFilter(q="topic-000042 acl")).sections[0]
+    assert nothing.tables == ()
+    assert nothing.lead == ("None of 1,000 recorded objects fits the filter.",)
 
 
 # ── what is read ────────────────────────────────────────────────────────────────────────
@@ -195,7 +261,7 @@ def test_an_empty_folder_has_pages(tmp_path: Path) -> None:
         "objects": "The state is empty",
         "log": "Sound records 0",
         "access": "records no ACLs",
-        "fleet": "Nobody said where",
+        "fleet": "No fleet data is configured",
     }
     for path, words in said.items():
         assert words in read(tmp_path, path), path
@@ -238,7 +304,7 @@ def test_the_log_is_verified(folder: Path) -> None:
 
 def test_a_run_shows_its_records(folder: Path) -> None:
     """Each of them in order, with objects, outcomes and the plan."""
-    text = read(folder, f"log/{make_id('run-1')}")
+    text = read(folder, f"records/{make_id('run-1')}")
     assert "run_begin apply by ada@ci" in text
     assert text.index("intent") < text.index("outcome") < text.index("run_end")
     assert "Cluster authorization failed." in text and "The plan of this run" in text
@@ -252,7 +318,7 @@ def test_an_object_has_a_history(folder: Path) -> None:
     text = read(folder, f"objects/{make_id(str(identity))}")
     assert "config.retention.ms" in text and "kafka_topic.orders" in text
     assert text.index("run-2") < text.index("run-1")
-    assert "partitions: (not set) → 12" in text
+    assert "partitions = 12" in text
 
 
 def test_sensitive_values_are_hidden(folder: Path) -> None:
@@ -275,6 +341,67 @@ def test_access_follows_from_recorded_acls(folder: Path) -> None:
         folder, "access", "kind=Topic&name=orders&principal=User:ci&super_users=User:root&no_acl=no"
     )
     assert "User:ci Write denied" in one and "User:ada Write allowed" not in one
+
+
+RULES = """
+variable "password" { type = string }
+provider "kafka" {
+  bootstrap_servers = ["localhost:9092"]
+  sasl_username     = "ci"
+  sasl_password     = var.password
+  authorizer {
+    super_users     = SUPERS
+    allow_if_no_acl = false
+  }
+}
+"""
+DECLARED = RULES.replace("SUPERS", '["User:root", "User:CN=a,O=b"]')
+
+
+def test_access_uses_the_declared_authorizer(folder: Path) -> None:
+    """The answers are those of `explain access` with the folder's provider block: super users and
+    what holds without an ACL, also if the connection's own variables have no value."""
+    (folder / "main.kf.hcl").write_text(DECLARED)
+    text = read(folder, "access", "kind=Topic&name=orders")
+    assert "unknown" not in text.partition("User:root Read")[2]
+    assert "User:root Read allowed" in text and "User:CN=a,O=b Write allowed" in text
+    assert "User:root, User:CN=a,O=b (declared, main.kf.hcl:3:1)" in text
+    assert "Without an ACL denied (declared, main.kf.hcl:3:1)" in text
+    form = read(folder, "access", "kind=Topic&name=orders&super_users=User:x;User:CN=c,O=d")
+    assert "User:CN=c,O=d Read allowed" in form and "User:root Read" not in form
+    assert "User:x, User:CN=c,O=d (from the form)" in form
+
+
+def test_access_says_why_a_block_is_not_used(folder: Path) -> None:
+    """A variable without a value, an error or a file that cannot be read leave the answers unknown,
+    with the reason."""
+    (folder / "main.kf.hcl").write_text(
+        'variable "admins" { type = list(string) }\n' + RULES.replace("SUPERS", "var.admins")
+    )
+    text = read(folder, "access", "kind=Topic&name=orders")
+    assert "2 variables have no value: admins, password" in text and "Read unknown" in text
+    (folder / "main.kf.hcl").write_text(DECLARED.replace("super_users", "super_user"))
+    assert 'no argument "super_user" (main.kf.hcl:8:5)' in read(folder, "access", "name=orders")
+    opened = make_sources(folder)
+    (folder / "main.kf.hcl").unlink()
+    (folder / "main.kf.hcl").symlink_to("nowhere")
+    page = find_page(opened, "access", "name=orders", ROOT)
+    assert page is not None and "is a link that leads nowhere" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("principal=ci", "Principal: ci has no type. Write User:ci."),
+        ("super_users=root", "Super users: root has no type. Write User:root."),
+        ("right=IdempotentWrite", "IdempotentWrite does not exist for resources of type Topic."),
+        ("host=kafka.example.com", "kafka.example.com is not an IP address"),
+    ],
+)
+def test_access_refuses_what_the_command_refuses(folder: Path, query: str, words: str) -> None:
+    """A name that no principal has would get a wrong answer for certain."""
+    text = read(folder, "access", f"kind=Topic&name=orders&{query}")
+    assert words in text and "any address" not in text
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,10 @@ def crawl(window: Window) -> int:
     return len(seen) + sum(1 for path in forms if window.page(path))
 
 
+def read_text(window: Window, path: str) -> str:
+    return " ".join(" ".join(text for _, text in Page(window.page(path)).texts).split())
+
+
 def snapshot(folder: Path) -> dict[str, tuple[Any, ...]]:
     """Everything about each file that a write would change."""
     found = {}
@@ -84,12 +88,30 @@ def snapshot(folder: Path) -> dict[str, tuple[Any, ...]]:
     return found
 
 
+CONFIGURATION = """
+provider "kafka" {
+  bootstrap_servers = ["127.0.0.1:1"]
+  sasl_username     = "ci"
+  sasl_password     = secret_command(["touch", "touched"])
+  authorizer {
+    super_users     = ["User:declared"]
+    allow_if_no_acl = false
+  }
+}
+data "kafka_topics" "all" {}
+resource "kafka_topic" "copy" { name = "copy-${length(data.kafka_topics.all.names)}" }
+"""
+"""It would connect and start a program, if a plan was made of it."""
+
+
 def test_no_page_changes_a_file(tmp_path: Path, watched: list[str]) -> None:
     """Names, contents, times and inodes of the folder are the same after every page was shown, and
     no thread of the window opened a file to write, took a lock, started a program or connected."""
     folder = make_folder(tmp_path / "folder")
+    (folder / "main.kf.hcl").write_text(CONFIGURATION)
     before = snapshot(folder)
     with open_window(make_sources(folder)) as window:
+        assert "User:declared Read" in read_text(window, "access?kind=Topic&name=orders")
         assert crawl(window) > 15
         assert window.faults == []
     assert snapshot(folder) == before

@@ -46,9 +46,15 @@ from ..render import plans
 from ..render.hostile import hostile
 
 
-def acl(principal: str, operation: str, name: str, permission: str = "Allow") -> Row:
+def acl(
+    principal: str,
+    operation: str,
+    name: str,
+    permission: str = "Allow",
+    pattern: str = "Literal",
+) -> Row:
     """The row of an ACL on a topic."""
-    made = Acl(principal, "*", operation, permission, "Topic", name, "Literal")
+    made = Acl(principal, "*", operation, permission, "Topic", name, pattern)
     identity = Identity("kafka", "kafka_acl", made.key)
     return Row(identity, ("kafka_acl.rights",), 4, made.attributes)
 

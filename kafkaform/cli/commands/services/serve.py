@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from ....core.errors import Ended
+from ....workflow.configuration.evaluation import Inputs
 from ....workflow.stores import open_store
 from ...bug_report import render_summary
-from ...options.flags import StateFile
+from ...options.flags import StateFile, Var, VarFile
 from ...terminal.console import Console
 
 FLEET_FILE = Path("fleet.hcl")
@@ -31,6 +32,8 @@ def serve(
         ),
     ] = None,
     state: StateFile = None,
+    var: Var = [],  # noqa: B006  # as typer wants lists
+    var_file: VarFile = [],  # noqa: B006  # as typer wants lists
 ) -> None:
     """Show state, log, plans and fleet tables in a browser.
 
@@ -42,7 +45,8 @@ def serve(
     from ....window.sources import Sources  # noqa: PLC0415  # templates are slow to load
 
     console = Console.make_standard()
-    sources = Sources(Path.cwd(), open_store(state), root or _find_fleet_root())
+    fleet_root, inputs = root or _find_fleet_root(), Inputs.read(var, var_file)
+    sources = Sources(Path.cwd(), open_store(state), fleet_root, inputs)
     server = WindowServer(sources, port, lambda error: console.note(_render_fault(error)))
     console.write(server.gate.address)
     console.note("Open this address in a browser. Ctrl-C ends it.")

@@ -1,0 +1,324 @@
+"""One run: a summary of what it changed, object by object, from its records in the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from ..audit.chain import read_glances
+from ..audit.event import Glance, Record, RecordKind
+from ..core.change import OutcomeStatus
+from ..core.errors import KafkaformError
+from ..core.resource import SETTING, TASK, Identity
+from ..core.text.quantity import render_count
+from ..core.value import EMPTY
+from ..workflow.stores import Store
+from .names import Types, describe_paths, link_object
+from .page import (
+    ROWS,
+    Cell,
+    CellRow,
+    WindowPage,
+    WindowSection,
+    WindowTable,
+    cut_rows,
+    make_id,
+    make_link,
+    make_pager,
+)
+from .related import read_types
+from .sources import Query, Sources, read_number
+from .times import render_moment
+
+UNKNOWN = OutcomeStatus.UNKNOWN.value
+STYLES = {
+    OutcomeStatus.APPLIED.value: "good",
+    OutcomeStatus.STARTED.value: "note",
+    OutcomeStatus.FAILED.value: "bad",
+    OutcomeStatus.SKIPPED.value: "warn",
+    UNKNOWN: "warn",
+}
+_LATE = (RecordKind.RECOVER, RecordKind.DISCHARGED)
+_STEPS = (RecordKind.INTENT, RecordKind.OUTCOME, *_LATE)
+_ENDED = {TASK: "end of earlier work", SETTING: f"removal of a {SETTING}"}
+_NAMED = frozenset({"instance", "kind", "key"})
+
+
+class ObjectEntry(Struct):
+    """One object, as far as the run is about it. A run can have a million of them."""
+
+    actions: dict[str, str] = field(default_factory=dict)
+    """Step -> its action, in the order of the intents."""
+    outcomes: dict[str, str] = field(default_factory=dict)
+    """Step -> how its last attempt ended; a step without an outcome is not in it."""
+    seqs: list[int] = field(default_factory=list)
+    """The numbers of the records about it."""
+    first: int = 0
+    """The place of the first of them among the records of the run."""
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """How its steps ended, each result once."""
+        return tuple(dict.fromkeys(self.outcomes.get(step, UNKNOWN) for step in self.actions))
+
+
+class RunSurvey(Struct):
+    """A whole run."""
+
+    run: str = ""
+    frame: dict[str, Record] = field(default_factory=dict)
+    """Kind -> the first record of a kind that a run has once; of `run_end` the last."""
+    objects: dict[Identity, ObjectEntry] = field(default_factory=dict)
+    """In the order of their first records."""
+    total: int = 0
+    """Records of the run."""
+    has_plan: bool = False
+    tickets: dict[str, str] = field(default_factory=dict)
+    """Ticket of long work that it started -> the step."""
+    obligations: set[int] = field(default_factory=set)
+    """The numbers of the records that say so."""
+    late: tuple[str, ...] = ()
+    """Later runs that found out what became of a step."""
+    fault: str = ""
+    """Why the log cannot be trusted after its last sound record."""
+
+
+def make_run_page(sources: Sources, id: str, query: Query) -> WindowPage | None:
+    """The summary of a run; None if the log has no such run."""
+    store = sources.open_store()
+    survey = survey_run(store, id)
+    if survey is None:
+        return None
+    shown = cut_rows(len(survey.objects), read_number(query, "first"))
+    page_objects = list(survey.objects.items())[shown]
+    records = read_steps(store, {seq for _, entry in page_objects for seq in entry.seqs})
+    types = read_types(store.backend.load().state)
+    return show_run(survey, id, shown, records, types)
+
+
+def survey_run(store: Store, id: str) -> RunSurvey | None:
+    """Read the log for the run with this id; None if there is none."""
+    survey, late = RunSurvey(), dict[str, None]()
+    known: dict[str, bool] = {}
+    try:
+        for glance in read_glances(store.sink.lines(), store.sink.location):
+            if glance.run not in known:
+                known[glance.run] = make_id(glance.run) == id
+            if known[glance.run]:
+                survey.run = glance.run
+                _note_record(survey, glance)
+                survey.total += 1
+            elif survey.run and _is_late(survey, glance):
+                _note_step(survey, glance)
+                late[glance.run] = None
+            # Almost all of what was parsed is not shown.
+            glance.forget()
+    except KafkaformError as error:
+        survey.fault = f"{error.message}. {error.advice}"
+    survey.late = tuple(late)
+    return survey if survey.run else None
+
+
+def _is_late(survey: RunSurvey, glance: Glance) -> bool:
+    """True if a later run found out here what became of a step of this one."""
+    if glance.kind == RecordKind.RECOVER:
+        return glance.body.get("of_run") == survey.run
+    return glance.kind == RecordKind.DISCHARGED and glance.body["discharges"] in survey.obligations
+
+
+def _note_record(survey: RunSurvey, glance: Glance) -> None:
+    if glance.kind in _STEPS:
+        _note_step(survey, glance)
+    elif glance.kind == RecordKind.OBLIGATION:
+        survey.obligations.add(glance.seq)
+    elif glance.kind == RecordKind.STATE:
+        reason = str(glance.body.get("reason", ""))
+        for item in glance.body.get("objects", ()):
+            # Records of earlier versions do not say what was left.
+            result = "removed from the state" if item.get("row", 0) is None else "recorded"
+            _note_object(survey, glance, item, reason, reason, result)
+    elif glance.kind == RecordKind.PLAN:
+        # It can be as large as the rest of the log, and has a page of its entry_records.
+        survey.has_plan = True
+    elif glance.kind == RecordKind.RUN_END or glance.kind not in survey.frame:
+        survey.frame[glance.kind] = glance.read_whole()
+
+
+def _note_step(survey: RunSurvey, glance: Glance) -> None:
+    body = glance.body
+    if not body.keys() >= _NAMED:
+        return  # a seal of a torn append is about no object
+    step, action = str(body.get("step", "")), str(body.get("action", ""))
+    if glance.kind == RecordKind.OUTCOME and body.get("ticket"):
+        survey.tickets[str(body["ticket"])] = step
+    if glance.kind == RecordKind.DISCHARGED:
+        ticket = str(body["ticket"])
+        step, action = survey.tickets.get(ticket, ticket), _ENDED.get(body["what"], "end of work")
+    elif glance.kind == RecordKind.RECOVER and glance.run == survey.run:
+        action = f"{action} of run {body['of_run']}"
+        step = f"{body['of_run']} {step}"
+    _note_object(survey, glance, body, step, action, body.get("outcome"))
+
+
+def _note_object(
+    survey: RunSurvey,
+    glance: Glance,
+    names: Mapping[str, object],
+    step: str,
+    action: str,
+    outcome: object,
+) -> None:
+    identity = Identity(str(names["instance"]), str(names["kind"]), str(names["key"]))
+    entry = survey.objects.setdefault(identity, ObjectEntry(first=survey.total))
+    entry.actions.setdefault(step, action)
+    entry.seqs.append(glance.seq)
+    if outcome is not None:
+        entry.outcomes[step] = str(outcome)
+
+
+def read_steps(store: Store, seqs: set[int]) -> Mapping[int, Record]:
+    """The records with these numbers."""
+    kept: dict[int, Record] = {}
+    try:
+        for glance in read_glances(store.sink.lines(), store.sink.location):
+            if glance.seq in seqs:
+                kept[glance.seq] = glance.read_whole()
+    except KafkaformError:
+        return kept  # the survey has said why the log ends here
+    return kept
+
+
+# ── the page ────────────────────────────────────────────────────────────────────────────
+
+
+def show_run(
+    survey: RunSurvey, id: str, shown: slice, records: Mapping[int, Record], types: Types
+) -> WindowPage:
+    """The page of a run. shown: which of its objects; records: those about them."""
+    plan = (Cell("The plan of this run", f"recorded/{id}"),) if survey.has_plan else ()
+    number = render_count(survey.total, "record")
+    links = (*plan, Cell(f"Its {number} in the log", f"records/{id}"), Cell("All runs", "log"))
+    facts = tuple((name, cell) for name, cell in _list_facts(survey) if cell.text)
+    tables = (_count_changes(survey),) if survey.objects else ()
+    lead = [] if survey.objects else ["It has no record about an object."]
+    if skipped := _count_skipped(survey):
+        lead.append(f"{render_count(skipped, 'step')} not sent; the plan of this run has them.")
+    summary = WindowSection(
+        "summary", "Summary", tuple(lead), survey.fault, facts=facts, tables=tables, links=links
+    )
+    if not survey.objects:
+        return WindowPage("log", f"Run {survey.run}", "", (summary,))
+    rows = tuple(
+        _make_object_row(identity, entry, id, records, types)
+        for identity, entry in list(survey.objects.items())[shown]
+    )
+    columns = ("Object", "Kind", "Action", "Result", "Before → after", "Record")
+    pager = make_pager(f"log/{id}", shown, len(survey.objects))
+    table = WindowTable("In order", columns, rows, len(survey.objects), pager)
+    changed = WindowSection("objects", "Objects", tables=(table,))
+    return WindowPage("log", f"Run {survey.run}", "", (summary, changed))
+
+
+def _count_skipped(survey: RunSurvey) -> int:
+    end = survey.frame.get(RecordKind.RUN_END)
+    counts = end.body.get("counts", EMPTY) if end else EMPTY
+    return int(counts.get(OutcomeStatus.SKIPPED.value, 0))
+
+
+def _list_facts(survey: RunSurvey) -> Iterator[tuple[str, Cell]]:
+    """Who, what, when, and how it ended."""
+    frame = survey.frame
+    begin, end = frame.get(RecordKind.RUN_BEGIN), frame.get(RecordKind.RUN_END)
+    if begin is not None:
+        yield "By", Cell(begin.actor)
+        yield "Command", Cell(str(begin.body.get("command", "")), style="code")
+        yield "Began", Cell(render_moment(begin.time))
+    yield "Ended", Cell(render_moment(end.time) if end else "no end in the log")
+    yield "Result", _describe_end(survey)
+    if end is not None:
+        counts = sorted(end.body.get("counts", EMPTY).items())
+        yield "Steps", Cell(", ".join(f"{number:,} {outcome}" for outcome, number in counts))
+    if approval := frame.get(RecordKind.APPROVAL):
+        yield "Approved by", Cell(str(approval.body.get("how", "")), style="code")
+    if verify := frame.get(RecordKind.VERIFY):
+        yield "Last look", Cell(_describe_verification(verify))
+    if begin is not None:
+        yield "Host", Cell(str(begin.body.get("host", "")))
+        yield "Commit", Cell(str(begin.body.get("commit") or ""), style="code")
+        yield "Version", Cell(str(begin.body.get("kafkaform_version") or ""))
+    if survey.late:
+        yield "Settled by run", Cell(survey.late[0], f"log/{make_id(survey.late[0])}")
+
+
+def _describe_end(survey: RunSurvey) -> Cell:
+    end = survey.frame.get(RecordKind.RUN_END)
+    if end is None:
+        begun = RecordKind.RUN_BEGIN in survey.frame
+        return Cell("it did not end", style="warn") if begun else Cell("recorded", style="good")
+    if end.body["complete"]:
+        return Cell("complete", style="good")
+    return Cell("not complete", style="bad")
+
+
+def _describe_verification(verify: Record) -> str:
+    late = len(verify.body["invisible"])
+    return f"{render_count(verify.body['checked'], 'object')} checked" + (
+        f", {late:,} not visible yet" if late else ", all visible"
+    )
+
+
+def _count_changes(survey: RunSurvey) -> WindowTable:
+    """Kind and action -> results."""
+    numbers: Counter[tuple[str, str, str]] = Counter()
+    for identity, entry in survey.objects.items():
+        action = ", ".join(dict.fromkeys(entry.actions.values()))
+        for result in entry.results:
+            numbers[identity.kind, action, result] += 1
+    rows = tuple(
+        (
+            Cell(kind, style="code"),
+            Cell(action),
+            Cell(result, style=STYLES.get(result, "")),
+            Cell(f"{number:,}", style="number"),
+        )
+        for (kind, action, result), number in sorted(numbers.items())
+    )
+    return WindowTable("What changed", ("Kind", "Action", "Result", "Objects"), rows, len(rows))
+
+
+def _make_object_row(
+    identity: Identity,
+    entry: ObjectEntry,
+    id: str,
+    records: Mapping[int, Record],
+    types: Types,
+) -> CellRow:
+    entry_records = [records[seq] for seq in entry.seqs if seq in records]
+    results = entry.results
+    style = STYLES.get(results[0], "") if len(results) == 1 else "warn"
+    first = entry.first // ROWS * ROWS
+    return (
+        link_object(identity),
+        Cell(identity.kind, style="code"),
+        Cell(", ".join(dict.fromkeys(entry.actions.values()))),
+        Cell(", ".join(results), style=style),
+        Cell("; ".join(_describe_records(identity, entry_records, types)), style="code"),
+        Cell(f"{entry.seqs[0]:,}", make_link(f"records/{id}", first=first)),
+    )
+
+
+def _describe_records(
+    identity: Identity, entry_records: Sequence[Record], types: Types
+) -> Iterator[str]:
+    """The values, and why what failed did."""
+    # The outcome repeats the paths of its intent.
+    paths = {
+        path["path"]: path for record in entry_records for path in record.body.get("paths", ())
+    }
+    action = str(entry_records[0].body.get("action", "")) if entry_records else ""
+    yield from describe_paths(identity.kind, action, paths.values(), types)
+    for record in entry_records:
+        if record.body.get("error"):
+            yield str(record.body["error"]["message"])
