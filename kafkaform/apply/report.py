@@ -18,6 +18,7 @@ from ..core.errors import (
     OutcomeUnknown,
 )
 from ..core.resource import SETTING, FaultClass
+from ..core.text.quantity import render_count
 from ..core.words import NEUTRAL, Words, shared
 from .again import APPLY, Again
 from .judge import is_untellable
@@ -171,7 +172,7 @@ def _name_end(outcome: Outcome) -> str:
 
 
 def _render_steps(number: int) -> str:
-    return f"{number} step" if number == 1 else f"{number} steps"
+    return render_count(number, "step")
 
 
 def group_by_change(results: Sequence[Result]) -> list[tuple[Change, tuple[Outcome, ...]]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ from kafka.protocol.admin import DescribeClusterRequest
 from ..connection.cluster_proof import ClusterProof
 from ..protocol.apis import APIS
 from .logins import SaslLogin
-from .pool import PER_BROKER, Elsewhere, describe_error, open_client
+from .pool import PER_BROKER, Elsewhere, describe_error, name_broker, open_client
 
 _PAUSE = 0.05
 _HANDSHAKE = "Handshake failed"
@@ -256,6 +256,7 @@ async def _get_connection(
     until = deadline if node is None else min(deadline, begun + _SILENT)
     cause = verdict = early = ""
     target: int | None = None
+    tried: set[Any] = set()
     while True:
         try:
             target = manager.least_loaded_node() if node is None else int(node)
@@ -269,7 +270,7 @@ async def _get_connection(
                     await connection.prove(_count_milliseconds(deadline))
                 if not connection.paused:
                     return connection
-                cause, until = f"broker {target} throttles us", deadline
+                cause, until = "the broker throttles this client", deadline
         except (NodeNotReadyError, KafkaTimeoutError) as error:
             early = describe_error(error)
         except (KafkaError, OSError) as error:
@@ -279,6 +280,7 @@ async def _get_connection(
             if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in cause:
                 verdict = cause
             failures[target] = verdict or cause
+            tried.add(target)
             if isinstance(error, UnknownBrokerIdError):
                 # A broker that has just joined is not in the metadata that was read before.
                 manager.cluster.request_update()
@@ -286,8 +288,15 @@ async def _get_connection(
                 until = min(until, begun + _REFUSED)
         if time.monotonic() > until:
             known = failures.get(target, "")
-            raise RequestNotSent(verdict or cause or known or early or "no broker is available")
+            why = verdict or cause or known or early or "no broker is available"
+            raise RequestNotSent(_name_place(manager, why, tried or {target} - {None}))
         await manager._net.sleep(_PAUSE)
+
+
+def _name_place(manager: Any, why: str, nodes: Collection[Any]) -> str:
+    """`connection refused (broker 1 at localhost:9092)`."""
+    named = sorted(filter(None, (name_broker(manager.cluster, node) for node in nodes)))
+    return f"{why} ({', '.join(named)})" if named else why
 
 
 async def _prove(manager: Any, connections: Sequence[Any] | None) -> None:
