@@ -188,17 +188,17 @@ def refuse_if_stale(
     _refuse_without_session(changes, sessions)
     readings = list(_read_changes(changes, sessions))
     _refuse_unread(readings, again)
-    problems = [
-        f"{change.address}: {problem}"
-        for change, reading in readings
-        if (
-            problem := _find_row_problem(change, state, applied)
-            or _find_live_problem(change, reading, types, sessions, applied)
+    problems: dict[str, list[Change]] = {}
+    for change, reading in readings:
+        problem = _find_row_problem(change, state, applied) or _find_live_problem(
+            change, reading, types, sessions, applied
         )
-    ]
+        if problem:
+            problems.setdefault(problem, []).append(change)
     if problems:
-        more = len(problems) - SHOWN
-        listed = "; ".join(problems[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        texts = [f"{_render_names(changes)}: {problem}" for problem, changes in problems.items()]
+        more = sum(map(len, list(problems.values())[SHOWN:]))
+        listed = "; ".join(texts[:SHOWN]) + (f"; and {more:,} more" if more > 0 else "")
         raise PlanRefused(f"the plan is stale: {listed}", again.anew)
 
 
@@ -234,8 +234,10 @@ def _render_advice(reading: Failed) -> str:
 
 
 def _render_names(changes: Sequence[Change]) -> str:
-    more = len(changes) - 1
-    return f"{changes[0].address}{f' and {more} more' if more else ''}"
+    """The first few, and the number of the others."""
+    more = len(changes) - SHOWN
+    names = ", ".join(change.address for change in changes[:SHOWN])
+    return f"{names} and {more:,} more" if more > 0 else names
 
 
 def _refuse_without_session(changes: Sequence[Change], sessions: Mapping[str, Session]) -> None:

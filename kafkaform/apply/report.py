@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -158,6 +158,18 @@ class Report(Struct, frozen=True):
 
 
 ENDS = ("failed", "not applied", "not sent")
+_ALL_ENDS = ("applied", "under way", *ENDS, "unknown")
+
+
+def count_ends(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    """How these steps ended -> how many did, for people who watch the run."""
+    words = {
+        OutcomeStatus.APPLIED: "applied",
+        OutcomeStatus.STARTED: "under way",
+        OutcomeStatus.UNKNOWN: "unknown",
+    }
+    tally = Counter(words.get(outcome.status) or _name_end(outcome) for outcome in outcomes)
+    return {end: tally[end] for end in _ALL_ENDS if tally[end]}
 
 
 def _name_end(outcome: Outcome) -> str:

@@ -17,7 +17,7 @@ from ..core.progress import Progress
 from ..core.resource import Fault, FaultClass
 from .execution import Execution, find_silence, make_skipped
 from .preflight import QUOTA_PATIENCE
-from .report import Result
+from .report import Result, count_ends
 from .settle import compute_patience, settle_results
 from .waiting import say_unclear
 
@@ -46,7 +46,9 @@ def send_requests(now: Execution, task: str, batches: Sequence[Batch]) -> None:
             _send_batch(now, batch)
         sent += len(batch.steps)
     if len(batches) > 1:
-        now.run.report(Progress(task, label, sent, total, "steps", finished=True))
+        steps = (step.id for batch in batches for step in batch.steps)
+        ends = count_ends(now.results[step_id].outcome for step_id in steps)
+        now.run.report(Progress(task, label, sent, total, "steps", finished=True, ends=ends))
 
 
 def _send_batch(now: Execution, batch: Batch) -> None:

@@ -20,6 +20,9 @@ from ..core.words import NEUTRAL, NO_WORDS, KindWords, Vocabulary, Words
 LEAST = 3
 """Fewer equal changes are shown one by one: two headlines are as short as one with a list."""
 
+NAMED = 5
+"""Objects with one result that are named."""
+
 _NUMBER = re.compile(r"\d[\d,.]*")
 _WORD = re.compile(r"[\w.:*-]+")
 _WHOLE = "of_"
@@ -289,6 +292,12 @@ def _render_sum(rows: list[FrozenMap]) -> str:
     # A figure that is not known for each object is a lower bound.
     least = "" if all(row.keys() >= figures.keys() for row in rows) else "at least "
     return f"together {least}{render_figures(figures)}"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """`a, b, c, d, e, … and 995 more`, for results whose names the log has in full."""
+    rest = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f", … and {rest:,} more" if rest > 0 else "")
 
 
 def join_texts(texts: Sequence[str]) -> str:

@@ -45,7 +45,7 @@ _ALL_WILL = {
 """The verbs of several objects that differ from `_WILL`."""
 _WHOLE = (Action.CREATE, Action.DELETE, Action.ADOPT, Action.IMPORT)
 """Actions that show the whole object."""
-_PARTS = re.compile(r'(?<=\[")[^"]*(?="\])|(?<=\.)[\w-]+(?=$|\[)')
+ADDRESS_PARTS = re.compile(r'(?<=\[")[^"]*(?="\])|(?<=\.)[\w-]+(?=$|\[)')
 """The labels and keys in an address."""
 _SEPARATOR = re.compile(r"[|/,=]")
 _PROTECTION = {"default": "on (default)", "explicit": "on (prevent_destroy = true)", "no": "off"}
@@ -148,7 +148,7 @@ def render_name(change: Change, words: Words) -> str:
     if has_sentence(change, words):
         return name_object(change, words)
     address, names = inline(change.address), list_names(change, words)
-    known = _PARTS.findall(change.address)
+    known = ADDRESS_PARTS.findall(change.address)
     return address if set(names) <= set(known) else f"{address} ({', '.join(map(inline, names))})"
 
 

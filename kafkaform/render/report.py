@@ -11,7 +11,7 @@ from msgspec import Struct
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.resource import FaultClass
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
-from .entries import LEAST, join_texts, mask_names, read_names
+from .entries import LEAST, join_names, join_texts, mask_names, read_names
 from .lines import name_object
 from .style import Paint
 from .text import inline, render_count, render_message, render_table
@@ -20,8 +20,6 @@ APPLIED_LIMIT = 20
 """Applied changes are listed if there are no more than this."""
 SKIPPED_LIMIT = 10
 """Skipped changes with reasons of their own that are listed. What they depend on is listed, too."""
-NAMED = 5
-"""Objects with one cause that are named. The audit log has all of them."""
 _ADDRESS = re.compile(r'[\w-]+(?:\.[\w-]+|\[(?:"(?:[^"\\]|\\.)*"|\d+)\]|/[\w-]+)+')
 _OWN_CODES = frozenset({"SKIPPED", "NOT_SENT"})
 """Codes of ours, whose messages say the same. Those of a system can be looked up."""
@@ -252,9 +250,7 @@ def _render_group(group: Sequence[ResultRow], text: str, paint: Paint) -> Iterat
     why = f"  {render_message(reason)}" if reason else ""
     yield f"  {paint(first.status.value, text[:end])}{text[end:]}{why}"
     if len(group) > 1:
-        names = ", ".join(row.name for row in group[:NAMED])
-        rest = len(group) - NAMED
-        yield f"      {names}" + (f", … and {rest:,} more" if rest > 0 else "")
+        yield f"      {join_names([row.name for row in group])}"
     advice = join_texts([row.fault_advice for row in group])
     if advice:
         yield f"      to do: {render_message(advice)}"

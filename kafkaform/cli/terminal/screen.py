@@ -25,6 +25,7 @@ from ...core.resource import FaultClass, Output
 from ...core.words import NEUTRAL
 from ...plan.model import Mode, Plan
 from ...render import stream
+from ...render.entries import join_names
 from ...render.jsonplan import Data
 from ...render.report import ApplyReport, make_apply_report, render_apply_summary
 from ...render.style import Detail
@@ -161,13 +162,17 @@ class TextScreen(Struct):
 
     def _show_late(self, late: tuple[Invisible, ...]) -> None:
         # A node that lags behind lags behind with everything, so its objects are listed together.
-        where = attrgetter("noun", "node", "why")
-        for (noun, node, why), many in groupby(sorted(late, key=where), where):
+        place = attrgetter("noun", "node", "why")
+        for (noun, node, why), many in groupby(sorted(late, key=place), place):
             names = [inline(item.address) for item in many]
-            shown = names if len(names) <= _FEW else [render_count(len(names), "object")]
             silent = f": it does not answer ({inline(why)})" if why else ""
-            for name in shown:
-                self.note(f"{name}: applied, not yet visible on {noun} {node}{silent}.")
+            where = f"applied, not yet visible on {noun} {node}{silent}"
+            if len(names) <= _FEW:
+                for name in names:
+                    self.note(f"{name}: {where}.")
+            else:
+                objects = render_count(len(names), "object")
+                self.note(f"{objects}: {where}: {join_names(names)}.")
 
     def show_outputs(self, outputs: tuple[Output, ...]) -> None:
         if outputs:
@@ -300,7 +305,8 @@ def _render_recovered(found: Recovered) -> Iterator[str]:
     for end, addresses in alike.items():
         if len(addresses) > _FEW:
             steps = render_count(len(addresses), "step")
-            yield f"Recovered {steps} that {inline(runs)} left open: {end}."
+            names = join_names([inline(address) for address in addresses])
+            yield f"Recovered {steps} that {inline(runs)} left open: {end}: {names}."
         else:
             yield from (f"Recovered {inline(address)}: {end}." for address in addresses)
 
