@@ -51,11 +51,13 @@ def render_plan_text(
     colour: bool = False,
     width: int = 100,
     detail: Detail = "grouped",
+    approval: bool = True,
 ) -> str:
     """The plan as text with a final newline; its last line is Terraform's `Plan: …`.
 
-    words: of its providers; width: in columns. No line is wider, apart from a single name and the
-    last two lines, which scripts read. Every line is safe to print (see `text`).
+    words: of its providers; width: in columns; approval: show the token, for readers who apply
+    the plan later. No line is wider, apart from a single name and the last two lines, which scripts
+    read. Every line is safe to print (see `text`).
     """
     seen, paint = make_view(plan, words), Paint(colour)
     outputs = [list(list_output_lines(change, width - 2)) for change in seen.outputs]
@@ -81,7 +83,7 @@ def render_plan_text(
     )
     texts = ["\n".join(wrap_lines(render(), width)) for content, render in sections if content]
     # Scripts read these lines, so they are not wrapped.
-    texts.append("\n".join(_render_closing(seen, paint, width)))
+    texts.append("\n".join(_render_closing(seen, paint, width, approval=approval)))
     return "\n\n".join(filter(None, texts)) + "\n"
 
 
@@ -276,7 +278,7 @@ def render_no_changes(seen: PlanView) -> str:
     return f"No changes. {objects}{where} {verb} the configuration."
 
 
-def _render_closing(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
+def _render_closing(seen: PlanView, paint: Paint, width: int, *, approval: bool) -> Iterator[str]:
     if seen.empty:
         yield from wrap_lines([paint("create", render_no_changes(seen))], width)
         return
@@ -292,5 +294,6 @@ def _render_closing(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
     elif seen.token:
         if seen.refresh:
             yield from wrap_lines([REFRESHES], width)
-        yield f"Approval: {inline(seen.token)}"
+        if approval:
+            yield f"Approval: {inline(seen.token)}"
     yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")

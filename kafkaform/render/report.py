@@ -232,7 +232,7 @@ def _render_table(
 
 
 def _name_group(group: Sequence[ResultRow], report: ApplyReport) -> str:
-    """`+ kafka_topic.orders`, or `+ 1,000 topics`."""
+    """`+ box.orders`, or `+ 1,000 boxes`."""
     first, number = group[0], len(group)
     if number == 1:
         return f"{first.action.symbol} {first.name}"

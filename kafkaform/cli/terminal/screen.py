@@ -71,6 +71,8 @@ class TextScreen(Struct):
     """Show a plan that is longer than the screen in the user's pager."""
     quiet: bool = False
     """Show results and errors only."""
+    approved: bool = False
+    """The command line has approved the plan already."""
 
     def progress(self, event: RunEvent) -> None:
         """Show one event of a run."""
@@ -91,11 +93,21 @@ class TextScreen(Struct):
     def show_plan(self, plan: Plan) -> None:
         self.clear()
         colour, width = self.console.colour, self.console.width
-        text = render_plan(plan, colour=colour, width=width, detail=self.detail)
+        text = render_plan(
+            plan, colour=colour, width=width, detail=self.detail, approval=self._needs_approval()
+        )
         if self.pages:
             write_paged(self.console, text)
         else:
             self.console.write(text)
+
+    def _needs_approval(self) -> bool:
+        """True if somebody may have to type the approval of the plan."""
+        if self.sends:
+            # On a terminal the command asks, and takes `yes`.
+            return not self.console.interactive and not self.approved
+        # On a terminal the command that follows the plan has the approval, unless it is quiet.
+        return not self.console.interactive or self.quiet
 
     def show_verdicts(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
         self.clear()
@@ -339,10 +351,11 @@ def open_screen(
     command: str = "apply",
     sends: bool = True,
     pages: bool = False,
+    approved: bool = False,
 ) -> Iterator[Screen]:
     """Open the screen of one run. Progress is drawn until the block ends.
 
-    detail, command, sends, pages: see `TextScreen`.
+    detail, command, sends, pages, approved: see `TextScreen`.
     """
     if json:
         shown = JsonScreen(console, command, sends)
@@ -359,4 +372,4 @@ def open_screen(
     # --quiet is for scripts, which nobody helps out of a pager.
     pages = pages and console.interactive and not quiet
     with open_bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
-        yield TextScreen(console, bars, bars.clear, detail, command, sends, pages, quiet)
+        yield TextScreen(console, bars, bars.clear, detail, command, sends, pages, quiet, approved)

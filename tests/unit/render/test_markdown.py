@@ -44,15 +44,16 @@ def test_blocked_and_deletes_come_before_details() -> None:
 
 
 def test_it_holds_the_very_command_to_apply() -> None:
-    """A reviewer copies one line, and it names the token."""
-    assert f"```sh\nkafkaform apply --expect {plan().token}\n```" in render_markdown(
-        plan(plans.CREATED)
-    )
+    """A reviewer copies one line, and it names the token, which the comment has once."""
+    comment = render_markdown(plan(plans.CREATED))
+    assert f"```sh\nkafkaform apply --expect {plan().token}\n```" in comment
+    assert comment.count(plan().token) == 1
 
 
 def test_the_command_can_be_the_pipelines_own() -> None:
-    """CI says how it applies."""
-    assert "```sh\nmake apply\n```" in render_markdown(plan(plans.CREATED), command="make apply")
+    """CI says how it applies; the approval has a place of its own then."""
+    comment = render_markdown(plan(plans.CREATED), command="make apply")
+    assert "```sh\nmake apply\n```" in comment and f"Approval `{plan().token}`" in comment
 
 
 def test_what_cannot_be_applied_has_no_command() -> None:

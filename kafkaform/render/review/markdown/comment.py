@@ -316,7 +316,8 @@ def _make_page(seen: PlanView, command: str, name: str) -> Callable[[dict[str, F
         "stopped": seen.errored or seen.counts.stopping > 0,
         "no_changes": render_prose(render_no_changes(seen)) if seen.empty else "",
         "unchanged": render_count(seen.counts.unchanged, "object"),
-        "token": render_code(seen.token),
+        # Most commands have it, and it is long.
+        "token": "" if seen.token in command else render_code(seen.token),
         "command": render_fence([inline(command)], "sh"),
         "lists": [f"list-{group.name}" for group in seen.groups],
     }
