@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kafkaform.core import diagnostics as core
 from kafkaform.core.text.foreign import inline
+from kafkaform.render.diagnostics import join_alike
 from kafkaform.render.review.markdown.text import render_code
 
 COMMENT_LIMIT = 60_000
@@ -36,15 +38,13 @@ class Diagnostic:
 
 
 def read_diagnostics(events: Iterable[Mapping[str, Any]], folder: str) -> tuple[Diagnostic, ...]:
-    """The diagnostics among the events of `kafkaform plan --json`, errors first.
+    """The diagnostics among the events of `kafkaform plan --json`, errors first. Those that many
+    objects have for one cause are one.
 
     folder: of the configuration, relative to the top of the repository.
     """
     found = []
-    for event in events:
-        if event.get("type") != "diagnostic":
-            continue
-        data = event["diagnostic"]
+    for data in _join_events(events):
         place = data.get("range")
         texts = [text for text in (data.get("detail"), data.get("advice")) if text]
         line = place["start"]["line"] if place else 0
@@ -55,6 +55,36 @@ def read_diagnostics(events: Iterable[Mapping[str, Any]], folder: str) -> tuple[
         file = posixpath.normpath(posixpath.join(folder, place["filename"])) if place else ""
         found.append(Diagnostic(data["severity"], data["summary"], "\n".join(texts), file, line))
     return tuple(sorted(found, key=lambda one: one.severity != "error"))
+
+
+def _join_events(events: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    """The content of the diagnostics. Of those without a place, equal ones are joined, and the
+    detail names their objects."""
+    placed: list[Mapping[str, Any]] = []
+    others: list[Mapping[str, Any]] = []
+    for event in events:
+        if event.get("type") == "diagnostic":
+            data = event["diagnostic"]
+            (placed if data.get("range") else others).append(data)
+    yield from placed
+    for item in join_alike(map(_read_diagnostic, others)):
+        where = f"in {item.address}" if item.address and item.address not in item.summary else ""
+        yield {
+            "severity": item.severity.value,
+            "summary": item.summary,
+            "detail": "\n".join(filter(None, (where, item.detail))),
+            "advice": item.advice,
+        }
+
+
+def _read_diagnostic(data: Mapping[str, Any]) -> core.Diagnostic:
+    return core.Diagnostic(
+        core.Severity(data["severity"]),
+        data["summary"],
+        data.get("detail") or "",
+        advice=data.get("advice") or "",
+        address=data.get("address"),
+    )
 
 
 def render_text(diagnostic: Diagnostic) -> str:

@@ -17,7 +17,7 @@ from ..provider.contract import ResourceType, Secrets, Session
 from ..state.backend import Held, Lease
 from .again import Again
 from .ledger import Ledger, make_bookkeeping_step
-from .report import GOOD, Result
+from .report import GOOD, Result, count_ends
 from .settle import is_in_vain
 from .stop import Stop
 from .waiting import Paces
@@ -81,9 +81,12 @@ class Execution(Struct):
     def show_progress(self) -> None:
         """Report how many steps have ended."""
         done, total = len(self.results), len(self.pairs)
+        finished = done == total
+        results = self.results.values() if finished else ()
+        ends = count_ends(result.outcome for result in results)
+        # Steps are not alike: a create takes milliseconds, a lost answer half a minute.
         self.run.report(
-            # Steps are not alike: a create takes milliseconds, a lost answer half a minute.
-            Progress("apply", "Applying", done, total, "steps", finished=done == total, even=False)
+            Progress("apply", "Applying", done, total, "steps", finished, even=False, ends=ends)
         )
 
 

@@ -6,7 +6,7 @@ rules and rights, and says so: each verdict carries its evidence.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct
@@ -23,6 +23,14 @@ from ..plan.model import Plan, Wave
 from ..provider.contract import Session
 from .settle import compute_patience
 from .waiting import Limited, Paces, Wait, send_in_parts
+
+_PASSED, _REFUSED, _UNCHECKED = "passed", "refused", "not checked"
+_DRY_RUN_ENDS = {
+    _REFUSED: "was refused in the dry run",
+    _UNCHECKED: "could not be checked in the dry run",
+}
+_JUDGEMENTS = (FaultClass.DEFINITE, FaultClass.PERMISSION, FaultClass.CONVERGED)
+"""What a system says of a step that it has looked at."""
 
 
 def run_first_pass(
@@ -80,8 +88,10 @@ def dry_run(waves: Iterable[Wave], keep: Collection[str], asking: DryRun) -> dic
     mute: dict[str, Fault] = {}
 
     def show_progress(more: int = 0, *, finished: bool = False) -> None:
-        done = len(verdicts) + more
-        asking.report(Progress("dry-run", "Dry run", done, len(keep), "steps", finished=finished))
+        done, ends = len(verdicts) + more, _count_ends(verdicts.values()) if finished else {}
+        asking.report(
+            Progress("dry-run", "Dry run", done, len(keep), "steps", finished=finished, ends=ends)
+        )
 
     for batch in batches:
         if (lost := mute.get(batch.instance)) is not None:
@@ -95,6 +105,18 @@ def dry_run(waves: Iterable[Wave], keep: Collection[str], asking: DryRun) -> dic
         show_progress()
     show_progress(finished=True)
     return verdicts
+
+
+def _count_ends(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    tally = Counter(_name_end(verdict) for verdict in verdicts)
+    return {end: tally[end] for end in (_PASSED, _REFUSED, _UNCHECKED) if tally[end]}
+
+
+def _name_end(verdict: Verdict) -> str:
+    if verdict.fault is None:
+        return _PASSED
+    # Only these say no. Whatever else went wrong, the system has not judged the step.
+    return _REFUSED if verdict.fault.kind in _JUDGEMENTS else _UNCHECKED
 
 
 def _is_lost(fault: Fault) -> bool:
@@ -151,7 +173,7 @@ def refuse_failed(verdicts: Mapping[str, Verdict], steps: Mapping[str, Step]) ->
     faults = [
         Diagnostic(
             Severity.ERROR,
-            f"{steps[v.step].address}: {steps[v.step].request.name} was refused in the dry run",
+            f"{steps[v.step].address}: {steps[v.step].request.name} {_DRY_RUN_ENDS[_name_end(v)]}",
             detail=f"{v.fault.message} ({v.fault.code}{', ' if v.fault.where else ''}"
             f"{v.fault.where})",
             advice=v.fault.advice,
@@ -160,5 +182,8 @@ def refuse_failed(verdicts: Mapping[str, Verdict], steps: Mapping[str, Step]) ->
         for v in verdicts.values()
         if v.fault is not None
     ]
-    if faults:
+    if not faults:
+        return
+    if any(_name_end(verdict) == _REFUSED for verdict in verdicts.values()):
         raise DryRunRefused("the dry run was refused; nothing was sent", diagnostics=tuple(faults))
+    raise DryRunRefused("the dry run did not finish; nothing was sent", diagnostics=tuple(faults))

@@ -174,8 +174,10 @@ def _render_advice(reading: Failed) -> str:
 
 
 def _render_names(changes: Sequence[Change]) -> str:
-    more = len(changes) - 1
-    return f"{changes[0].address}{f' and {more} more' if more else ''}"
+    """The first few, and the number of the others."""
+    more = len(changes) - SHOWN
+    names = ", ".join(change.address for change in changes[:SHOWN])
+    return f"{names} and {more:,} more" if more > 0 else names
 
 
 # ── the row ─────────────────────────────────────────────────────────────────────────────
@@ -374,17 +376,29 @@ def _make_error(
 def _render_stale(
     changes: Iterable[Change], found: Mapping[Identity, Sequence[Difference]], recheck: Recheck
 ) -> str:
-    shown = [change for change in changes if change.identity in found][:SHOWN]
-    paths = {c.identity: [item.path for item in found[c.identity]] for c in shown}
+    # Somebody who changed a thousand objects in the same way is one cause.
+    groups: dict[str, list[Change]] = {}
+    for change in changes:
+        if change.identity in found:
+            text = _render_differences(found[change.identity])
+            groups.setdefault(text, []).append(change)
+    shown = dict(list(groups.items())[:SHOWN])
+    named = [change for group in shown.values() for change in group[:SHOWN]]
+    paths = {c.identity: [item.path for item in found[c.identity]] for c in named}
     told = recheck.tell(paths) if recheck.tell else {}
     texts = []
-    for change in shown:
-        differences = [item.text for item in found[change.identity]]
-        more = len(differences) - SHOWN
-        text = ", ".join(differences[:SHOWN]) + (f", and {more} more" if more > 0 else "")
-        by = told.get(change.identity)
-        texts.append(f"{change.address}: {text}{f' ({by})' if by else ''}")
-    return _join_shown(texts, len(found))
+    for text, group in shown.items():
+        writers = dict.fromkeys(told.get(change.identity, "") for change in group[:SHOWN])
+        by = "; ".join(filter(None, writers))
+        texts.append(f"{_render_names(group)}: {text}{f' ({by})' if by else ''}")
+    more = sum(len(group) for group in list(groups.values())[SHOWN:])
+    return "; ".join(texts) + (f"; and {more:,} more" if more > 0 else "")
+
+
+def _render_differences(differences: Sequence[Difference]) -> str:
+    more = len(differences) - SHOWN
+    texts = [difference.text for difference in differences[:SHOWN]]
+    return ", ".join(texts) + (f", and {more} more" if more > 0 else "")
 
 
 def _render_disputed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -18,6 +18,7 @@ from ..core.errors import (
     OutcomeUnknown,
 )
 from ..core.resource import SETTING, FaultClass
+from ..core.text.quantity import render_count
 from ..core.words import NEUTRAL, Words, shared
 from .again import APPLY, Again
 from .judge import is_untellable
@@ -162,6 +163,18 @@ class Report(Struct, frozen=True):
 
 
 ENDS = ("failed", "not applied", "not sent")
+_ALL_ENDS = ("applied", "under way", *ENDS, "unknown")
+
+
+def count_ends(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    """How these steps ended -> how many did, for people who watch the run."""
+    words = {
+        OutcomeStatus.APPLIED: "applied",
+        OutcomeStatus.STARTED: "under way",
+        OutcomeStatus.UNKNOWN: "unknown",
+    }
+    tally = Counter(words.get(outcome.status) or _name_end(outcome) for outcome in outcomes)
+    return {end: tally[end] for end in _ALL_ENDS if tally[end]}
 
 
 def _name_end(outcome: Outcome) -> str:
@@ -176,7 +189,7 @@ def _name_end(outcome: Outcome) -> str:
 
 
 def _render_steps(number: int) -> str:
-    return f"{number} step" if number == 1 else f"{number} steps"
+    return render_count(number, "step")
 
 
 def group_by_change(results: Sequence[Result]) -> list[tuple[Change, tuple[Outcome, ...]]]:

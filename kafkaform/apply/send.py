@@ -18,7 +18,7 @@ from ..core.errors import Locked
 from ..core.progress import Progress
 from ..core.resource import Fault, FaultClass
 from .execution import Execution, find_silence, make_skipped
-from .report import Result
+from .report import Result, count_ends
 from .settle import compute_patience, settle_results
 from .waiting import Limited, say_unclear, send_in_parts
 
@@ -51,7 +51,9 @@ def send_requests(now: Execution, task: str, batches: Sequence[Batch]) -> None:
         _send_batch(now, batch, partial(show_left, sent))
         shown = shown or now.run.paces.find(batch.instance, batch.request.name).limited
     if shown:
-        show_progress(sent, finished=True)
+        steps = (step.id for batch in batches for step in batch.steps)
+        ends = count_ends(now.results[step_id].outcome for step_id in steps)
+        now.run.report(Progress(task, label, sent, total, "steps", finished=True, ends=ends))
 
 
 def _send_batch(now: Execution, batch: Batch, show: Callable[[int], None]) -> None:

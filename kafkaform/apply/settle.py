@@ -140,7 +140,7 @@ def _decide_outcome(
         # as dead meanwhile, so a listed node that does not answer means that nothing is proven.
         return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_make_unknown_fault(result, readings))
     if said == {Judgement.OTHER}:
-        return Outcome(step.id, OutcomeStatus.FAILED, fault=_make_conflict(step.identity))
+        return Outcome(step.id, OutcomeStatus.FAILED, fault=_make_conflict(step.identity, session))
     if said == {Judgement.NOT_YET}:
         return Outcome(step.id, OutcomeStatus.FAILED, fault=_make_not_applied(result))
     return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_make_unknown_fault(result, readings))
@@ -164,10 +164,11 @@ def _make_happened(step: Step, live: Sequence[Observed], said: Set[Judgement]) -
     return Outcome(step.id, OutcomeStatus.STARTED, ticket=ticket, incarnation=made)
 
 
-def _make_conflict(identity: Identity) -> Fault:
+def _make_conflict(identity: Identity, session: Session) -> Fault:
+    name = session.words.name_object(identity.kind, identity.key)
     return Fault(
         "CONFLICT",
-        f"{identity.key} matches neither its planned start nor its target: somebody else changed "
+        f"{name} matches neither its planned start nor its target: somebody else changed "
         "it meanwhile",
         FaultClass.DEFINITE,
         advice="Plan again and check what is there now.",

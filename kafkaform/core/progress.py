@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class Progress(Struct, frozen=True):
@@ -24,6 +24,9 @@ class Progress(Struct, frozen=True):
     """The task has ended."""
     even: bool = True
     """The parts take about equally long, so the pace so far predicts the rest."""
+    ends: Mapping[str, int] = field(default_factory=dict)
+    """How the parts that are done ended -> how many did, where not all end alike: `applied`, `not
+    sent`. They add up to `done`."""
 
 
 class Message(Struct, frozen=True):

@@ -24,6 +24,9 @@ class KindWords(Struct, frozen=True):
     unit: Callable[[tuple[str, ...]], str] | None = None
     """The unit of the value at a path (`core/text/quantity.py`), empty for none. It is for objects
     that are shown whole; changed paths have theirs."""
+    sentence: Callable[[str], str] | None = None
+    """The object with this key in one sentence, empty for a key that is none. For kinds whose
+    objects are no more than their keys, such as a right: the sentence stands for all fields."""
 
 
 class Words(Struct, frozen=True):
@@ -53,6 +56,15 @@ class Words(Struct, frozen=True):
     def name_objects(self, number: int, kind: str) -> str:
         """`70 boxes`; objects of an unknown type are called by its name."""
         return f"{number:,} {self.kinds[kind].plural if kind in self.kinds else f'{kind} objects'}"
+
+    def describe_object(self, kind: str, key: str) -> str:
+        """The object in one sentence, empty for kinds that have none."""
+        sentence = self.kinds[kind].sentence if kind in self.kinds else None
+        return "" if sentence is None else str(sentence(key))
+
+    def name_object(self, kind: str, key: str) -> str:
+        """What people call the object: its sentence, else its key."""
+        return self.describe_object(kind, key) or key
 
     @property
     def system_field(self) -> str:

@@ -81,7 +81,10 @@ def read_world(
             task, label = f"read {instance}", f"Reading {instance}"
             report(Progress(task, label, 0, len(order), "objects"))
             world[instance] = _read_instance(sessions[instance], order, state, clock, settle)
-            report(Progress(task, label, len(order), len(order), "objects", finished=True))
+            lost = sum(isinstance(r, Failed) for r in world[instance].readings.values())
+            ends = {"read": len(order) - lost, "could not be read": lost} if lost else {}
+            size = len(order)
+            report(Progress(task, label, size, size, "objects", finished=True, ends=ends))
         else:
             fault = unread.get(instance) or _make_unconfigured_fault(instance)
             world[instance] = _fail_instance(instance, order, state, fault)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 
 from msgspec.structs import replace
@@ -14,11 +15,14 @@ from .body import Line
 from .entries import LEAST, Entry
 from .findings import render_findings
 from .lines import (
+    ALL_LISTED,
+    is_line,
     is_plain,
     render_brief,
     render_brief_entry,
     render_change,
     render_entry,
+    render_members,
     render_names,
     render_plain,
     render_requests,
@@ -137,36 +141,34 @@ def _render_singly(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> It
     several = len(seen.instances) > 1
     for change in (change for entry in entries for change in entry.changes):
         yield ""
-        lines = render_change(change, seen.words_of(change.identity.instance), several)
+        words = seen.words_of(change.identity.instance)
+        lines = render_change(change, words, several, whole=True)
         yield from (render_line(line, paint) for line in lines)
 
 
 def _render_entries(entries: Sequence[Entry], seen: PlanView, paint: Paint) -> Iterator[str]:
     """Equal changes together, and runs of objects that are no more than their names in a list."""
     several = len(seen.instances) > 1
-    runs = groupby(entries, _get_plain_kind) if len(entries) >= LEAST else ((None, entries),)
-    for key, run in runs:
-        found = list(run)
-        if key is not None and len(found) >= LEAST:
-            yield from _render_plain_run([entry.lead for entry in found], seen, paint)
+    for key, run in groupby(entries, partial(_get_plain_kind, seen)):
+        members = list(run)
+        if key is not None and (len(members) >= LEAST or _has_lines(members[0], seen)):
+            yield from _render_plain_run([entry.lead for entry in members], seen, paint)
             continue
-        for entry in found:
+        for entry in members:
             yield ""
-            lead = entry.changes[0]
-            words = seen.words_of(lead.identity.instance)
-            alone = len(entry.changes) == 1
-            lines = (
-                render_change(lead, words, several)
-                if alone
-                else render_entry(entry, words, several)
-            )
+            words = seen.words_of(entry.lead.identity.instance)
+            lines = render_entry(entry, words, several)
             yield from (render_line(line, paint) for line in lines)
 
 
-def _get_plain_kind(entry: Entry) -> tuple[str, ...] | None:
-    lead = entry.lead
-    plain = len(entry.changes) == 1 and is_plain(lead)
-    return (lead.identity.instance, lead.identity.kind, lead.action) if plain else None
+def _get_plain_kind(seen: PlanView, entry: Entry) -> tuple[str, ...] | None:
+    identity = entry.lead.identity
+    plain = len(entry.changes) == 1 and is_plain(entry.lead, seen.words_of(identity.instance))
+    return (identity.instance, identity.kind, entry.lead.action) if plain else None
+
+
+def _has_lines(entry: Entry, seen: PlanView) -> bool:
+    return is_line(entry.lead, seen.words_of(entry.lead.identity.instance))
 
 
 def _render_plain_run(changes: list[Change], seen: PlanView, paint: Paint) -> Iterator[str]:
@@ -174,7 +176,8 @@ def _render_plain_run(changes: list[Change], seen: PlanView, paint: Paint) -> It
     words = seen.words_of(changes[0].identity.instance)
     yield ""
     for change in changes:
-        yield from (render_line(line, paint) for line in render_plain(change, several))
+        lines = render_plain(change, words, several)
+        yield from (render_line(line, paint) for line in lines)
     yield from (render_line(line, paint) for line in render_requests(changes, words))
 
 
@@ -189,7 +192,7 @@ def _render_short(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> Ite
         parts = [f"{brief}{where}", *_list_signs(entry)]
         yield f"  {paint(lead.action.value, lead.action.symbol)} {'  '.join(parts)}"
         if len(entry.changes) > 1:
-            yield f"      {render_names(entry, words)}"
+            yield from (f"  {render_line(line, paint)}" for line in render_members(entry, words))
 
 
 def _list_signs(entry: Entry) -> Iterator[str]:
@@ -227,7 +230,7 @@ def _render_drifted(entry: Entry, seen: PlanView, *, single: bool) -> Iterator[s
         identity = entry.lead.identity
         words = seen.words_of(identity.instance)
         yield f"    ~ {inline(words.name_objects(len(entry.changes), identity.kind))}: {drift}"
-        yield f"      {render_names(entry, words)}"
+        yield f"      {render_names(entry, words, ALL_LISTED)}"
         if len({change.last_set for change in entry.changes}) == 1:
             yield from _render_last_set(entry.lead)
         return

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from ..core.diagnostics import Diagnostic, Range, Severity
 from ..core.text.cell_width import cell_width
+from .entries import LEAST, join_names, join_texts, mask_names
+from .lines import ADDRESS_PARTS
 from .style import Paint
 from .text import inline, render_block, render_count
 
@@ -41,7 +45,7 @@ def render_diagnostics(
     width: in columns.
     """
     groups: dict[tuple[Severity, str], list[Diagnostic]] = {}
-    for item in dict.fromkeys(diagnostics):
+    for item in join_alike(diagnostics):
         groups.setdefault((item.severity, item.summary), []).append(item)
     # Errors last: the end of the output is what people see first in a terminal.
     ordered = sorted(groups.items(), key=lambda entry: entry[0][0] is Severity.ERROR)
@@ -52,6 +56,44 @@ def render_diagnostics(
         if rest:
             texts.append(_render_others(severity, summary, rest, Paint(colour)))
     return "\n".join(texts)
+
+
+def join_alike(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """The diagnostics without repetitions. Those that many objects have for one cause are one, with
+    their number and a few names."""
+    alike: dict[Hashable, list[Diagnostic]] = {}
+    for item in dict.fromkeys(diagnostics):
+        alike.setdefault(_make_key(item), []).append(item)
+    for members in alike.values():
+        if len(members) < LEAST:
+            yield from members
+        else:
+            yield _join(members)
+
+
+def _make_key(item: Diagnostic) -> Hashable:
+    """Equal for diagnostics that differ in their objects only."""
+    if not item.address:
+        return item
+    own = frozenset((item.address, *ADDRESS_PARTS.findall(item.address)))
+    texts = tuple(
+        mask_names(text.replace(item.address, ""), own)
+        for text in (item.summary, item.detail, item.advice or "")
+    )
+    return item.severity, texts, item.range, item.context
+
+
+def _join(members: Sequence[Diagnostic]) -> Diagnostic:
+    first, number = members[0], f"{len(members):,} objects"
+    address = first.address or ""
+    named = address in first.summary
+    return replace(
+        first,
+        summary=first.summary.replace(address, number) if named else f"{first.summary} ({number})",
+        detail=join_texts([item.detail for item in members]),
+        advice=join_texts([item.advice or "" for item in members]),
+        address=join_names([item.address or "" for item in members]),
+    )
 
 
 def make_diagnostic_data(diagnostic: Diagnostic, block: str | None = None) -> dict[str, Any]:

@@ -20,6 +20,9 @@ from ..core.words import NEUTRAL, NO_WORDS, KindWords, Vocabulary, Words
 LEAST = 3
 """Fewer equal changes are shown one by one: two headlines are as short as one with a list."""
 
+NAMED = 5
+"""Objects with one result that are named."""
+
 _NUMBER = re.compile(r"\d[\d,.]*")
 _WORD = re.compile(r"[\w.:*-]+")
 _WHOLE = "of_"
@@ -61,7 +64,7 @@ class Entry(Struct, frozen=True):
         rows = [change.notes for change in self.changes]
         if len({len(row) for row in rows}) > 1:
             return tuple(dict.fromkeys(note for row in rows for note in row))
-        return tuple(map(_join_texts, zip(*rows, strict=True)))
+        return tuple(map(join_texts, zip(*rows, strict=True)))
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -71,7 +74,7 @@ class Entry(Struct, frozen=True):
         if len({len(row) for row in rows}) > 1:
             return tuple(dict.fromkeys(one for row in rows for one in row))
         return tuple(
-            replace(column[0], message=_join_texts([one.message for one in column]))
+            replace(column[0], message=join_texts([one.message for one in column]))
             for column in zip(*rows, strict=True)
         )
 
@@ -83,7 +86,7 @@ class Entry(Struct, frozen=True):
             return None
         blockers = [one.blocked for one in self.changes if one.blocked is not None]
         reasons, advices = zip(*((one.reason, one.advice) for one in blockers), strict=True)
-        return replace(first, reason=_join_texts(reasons), advice=_join_texts(advices))
+        return replace(first, reason=join_texts(reasons), advice=join_texts(advices))
 
     @property
     def impact(self) -> Impact | None:
@@ -93,7 +96,7 @@ class Entry(Struct, frozen=True):
         if len(found) == 1 or not known:
             return found[0]
         rows = [EMPTY if impact is None else impact.figures for impact in found]
-        text = _render_sum(rows) or _join_texts([impact.text for impact in known])
+        text = _render_sum(rows) or join_texts([impact.text for impact in known])
         return Impact(text, _add_up(rows))
 
 
@@ -104,15 +107,15 @@ def make_key(change: Change, words: Words) -> Hashable:
     """Equal for changes that read the same apart from their objects' names and their figures."""
     key, own = change.identity.key, frozenset[str]()
     if change.blocked or change.notes or change.risks or change.findings:
-        own = _read_names(change, words)
+        own = read_names(change, words)
     names = words.kinds.get(change.identity.kind, _NAMELESS).names
     # An update shows the paths that change, every other action the whole object.
     whole = () if change.action is Action.UPDATE else (change.before, change.after)
     return (
         (change.identity.instance, change.identity.kind, change.action, change.reason),
         (_read_block(change, own), change.adopts, change.released, change.impact is None),
-        (tuple(_mask_names(note, own) for note in change.notes), _read_risks(change.risks, own)),
-        tuple(replace(one, message=_mask_names(one.message, own)) for one in change.findings),
+        (tuple(mask_names(note, own) for note in change.notes), _read_risks(change.risks, own)),
+        tuple(replace(one, message=mask_names(one.message, own)) for one in change.findings),
         tuple([_read_path(item, key, names) for item in change.paths]),
         tuple([_read_attributes(side or EMPTY, key, names) for side in whole]),
         (_read_row(change.row_before, change), _read_row(change.row_after, change)),
@@ -128,7 +131,7 @@ def make_drift_key(change: Change, _: Words) -> Hashable:
 def make_risk_key(change: Change, words: Words) -> Hashable:
     """Equal for changes of one kind with the same grave risks, whatever else they do."""
     identity, risks = change.identity, _select_grave(change)
-    own = _read_names(change, words)
+    own = read_names(change, words)
     return identity.instance, identity.kind, change.blocked is None, _read_risks(risks, own)
 
 
@@ -200,11 +203,14 @@ def _get_place(change: Change) -> tuple[str, str]:
     return change.address, str(change.identity)
 
 
-def _read_names(change: Change, words: Words) -> frozenset[str]:
+def read_names(change: Change, words: Words) -> frozenset[str]:
+    """All that people call the object."""
     return frozenset((*list_names(change, words), change.identity.key, change.address))
 
 
-def _mask_names(text: str, own: frozenset[str]) -> str:
+def mask_names(text: str, own: frozenset[str]) -> str:
+    """The text without these names, to compare texts that differ in names only."""
+
     def mask(word: re.Match[str]) -> str:
         name = word[0].rstrip(".:-")
         return _NAME + word[0][len(name) :] if name in own else word[0]
@@ -219,7 +225,7 @@ def _read_block(change: Change, own: frozenset[str]) -> Hashable:
     return (
         found.kind,
         found.waiver,
-        *(_mask_names(text, own) for text in (found.reason, found.advice)),
+        *(mask_names(text, own) for text in (found.reason, found.advice)),
     )
 
 
@@ -245,7 +251,7 @@ def _read_attributes(found: FrozenMap, key: str, names: Collection[str]) -> Hash
 
 
 def _read_risks(risks: Iterable[Risk], own: frozenset[str]) -> Hashable:
-    texts = ((risk, _mask_names(risk.text, own)) for risk in risks)
+    texts = ((risk, mask_names(risk.text, own)) for risk in risks)
     return tuple(
         (risk.kind, risk.path, _NUMBER.sub("0", text) if risk.figures else text)
         for risk, text in texts
@@ -274,7 +280,7 @@ def _add_risks(risks: tuple[Risk, ...]) -> Risk:
     if len(risks) == 1:
         return first
     rows = [one.figures for one in risks]
-    texts = (_render_sum(rows), _join_texts([one.text for one in risks]))
+    texts = (_render_sum(rows), join_texts([one.text for one in risks]))
     return replace(first, text="; ".join(filter(None, texts)), figures=_add_up(rows))
 
 
@@ -288,10 +294,16 @@ def _render_sum(rows: list[FrozenMap]) -> str:
     return f"together {least}{render_figures(figures)}"
 
 
-def _join_texts(texts: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
+    """`a, b, c, d, e, … and 995 more`, for results whose names the log has in full."""
+    rest = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f", … and {rest:,} more" if rest > 0 else "")
+
+
+def join_texts(texts: Sequence[str]) -> str:
+    """One text for several that differ in names and figures only: the same, or an example."""
     if len(texts) == 1:
         return texts[0]
-    # They differ in names and figures only.
     return texts[0] if len(set(texts)) == 1 else f"for example, {texts[0]}"
 
 

@@ -19,6 +19,13 @@ from .text import ARROW, inline, quote, render_path, render_value
 
 NAMES_LIMIT = 6
 """Changed paths that a one-line form names."""
+LISTED = 10
+"""Objects of an entry that a text names; more would hide the next entry."""
+ALL_LISTED = "--detail lists them all"
+BRIEF_LIMIT = 120
+"""Characters of one changed value; of a longer one only the path is named."""
+BRIEF_PATHS = 3
+"""Changed values that a one-line form shows."""
 
 _WILL = {
     Action.CREATE: "be created",
@@ -38,22 +45,27 @@ _ALL_WILL = {
 """The verbs of several objects that differ from `_WILL`."""
 _WHOLE = (Action.CREATE, Action.DELETE, Action.ADOPT, Action.IMPORT)
 """Actions that show the whole object."""
-_PARTS = re.compile(r'(?<=\[")[^"]*(?="\])|(?<=\.)[\w-]+(?=$|\[)')
+ADDRESS_PARTS = re.compile(r'(?<=\[")[^"]*(?="\])|(?<=\.)[\w-]+(?=$|\[)')
 """The labels and keys in an address."""
 _SEPARATOR = re.compile(r"[|/,=]")
 _PROTECTION = {"default": "on (default)", "explicit": "on (prevent_destroy = true)", "no": "off"}
 
 
 def render_change(
-    change: Change, words: Words = NEUTRAL, with_instance: bool = False
+    change: Change, words: Words = NEUTRAL, with_instance: bool = False, *, whole: bool = False
 ) -> Iterator[Line]:
     """Everything that people see of one change.
 
-    words: of its provider; with_instance: name the provider instance, for plans with several.
+    words: of its provider; with_instance: name the provider instance, for plans with several;
+    whole: also the attributes of an object that its sentence describes.
     """
-    yield Line(0, "#", render_headline(change, with_instance=with_instance), "title")
-    yield from _render_signs(change)
-    yield from _render_body(change, (change,), words)
+    if not whole and is_line(change, words):
+        yield _render_name_line(change, words, with_instance)
+    else:
+        name = "" if whole else name_object(change, words)
+        headline = render_headline(change, with_instance=with_instance, name=name)
+        yield Line(0, "#", headline, "title")
+    yield from render_details(change, words, whole=whole)
 
 
 def render_entry(
@@ -69,21 +81,42 @@ def render_entry(
         return
     where = f" on {inline(lead.identity.instance)}" if with_instance else ""
     yield Line(0, "#", f"{render_title(entry, words)}{where}", "title")
-    yield Line(0, " ", render_names(entry, words))
-    yield from _render_signs(entry)
-    yield from _render_body(lead, entry.changes, words)
+    yield from render_members(entry, words)
+    yield from render_details(entry, words)
+
+
+def render_details(
+    one: Change | Entry, words: Words = NEUTRAL, *, whole: bool = False
+) -> Iterator[Line]:
+    """What people see of a change, or of equal ones, below the names of the objects."""
+    lead, changes = (one.lead, one.changes) if isinstance(one, Entry) else (one, (one,))
+    yield from _render_signs(one)
+    if whole or not is_line(lead, words):
+        yield from _render_body(lead, changes, words)
+        return
+    yield from _render_records(lead)
+    yield from render_requests(changes, words)
+
+
+def render_members(entry: Entry, words: Words) -> Iterator[Line]:
+    """The objects of an entry of several: the first few, and how many more there are."""
+    if not is_line(entry.lead, words):
+        yield Line(0, " ", render_names(entry, words, ALL_LISTED))
+        return
+    for change in entry.changes[:LISTED]:
+        yield _render_name_line(change, words)
+    if len(entry.changes) > LISTED:
+        yield Line(0, " ", f"… and {len(entry.changes) - LISTED:,} more ({ALL_LISTED})")
 
 
 def render_brief_entry(entry: Entry, words: Words) -> str:
-    """One entry on one line without its signs: what is changed, not from what to what."""
+    """One entry on one line without its signs: the objects and the values that change."""
     lead = entry.lead
+    values = render_values(lead) if _is_update(lead) else ""
     if len(entry.changes) > 1:
-        only = find_only_path(lead)
-        changed = f" ({render_changed_names(lead)})" if _is_update(lead) and not only else ""
+        changed = f": {values}" if values and not find_only_path(lead) else ""
         return f"{render_title(entry, words, will=False)}{changed}"
-    return (
-        f"{inline(lead.address)}{f'  ({render_changed_names(lead)})' if _is_update(lead) else ''}"
-    )
+    return f"{name_object(lead, words)}{f'  {values}' if values else ''}"
 
 
 def render_title(entry: Entry, words: Words, *, will: bool = True) -> str:
@@ -101,16 +134,42 @@ def render_title(entry: Entry, words: Words, *, will: bool = True) -> str:
     return f"{objects} {'would' if lead.blocked is not None else 'will'} {verb}"
 
 
-def render_names(entry: Entry, words: Words) -> str:
-    """The objects of an entry, all of them: `box.a, box.b (prod.b)`."""
-    return ", ".join(render_name(change, words) for change in entry.changes)
+def render_names(entry: Entry, words: Words, where: str = "") -> str:
+    """The objects of an entry, the first few: `box.a, box.b (prod.b), … and 60 more`. where: what
+    lists all of them."""
+    names = ", ".join(render_name(change, words) for change in entry.changes[:LISTED])
+    rest = len(entry.changes) - LISTED
+    hint = f" ({where})" if where else ""
+    return f"{names}, … and {rest:,} more{hint}" if rest > 0 else names
 
 
 def render_name(change: Change, words: Words) -> str:
     """The address, and what people call the object where the address does not contain it."""
+    if has_sentence(change, words):
+        return name_object(change, words)
     address, names = inline(change.address), list_names(change, words)
-    known = _PARTS.findall(change.address)
+    known = ADDRESS_PARTS.findall(change.address)
     return address if set(names) <= set(known) else f"{address} ({', '.join(map(inline, names))})"
+
+
+def name_object(change: Change, words: Words) -> str:
+    """The object in one sentence with its address, of a kind without sentences just the address."""
+    key, address = change.identity.key, inline(change.address)
+    sentence = inline(words.describe_object(change.identity.kind, key)) if key else ""
+    if not sentence:
+        return address
+    # Some addresses are made of the key, which says nothing new.
+    return sentence if key in change.address else f"{sentence} ({address})"
+
+
+def has_sentence(change: Change, words: Words) -> bool:
+    """True if one sentence stands for all attributes of the object."""
+    return bool(words.describe_object(change.identity.kind, change.identity.key))
+
+
+def is_line(change: Change, words: Words) -> bool:
+    """True if the symbol of the change and the sentence of the object say what happens."""
+    return change.action is not Action.NOOP and not change.moves and has_sentence(change, words)
 
 
 def render_risk(risk: Risk) -> str:
@@ -128,8 +187,11 @@ def render_requests(changes: Sequence[Change], words: Words) -> Iterator[Line]:
         yield Line(0, "#", f"requests: {', '.join(names)} ({how})", "dim")
 
 
-def is_plain(change: Change) -> bool:
-    """True for an object whose key says all that its attributes say, such as a grant."""
+def is_plain(change: Change, words: Words) -> bool:
+    """True for an object that is one line: one with a sentence, or whose key says all that its
+    attributes say."""
+    if is_line(change, words):
+        return True
     if change.action not in _WHOLE or change.blocked is not None or _list_records(change):
         return False
     parts = {*_SEPARATOR.split(change.identity.key), None}
@@ -137,12 +199,25 @@ def is_plain(change: Change) -> bool:
     return all(isinstance(v, str | None) and v in parts for side in sides for v in side.values())
 
 
-def render_plain(change: Change, with_instance: bool = False) -> Iterator[Line]:
+def name_plain(change: Change, words: Words) -> str:
+    """An object of `is_plain` with all that there is to say about it."""
+    if is_line(change, words):
+        return name_object(change, words)
+    return f"{inline(change.address)} = {quote(change.identity.key)}"
+
+
+def render_plain(change: Change, words: Words, with_instance: bool = False) -> Iterator[Line]:
     """An object of `is_plain` in one line, and its signs. Its requests are those of its group."""
-    where = f" on {inline(change.identity.instance)}" if with_instance else ""
-    text = f"{inline(change.address)} = {quote(change.identity.key)}{where}"
-    yield Line(0, change.action.symbol, text, change.action.value)
+    yield _render_name_line(change, words, with_instance)
     yield from _render_signs(change)
+    if is_line(change, words):
+        yield from _render_records(change)
+
+
+def _render_name_line(change: Change, words: Words, with_instance: bool = False) -> Line:
+    where = f" on {inline(change.identity.instance)}" if with_instance else ""
+    text = f"{name_plain(change, words)}{where}"
+    return Line(0, change.action.symbol, text, change.action.value)
 
 
 def _render_signs(one: Change | Entry) -> Iterator[Line]:
@@ -167,14 +242,15 @@ def _is_update(change: Change) -> bool:
     return change.action is Action.UPDATE and change.blocked is None
 
 
-def render_headline(change: Change, *, with_instance: bool = False) -> str:
-    """`kafka_topic.orders["eu"] will be updated in-place`, with the instance on request."""
+def render_headline(change: Change, *, with_instance: bool = False, name: str = "") -> str:
+    """`kafka_topic.orders["eu"] will be updated in-place`, with the instance on request. name: of
+    the object, by default its address."""
     will = "would" if change.blocked is not None else "will"
     where = f" on {inline(change.identity.instance)}" if with_instance else ""
     # Blocked before an action was chosen, for example because the object could not be read.
     if change.blocked is not None and change.action is Action.NOOP:
-        return f"{inline(change.address)} cannot be planned{where}"
-    return f"{inline(change.address)} {will} {_choose_verb(change)}{where}"
+        return f"{name or inline(change.address)} cannot be planned{where}"
+    return f"{name or inline(change.address)} {will} {_choose_verb(change)}{where}"
 
 
 def _choose_verb(change: Change) -> str:
@@ -212,6 +288,16 @@ def render_brief(item: PathChange) -> str:
 def name_path(path: Path) -> str:
     """A path for one line: `width`, or `keep.ms` for a key with a dot in a map."""
     return inline(path[-1]) if len(path) == 2 and "." in path[-1] else render_path(path)
+
+
+def render_values(change: Change) -> str:
+    """`keep.ms 7 d → 3 d (…), width 3 → 4, 2 more`; without paths, what is recorded anew."""
+    if not change.paths:
+        return render_changed_names(change)
+    briefs = [(render_brief(item), name_path(item.path)) for item in change.paths]
+    shown = [text if len(text) <= BRIEF_LIMIT else name for text, name in briefs[:BRIEF_PATHS]]
+    more = [f"{len(briefs) - BRIEF_PATHS} more"] if len(briefs) > BRIEF_PATHS else []
+    return ", ".join([*shown, *more])
 
 
 def render_changed_names(change: Change) -> str:

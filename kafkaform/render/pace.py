@@ -35,6 +35,12 @@ class Pace:
         return f", about {seconds} s left" if seconds < 120 else f", about {seconds // 60} min left"
 
 
+def render_end(event: events.Progress) -> str:
+    """`1,200 steps, done`, or how its parts ended: `200 applied, 1,000 not sent`."""
+    ends = ", ".join(f"{number:,} {inline(end)}" for end, number in event.ends.items() if number)
+    return ends or f"{render_amount(event)}, done"
+
+
 def render_amount(event: events.Progress) -> str:
     """`120 of 500 objects`, or `120 objects` while the total is unknown."""
     total = "" if event.total is None or event.finished else f" of {event.total:,}"

@@ -11,7 +11,7 @@ from ..core.diagnostics import Diagnostic
 from ..core.resource import SETTING, TASK
 from ..core.text.cell_width import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
-from ..plan.model import Plan, Removal, Unmanaged
+from ..plan.model import Plan, Removal
 from .body import Line
 from .change_list import (
     render_drift,
@@ -23,7 +23,7 @@ from .change_list import (
 from .diagnostics import render_diagnostics
 from .outputs import list_output_lines
 from .style import Detail, Paint
-from .text import inline, quote, render_count, render_message, render_table, wrap_lines
+from .text import inline, render_count, render_message, render_table, wrap_lines
 from .view import COLUMNS, PlanView, make_view, pending_words
 
 PROTECTED_LIMIT = 5
@@ -51,11 +51,13 @@ def render_plan_text(
     colour: bool = False,
     width: int = 100,
     detail: Detail = "grouped",
+    approval: bool = True,
 ) -> str:
     """The plan as text with a final newline; its last line is Terraform's `Plan: …`.
 
-    words: of its providers; width: in columns. No line is wider, apart from a single name and the
-    last two lines, which scripts read. Every line is safe to print (see `text`).
+    words: of its providers; width: in columns; approval: show the token, for readers who apply
+    the plan later. No line is wider, apart from a single name and the last two lines, which scripts
+    read. Every line is safe to print (see `text`).
     """
     seen, paint = make_view(plan, words), Paint(colour)
     outputs = [list(list_output_lines(change, width - 2)) for change in seen.outputs]
@@ -76,12 +78,12 @@ def render_plan_text(
         *((group, partial(render_group, group, seen, paint, detail)) for group in seen.groups),
         (() if seen.refresh else seen.drift, drift),
         (seen.outputs, partial(_render_outputs, outputs, paint, detail)),
-        (seen.unmanaged, partial(_render_unmanaged, seen.unmanaged, paint, detail)),
+        (seen.unmanaged, partial(_render_unmanaged, seen, paint, detail)),
         (seen.warnings or seen.diagnostics, partial(_render_warnings, seen, paint, width)),
     )
     texts = ["\n".join(wrap_lines(render(), width)) for content, render in sections if content]
     # Scripts read these lines, so they are not wrapped.
-    texts.append("\n".join(_render_closing(seen, paint, width)))
+    texts.append("\n".join(_render_closing(seen, paint, width, approval=approval)))
     return "\n\n".join(filter(None, texts)) + "\n"
 
 
@@ -202,7 +204,7 @@ def _render_pending(seen: PlanView, paint: Paint) -> Iterator[str]:
     for item in items:
         when = datetime.fromtimestamp(item.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         name, since = pending_words(item, seen.words_of(item.identity.instance))
-        what = f"{inline(name)} {inline(str(item.identity))}"
+        what = f"{inline(name)} {inline(seen.name_identity(item.identity))}"
         far = f": {render_message(item.note)}" if item.note else ""
         yield f"  ? {what}: {since} run {inline(item.run)} of {when}{far}"
 
@@ -232,12 +234,11 @@ def _render_outputs(outputs: list[list[Line]], paint: Paint, detail: Detail) -> 
             yield f"    … and {rest} (--detail shows them all)"
 
 
-def _render_unmanaged(
-    unmanaged: tuple[tuple[str, Unmanaged], ...], paint: Paint, detail: Detail
-) -> Iterator[str]:
+def _render_unmanaged(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
     yield paint("title", "Not managed by this configuration")
-    for instance, kind in unmanaged:
-        names = ", ".join(quote(name) for name in kind.names) if detail == "full" else ""
+    for instance, kind in seen.unmanaged:
+        objects = (seen.name_unmanaged(instance, kind.kind, key) for key in kind.names)
+        names = ", ".join(objects) if detail == "full" else ""
         rest = kind.count - len(kind.names)
         more = f" and {rest:,} more" if rest > 0 and names else ""
         listed = f": {names}{more}" if names else ""
@@ -277,7 +278,7 @@ def render_no_changes(seen: PlanView) -> str:
     return f"No changes. {objects}{where} {verb} the configuration."
 
 
-def _render_closing(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
+def _render_closing(seen: PlanView, paint: Paint, width: int, *, approval: bool) -> Iterator[str]:
     if seen.empty:
         yield from wrap_lines([paint("create", render_no_changes(seen))], width)
         return
@@ -293,5 +294,6 @@ def _render_closing(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
     elif seen.token:
         if seen.refresh:
             yield from wrap_lines([REFRESHES], width)
-        yield f"Approval: {inline(seen.token)}"
+        if approval:
+            yield f"Approval: {inline(seen.token)}"
     yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.resource import FaultClass
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
+from .entries import LEAST, join_names, join_texts, mask_names, read_names
+from .lines import name_object
 from .style import Paint
 from .text import inline, render_count, render_message, render_table
 
 APPLIED_LIMIT = 20
 """Applied changes are listed if there are no more than this."""
 SKIPPED_LIMIT = 10
-"""Skipped changes that are listed. They fail as one: what they depend on is listed in full."""
+"""Skipped changes with reasons of their own that are listed. What they depend on is listed, too."""
+_ADDRESS = re.compile(r'[\w-]+(?:\.[\w-]+|\[(?:"(?:[^"\\]|\\.)*"|\d+)\]|/[\w-]+)+')
+_OWN_CODES = frozenset({"SKIPPED", "NOT_SENT"})
+"""Codes of ours, whose messages say the same. Those of a system can be looked up."""
 
 
 class ResultRow(Struct, frozen=True):
     """The result of one change."""
 
     address: str
+    name: str
+    """What people call the object: its address, with a sentence if it has one. Safe to print."""
+    instance: str
+    kind: str
     action: Action
     status: OutcomeStatus
     """The worst status among its steps."""
@@ -34,6 +44,8 @@ class ResultRow(Struct, frozen=True):
     """True if only the address changed."""
     word: str = ""
     """What people read in place of the status, or empty."""
+    cause: str = ""
+    """The reason without the names of the object: equal for changes that failed for one cause."""
 
     @property
     def ended(self) -> str:
@@ -56,8 +68,8 @@ class ApplyReport(Struct, frozen=True):
     """The command ends without an error: all that was asked for is done, visible and recorded."""
     removals: int = 0
     """How many settings of earlier runs were removed."""
-    setting: str = NEUTRAL.setting
-    """What such a setting is called."""
+    words: Vocabulary = NO_WORDS
+    """The words of the providers."""
 
 
 # Worst first, which is also the reading order. Unknown is worse than failed: nobody knows yet
@@ -110,23 +122,22 @@ def make_apply_report(
         _make_row(change, outcomes, words.get(change.identity.instance, NEUTRAL))
         for change, outcomes in changes.values()
     )
-    setting = shared(words.values()).setting
-    return ApplyReport(rows, run, next_command, blocked, complete, removals, setting)
+    return ApplyReport(rows, run, next_command, blocked, complete, removals, words)
 
 
 def render_apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
     """The table and a last line with counts, with a final newline."""
-    # Failed, unknown and started changes are always listed: somebody has to look at each of them.
+    # Failed, unknown and started changes are always listed or counted at their cause: somebody has
+    # to look at each of them.
     paint = Paint(colour)
     rows = sorted(report.rows, key=lambda row: (STATUSES.index(row.status), row.address))
     tally = Counter(row.status for row in rows)
     few = tally[OutcomeStatus.APPLIED] <= APPLIED_LIMIT
     listed = [row for row in rows if few or row.status is not OutcomeStatus.APPLIED]
-    skipped = [row for row in listed if row.status is OutcomeStatus.SKIPPED]
-    rest = {*skipped[SKIPPED_LIMIT:]}
-    table = _render_table([row for row in listed if row not in rest], paint)
+    groups, rest = _limit_skipped(_group_rows(listed))
+    table = _render_table(groups, report, paint)
     if rest:
-        table.append(f"  … and {len(rest):,} more skipped")
+        table.append(f"  … and {rest:,} more skipped")
     left = f" {report.blocked} blocked." if report.blocked else ""
     lines = [*table, *([""] if listed else []), _render_last_line(report, tally, paint) + left]
     if report.run:
@@ -146,7 +157,9 @@ def _make_row(change: Change, outcomes: Sequence[Outcome], words: Words) -> Resu
     worst = min(outcomes, key=lambda outcome: STATUSES.index(outcome.status))
     fault = worst.fault
     why = _WHY.get(worst.status, "").format(task_on_it=words.task_on_it)
-    reason = f"{fault.code}: {fault.message}" if fault else why
+    reason = why
+    if fault:
+        reason = fault.message if fault.code in _OWN_CODES else f"{fault.code}: {fault.message}"
     # "Connection reset" alone reads like a failure, so the sentence about unknown results follows.
     if fault and worst.status is OutcomeStatus.UNKNOWN:
         reason = f"{reason}; {_WHY[OutcomeStatus.UNKNOWN]}"
@@ -161,6 +174,9 @@ def _make_row(change: Change, outcomes: Sequence[Outcome], words: Words) -> Resu
     word = NOT_APPLIED if harmless and worst.status is OutcomeStatus.FAILED else ""
     return ResultRow(
         change.address,
+        name_object(change, words),
+        change.identity.instance,
+        change.identity.kind,
         change.action,
         worst.status,
         reason,
@@ -168,36 +184,94 @@ def _make_row(change: Change, outcomes: Sequence[Outcome], words: Words) -> Resu
         change.takes_away,
         change.moves,
         word,
+        mask_names(f"{reason}\n{advice}", read_names(change, words)),
     )
 
 
-def _render_table(rows: Sequence[ResultRow], paint: Paint) -> list[str]:
-    cells = [[row.ended, f"{row.action.symbol} {inline(row.address)}"] for row in rows]
-    lines = []
-    for row, text in zip(rows, render_table(cells), strict=True):
-        status, end = row.status.value, len(row.ended)
-        why = f"  {render_message(row.reason)}" if row.reason else ""
-        lines.append(f"  {paint(status, text[:end])}{text[end:]}{why}")
-        if row.fault_advice:
-            lines.append(f"      to do: {render_message(row.fault_advice)}")
-    return lines
+def _group_rows(rows: Sequence[ResultRow]) -> list[list[ResultRow]]:
+    """The rows, those with one cause together, in the order of the first ones."""
+    addresses = {row.address for row in rows}
+    alike: dict[tuple[str, str], list[ResultRow]] = {}
+    for row in rows:
+        # What was applied has no cause, and is listed only if it is little.
+        applied = row.status is OutcomeStatus.APPLIED
+        cause = row.address if applied else _mask_addresses(row.cause, addresses)
+        alike.setdefault((row.ended, cause), []).append(row)
+    return [
+        part
+        for group in alike.values()
+        for part in ([group] if len(group) >= LEAST else [[row] for row in group])
+    ]
+
+
+def _limit_skipped(groups: list[list[ResultRow]]) -> tuple[list[list[ResultRow]], int]:
+    """The groups without the skipped changes that nobody needs to see singly, and their number."""
+    shown, skipped = [], 0
+    for group in groups:
+        alone = len(group) == 1 and group[0].status is OutcomeStatus.SKIPPED
+        skipped += alone
+        if not alone or skipped <= SKIPPED_LIMIT:
+            shown.append(group)
+    return shown, max(0, skipped - SKIPPED_LIMIT)
+
+
+def _mask_addresses(text: str, addresses: Collection[str]) -> str:
+    """The text without these addresses: many objects wait for one object each."""
+    return _ADDRESS.sub(lambda match: "\0" if match[0] in addresses else match[0], text)
+
+
+def _render_table(
+    groups: Sequence[Sequence[ResultRow]], report: ApplyReport, paint: Paint
+) -> list[str]:
+    cells = [[group[0].ended, _name_group(group, report)] for group in groups]
+    return [
+        line
+        for group, text in zip(groups, render_table(cells), strict=True)
+        for line in _render_group(group, text, paint)
+    ]
+
+
+def _name_group(group: Sequence[ResultRow], report: ApplyReport) -> str:
+    """`+ box.orders`, or `+ 1,000 boxes`."""
+    first, number = group[0], len(group)
+    if number == 1:
+        return f"{first.action.symbol} {first.name}"
+    objects = f"{number:,} objects"
+    if len({(row.instance, row.kind) for row in group}) == 1:
+        objects = report.words.get(first.instance, NEUTRAL).name_objects(number, first.kind)
+    symbols = {row.action.symbol for row in group}
+    return f"{first.action.symbol if len(symbols) == 1 else ' '} {inline(objects)}"
+
+
+def _render_group(group: Sequence[ResultRow], text: str, paint: Paint) -> Iterator[str]:
+    """text: status and name, padded."""
+    first, end = group[0], len(group[0].ended)
+    reason = join_texts([row.reason for row in group])
+    why = f"  {render_message(reason)}" if reason else ""
+    yield f"  {paint(first.status.value, text[:end])}{text[end:]}{why}"
+    if len(group) > 1:
+        yield f"      {join_names([row.name for row in group])}"
+    advice = join_texts([row.fault_advice for row in group])
+    if advice:
+        yield f"      to do: {render_message(advice)}"
 
 
 def _render_last_line(report: ApplyReport, tally: Counter[OutcomeStatus], paint: Paint) -> str:
     rows = report.rows
     if set(tally) <= {OutcomeStatus.APPLIED}:
         done = count_applied(rows)
-        parts = [f"{done[action]} {word}" for word, action in _DONE]
-        parts += [f"{done[action]} {word}" for word, action in _DONE_TOO if done[action]]
+        parts = [f"{done[action]:,} {word}" for word, action in _DONE]
+        parts += [f"{done[action]:,} {word}" for word, action in _DONE_TOO if done[action]]
         if report.removals:
-            parts.append(f"{render_count(report.removals, report.setting)} removed")
+            setting = shared(report.words.values()).setting
+            parts.append(f"{render_count(report.removals, setting)} removed")
         moved = sum(row.moves for row in rows)
-        parts += [f"{moved} moved"] if moved else []
+        parts += [f"{moved:,} moved"] if moved else []
         # An error that follows must not contradict this line.
         title = "Apply complete: " if report.complete else "Applied: "
         return paint("applied", title) + ", ".join(parts) + "."
     order = sorted(rows, key=lambda row: (-STATUSES.index(row.status), row.word))
-    parts = [f"{number} {word}" for word, number in Counter(row.ended for row in order).items()]
+    parts = [f"{number:,} {word}" for word, number in Counter(row.ended for row in order).items()]
     worst = next(status for status in STATUSES if tally[status])
     return paint(worst.value, f"{_render_title(tally)}: ") + ", ".join(parts) + "."
 

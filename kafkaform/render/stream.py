@@ -322,6 +322,7 @@ def _make_progress(event: Progress) -> Data:
         "total": event.total,
         "unit": event.unit,
         "finished": event.finished,
+        "ends": dict(event.ends),
     }
 
 

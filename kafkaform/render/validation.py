@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from ..core.change import Change, Evidence, Verdict
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ..plan.model import Plan
+from .entries import LEAST, join_names, join_texts, mask_names, read_names
 from .evidence import CHECKED, STRENGTH, render_evidence
 from .jsonplan import Data
+from .lines import name_object
 from .stream import make_resource
 from .text import inline
 
@@ -62,10 +64,27 @@ def list_checked(
 def render_validation(
     plan: Plan, verdicts: Mapping[str, Verdict], words: Vocabulary = NO_WORDS
 ) -> str:
-    """The result as text without a final newline, one line per change."""
-    rows = list_checked(plan, verdicts, words)
-    lines = [f"  {inline(row.change.address)}: {inline(row.text)}" for row in rows]
+    """The result as text without a final newline: one line per change, of many with one result a
+    count and a few names."""
+    alike: dict[Hashable, list[CheckedChange]] = {}
+    for row in list_checked(plan, verdicts, words):
+        own = words.get(row.change.identity.instance, NEUTRAL)
+        identity, text = row.change.identity, mask_names(row.text, read_names(row.change, own))
+        alike.setdefault((identity.instance, identity.kind, text), []).append(row)
+    lines = [line for rows in alike.values() for line in _render_rows(rows, words)]
     return "\n".join(("Dry run:", *lines)) if lines else "Dry run: nothing would be sent."
+
+
+def _render_rows(rows: Sequence[CheckedChange], words: Vocabulary) -> Iterator[str]:
+    """Changes of one kind with one result."""
+    identity = rows[0].change.identity
+    own = words.get(identity.instance, NEUTRAL)
+    if len(rows) < LEAST:
+        yield from (f"  {name_object(row.change, own)}: {inline(row.text)}" for row in rows)
+        return
+    objects = own.name_objects(len(rows), identity.kind)
+    yield f"  {inline(objects)}: {inline(join_texts([row.text for row in rows]))}"
+    yield f"      {join_names([name_object(row.change, own) for row in rows])}"
 
 
 def list_validation_events(

@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from ..core.change import Action, Change
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
-from ..core.resource import SETTING, TASK, Pending
+from ..core.resource import SETTING, TASK, Identity, Pending
 from ..core.risk import RiskKind
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
 from .entries import Entry, KeyMaker, make_drift_key, make_entries, make_key, make_risk_key
+from .text import inline, quote
 
 
 class Counts(Struct, frozen=True):
@@ -119,6 +120,16 @@ class PlanView(Struct, frozen=True):
 
     def words_of(self, instance: str) -> Words:
         return self.words.get(instance, NEUTRAL)
+
+    def name_identity(self, identity: Identity) -> str:
+        """What people call an object of which no more is known than its identity."""
+        words = self.words_of(identity.instance)
+        return words.describe_object(identity.kind, identity.key) or str(identity)
+
+    def name_unmanaged(self, instance: str, kind: str, key: str) -> str:
+        """An object of a list of keys: its sentence, else its key in quotes."""
+        sentence = self.words_of(instance).describe_object(kind, key)
+        return inline(sentence) if sentence else quote(key)
 
     def removal_words(self) -> Words:
         """The words for all removals together."""

@@ -191,7 +191,7 @@ def _take_listed(
     told = [_make_found(item, kind, session.facts) for item in left]
     gaps = [*_describe_gaps(sweep, session), *(gap for gap in told if isinstance(gap, str))]
     if own:
-        shown = ", ".join(sorted(identity.key for identity in own)[:NAMES_SHOWN])
+        shown = ", ".join(_name_keys((identity.key for identity in own), kind.name, session))
         gaps.append(
             f"Left out: {len(own)} of {kind.name} belong to {session.facts.principal}, which this "
             f"command logs in as: {shown}{' ...' if len(own) > NAMES_SHOWN else ''}. A plan that "
@@ -272,6 +272,11 @@ def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredO
 # ── what may be missing ─────────────────────────────────────────────────────────────────
 
 
+def _name_keys(keys: Iterable[str], kind: str, session: Session) -> list[str]:
+    """The first few objects, as people call them."""
+    return [session.words.name_object(kind, key) for key in sorted(keys)[:NAMES_SHOWN]]
+
+
 def _describe_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
     """Why a listing can be incomplete, and the objects that could not be read."""
     kind, coverage = sweep.kind, sweep.coverage
@@ -290,5 +295,6 @@ def _describe_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
     listed = session.sweep(sweep.kind, Depth.NAMES).items
     unread = sorted({item.identity.key for item in listed} - read)
     if unread:
-        shown = ", ".join(unread[:NAMES_SHOWN]) + (" ..." if len(unread) > NAMES_SHOWN else "")
+        shown = ", ".join(_name_keys(unread, kind, session))
+        shown += " ..." if len(unread) > NAMES_SHOWN else ""
         yield f"Not complete: {len(unread)} of {sweep.kind} are listed but cannot be read: {shown}"

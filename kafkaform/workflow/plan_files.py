@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
 
@@ -122,11 +123,16 @@ def _make_no_plan_error(path: Path | str, reason: str) -> UsageError:
 
 
 def read_words(plan: Plan) -> Vocabulary:
-    """What the users of the plan's providers call their things. A provider that is not installed
-    here has no words."""
+    """What the users of the plan's providers call their things."""
+    return read_words_of(plan.instances)
+
+
+def read_words_of(instances: Iterable[str]) -> Vocabulary:
+    """What the users of the providers of these instances call their things. A provider that is not
+    installed here has no words."""
     words: dict[str, Words] = {}
     registry = Registry()
-    for instance in plan.instances:
+    for instance in instances:
         # A plan can be shown where it was not made; renderers then use neutral words.
         with contextlib.suppress(ConfigurationError):
             words[instance] = registry.load(instance.partition(".")[0]).words

@@ -25,17 +25,19 @@ def render_plan(
     colour: bool = False,
     width: int = 100,
     detail: Detail = "grouped",
+    approval: bool = True,
     whole: Path | None = None,
     name: str = "",
 ) -> str:
     """Render a plan for people or programs; every line is safe to print.
 
     form: `text` as on a terminal, `json` in the shape of Terraform's plan, `markdown` for a review
-    comment, `html` for a page that loads nothing. colour, width (columns) and detail apply to text
-    only. detail: `concise` for one line per change, `grouped` for equal changes together, `full`
-    for each change by itself. whole: a file that has the whole plan; a shortened comment gives its
-    name without the folder, which exists only where the plan was made. name: of the folder or
-    environment, for the heading of a comment. Raises UsageError for another form.
+    comment, `html` for a page that loads nothing. colour, width (columns), detail and approval
+    apply to text only. detail: `concise` for one line per change, `grouped` for equal changes
+    together, `full` for each change by itself. approval: show the token, for those who apply the
+    plan later. whole: a file that has the whole plan; a shortened comment gives its name without
+    the folder, which exists only where the plan was made. name: of the folder or environment, for
+    the heading of a comment. Raises UsageError for another form.
     """
     if form not in get_args(Form):
         raise UsageError(
@@ -61,5 +63,12 @@ def render_plan(
         # Secrets are masked before the page escapes them.
         return render_html(plan, words=read_words(plan), command=render_apply_command(plan))
     return mask_secrets(
-        render_plan_text(plan, words=read_words(plan), colour=colour, width=width, detail=detail)
+        render_plan_text(
+            plan,
+            words=read_words(plan),
+            colour=colour,
+            width=width,
+            detail=detail,
+            approval=approval,
+        )
     )

@@ -7,6 +7,7 @@ from functools import partial
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import KindWords, Words
 
+from .authority.acl_words import describe_acl_key
 from .kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS
 from .kinds.config.risks import find_unit
 from .kinds.quota.risks import find_quota_unit
@@ -36,7 +37,9 @@ WORDS = Words(
             "kafka_cluster_config": KindWords("cluster configs", (), _DEFAULTS_UNIT),
             "kafka_broker_config": KindWords("broker configs", ("broker_id",), _BROKER_UNIT),
             "kafka_user_scram_credential": KindWords("SCRAM credentials", ("username",)),
-            "kafka_acl": KindWords("ACLs", ("acl_principal", "resource_name")),
+            "kafka_acl": KindWords(
+                "ACLs", ("acl_principal", "resource_name"), sentence=describe_acl_key
+            ),
             "kafka_quota": KindWords("quotas", ("entity",), find_quota_unit),
             "kafka_group_config": KindWords("group configs", ("group",), _GROUP_UNIT),
             "kafka_client_metrics": KindWords(

@@ -93,7 +93,8 @@ def apply_command(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
         )
     console = Console.make_standard(no_color=no_color, interactive=input)
-    with open_screen(console, json=json, quiet=quiet, detail=detail) as shown:
+    approved = auto_approve or plan_file is not None or expect is not None
+    with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as shown:
         # Read before anything connects, so that a wrong path is reported at once.
         saved = None if plan_file is None else load_plan(plan_file)
         # The log records which of the three it was, for whoever asks later who approved.

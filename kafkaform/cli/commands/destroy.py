@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ...plan.model import Mode, Options
+from ...render.style import Detail
 from ...workflow.operations import destroy as destroy_objects
 from ...workflow.stores import parse_duration
 from ...workflow.workspace import open_workspace
@@ -28,6 +29,7 @@ from ..options.flags import (
     VarFile,
     list_waivers,
 )
+from ..options.plan_flags import chooses_detail
 from ..terminal.console import Console
 from ..terminal.run_command import advise, show_run
 from ..terminal.screen import open_screen
@@ -41,7 +43,9 @@ Confirm = Annotated[
 ]
 
 
+@chooses_detail
 def destroy(
+    detail: Detail,
     confirm: Confirm = [],
     expect: Expect = None,
     no_wait: NoWait = False,
@@ -73,7 +77,8 @@ def destroy(
     )
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     console = Console.make_standard(no_color=no_color, interactive=input)
-    with open_screen(console, json=json, quiet=quiet) as shown:
+    approved = bool(confirm) or expect is not None
+    with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as shown:
         run = partial(
             destroy_objects,
             open_workspace(variables=var, variable_files=var_file, state=state, policies=policy),

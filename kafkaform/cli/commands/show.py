@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from ...render.plan_comparison import compare_plans, render_comparison
 from ...render.style import Detail
 from ...render.text import render_json
-from ...workflow.plan_files import load_plan, load_plan_document
+from ...workflow.plan_files import load_plan, load_plan_document, read_words_of
 from ...workflow.plan_rendering import render_plan
 from ...workflow.stores import open_store
 from ..options.flags import NoColor, StateFile
@@ -47,7 +47,7 @@ def show(
     """
     console = Console.make_standard(no_color=no_color)
     if plan_file is None:
-        _show_state(console, state, json=json)
+        _show_state(console, state, json=json, detail=detail)
         return
     if other is not None:
         _show_comparison(console, plan_file, other, json=json)
@@ -66,14 +66,16 @@ def show(
         write_paged(console, text)
 
 
-def _show_state(console: Console, state_file: str | None, *, json: bool) -> None:
+def _show_state(console: Console, state_file: str | None, *, json: bool, detail: bool) -> None:
     state = open_store(state_file).backend.load().state
     if json:
         console.write(render_json(make_state_document(state)))
     elif state is None or not state.objects:
         console.write("The state is empty.")
     else:
-        rows = (render_row(row) for _, row in sorted(state.objects.items()))
+        instances = {identity.instance for identity in state.objects}
+        words = {} if detail else read_words_of(sorted(instances))
+        rows = (render_row(row, words) for _, row in sorted(state.objects.items()))
         write_paged(console, "\n".join(line for lines in rows for line in lines))
 
 

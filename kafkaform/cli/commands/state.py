@@ -12,10 +12,12 @@ from ...core.clock import SystemClock
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
 from ...core.value import FrozenMap
+from ...core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ...render.text import inline, render_count, render_json, render_value
 from ...state.codec import encode
 from ...state.edit import drop_address, move_address
 from ...state.model import Row, State
+from ...workflow.plan_files import read_words_of
 from ...workflow.state_transfer import edit_state, forget_instance
 from ...workflow.state_transfer import pull_state as pull_store
 from ...workflow.state_transfer import push_state as push_store
@@ -45,7 +47,14 @@ def list_(
 
 
 @app.command()
-def show(address: Address, json: Json = False, state: StateFile = None) -> None:
+def show(
+    address: Address,
+    json: Json = False,
+    detail: Annotated[
+        bool, typer.Option("--detail", help="Show all attributes, also those of an ACL.")
+    ] = False,
+    state: StateFile = None,
+) -> None:
     """Show the objects that an address owns."""
     found = open_store(state).backend.load().state
     rows = found.find_owned(address) if found else ()
@@ -58,7 +67,8 @@ def show(address: Address, json: Json = False, state: StateFile = None) -> None:
         if json:
             console.write(render_json(_make_row_document(row)))
         else:
-            console.write_lines(render_row(row))
+            words = {} if detail else read_words_of([row.identity.instance])
+            console.write_lines(render_row(row, words))
 
 
 @app.command()
@@ -195,17 +205,21 @@ def _edit_state(
     edit_state(open_store(state_file), command, timeout, change)
 
 
-def render_row(row: Row) -> Iterator[str]:
-    """One row for people: its owners, its identity, and its attributes."""
+def render_row(row: Row, words: Vocabulary = NO_WORDS) -> Iterator[str]:
+    """One row for people: its owners, its identity, and its attributes. words: of its provider; a
+    sentence stands for the attributes of an object that has one."""
+    identity = row.identity
+    sentence = words.get(identity.instance, NEUTRAL).describe_object(identity.kind, identity.key)
     yield f"# {inline(', '.join(row.owners))}"
-    yield inline(f"{row.identity.kind} {row.identity.key} ({row.identity.instance})")
+    yield inline(f"{identity.kind} {sentence or identity.key} ({identity.instance})")
     about = {"id": row.incarnation, "protected": row.protected, "owner": row.owner}
     about["secret version"] = row.secret_version
     labels = {"labels": row.labels} if row.labels else {}
     for name, item in about.items():
-        if item is not None:
+        if item is not None and not (sentence and item == "no"):
             yield f"  {name} = {render_value(item)}"
-    for name, item in (*labels.items(), *sorted(row.attributes.items())):
+    attributes = () if sentence else sorted(row.attributes.items())
+    for name, item in (*labels.items(), *attributes):
         if isinstance(item, FrozenMap):
             yield f"  {name}:"
             yield from (f"    {inline(k)} = {render_value(v)}" for k, v in sorted(item.items()))

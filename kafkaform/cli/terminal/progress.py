@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from ...core import progress as events
 from ...core.clock import Clock
-from ...render.pace import Pace, render_amount
+from ...render.pace import Pace, render_amount, render_end
 from ...render.text import inline
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class Log(Struct, frozen=True):
             self.last[event.task] = now
             if event.finished:
                 self.closed.add(event.task)
-            rest = ", done" if event.finished else left
-            self._write(f"{inline(event.label)}: {render_amount(event)}{rest}")
+            how = render_end(event) if event.finished else f"{render_amount(event)}{left}"
+            self._write(f"{inline(event.label)}: {how}")
 
     def _write(self, text: str) -> None:
         # The name in front keeps foreign text from the start of a line: build servers obey some.

@@ -25,6 +25,7 @@ from ...core.resource import FaultClass, Output
 from ...core.words import NEUTRAL
 from ...plan.model import Mode, Plan
 from ...render import stream
+from ...render.entries import join_names
 from ...render.jsonplan import Data
 from ...render.report import ApplyReport, make_apply_report, render_apply_summary
 from ...render.style import Detail
@@ -70,6 +71,8 @@ class TextScreen(Struct):
     """Show a plan that is longer than the screen in the user's pager."""
     quiet: bool = False
     """Show results and errors only."""
+    approved: bool = False
+    """The command line has approved the plan already."""
 
     def progress(self, event: RunEvent) -> None:
         """Show one event of a run."""
@@ -90,11 +93,21 @@ class TextScreen(Struct):
     def show_plan(self, plan: Plan) -> None:
         self.clear()
         colour, width = self.console.colour, self.console.width
-        text = render_plan(plan, colour=colour, width=width, detail=self.detail)
+        text = render_plan(
+            plan, colour=colour, width=width, detail=self.detail, approval=self._needs_approval()
+        )
         if self.pages:
             write_paged(self.console, text)
         else:
             self.console.write(text)
+
+    def _needs_approval(self) -> bool:
+        """True if somebody may have to type the approval of the plan."""
+        if self.sends:
+            # On a terminal the command asks, and takes `yes`.
+            return not self.console.interactive and not self.approved
+        # On a terminal the command that follows the plan has the approval, unless it is quiet.
+        return not self.console.interactive or self.quiet
 
     def show_verdicts(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
         self.clear()
@@ -161,13 +174,17 @@ class TextScreen(Struct):
 
     def _show_late(self, late: tuple[Invisible, ...]) -> None:
         # A node that lags behind lags behind with everything, so its objects are listed together.
-        where = attrgetter("noun", "node", "why")
-        for (noun, node, why), many in groupby(sorted(late, key=where), where):
+        place = attrgetter("noun", "node", "why")
+        for (noun, node, why), many in groupby(sorted(late, key=place), place):
             names = [inline(item.address) for item in many]
-            shown = names if len(names) <= _FEW else [render_count(len(names), "object")]
             silent = f": it does not answer ({inline(why)})" if why else ""
-            for name in shown:
-                self.note(f"{name}: applied, not yet visible on {noun} {node}{silent}.")
+            where = f"applied, not yet visible on {noun} {node}{silent}"
+            if len(names) <= _FEW:
+                for name in names:
+                    self.note(f"{name}: {where}.")
+            else:
+                objects = render_count(len(names), "object")
+                self.note(f"{objects}: {where}: {join_names(names)}.")
 
     def show_outputs(self, outputs: tuple[Output, ...]) -> None:
         if outputs:
@@ -300,7 +317,8 @@ def _render_recovered(found: Recovered) -> Iterator[str]:
     for end, addresses in alike.items():
         if len(addresses) > _FEW:
             steps = render_count(len(addresses), "step")
-            yield f"Recovered {steps} that {inline(runs)} left open: {end}."
+            names = join_names([inline(address) for address in addresses])
+            yield f"Recovered {steps} that {inline(runs)} left open: {end}: {names}."
         else:
             yield from (f"Recovered {inline(address)}: {end}." for address in addresses)
 
@@ -333,10 +351,11 @@ def open_screen(
     command: str = "apply",
     sends: bool = True,
     pages: bool = False,
+    approved: bool = False,
 ) -> Iterator[Screen]:
     """Open the screen of one run. Progress is drawn until the block ends.
 
-    detail, command, sends, pages: see `TextScreen`.
+    detail, command, sends, pages, approved: see `TextScreen`.
     """
     if json:
         shown = JsonScreen(console, command, sends)
@@ -353,4 +372,4 @@ def open_screen(
     # --quiet is for scripts, which nobody helps out of a pager.
     pages = pages and console.interactive and not quiet
     with open_bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
-        yield TextScreen(console, bars, bars.clear, detail, command, sends, pages, quiet)
+        yield TextScreen(console, bars, bars.clear, detail, command, sends, pages, quiet, approved)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from ...core.change import Action, Change
+from ...core.words import Words
 from ..entries import Entry
 from ..findings import render_findings
-from ..lines import find_only_path, is_plain, name_path, render_brief, render_changed_names
-
-BRIEF_LIMIT = 120
-"""Characters of one changed value; of a longer one only the path is named."""
-BRIEF_PATHS = 3
-"""Changed values that are shown."""
+from ..lines import BRIEF_LIMIT, find_only_path, is_line, is_plain, render_brief
 
 ACTIONS = {
     "blocked": "blocked",
@@ -25,16 +21,6 @@ ACTIONS = {
     "noted": "nothing to do",
 }
 """Group -> what happens to its objects, in the words of the table of kinds."""
-
-
-def render_values(change: Change) -> str:
-    """`keep.ms 7 d → 3 d (…), width 3 → 4, 2 more`; without paths, what is recorded anew."""
-    if not change.paths:
-        return render_changed_names(change)
-    briefs = [(render_brief(item), name_path(item.path)) for item in change.paths]
-    shown = [text if len(text) <= BRIEF_LIMIT else name for text, name in briefs[:BRIEF_PATHS]]
-    more = [f"{len(briefs) - BRIEF_PATHS} more"] if len(briefs) > BRIEF_PATHS else []
-    return ", ".join([*shown, *more])
 
 
 def says_differently(entry: Entry) -> bool:
@@ -54,13 +40,15 @@ def _read_texts(change: Change) -> tuple[str, ...]:
     return (*texts, *change.notes, *(text for text, _ in render_findings(change)))
 
 
-def is_brief(entry: Entry) -> bool:
+def is_brief(entry: Entry, words: Words) -> bool:
     """True if a row says everything: the name of the object and one short value, if any."""
     lead = entry.lead
+    if is_line(lead, words):
+        return len(entry.changes) == 1
     # A row about several objects or a block says why, and not from what to what.
     if lead.blocked is not None or (lead.grave and len(entry.changes) > 1):
         return False
     only = find_only_path(lead)
     if only is not None:
         return len(render_brief(only)) <= BRIEF_LIMIT
-    return is_plain(lead) or lead.action in (Action.NOOP, Action.FORGET)
+    return is_plain(lead, words) or lead.action in (Action.NOOP, Action.FORGET)

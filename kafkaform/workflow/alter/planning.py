@@ -128,16 +128,18 @@ def _refuse_managed(scene: Scene, identity: Identity) -> None:
     whole = types[identity.kind].part_of or identity.kind
     kinds = (kind for kind, type_ in types.items() if whole in (kind, type_.part_of))
     same = {replace(identity, kind=kind) for kind in kinds}
+    words = scene.sessions[identity.instance].words
+    name = inline(words.name_object(identity.kind, identity.key))
     for item in scene.space.desired.declared:
         if item.identity in same:
             raise Blocked(
-                f"{inline(identity.key)} is managed: {item.address} ({item.range}) declares it",
+                f"{name} is managed: {item.address} ({item.range}) declares it",
                 "Change the block and run `kafkaform apply`. Nothing was sent.",
             )
     for row in (scene.ledger.state.objects.get(one) for one in same):
         if row is not None:
             raise Blocked(
-                f"{inline(identity.key)} is managed: the state has it as {', '.join(row.owners)}",
+                f"{name} is managed: the state has it as {', '.join(row.owners)}",
                 "Declare it and run `kafkaform apply`, or let it go with `kafkaform state rm`. "
                 "Nothing was sent.",
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..kinds.acl.resource_type import EVERYTHING, Acl
+from ..kinds.acl.resource_type import CLUSTER, EVERYTHING, NOUNS, Acl, parse_acl_key
 from .authorizer import PREFIXED
 
 # The highest character that is not a noncharacter: it sorts after every name with the same prefix.
@@ -15,9 +15,39 @@ SHOWN = 3
 
 
 def describe_acl(acl: Acl) -> str:
-    """The ACL in words."""
-    where = "" if acl.host == EVERYTHING else f" from {acl.host}"
-    return f"{acl.permission} {acl.operation} for {acl.principal} on {describe_pattern(acl)}{where}"
+    """`Allow User:app Write on topic "shop.orders" from any host`: all seven fields."""
+    host = "any host" if acl.host == EVERYTHING else _quote_gaps(acl.host)
+    who = _quote_gaps(acl.principal)
+    return f"{acl.permission} {who} {acl.operation} on {_describe_resource(acl)} from {host}"
+
+
+def describe_acl_key(key: str) -> str:
+    """`describe_acl` of an identity's key, empty for another text."""
+    try:
+        return describe_acl(parse_acl_key(key))
+    except ValueError:
+        return ""
+
+
+def _describe_resource(acl: Acl) -> str:
+    noun = NOUNS.get(acl.resource_type, acl.resource_type)
+    if acl.pattern_type == PREFIXED:
+        return f"{noun}s with prefix {_quote(acl.resource_name)}"
+    if acl.resource_name == EVERYTHING:
+        return f"every {noun}"
+    if (acl.resource_type, acl.resource_name) == ("Cluster", CLUSTER):
+        return "the cluster"
+    return f"{noun} {_quote(acl.resource_name)}"
+
+
+def _quote(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _quote_gaps(text: str) -> str:
+    """The text, quoted if it has a blank: a principal must not read like the rest of the
+    sentence."""
+    return _quote(text) if not text or '"' in text or any(map(str.isspace, text)) else text
 
 
 def describe_pattern(acl: Acl) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ from kafka.protocol.admin import DescribeClusterRequest
 from ..connection.cluster_proof import ClusterProof
 from ..protocol.apis import APIS
 from .logins import SaslLogin
-from .pool import PER_BROKER, Elsewhere, describe_error, open_client
+from .pool import PER_BROKER, Elsewhere, describe_error, name_broker, open_client
 
 _PAUSE = 0.05
 _HANDSHAKE = "Handshake failed"
@@ -289,6 +289,56 @@ async def _exchange(connection: Any, request: Any, timeout: float) -> Any:
         raise RequestUnanswered(describe_error(error), timed_out=False) from None
 
 
+class _Attempts:
+    """Why no connection takes requests so far.
+
+    The most exact cause counts: a refused login or certificate (verdict), the last other failure
+    (cause), the failure before this call (failures), and "too early for another attempt" (early),
+    which kafka-python says while it backs off and which explains nothing.
+    """
+
+    def __init__(self, manager: Any, failures: dict[int | None, str]) -> None:
+        self._manager = manager
+        self._failures = failures
+        self._verdict = self._cause = self._early = ""
+        self._throttled = False
+        self._nodes: set[Any] = set()
+
+    def note_early(self, error: Exception) -> None:
+        """It was too early for another attempt."""
+        self._early = describe_error(error)
+
+    def note_failure(self, target: int | None, error: Exception) -> None:
+        """This broker could not be reached. Raises RequestNotSent if another cluster answers."""
+        self._cause, self._throttled = describe_error(error), False
+        if isinstance(error, Elsewhere):
+            raise RequestNotSent(self._cause) from None
+        if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in self._cause:
+            self._verdict = self._cause
+        self._failures[target] = self._verdict or self._cause
+        self._nodes.add(target)
+        if isinstance(error, UnknownBrokerIdError):
+            # A broker that has just joined is not in the metadata that was read before.
+            self._manager.cluster.request_update()
+
+    def note_throttling(self, target: int | None) -> bool:
+        """Whether a broker takes no requests for now: this one, or with None one of all."""
+        nodes = self._manager._conns if target is None else [target]
+        throttling = [node for node in nodes if "throttle" in self._manager._conns[node].paused]
+        self._throttled = bool(throttling)
+        if throttling:
+            self._nodes.add(throttling[0])
+            self._cause = "the broker throttles this client"
+        return self._throttled
+
+    def make_error(self, target: int | None) -> RequestNotSent:
+        """The error with the most exact cause and the brokers that had it."""
+        known = self._failures.get(target, "")
+        why = self._verdict or self._cause or known or self._early or "no broker is available"
+        place = _name_place(self._manager, why, self._nodes or {target} - {None})
+        return RequestNotSent(place, throttled=self._throttled)
+
+
 async def _get_connection(
     manager: Any,
     timeout: float,
@@ -304,14 +354,10 @@ async def _get_connection(
     Waiting is safe, because nothing has been sent: a broker that throttles us pauses its
     connection, and a lost connection is opened again.
     """
-    # Causes, the most exact first: a refused login or certificate (verdict), the last other failure
-    # (cause), the failure before this call (failures), and "too early for another attempt" (early),
-    # which kafka-python says while it backs off and which explains nothing.
     begun = time.monotonic()
     deadline = begun + timeout
     until = deadline if node is None else min(deadline, begun + _SILENT)
-    cause = verdict = early = ""
-    throttling: list[int] = []
+    attempts = _Attempts(manager, failures)
     target: int | None = None
     while True:
         try:
@@ -326,34 +372,23 @@ async def _get_connection(
                     await connection.prove(_count_milliseconds(deadline))
                 if not connection.paused:
                     return connection
-            if throttling := _list_throttling(manager, target):
-                cause, until = f"broker {throttling[0]} throttles us", deadline
+            if attempts.note_throttling(target):
+                until = deadline
         except (NodeNotReadyError, KafkaTimeoutError) as error:
-            early = describe_error(error)
+            attempts.note_early(error)
         except (KafkaError, OSError) as error:
-            cause, throttling = describe_error(error), []
-            if isinstance(error, Elsewhere):
-                raise RequestNotSent(cause) from None
-            if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in cause:
-                verdict = cause
-            failures[target] = verdict or cause
-            if isinstance(error, UnknownBrokerIdError):
-                # A broker that has just joined is not in the metadata that was read before.
-                manager.cluster.request_update()
+            attempts.note_failure(target, error)
             if node is not None:
                 until = min(until, begun + _REFUSED)
         if time.monotonic() > until:
-            known = failures.get(target, "")
-            text = verdict or cause or known or early or "no broker is available"
-            raise RequestNotSent(text, throttled=bool(throttling))
+            raise attempts.make_error(target)
         await manager._net.sleep(_PAUSE)
 
 
-def _list_throttling(manager: Any, target: int | None) -> list[int]:
-    """Which brokers take no requests for now. target: the only one that is asked; None if none of
-    them can be chosen."""
-    nodes = manager._conns if target is None else [target]
-    return [node for node in nodes if "throttle" in manager._conns[node].paused]
+def _name_place(manager: Any, why: str, nodes: Collection[Any]) -> str:
+    """`connection refused (broker 1 at localhost:9092)`."""
+    named = sorted(filter(None, (name_broker(manager.cluster, node) for node in nodes)))
+    return f"{why} ({', '.join(named)})" if named else why
 
 
 async def _prove(manager: Any, connections: Sequence[Any] | None) -> None:

@@ -7,8 +7,10 @@ how the manager opens one. `tests/cluster/kafka/test_wire.py` tests that they st
 from __future__ import annotations
 
 import math
+import os
+import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -232,5 +234,40 @@ def open_client(proof: ClusterProof, login: SaslLogin | None, **config: Any) -> 
     return KafkaNetClient(net, manager)
 
 
+_CLOSED = "the broker closed the connection"
+_WORDS: Mapping[str, str] = {
+    "KafkaConnectionError": _CLOSED,
+    "socket disconnected": _CLOSED,
+    "Connection closed during connect": _CLOSED,
+    "Connection closed during send": _CLOSED,
+    "closed": _CLOSED,
+    "Node not connected": _CLOSED,
+    "NodeNotReadyError": "the broker cannot be reached yet",
+    "KafkaTimeoutError": "no answer in time",
+    "RequestTimedOutError": "no answer in time",
+}
+"""kafka-python's word for an error, or the error's class where it has none -> ours."""
+_SYSTEM_ERROR = re.compile(r"(?:\[Errno )?(\d+)(?: E[A-Z]+|\] .*)")
+
+
 def describe_error(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    """What happened, in words of people and without the name of a Python class."""
+    name = type(error).__name__
+    # kafka-python writes `Name: text`, and `[Error 7] Name` for what a broker answered.
+    text = re.sub(rf"^(?:\[Error -?\d+\] )?(?:{name}(?:: |$))?", "", str(error))
+    system = _SYSTEM_ERROR.fullmatch(text)
+    if system:
+        reason = os.strerror(int(system[1]))
+        return reason[:1].lower() + reason[1:]
+    if isinstance(error, NodeNotReadyError):
+        return _WORDS[NodeNotReadyError.__name__]
+    return _WORDS.get(text or name, text or name)
+
+
+def name_broker(cluster: Any, node: Any) -> str:
+    """`broker 1 at localhost:9092`, or the address alone while the broker's id is unknown."""
+    place = cluster.broker_metadata(node)
+    address = f"{place.host}:{place.port}" if place is not None else ""
+    if cluster.is_bootstrap(node):
+        return address
+    return f"broker {node} at {address}" if address else f"broker {node}"

@@ -299,7 +299,7 @@ def test_explain_names_the_acl_that_decides(acls: Acls) -> None:
     )
     asked = ("--principal", acls.app, "--operation", "describe", "--topic", topic)
     said = acls.folder.done("explain", "access", *asked).out
-    assert f"allowed  Allow Read for {acls.app} on Topic {topic}" in said
+    assert f'allowed  Allow {acls.app} Read on topic "{topic}" from any host' in said
     assert "2 ACLs of this resource" in said
     document = explained(acls.folder, *asked)
     assert document["kind"] == "access_explanation"

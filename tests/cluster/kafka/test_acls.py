@@ -453,7 +453,7 @@ def test_delete_on_the_cluster_deletes_a_topic_that_denies_it(
     with role(admin, prefix, sees.format(f'topics = ["{prefix}"]\n  cluster = true')):
         session = open_session(user)
         steps = [step for batch in cluster.batches(session, [gone]) for step in batch.steps]
-        said = f"because of the ACL Deny Delete for User:{prefix} on Topic {prefix}"
+        said = f'because of the ACL Deny User:{prefix} Delete on topic "{prefix}" from any host'
         (examined,) = eventually(lambda: session.examine(steps), bool)
         (checked,) = eventually(lambda: preflight(session, gone), lambda found: found[0].fault)
         for verdict in (examined, checked):

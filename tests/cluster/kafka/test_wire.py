@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import Any, NoReturn
 
 import pytest
+from kafka.cluster import ClusterMetadata
 from kafka.errors import KafkaConnectionError, NodeNotReadyError, RequestTimedOutError
 from kafka.net.connection import KafkaConnection
 
@@ -245,6 +246,7 @@ class _Backing:
     def __init__(self, failure: Exception) -> None:
         self.failure: Exception | None = failure
         self._net = self
+        self.cluster = ClusterMetadata(bootstrap_servers=["localhost:9092"])
 
     def get_connection(self, node: int) -> NoReturn:
         failure, self.failure = self.failure, None
@@ -261,7 +263,7 @@ def test_why_it_failed_is_told_when_it_is_too_early_to_try_again() -> None:
     for node in (None, "1", None):
         with pytest.raises(RequestNotSent, match="another authority"):
             connect(manager, 0.001, node, failures)
-    with pytest.raises(RequestNotSent, match="NodeNotReady"):
+    with pytest.raises(RequestNotSent, match=r"the broker cannot be reached yet \(broker 1\)"):
         connect(manager, 0.001, None, {})
 
 

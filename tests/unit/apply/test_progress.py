@@ -9,6 +9,7 @@ from typing import Any
 from kafkaform.audit.event import Record
 from kafkaform.cli.terminal.progress import open_bars
 from kafkaform.plan.model import Options
+from kafkaform_kafka.memory import not_sent
 
 from ...kit.simulated.engine import House, Screen, apply_plainly, desired, space, topic
 from ...kit.simulated.managed_topics import built, on_append
@@ -48,12 +49,25 @@ def test_many_deletes_of_acls_tell_how_many_are_done_and_how_long_the_rest_takes
         "kafkaform: Applying DeleteAcls: 200 of 500 steps, about 45 s left",
         "kafkaform: Applying: 402 of 502 steps",
         "kafkaform: Applying DeleteAcls: 400 of 500 steps, about 15 s left",
-        "kafkaform: Applying: 502 steps, done",
-        "kafkaform: Applying DeleteAcls: 500 steps, done",
+        "kafkaform: Applying: 502 applied",
+        "kafkaform: Applying DeleteAcls: 500 applied",
     ]
 
 
 def test_one_request_has_no_progress_of_its_own() -> None:
     """What is done at once needs no second line."""
     where = built(said(acl("kept"), acl("t")))
-    assert shown(where) == ["kafkaform: Applying: 1 step, done"]
+    assert shown(where) == ["kafkaform: Applying: 1 applied"]
+
+
+def test_what_was_not_sent_is_not_called_done() -> None:
+    """The last line of the progress says what became of the steps."""
+    where = built(desired(topic("z")))
+    where.cluster.faults.schedule(not_sent(), "CreateTopics")
+    stream = io.StringIO()
+    with open_bars(stream, where.clock) as bars:
+        wanted = desired(*map(topic, "abcz"))
+        done = apply_plainly(space(where, wanted), Options(), Screen(progress=bars))
+    assert done.report is not None and not done.report.complete
+    assert "kafkaform: Applying: 3 not applied" in stream.getvalue().splitlines()
+    assert "steps, done" not in stream.getvalue()

@@ -14,6 +14,7 @@ from kafkaform.plan.model import Mode, Options, Plan
 
 from ...kit.simulated.engine import desired, topic
 from ..plan.worlds import live, planned, row, state
+from ..render import plans
 
 PEOPLE = Console(colour=False, errors_colour=False, interactive=True, width=100)
 NOBODY = Console(colour=False, errors_colour=False, interactive=False, width=100)
@@ -62,3 +63,29 @@ def test_without_a_terminal_nothing_is_approved() -> None:
     with pytest.raises(UsageError, match="--json asks no questions") as refused:
         JsonScreen(NOBODY).ask_approval(planned(desired(topic("a")), [live()]))
     assert "--auto-approve" in refused.value.advice
+
+
+@pytest.mark.parametrize(
+    ("console", "sends", "quiet", "approved", "shown"),
+    [
+        (PEOPLE, True, False, False, False),
+        (PEOPLE, False, False, False, False),
+        (PEOPLE, False, True, False, True),
+        (NOBODY, False, False, False, True),
+        (NOBODY, True, False, False, True),
+        (NOBODY, True, False, True, False),
+    ],
+)
+def test_the_approval_is_shown_where_somebody_has_to_type_it(
+    console: Console,
+    sends: bool,
+    quiet: bool,
+    approved: bool,
+    shown: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Not by an apply that asks, or that was approved; a plan on a terminal has it in the command
+    that follows."""
+    screen = TextScreen(console, sends=sends, quiet=quiet, approved=approved)
+    screen.show_plan(plans.everything())
+    assert ("Approval: " in capsys.readouterr().out) == shown

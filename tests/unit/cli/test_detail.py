@@ -12,7 +12,7 @@ from kafkaform.workflow.plan_files import save_plan
 from ..render.screens import night
 
 
-@pytest.mark.parametrize("command", ["plan", "apply"])
+@pytest.mark.parametrize("command", ["plan", "apply", "destroy"])
 def test_concise_and_detail_exclude_each_other(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

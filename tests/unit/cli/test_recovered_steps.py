@@ -56,8 +56,10 @@ def test_many_that_ended_alike_are_one_line(
     results = (*closed(many, GONE), *closed(many[:6]), *closed("ab", LOST))
     assert told(capsys, *results, runs=runs) == [
         f"Recovered 300 steps that {whose} left open: superseded, the next plan asks for the "
-        "same values.",
-        f"Recovered 6 steps that {whose} left open: applied.",
+        "same values: kafka_topic.t0, kafka_topic.t1, kafka_topic.t2, kafka_topic.t3, "
+        "kafka_topic.t4, … and 295 more.",
+        f"Recovered 6 steps that {whose} left open: applied: kafka_topic.t0, kafka_topic.t1, "
+        "kafka_topic.t2, kafka_topic.t3, kafka_topic.t4, … and 1 more.",
         "Recovered kafka_topic.a: not applied; the request was not executed.",
         "Recovered kafka_topic.b: not applied; the request was not executed.",
     ]

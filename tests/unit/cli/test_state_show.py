@@ -8,6 +8,8 @@ from kafkaform.cli.commands.state import make_state_document, render_row
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.model import Row, State
+from kafkaform.workflow.plan_files import read_words_of
+from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
 
 USER = Row(
     Identity("kafka", "kafka_user_scram_credential", "ci|SCRAM-SHA-256"),
@@ -24,3 +26,17 @@ def test_the_version_of_a_secret_is_shown() -> None:
     assert "secret" not in "".join(render_row(replace(USER, secret_version=None)))
     state = replace(State("lineage"), objects={USER.identity: USER})
     assert make_state_document(state)["resources"][0]["secret_version"] == "3"
+
+
+def test_an_acl_is_one_line() -> None:
+    """Its sentence stands for its seven attributes, which --detail and JSON have."""
+    key = "User:app|*|Write|Allow|Topic|shop.orders|Literal"
+    row = Row(
+        Identity("kafka", "kafka_acl", key), ("kafka_acl.app",), None, parse_acl_key(key).attributes
+    )
+    assert list(render_row(row, read_words_of(["kafka"]))) == [
+        "# kafka_acl.app",
+        'kafka_acl Allow User:app Write on topic "shop.orders" from any host (kafka)',
+        "",
+    ]
+    assert '  acl_operation = "Write"' in list(render_row(row))

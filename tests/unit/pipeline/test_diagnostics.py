@@ -116,3 +116,26 @@ def test_a_heading_names_the_pipeline(label: str) -> None:
     """Of several pipelines in one repository, each comment says whose it is, on one line."""
     heading = diagnostics.render_failure((), label).splitlines()[0]
     assert heading.startswith("## kafkaform `") and heading.endswith("`: no plan")
+
+
+def test_faults_of_many_objects_with_one_cause_are_one() -> None:
+    """A cluster that is gone is one annotation and one entry of the comment, with a count."""
+    events = [
+        {
+            "type": "diagnostic",
+            "diagnostic": {
+                "severity": "error",
+                "summary": f"kafka_topic.t{n}: CreateTopics could not be checked in the dry run",
+                "detail": "connection refused",
+                "advice": "check the connection",
+                "address": f"kafka_topic.t{n}",
+            },
+        }
+        for n in range(1000)
+    ]
+    (fault,) = diagnostics.read_diagnostics(events, "kafka")
+    assert fault.summary == "1,000 objects: CreateTopics could not be checked in the dry run"
+    assert "kafka_topic.t4, … and 995 more" in fault.detail
+    assert fault.detail.endswith("connection refused\ncheck the connection")
+    (single,) = diagnostics.read_diagnostics(events[:1], "kafka")
+    assert single.detail == "connection refused\ncheck the connection"

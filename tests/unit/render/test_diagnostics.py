@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
 from kafkaform.render.diagnostics import make_diagnostic_data, render_diagnostic, render_diagnostics
 
@@ -115,3 +117,43 @@ def test_json_has_terraforms_shape() -> None:
     start, end = snippet["highlight_start_offset"], snippet["highlight_end_offset"]
     assert snippet["code"][start:end] == "partitons" and snippet["start_line"] == 12
     assert data["severity"] == "error" and data["advice"] == "Correct the name."
+
+
+def test_a_thousand_refusals_for_one_cause_are_one() -> None:
+    """The objects are counted, a few are named, and cause and advice stand there once."""
+    refused = [
+        Diagnostic(
+            Severity.ERROR,
+            f'kafka_topic.t["{n:04}"]: CreateTopics could not be checked in the dry run',
+            "CreateTopics could not be sent: connection refused (NOT_SENT)",
+            advice="check the connection to the cluster and run the command again",
+            address=f'kafka_topic.t["{n:04}"]',
+        )
+        for n in range(1000)
+    ]
+    assert render_diagnostics(refused) == (
+        "Error: 1,000 objects: CreateTopics could not be checked in the dry run\n"
+        '│ in kafka_topic.t["0000"], kafka_topic.t["0001"], kafka_topic.t["0002"], '
+        'kafka_topic.t["0003"], kafka_topic.t["0004"], … and 995 more\n'
+        "│\n"
+        "│ CreateTopics could not be sent: connection refused (NOT_SENT)\n"
+        "│\n"
+        "│ To do: check the connection to the cluster and run the command again\n"
+    )
+
+
+def test_diagnostics_with_other_causes_or_places_stay_apart() -> None:
+    """Three reasons are three errors; where the configuration is wrong, each place is named."""
+    items = [
+        Diagnostic(Severity.ERROR, f"a.{n}: refused", f"reason {n + 9}", address=f"a.{n}")
+        for n in range(3)
+    ]
+    items += [
+        Diagnostic(Severity.ERROR, "wrong", "", Range("a.kf.hcl", n, 1, n, 2), address=f"b.{n}")
+        for n in range(1, 4)
+    ]
+    assert render_diagnostics(items).count("Error: ") == 6
+    named = [replace(item, detail=f"the name {item.address} is taken") for item in items[:3]]
+    text = render_diagnostics(named)
+    assert text.startswith("Error: 3 objects: refused\n")
+    assert "for example, the name a.0 is taken" in text

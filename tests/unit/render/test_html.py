@@ -106,10 +106,12 @@ def test_units_stand_beside_exact_values() -> None:
 
 
 def test_it_shows_how_to_apply_exactly_this() -> None:
-    """The command and the approval token; neither for a plan that an apply refuses."""
+    """The command with the approval, once; not for a plan that an apply refuses."""
     text = render_html(plans.everything(), words=WORDS, command="make apply")
     assert '<pre class="command">make apply</pre>' in text
-    assert f"<code>{plans.everything().token}</code>" in text
+    assert f"Approval: <code>{plans.everything().token}</code>" in text
+    usual = render_html(plans.everything(), words=WORDS)
+    assert usual.count(plans.everything().token) == 1
     refused = render_html(plans.impossible(), words=WORDS)
     assert "kafkaform apply" not in refused and "cannot be applied" in refused
 

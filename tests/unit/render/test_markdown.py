@@ -44,15 +44,16 @@ def test_blocked_and_deletes_come_before_details() -> None:
 
 
 def test_it_holds_the_very_command_to_apply() -> None:
-    """A reviewer copies one line, and it names the token."""
-    assert f"```sh\nkafkaform apply --expect {plan().token}\n```" in render_markdown(
-        plan(plans.CREATED)
-    )
+    """A reviewer copies one line, and it names the token, which the comment has once."""
+    comment = render_markdown(plan(plans.CREATED))
+    assert f"```sh\nkafkaform apply --expect {plan().token}\n```" in comment
+    assert comment.count(plan().token) == 1
 
 
 def test_the_command_can_be_the_pipelines_own() -> None:
-    """CI says how it applies."""
-    assert "```sh\nmake apply\n```" in render_markdown(plan(plans.CREATED), command="make apply")
+    """CI says how it applies; the approval has a place of its own then."""
+    comment = render_markdown(plan(plans.CREATED), command="make apply")
+    assert "```sh\nmake apply\n```" in comment and f"Approval `{plan().token}`" in comment
 
 
 def test_what_cannot_be_applied_has_no_command() -> None:
@@ -71,7 +72,10 @@ def find_names(comment: str) -> set[str]:
     """The addresses in a comment: `kafka_x.a["b"]` whole, and `["c"]` with what stood before."""
     names, base = set(), ""
     for span in re.findall(r"``? ?(.*?) ?``?", comment.replace(r"\|", "|")):
-        text = re.sub(r"^[~+=.-] ", "", span).partition(" ")[0]
+        text = re.sub(r"^[~+=.-] ", "", span)
+        # An object in one sentence has its address at the end.
+        sentence = re.fullmatch(r"(?:Allow|Deny) .* \((.*)\)", text)
+        text = sentence[1] if sentence else text.partition(" ")[0]
         if text.startswith("["):
             names.add(base + text)
         else:
@@ -171,8 +175,9 @@ def test_grants_have_rows() -> None:
         notes=("User:new gains Read, Describe on Topic orders",),
     )
     comment = render_markdown(plan(grant), words=WORDS)
-    (row,) = [line for line in comment.splitlines() if line.startswith("| `kafka_acl")]
-    assert r"User:new\|*\|Read\|Allow\|Topic\|orders" in row and "| create |" in row
+    sentence = 'Allow User:new Read on topic "orders" from any host (kafka_acl.reads)'
+    (row,) = [line for line in comment.splitlines() if line.startswith("| `Allow")]
+    assert row.startswith(f"| `{sentence}` | create |")
     assert "User:new gains Read, Describe on Topic orders" in row
 
 

@@ -96,17 +96,88 @@ def test_many_successes_do_not_bury_a_failure() -> None:
     assert text.endswith(f"Applied in part: {APPLIED_LIMIT + 1} applied, 1 failed.\n")
 
 
+def list_lines(status: OutcomeStatus, faults: dict[int, Fault]) -> list[str]:
+    """The summary of topics that ended so, one for each fault."""
+    results = [
+        (
+            change(f'kafka_topic.t["{n:04}"]', f"t{n:04}", Action.CREATE),
+            Outcome(f"t{n}", status, fault),
+        )
+        for n, fault in faults.items()
+    ]
+    report = make_apply_report([*results, (plans.CREATED, APPLIED)], words=plans.WORDS)
+    return render_apply_summary(report).splitlines()
+
+
+def test_a_thousand_changes_with_one_cause_are_one_line() -> None:
+    """The server is gone: one cause, a count, a few names and what to do, each once."""
+    gone = Fault(
+        "NOT_SENT",
+        "CreateTopics could not be sent: connection refused (broker 1 at localhost:9092)",
+        FaultClass.NOT_APPLIED,
+        advice="check the connection to the cluster and run the command again",
+    )
+    lines = list_lines(OutcomeStatus.FAILED, dict.fromkeys(range(1000), gone))
+    assert lines == [
+        "  not applied  + 1,000 topics"
+        "  CreateTopics could not be sent: connection refused (broker 1 at localhost:9092)",
+        '      kafka_topic.t["0000"], kafka_topic.t["0001"], kafka_topic.t["0002"], '
+        'kafka_topic.t["0003"], kafka_topic.t["0004"], … and 995 more',
+        "      to do: check the connection to the cluster and run the command again",
+        "  applied      + kafka_topic.payments",
+        "",
+        "Applied in part: 1 applied, 1,000 not applied.",
+    ]
+
+
+def test_causes_that_differ_in_names_are_one() -> None:
+    """What waits for its own object, or repeats its own name, is told with an example."""
+    waits = {
+        n: Fault(
+            "SKIPPED",
+            f'it depends on kafka_topic.t["{(n + 1) % 1000:04}"], which was not applied',
+            FaultClass.NOT_APPLIED,
+        )
+        for n in range(1000)
+    }
+    assert list_lines(OutcomeStatus.SKIPPED, waits)[0] == (
+        '  skipped  + 1,000 topics  for example, it depends on kafka_topic.t["0001"], which was '
+        "not applied"
+    )
+    taken = {
+        n: Fault("TOPIC_ALREADY_EXISTS", f"Topic 't{n:04}' already exists.", FaultClass.DEFINITE)
+        for n in range(500)
+    }
+    lines = list_lines(OutcomeStatus.FAILED, taken)
+    assert lines[0].startswith("  failed   + 500 topics")
+    assert "for example, TOPIC_ALREADY_EXISTS: Topic 't0000' already exists." in lines[0]
+
+
+def test_different_causes_stay_apart() -> None:
+    """Each cause has its own line and its own advice; two with one cause are not worth a list."""
+    faults = {
+        n: Fault("BAD", f"value {n // 4} is bad", FaultClass.DEFINITE, advice=f"Write {n // 4}.")
+        for n in range(10)
+    }
+    lines = list_lines(OutcomeStatus.FAILED, faults)
+    assert [line for line in lines if "bad" in line] == [
+        f"  failed   + 4 topics  BAD: value {n} is bad" for n in range(2)
+    ] + [f'  failed   + kafka_topic.t["{n:04}"]  BAD: value 2 is bad' for n in (8, 9)]
+    assert [line.strip() for line in lines if "to do" in line] == [
+        f"to do: Write {n}." for n in (0, 1, 2, 2)
+    ]
+
+
 def test_of_many_skipped_changes_the_first_are_listed() -> None:
     """Ten say what it is about; the others are counted, and so are all in the last line."""
-    skipped = Outcome("d", OutcomeStatus.SKIPPED)
-    many = [(replace(plans.DELETED, address=f"kafka_topic.t{n:02}"), skipped) for n in range(30)]
-    lines = render_apply_summary(make_apply_report([*many, (plans.CREATED, APPLIED)])).splitlines()
-    assert [line.split()[2] for line in lines[:10]] == [f"kafka_topic.t{n:02}" for n in range(10)]
+    skipped = {n: Fault("SKIPPED", f"reason {n}", FaultClass.NOT_APPLIED) for n in range(30)}
+    lines = list_lines(OutcomeStatus.SKIPPED, skipped)
+    assert [line.split()[-1] for line in lines[:10]] == [f"{n}" for n in range(10)]
     assert lines[10] == "  applied  + kafka_topic.payments"
     assert lines[11] == "  … and 20 more skipped"
     assert lines[-1] == "Applied in part: 1 applied, 30 skipped."
-    ten = render_apply_summary(make_apply_report(many[:10]))
-    assert "more" not in ten and "kafka_topic.t09" in ten
+    ten = list_lines(OutcomeStatus.SKIPPED, {n: skipped[n] for n in range(10)})
+    assert not any("more" in line for line in ten) and any("0009" in line for line in ten)
 
 
 def ended(status: OutcomeStatus, kind: FaultClass) -> str:

@@ -6,15 +6,18 @@ The screens are recorded in `golden/screens` (see `test_golden.py`).
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from kafkaform.core.change import Action
 from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.text.cell_width import cell_width
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.style import Detail
+from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
 
 from . import plans
 from .plans import WORDS
@@ -65,15 +68,50 @@ def test_dangers_of_two_thousand_changes_lead(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_two_thousand_changes_are_all_named(width: int) -> None:
-    """Grouping hides no object, no line is wider than the screen, and it takes few lines."""
+def test_two_thousand_changes_are_named_or_counted(width: int) -> None:
+    """Of equal changes ten are named and the others counted, --detail names all, and no line is
+    wider than the screen."""
     subject = many(2000)
-    text = render_plan_text(subject, words=WORDS, width=width)
-    words = set(text.replace(",", " ").replace(":", " ").split())
-    assert [one.address for one in subject.changes if one.address not in words] == []
-    assert not list_wide_lines(text, width)
+    for detail in ("grouped", "concise"):
+        text = render_plan_text(subject, words=WORDS, width=width, detail=detail)
+        words = set(text.replace(",", " ").replace(":", " ").split())
+        missing = sum(change.address not in words for change in subject.changes)
+        counts = re.findall(r"… and ([\d,]+) more \(--detail lists them all\)", flatten(text))
+        counted = sum(int(count.replace(",", "")) for count in counts)
+        # The concise form only counts what changed outside; the list of risks names some of those
+        # that are counted further below.
+        counted += len(subject.drifted) if detail == "concise" else 0
+        assert 1000 < missing <= counted
+        assert not list_wide_lines(text, width)
     whole = render_plan_text(subject, words=WORDS, width=width, detail="full")
-    assert text.count("\n") < whole.count("\n") / 5
+    words = set(whole.replace(":", " ").split())
+    assert all(change.address in words for change in subject.changes)
+    assert text.count("\n") < whole.count("\n") / 20
+
+
+def flatten(text: str) -> str:
+    """The text without its line breaks."""
+    return " ".join(text.split())
+
+
+def test_each_right_is_one_line() -> None:
+    """Equal rights of many principals are ten lines and a count in both short forms; --detail has
+    all seven fields of each."""
+    keys = [f"User:app-{n:02}|*|Write|Allow|Topic|shop.{n:02}|Literal" for n in range(12)]
+    rights = [
+        plans.change(
+            f'kafka_acl.app["{n:02}"]', key, Action.CREATE, after=parse_acl_key(key).attributes
+        )
+        for n, key in enumerate(keys)
+    ]
+    line = '+ Allow User:app-09 Write on topic "shop.09" from any host (kafka_acl.app["09"])'
+    for detail in ("grouped", "concise"):
+        text = render_plan_text(plans.plan(*rights), words=WORDS, detail=detail)
+        assert line in text and "shop.10" not in text and "acl_host" not in text
+        assert text.count("Allow ") == 10 and "12 ACLs" in text
+        assert "… and 2 more (--detail lists them all)" in text
+    whole = render_plan_text(plans.plan(*rights), words=WORDS, detail="full")
+    assert whole.count("+ acl_host") == 12 and "Allow User" not in whole
 
 
 def test_many_different_risks_leave_room_for_the_summary() -> None:

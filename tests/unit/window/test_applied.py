@@ -64,7 +64,7 @@ def test_what_was_done_is_shown(folder: Here) -> None:
     assert "last set here" in drift
     assert "Every record is as it was written" in read(folder, "log")
     query = "kind=Topic&name=orders&super_users=User:root&no_acl=no"
-    assert "User:ci Read allowed Allow Read for User:ci on Topic orders" in read(
+    assert 'User:ci Read allowed Allow User:ci Read on topic "orders" from any host' in read(
         folder, "access", query
     )
     plan = read(folder, f"plans/{make_id('now.kfplan')}")

@@ -116,9 +116,9 @@ def test_acls_of_the_fleet_are_sentences(tmp_path: Path) -> None:
     row = {**tables["drift"][0], "kind": identity.kind, "key": identity.key}
     publish(tmp_path / "root", "b-1", {**tables, "drift": [row]})
     text = words(show(tmp_path, tmp_path / "root", f"fleet/{make_id('drift')}"))
-    assert "Allow Read for User:ci on Topic orders" in text and identity.key not in text
+    assert 'Allow User:ci Read on topic "orders" from any host' in text and identity.key not in text
     table = show_sheet(Sheet(("via",), (((identity.key,),),)), "READ topic/orders")
-    assert table.rows[0][0].text == "Allow Read for User:ci on Topic orders"
+    assert table.rows[0][0].text == 'Allow User:ci Read on topic "orders" from any host'
 
 
 @pytest.mark.parametrize("text", HOSTILE[:12])

@@ -117,7 +117,7 @@ def test_acls_of_a_run_are_sentences(tmp_path: Path) -> None:
     conclude(log, subject)
     for path in ("log", "records"):
         text = read(tmp_path, f"{path}/{make_id('run-1')}")
-        assert "Allow Read for User:ci on Topic orders" in text
+        assert 'Allow User:ci Read on topic "orders" from any host' in text
         assert "acl_principal" not in text and identity.key not in text
     lists = (read(tmp_path, f"objects/{make_id(str(identity))}"),)
     assert all(identity.key not in text for text in lists)

@@ -91,9 +91,9 @@ def test_a_topic_has_its_acls_quotas_schemas_and_connectors(tmp_path: Path) -> N
     text = read(tmp_path, make_state(*ROWS), f"objects/{make_id(str(ORDERS))}")
     assert "3 recorded ACLs for this name" in text
     acls = [
-        "Allow Read for User:app on Topic orders",
-        "Allow Read for User:audit on Topic ord* (prefix)",
-        "Deny All for User:evil on every Topic",
+        'Allow User:app Read on topic "orders" from any host',
+        'Allow User:audit Read on topics with prefix "ord" from any host',
+        "Deny User:evil All on every topic from any host",
     ]
     assert sorted(acls, key=text.index) == acls, "the most specific first"
     assert "User:web" not in text

@@ -144,7 +144,7 @@ def import_command(
         return
     object = _require_object(address, id)
     seconds = parse_duration(lock_timeout, "--lock-timeout")
-    with open_screen(console, json=json, quiet=quiet) as shown:
+    with open_screen(console, json=json, quiet=quiet, approved=True) as shown:
         workspace = open_workspace(variables=var, variable_files=var_file, state=state)
         run = partial(import_object, workspace, *object, lock_timeout=seconds)
         show_run(shown, partial(run, again=advise("import")), outputs=json)

@@ -12,7 +12,7 @@ from ....core.words import NO_WORDS, Vocabulary
 from ....html.document import make_environment, render_document
 from ....plan.model import Plan, PlanInstance
 from ...diagnostics import render_diagnostics
-from ...lines import render_name
+from ...lines import name_object, render_name
 from ...outputs import list_output_lines
 from ...plan_text import (
     describe_destroy,
@@ -58,6 +58,9 @@ def render_html(
             "number": lambda value: f"{value:,}",
             "count": render_count,
             "name": lambda one: render_name(one, view.words_of(one.identity.instance)),
+            "title": lambda one: name_object(one, view.words_of(one.identity.instance)),
+            "identity": view.name_identity,
+            "known_as": lambda key, instance, kind: view.words_of(instance).name_object(kind, key),
             "objects": lambda entry: view.words_of(entry.lead.identity.instance).name_objects(
                 len(entry.changes), entry.lead.identity.kind
             ),

@@ -12,10 +12,16 @@ from ....core.words import Words
 from ...body import Line
 from ...entries import Entry
 from ...findings import render_findings
-from ...lines import render_brief, render_entry, render_names, render_title
-from ...text import quote
+from ...lines import (
+    render_brief,
+    render_details,
+    render_names,
+    render_title,
+    render_values,
+)
+from ...text import inline, quote
 from ...view import Drift, Group, PlanView
-from ..brief import ACTIONS, list_texts, render_values, says_differently
+from ..brief import ACTIONS, list_texts, says_differently
 
 
 class Chip(Struct, frozen=True):
@@ -121,15 +127,9 @@ def _make_row(name: str, group: str, entry: Entry, view: PlanView) -> Row:
         tuple(_list_chips(entry)),
         _render_brief_line(entry, words),
         list_texts(entry) if says_differently(entry) else (),
-        tuple(_list_lines(entry, words, len(view.instances) > 1)),
+        # The row's own line names the object, and those of a row of several stand above its lines.
+        tuple(render_details(entry if len(entry.changes) > 1 else lead, words)),
     )
-
-
-def _list_lines(entry: Entry, words: Words, with_instance: bool) -> Iterator[Line]:
-    # The row's own line says what the first line does, and the objects of a row of several stand
-    # above its lines.
-    _, *lines = render_entry(entry, words, with_instance)
-    yield from lines[1:] if len(entry.changes) > 1 else lines
 
 
 def _list_chips(entry: Entry) -> Iterator[Chip]:
@@ -155,4 +155,7 @@ def _render_brief_line(entry: Entry, words: Words) -> str:
         return texts[0]
     if len(entry.changes) > 1:
         return render_names(entry, words)
-    return render_values(lead) if lead.action is Action.UPDATE else quote(lead.identity.key)
+    if lead.action is Action.UPDATE:
+        return render_values(lead)
+    sentence = words.describe_object(lead.identity.kind, lead.identity.key)
+    return inline(sentence) if sentence else quote(lead.identity.key)

@@ -19,7 +19,7 @@ from ....core.words import NO_WORDS, Vocabulary, shared
 from ....plan.model import OutputChange, Plan, PlanInstance, Removal
 from ...body import Line
 from ...entries import Entry
-from ...lines import render_brief, render_entry, render_headline, render_title
+from ...lines import name_object, render_brief, render_details, render_headline, render_title
 from ...outputs import list_output_lines
 from ...plan_text import (
     REFRESHES,
@@ -170,7 +170,7 @@ def _make_last(seen: PlanView) -> tuple[Section, ...]:
         for group in seen.groups
         if group.name not in ("kept", "noted")
         for entry in group.entries
-        if not is_brief(entry)
+        if not is_brief(entry, seen.words_of(entry.lead.identity.instance))
     ]
     detail = partial(_render_detail, seen=seen)
     outside, details = "Changed outside kafkaform", "Changes in detail"
@@ -211,7 +211,7 @@ def _render_kind(columns: Collection[str], row: KindRow) -> Markup:
 
 def _render_pending(seen: PlanView, item: Pending) -> Markup:
     name, since = pending_words(item, seen.words_of(item.identity.instance))
-    what = f"{render_code(name)} {render_code(str(item.identity))}"
+    what = f"{render_code(name)} {render_code(seen.name_identity(item.identity))}"
     far = Markup(f": {render_prose(item.note)}") if item.note else ""
     return Markup(f"- **{since.capitalize()} run** {render_code(item.run)}: {what}{far}")
 
@@ -261,13 +261,13 @@ def _render_output(change: OutputChange) -> Markup:
 def _render_detail(entry: Entry, seen: PlanView) -> Markup:
     lead, where = entry.lead, len(seen.instances) > 1
     words = seen.words_of(lead.identity.instance)
-    found = list(render_entry(entry, words, where))
-    # The first line is the summary, and the rows above name the objects of an entry of several.
+    # The rows above name the objects of an entry of several.
     if len(entry.changes) > 1:
-        title, found = render_title(entry, words), found[2:]
+        title = render_title(entry, words)
     else:
-        title, found = render_headline(lead, with_instance=where), found[1:]
-    lines = [_render_diff_line(line) for line in found]
+        title = render_headline(lead, with_instance=where, name=name_object(lead, words))
+    one = entry if len(entry.changes) > 1 else lead
+    lines = [_render_diff_line(line) for line in render_details(one, words)]
     shown = [*_shorten_lines(lines)]
     head = f"<details><summary>{render_tag(title)}</summary>"
     text = f"{head}\n\n{render_fence(shown, 'diff')}\n\n</details>"
@@ -316,7 +316,8 @@ def _make_page(seen: PlanView, command: str, name: str) -> Callable[[dict[str, F
         "stopped": seen.errored or seen.counts.stopping > 0,
         "no_changes": render_prose(render_no_changes(seen)) if seen.empty else "",
         "unchanged": render_count(seen.counts.unchanged, "object"),
-        "token": render_code(seen.token),
+        # Most commands have it, and it is long.
+        "token": "" if seen.token in command else render_code(seen.token),
         "command": render_fence([inline(command)], "sh"),
         "lists": [f"list-{group.name}" for group in seen.groups],
     }

@@ -12,10 +12,20 @@ from ....core.change import Action, Change
 from ....core.words import Words
 from ...entries import Entry
 from ...findings import render_findings
-from ...lines import is_plain, render_name, render_owners, render_risk, render_title
-from ...text import inline, quote
+from ...lines import (
+    is_line,
+    is_plain,
+    name_object,
+    name_plain,
+    render_name,
+    render_owners,
+    render_risk,
+    render_title,
+    render_values,
+)
+from ...text import inline
 from ...view import Group, PlanView
-from ..brief import ACTIONS, render_values, says_differently
+from ..brief import ACTIONS, says_differently
 from .text import render_cell, render_code, render_prose
 
 URGENT = ("risks", "blocked", "delete", "loses")
@@ -60,7 +70,8 @@ def make_tables(view: PlanView) -> Iterator[Table]:
 
     A change stands in one table only, apart from blocked ones that would be grave.
     """
-    yield _make_table("risks", "Risks", _RISK_HEAD, view.risks, partial(_render_risks, view=view))
+    risks = partial(_render_risks, view=view)
+    yield _make_table("risks", "Risks", _RISK_HEAD, view, view.risks, risks)
     groups = {group.name: group for group in view.groups}
     loss, block = partial(_render_loss, view=view), partial(_render_blocked, view=view)
     for name, head, render in (
@@ -70,13 +81,18 @@ def make_tables(view: PlanView) -> Iterator[Table]:
         ("kept", _BLOCKED_HEAD, block),
     ):
         if name in groups:
-            yield _make_group(groups[name], head, render)
+            yield _make_group(groups[name], head, view, render)
     rest = [group for group in view.groups if group.name not in (*URGENT, "kept")]
     note = partial(_render_note, view=view)
     noted = [one for group in rest for one in group.entries if _is_noted(one)]
-    yield _make_table("noted", "Other risks and notes", _NOTE_HEAD, noted, note)
+    yield _make_table("noted", "Other risks and notes", _NOTE_HEAD, view, noted, note)
     for group in rest:
-        plain = [one for one in group.entries if not _is_noted(one) and not one.lead.grave]
+        plain = [
+            part
+            for entry in group.entries
+            if not _is_noted(entry) and not entry.lead.grave
+            for part in _split_sentences(entry, view)
+        ]
         total = sum(len(entry.changes) for entry in plain)
         above = len(group.changes) - total
         others = f", {above:,} of them above" if above else ""
@@ -94,29 +110,44 @@ def _is_noted(entry: Entry) -> bool:
 
 
 def _make_table(
-    name: str, title: str, head: str, entries: Iterable[Entry], render: Callable[[Entry], Markup]
+    name: str,
+    title: str,
+    head: str,
+    view: PlanView,
+    entries: Iterable[Entry],
+    render: Callable[[Entry], Markup],
 ) -> Table:
     items = tuple(
-        Item(one.changes, render(one)) for entry in entries for one in _split_entry(entry)
+        Item(one.changes, render(one)) for entry in entries for one in _split_entry(entry, view)
     )
     total = sum(len(item.changes) for item in items)
     return Table(name, f"{title} ({total:,})", head, items)
 
 
-def _split_entry(entry: Entry) -> Iterator[Entry]:
+def _split_entry(entry: Entry, view: PlanView) -> Iterator[Entry]:
     """The entry, or its objects one by one: an example would hide who gets access to what."""
     grave = {tuple(r.text for r in one.risks if not r.figures) for one in entry.changes}
     if says_differently(entry) and (len(grave) > 1 or not entry.lead.grave):
         yield from (Entry((change,)) for change in entry.changes)
     else:
+        yield from _split_sentences(entry, view)
+
+
+def _split_sentences(entry: Entry, view: PlanView) -> Iterator[Entry]:
+    """The entry, or its objects one by one if a sentence describes each of them."""
+    if is_line(entry.lead, view.words_of(entry.lead.identity.instance)):
+        yield from (Entry((change,)) for change in entry.changes)
+    else:
         yield entry
 
 
-def _make_group(group: Group, head: str, render: Callable[[Entry], Markup]) -> Table:
+def _make_group(
+    group: Group, head: str, view: PlanView, render: Callable[[Entry], Markup]
+) -> Table:
     # What is grave stands among the risks with all that there is to say about it. A block says
     # something else: what to do about it.
     shown = [one for one in group.entries if one.lead.blocked is not None or not one.lead.grave]
-    table = _make_table(group.name, group.title, head, shown, render)
+    table = _make_table(group.name, group.title, head, view, shown, render)
     total = sum(len(item.changes) for item in table.items)
     if total == len(group.changes):
         return table
@@ -140,18 +171,17 @@ def _name_objects(entry: Entry, view: PlanView) -> str:
     """The objects of a table's row."""
     lead = entry.lead
     where = f" on {render_cell(lead.identity.instance)}" if len(view.instances) > 1 else ""
+    words = view.words_of(lead.identity.instance)
     # What an update is about stands in its values. Of a grant, the name is all that there is.
-    if len(entry.changes) == 1 and lead.action is not Action.UPDATE:
-        words = view.words_of(lead.identity.instance)
+    named = lead.action is not Action.UPDATE or is_line(lead, words)
+    if len(entry.changes) == 1 and named:
         return f"{render_cell(_render_whole_name(lead, words))}{where}"
     return f"{_join_names(entry, render_cell)}{where}"
 
 
 def _render_whole_name(change: Change, words: Words) -> str:
     """The address, and the key of an object that is no more than its key."""
-    if is_plain(change):
-        return f"{inline(change.address)} = {quote(change.identity.key)}"
-    return render_name(change, words)
+    return name_plain(change, words) if is_plain(change, words) else render_name(change, words)
 
 
 def _join_names(entry: Entry, render: Callable[[str], Markup]) -> str:
@@ -207,9 +237,9 @@ def _render_loss(entry: Entry, view: PlanView) -> Markup:
     texts = [entry.impact.text] if entry.impact else []
     texts += [*(risk.text for risk in entry.risks), *_list_remarks(entry)]
     texts += [lead.reason] if lead.reason and not texts else []
-    key = lead.identity.key
+    words = view.words_of(lead.identity.instance)
+    key = words.name_object(lead.identity.kind, lead.identity.key)
     if len(entry.changes) > 1:
-        words = view.words_of(lead.identity.instance)
         key = words.name_objects(len(entry.changes), lead.identity.kind)
     place = f"{render_cell(key)} on {render_cell(lead.identity.instance)}"
     names = _join_names(entry, render_cell)
@@ -231,12 +261,14 @@ def _render_line(entry: Entry, view: PlanView) -> Markup:
         title = render_title(entry, view.words_of(identity.instance))
         names = _join_names(entry, render_code)
         return Markup(f"- {render_code(f'{lead.action.symbol} {title}{where}')}: {names}")
+    words = view.words_of(identity.instance)
     if lead.action is not Action.UPDATE:
-        name = _render_whole_name(lead, view.words_of(identity.instance))
+        name = _render_whole_name(lead, words)
         return Markup(f"- {render_code(f'{lead.action.symbol} {name}{where}')}")
+    name = name_object(lead, words)
     if lead.moves:
         before = render_code(render_owners(lead.row_before))
-        return Markup(f"- {render_code(f'= {lead.address}{where}')}: moved from {before}")
+        return Markup(f"- {render_code(f'= {name}{where}')}: moved from {before}")
     values = render_values(lead)
     shown = f": {render_code(values)}" if values else ""
-    return Markup(f"- {render_code(f'{lead.action.symbol} {lead.address}{where}')}{shown}")
+    return Markup(f"- {render_code(f'{lead.action.symbol} {name}{where}')}{shown}")

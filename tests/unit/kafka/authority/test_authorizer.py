@@ -444,7 +444,7 @@ def test_the_reason_is_told_where_another_right_opens_the_door() -> None:
     write, deny = acl(operation="Write"), acl("User:u", "All", "Deny", CLUSTER, kind="Cluster")
     verdict, why = told_why([write, deny], "User:u", "IdempotentWrite")
     assert verdict == "allowed" and why.startswith(
-        "Allow Write for User:u on Topic orders: who can"
+        'Allow User:u Write on topic "orders" from any host: who can'
     )
     verdict, why = told_why([deny], "User:u", "IdempotentWrite")
     assert verdict == "denied" and why.endswith("no ACL allows Write to a topic (KIP-679)")

@@ -164,7 +164,7 @@ def test_a_right_that_a_writer_has_anyway_is_no_gain_and_no_loss() -> None:
     found = compute_effect(more, worlds_of([write], [write, more]), created=True)
     assert found.notes == (
         "gives nothing: principals with Write on a topic do not need IdempotentWrite (KIP-679), by "
-        "Allow Write for User:u on Topic a",
+        'Allow User:u Write on topic "a" from any host',
     )
     deny = replace(more, permission="Deny")
     found = compute_effect(deny, worlds_of([write, more], [write, more, deny]), created=True)

@@ -111,11 +111,11 @@ def test_a_new_right_is_told_with_what_it_implies() -> None:
     [
         (
             acl("User:*", "All", "ord", "Deny", pattern="Prefixed"),
-            "gives nothing: Deny All for User:* on Topic ord* (prefix) overrides it",
+            'gives nothing: Deny User:* All on topics with prefix "ord" from any host overrides it',
         ),
         (
             acl("User:*", name="*"),
-            "gives nothing: Allow Read for User:* on every Topic has the same effect",
+            "gives nothing: Allow User:* Read on every topic from any host has the same effect",
         ),
     ],
 )
@@ -156,7 +156,7 @@ def test_a_deleted_acl_that_another_one_covers_takes_nothing() -> None:
     """Nobody loses what a prefix gives too, also one that the same plan makes."""
     gone, wide = delete(acl()), acl(name="ord", operation="All", pattern="Prefixed")
     found = judge([create(wide), gone], [MINE, acl()])
-    assert note(found, gone).startswith("takes nothing: Allow All for User:app")
+    assert note(found, gone).startswith("takes nothing: Allow User:app All")
     assert gone.identity not in found.losses
 
 
@@ -433,7 +433,9 @@ def test_what_cannot_be_seen_names_the_acl_of_this_state_that_hides_it(
         managed(acl(ME, "All", "orders", "Deny"), "kafka_acl.new", Action.CREATE),
     ]
     (said,) = PROVIDER.review(changes, {}, Facts("c", ("1",), ME)).notes[topic.identity]
-    assert said.startswith("Deny Describe for User:ci on Topic ord* (prefix) hides it")
+    assert said.startswith(
+        'Deny User:ci Describe on topics with prefix "ord" from any host hides it'
+    )
     assert f"(kafka_acl.mine{more}" in said
     assert not PROVIDER.review(changes[:1], {}, Facts("c", ("1",), ME)).notes
     assert not PROVIDER.review(
@@ -588,7 +590,7 @@ def test_a_cluster_that_agrees_is_believed() -> None:
             ("Describe",),
             (),
             "The cluster reports that User:ci may not Alter on Cluster kafka-cluster, but by Allow "
-            "Alter for User:ci on Cluster kafka-cluster it may",
+            "User:ci Alter on the cluster from any host it may",
         ),
         (
             ("Alter", "Describe"),
