@@ -1,8 +1,14 @@
-"""Explain errors of files: one table for everything that keeps state or log on a disk."""
+"""Files that users name: read them without waiting for ever, and explain why one cannot be used.
+
+One table explains the errors of everything that keeps state or log on a disk.
+"""
 
 from __future__ import annotations
 
 import errno
+import os
+import stat
+from pathlib import Path
 
 from .errors import StorageError
 
@@ -39,3 +45,57 @@ def make_storage_error(task: str, path: object, error: OSError) -> StorageError:
         number, (error.strerror or type(error).__name__, "Check the file and its folder.")
     )
     return StorageError(f"{task}: {path}: {cause}", advice)
+
+
+STREAMS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+"""Where a shell offers what it pipes in: `<(command)` and standard input."""
+_OTHER_KINDS = (
+    (stat.S_ISDIR, errno.EISDIR, "it is a folder"),
+    (stat.S_ISFIFO, errno.EINVAL, "it is a named pipe, not a regular file"),
+    (stat.S_ISSOCK, errno.EINVAL, "it is a socket, not a regular file"),
+    (stat.S_ISCHR, errno.EINVAL, "it is a device, not a regular file"),
+    (stat.S_ISBLK, errno.EINVAL, "it is a device, not a regular file"),
+)
+"""Whether a mode is of this kind -> the error of such a file."""
+
+
+def read_named_file(path: Path | str, largest: int) -> bytes:
+    """The content of a file that a user names; links are followed, and a stream of a shell is read.
+
+    Raises OSError for what cannot be read, has more than `largest` bytes, or is no regular file: a
+    named pipe can block for ever, and a device such as /dev/zero has no end.
+    """
+    # A pipe that is opened without O_NONBLOCK waits until somebody opens its other end.
+    descriptor = os.open(_check_name(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if stat.S_ISFIFO(about.st_mode) and str(path).startswith(STREAMS):
+            os.set_blocking(descriptor, True)
+        else:
+            _require_regular(about)
+        content = file.read(largest + 1)
+    if len(content) > largest:
+        raise OSError(errno.EFBIG, f"it has more than {largest:,} bytes")
+    return content
+
+
+def require_regular_file(path: Path | str) -> None:
+    """Raises OSError as `read_named_file` does, for a file that a library opens."""
+    about = Path(_check_name(path)).stat()
+    if not str(path).startswith(STREAMS):
+        _require_regular(about)
+
+
+def _check_name(path: Path | str) -> str:
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "its name contains a NUL character")
+    return str(path)
+
+
+def _require_regular(about: os.stat_result) -> None:
+    # An empty file is often given as /dev/null.
+    if stat.S_ISCHR(about.st_mode) and about.st_rdev == Path(os.devnull).stat().st_rdev:
+        return
+    for is_kind, number, reason in _OTHER_KINDS:
+        if is_kind(about.st_mode):
+            raise OSError(number, reason)
