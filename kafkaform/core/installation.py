@@ -6,13 +6,18 @@ an index, would install something that this command never sees.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 PACKAGE = "kafkaform"
+EXTRAS = ("sandbox", "fleet", "kerberos", "aws", "keystores", "lsp")
+"""The extras of pyproject.toml that commands need."""
 
 
 def render_extra_command(extra: str) -> str:
@@ -28,6 +33,42 @@ def render_extra_command(extra: str) -> str:
         return f"uv tool install --force {target}"
     flag = "-e " if editable else ""
     return f"{shlex.quote(sys.executable)} -m pip install {flag}{target}"
+
+
+def render_repair_command() -> str:
+    """The command that installs the packages again that this kafkaform needs, for messages."""
+    origin, editable = _find_origin()
+    target = f"{'-e ' if editable else ''}{shlex.quote(origin or PACKAGE)}"
+    if Path(sys.prefix).parent.name == "venvs":
+        return f"pipx install --force {target}"
+    return f"{shlex.quote(sys.executable)} -m pip install --upgrade {target}"
+
+
+def list_unfit_packages() -> Iterator[str]:
+    """The installed packages whose versions kafkaform does not work with, each with both versions;
+    and those that it needs and that are missing."""
+    from importlib.metadata import PackageNotFoundError, requires, version  # noqa: PLC0415  # slow, and only messages need it
+
+    with contextlib.suppress(ImportError, PackageNotFoundError):
+        from packaging.requirements import Requirement  # noqa: PLC0415  # it can be what is missing
+
+        for requirement in map(Requirement, requires(PACKAGE) or ()):
+            if requirement.marker is not None and not _is_used(requirement.marker):
+                continue
+            needed = f"{requirement.name}{requirement.specifier}"
+            try:
+                installed = version(requirement.name)
+            except PackageNotFoundError:
+                if requirement.marker is None:
+                    yield f"{requirement.name} is not installed, and kafkaform needs {needed}"
+                continue
+            if not requirement.specifier.contains(installed, prereleases=True):
+                yield f"{requirement.name} {installed} is installed, and kafkaform needs {needed}"
+
+
+def _is_used(marker: Any) -> bool:
+    """Whether a requirement is one of this system, or of an extra that commands use."""
+    return any(marker.evaluate({"extra": extra}) for extra in ("", *EXTRAS))
 
 
 def _find_origin() -> tuple[str, bool]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import stat
 from pathlib import Path
 
@@ -49,6 +50,8 @@ def make_storage_error(task: str, path: object, error: OSError) -> StorageError:
 
 STREAMS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 """Where a shell offers what it pipes in: `<(command)` and standard input."""
+PIPE_SECONDS = 10
+"""How long the other end of a named pipe may write nothing."""
 _OTHER_KINDS = (
     (stat.S_ISDIR, errno.EISDIR, "it is a folder"),
     (stat.S_ISFIFO, errno.EINVAL, "it is a named pipe, not a regular file"),
@@ -59,24 +62,41 @@ _OTHER_KINDS = (
 """Whether a mode is of this kind -> the error of such a file."""
 
 
-def read_named_file(path: Path | str, largest: int) -> bytes:
+def read_named_file(path: Path | str, largest: int, *, pipes: bool = False) -> bytes:
     """The content of a file that a user names; links are followed, and a stream of a shell is read.
 
-    Raises OSError for what cannot be read, has more than `largest` bytes, or is no regular file: a
-    named pipe can block for ever, and a device such as /dev/zero has no end.
+    pipes: also read a named pipe, if somebody writes to it. Raises OSError for what cannot be read,
+    has more than `largest` bytes, or is no regular file: a pipe can block for ever, and a device
+    such as /dev/zero has no end.
     """
     # A pipe that is opened without O_NONBLOCK waits until somebody opens its other end.
     descriptor = os.open(_check_name(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
         about = os.fstat(descriptor)
-        if stat.S_ISFIFO(about.st_mode) and str(path).startswith(STREAMS):
-            os.set_blocking(descriptor, True)
+        if stat.S_ISFIFO(about.st_mode) and (pipes or str(path).startswith(STREAMS)):
+            wait = None if str(path).startswith(STREAMS) else PIPE_SECONDS * 1000
+            content = _read_pipe(descriptor, largest + 1, wait)
         else:
             _require_regular(about)
-        content = file.read(largest + 1)
+            content = file.read(largest + 1)
     if len(content) > largest:
         raise OSError(errno.EFBIG, f"it has more than {largest:,} bytes")
     return content
+
+
+def _read_pipe(descriptor: int, most: int, wait: float | None) -> bytes:
+    """At most so many bytes of a pipe. wait: milliseconds for each part, None for no limit."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    content = bytearray()
+    while len(content) < most:
+        if not poll.poll(wait):
+            raise OSError(errno.EINVAL, "it is a named pipe, and nothing is written to it")
+        part = os.read(descriptor, most - len(content))
+        if not part:
+            break
+        content += part
+    return bytes(content)
 
 
 def require_regular_file(path: Path | str) -> None:

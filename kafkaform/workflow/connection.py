@@ -164,7 +164,7 @@ def _read_file(path: Path | None) -> tuple[Property, ...]:
     if path is None:
         return ()
     try:
-        data = read_named_file(path, MAX_FILE_BYTES)
+        data = read_named_file(path, MAX_FILE_BYTES, pipes=True)
     except OSError as error:
         raise UsageError(f"{path} (--command-config) cannot be read: {error.strerror}") from None
     return parse_properties(data, str(path))

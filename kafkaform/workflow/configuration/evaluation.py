@@ -383,6 +383,6 @@ _SECRETS: Mapping[str, Callable[[Configuration, SecretRef], Secret | NoSecret | 
 
 def _read_content(path: Path, what: str) -> bytes:
     try:
-        return read_named_file(path, FILE_BYTES)
+        return read_named_file(path, FILE_BYTES, pipes=True)
     except OSError as error:
         raise UsageError(f"{path} ({what}) cannot be read: {error.strerror}") from None
