@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ..core.diagnostics import Diagnostic, Severity
-from ..core.installation import list_unfit_packages, render_repair_command
+from ..core.installation import list_unfit_packages, render_install_command
 from ..core.redaction import mask_secrets
 from ..core.storage import CAUSES
 from ..version import VERSION
@@ -59,7 +59,7 @@ def _explain_surroundings(error: BaseException) -> Diagnostic | None:
         Severity.ERROR,
         f"kafkaform {VERSION} does not work with the packages that are installed beside it",
         "\n".join((*(f"{text}." for text in unfit), RECORDED)),
-        advice=f"Run `{render_repair_command()}`.",
+        advice=f"Run `{render_install_command()}`.",
     )
 
 

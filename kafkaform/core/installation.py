@@ -22,9 +22,14 @@ EXTRAS = ("sandbox", "fleet", "kerberos", "aws", "keystores", "lsp")
 
 def render_extra_command(extra: str) -> str:
     """The command that installs an extra of pyproject.toml beside this kafkaform, for messages."""
+    return render_install_command(f"[{extra}]")
+
+
+def render_install_command(extras: str = "") -> str:
+    """The command that installs this kafkaform again, with the packages that it needs."""
     prefix = Path(sys.prefix)
     origin, editable = _find_origin()
-    target = shlex.quote(f"{origin or PACKAGE}[{extra}]")
+    target = shlex.quote(f"{origin or PACKAGE}{extras}")
     if "__pex__" in sys.modules:
         return f"pipx install {target}"
     if prefix.parent.name == "venvs" and (prefix / "pipx_metadata.json").exists():
@@ -33,15 +38,6 @@ def render_extra_command(extra: str) -> str:
         return f"uv tool install --force {target}"
     flag = "-e " if editable else ""
     return f"{shlex.quote(sys.executable)} -m pip install {flag}{target}"
-
-
-def render_repair_command() -> str:
-    """The command that installs the packages again that this kafkaform needs, for messages."""
-    origin, editable = _find_origin()
-    target = f"{'-e ' if editable else ''}{shlex.quote(origin or PACKAGE)}"
-    if Path(sys.prefix).parent.name == "venvs":
-        return f"pipx install --force {target}"
-    return f"{shlex.quote(sys.executable)} -m pip install --upgrade {target}"
 
 
 def list_unfit_packages() -> Iterator[str]:

@@ -71,14 +71,17 @@ def read_named_file(path: Path | str, largest: int, *, pipes: bool = False) -> b
     """
     # A pipe that is opened without O_NONBLOCK waits until somebody opens its other end.
     descriptor = os.open(_check_name(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        about = os.fstat(descriptor)
-        if stat.S_ISFIFO(about.st_mode) and (pipes or str(path).startswith(STREAMS)):
-            wait = None if str(path).startswith(STREAMS) else PIPE_SECONDS * 1000
+    try:
+        about, stream = os.fstat(descriptor), str(path).startswith(STREAMS)
+        if stat.S_ISFIFO(about.st_mode) and (pipes or stream):
+            wait = None if stream else PIPE_SECONDS * 1000
             content = _read_pipe(descriptor, largest + 1, wait)
         else:
             _require_regular(about)
-            content = file.read(largest + 1)
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                content = file.read(largest + 1)
+    finally:
+        os.close(descriptor)
     if len(content) > largest:
         raise OSError(errno.EFBIG, f"it has more than {largest:,} bytes")
     return content

@@ -32,7 +32,7 @@ AUDIT_FILE = "kafkaform.audit.jsonl"
 STATE_VARIABLE = "KAFKAFORM_STATE"
 FILES = (".kf.hcl", ".kf.json")
 """The names of files that can contain a backend block end so."""
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(s|m|h)?", re.ASCII)
 _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
