@@ -18,7 +18,7 @@ from ..state.model import State
 from .approval import seal_plan
 from .case import collect_remarks, open_cases, outline_change, outline_unread
 from .guards import apply_guards
-from .instances import PlanHeader, collect_known_types, describe_instances, refuse_other_scopes
+from .instances import PlanHeader, describe_instances, refuse_other_scopes
 from .lifecycle import decide
 from .model import Mode, Options, Plan
 from .observe import Look, note_progress
@@ -26,7 +26,13 @@ from .outputs import compare_outputs
 from .ownership import make_claims
 from .review import add_impacts, add_steps, check_change, review_changes
 from .risks import add_risks
-from .select import hold_dependents, narrow_changes, select_unread
+from .select import (
+    hold_dependents,
+    hold_for_untyped,
+    narrow_changes,
+    select_unread,
+    set_untyped_aside,
+)
 from .uses import order_by_uses, tell_missing_rights
 
 
@@ -44,10 +50,12 @@ def make_plan(
 
     pending: what earlier runs left open; providers: provider instance -> its provider. Raises
     PlanRefused if an instance answers with another scope id than the state recorded,
-    ConfigurationError for faults of import blocks, UsageError for a selection that names nothing.
+    ConfigurationError for faults of import blocks, UsageError for a selection that names nothing,
+    StorageError for recorded objects of unknown types that the selection does not leave out.
     """
     refuse_other_scopes(world, state, providers)
-    types = collect_known_types(providers, state)
+    state, untyped = set_untyped_aside(state, providers, options)
+    types = {name: kind for one in providers.values() for name, kind in one.types.items()}
     facts = {instance: seen.facts for instance, seen in world.items()}
     claims, faults = make_claims(desired, state, types, options)
     if has_errors(faults):
@@ -56,7 +64,8 @@ def make_plan(
     changes: Sequence[Change] = list(map(decide, cases))
     changes = order_by_uses(changes, types, facts, outline_unread(changes, claims, types, facts))
     # Before all that judges, so that --exclude goes around an object that nobody can read.
-    changes = hold_dependents(narrow_changes(changes, options, look.unasked), desired.unread)
+    changes = narrow_changes(changes, options, look.unasked, untyped)
+    changes = hold_for_untyped(hold_dependents(changes, desired.unread), untyped)
     # A refresh sends nothing that has to be judged, and its outputs are those of the last apply.
     refreshes = options.mode is Mode.REFRESH
     warnings: Mapping[str, tuple[str, ...]] = {}
@@ -115,18 +124,14 @@ def select_instances(
 
     providers: also those of recorded objects. Raises UsageError for a selection that names nothing.
     """
+    state, untyped = set_untyped_aside(state, providers, options)
     types = {name: kind for one in providers.values() for name, kind in one.types.items()}
-    claims = [
-        claim
-        for claim in make_claims(desired, state, types, options)[0]
-        # Reading finds rows of unknown types, and says what to do about them.
-        if claim.identity.kind in types
-    ]
+    claims = make_claims(desired, state, types, options)[0]
     names = sorted({claim.identity.instance for claim in claims})
     facts = {name: Facts(str(state.providers.get(name, ""))) for name in names}
     outlines = [
         outline_change(claim, types[claim.identity.kind], facts[claim.identity.instance])
         for claim in claims
     ]
-    kept = narrow_changes(order_by_uses(outlines, types, facts), options)
+    kept = narrow_changes(order_by_uses(outlines, types, facts), options, untyped=untyped)
     return frozenset(change.identity.instance for change in kept)

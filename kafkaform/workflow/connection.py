@@ -16,6 +16,7 @@ from ..core.errors import ConfigurationError, UsageError
 from ..core.redaction import remember_secret
 from ..core.resource import ProviderConfig
 from ..core.secret import PartialRepr
+from ..core.storage import read_named_file
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
 from .configuration.evaluation import Configuration, Inputs, read_configuration
@@ -163,12 +164,9 @@ def _read_file(path: Path | None) -> tuple[Property, ...]:
     if path is None:
         return ()
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        data = read_named_file(path, MAX_FILE_BYTES, pipes=True)
     except OSError as error:
         raise UsageError(f"{path} (--command-config) cannot be read: {error.strerror}") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"{path} (--command-config) has more than {MAX_FILE_BYTES:,} bytes")
     return parse_properties(data, str(path))
 
 
@@ -211,11 +209,10 @@ def _read_line(path: Path) -> str | None:
     """The content of a file with one secret, without the end of its line; None if the file cannot
     be read."""
     try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError):
+        text = read_named_file(path, MAX_FILE_BYTES).decode()
+    except (OSError, UnicodeDecodeError):
         return None
-    return text.removesuffix("\n") if len(text) <= MAX_FILE_BYTES else None
+    return text.replace("\r\n", "\n").removesuffix("\n")
 
 
 def _make_visible_fault(item: Property) -> Diagnostic:

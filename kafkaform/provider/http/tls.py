@@ -8,8 +8,8 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
+from ...core.storage import require_regular_file
 from .pem import is_pem
 
 _DESCRIPTORS = ("/dev/fd", "/proc/self/fd")
@@ -76,9 +76,9 @@ def _explain_key(error: ssl.SSLError, given: _Passphrase) -> str:
 
 
 def _must_exist(value: str | None) -> None:
-    """Raise FileNotFoundError with the name of the file, which ssl's own error does not have."""
+    """Raise OSError for a file that OpenSSL cannot read, or would wait for."""
     if value is not None and not is_pem(value):
-        Path(value).stat()
+        require_regular_file(value)
 
 
 @contextmanager

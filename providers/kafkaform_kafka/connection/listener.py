@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from kafkaform.core.text.quantity import parse_whole
+
 PATIENCE = 1.5
 """Seconds for each of at most three connections."""
 
@@ -81,7 +83,7 @@ def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
 def _parse_address(server: str) -> tuple[str, int]:
     """Host and port; 0, where nothing listens, for a port that is none."""
     host, _, port = server.rpartition("://")[2].rpartition(":")
-    return host.strip("[]"), int(port) if port.isascii() and port.isdecimal() else 0
+    return host.strip("[]"), parse_whole(port) or 0
 
 
 def _connect(host: str, port: int) -> socket.socket:
