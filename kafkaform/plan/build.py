@@ -13,7 +13,7 @@ from ..core.change import Change
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError
 from ..core.resource import Desired, Facts, Pending, World
-from ..provider.contract import Provider
+from ..provider.contract import Provider, ResourceType
 from ..state.model import State
 from .approval import seal_plan
 from .case import collect_remarks, open_cases, outline_change, outline_unread
@@ -55,7 +55,7 @@ def make_plan(
     """
     refuse_other_scopes(world, state, providers)
     state, untyped = set_untyped_aside(state, providers, options)
-    types = {name: kind for one in providers.values() for name, kind in one.types.items()}
+    types = _collect_types(providers)
     facts = {instance: seen.facts for instance, seen in world.items()}
     claims, faults = make_claims(desired, state, types, options)
     if has_errors(faults):
@@ -96,6 +96,11 @@ def make_plan(
     )
 
 
+def _collect_types(providers: Mapping[str, Provider]) -> Mapping[str, ResourceType]:
+    """The types of all providers by name."""
+    return {name: kind for one in providers.values() for name, kind in one.types.items()}
+
+
 def _judge_changes(
     changes: Sequence[Change],
     desired: Desired,
@@ -106,7 +111,7 @@ def _judge_changes(
 ) -> tuple[Sequence[Change], Mapping[str, tuple[str, ...]]]:
     """The changes with all that rules, guards and reviews say of them and with their steps, and the
     warnings of each provider instance."""
-    types = collect_known_types(providers, state)
+    types = _collect_types(providers)
     facts = {instance: seen.facts for instance, seen in look.world.items()}
     asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
     changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
@@ -125,7 +130,7 @@ def select_instances(
     providers: also those of recorded objects. Raises UsageError for a selection that names nothing.
     """
     state, untyped = set_untyped_aside(state, providers, options)
-    types = {name: kind for one in providers.values() for name, kind in one.types.items()}
+    types = _collect_types(providers)
     claims = make_claims(desired, state, types, options)[0]
     names = sorted({claim.identity.instance for claim in claims})
     facts = {name: Facts(str(state.providers.get(name, ""))) for name in names}

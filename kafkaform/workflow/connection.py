@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kafkaform_kafka.connection.java import properties as java
 from kafkaform_kafka.connection.java.block_draft import PropertyFault
+from kafkaform_kafka.connection.servers import find_address_fault, render_address
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
@@ -27,7 +28,6 @@ KAFKA = "kafka"
 COMMAND_LINE = Range("command line", 1, 1, 1, 1)
 _NO_CLUSTER = "Add a kafka provider block, or give --bootstrap-server HOST:PORT."
 MAX_FILE_BYTES = 1 << 20
-_SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\],]+):(\d{1,5})")
 _REFERENCE = re.compile(r"(env):([A-Za-z_]\w*)|(file):(.+)", re.ASCII | re.DOTALL)
 
 
@@ -186,11 +186,12 @@ def _read_flags(inputs: ConnectionInputs) -> Iterator[Property]:
 
 
 def _check_server(server: str) -> None:
-    match = _SERVER.fullmatch(server)
-    if match is None or not 0 < int(match[2]) < 1 << 16:
+    fault = find_address_fault(server)
+    if fault:
         raise UsageError(
-            f"--bootstrap-server: {server!r} is not HOST:PORT",
-            "Several are separated by commas: kafka-1:9092,kafka-2:9092.",
+            f"--bootstrap-server: {render_address(server)} is not HOST:PORT, it {fault[0]}",
+            f"{fault[1][:1].upper()}{fault[1][1:]}. Several are separated by commas: "
+            "kafka-1:9092,kafka-2:9092.",
         )
 
 

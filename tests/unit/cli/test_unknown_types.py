@@ -57,7 +57,7 @@ def test_an_unknown_type_is_named(here: Here, downgraded: dict[str, Any], comman
 
 def test_other_objects_can_be_changed(here: Here, downgraded: dict[str, Any]) -> None:
     """With --target or --exclude everything else is applied, and the state keeps the object."""
-    block = 'resource "kafka_topic" "a" {\n  name = "a"\n  config = { "max.message.bytes" = "5000" }\n}\n'
+    block = 'resource "kafka_topic" "a" {\n  name = "a"\n  config = { "flush.ms" = "5000" }\n}\n'
     changed = CONFIGURATION.splitlines()[1] + "\n" + block
     here.write("main.kf.hcl", changed + PROTECTED)
     here.done("plan", "--target=kafka_topic.a")
