@@ -45,6 +45,8 @@ class Listener(Struct, frozen=True):
     """The SASL mechanisms that it offers: empty without a login, None if it did not say."""
     kafka: bool = True
     """False if it answers in another protocol."""
+    failure: str = ""
+    """Why it does not accept connections."""
 
     @property
     def protocol(self) -> str | None:
@@ -64,8 +66,8 @@ def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
         plain = _ask_mechanisms(_connect(host, port))
     except _Stranger:
         return Listener(reached=True, kafka=False)
-    except OSError:
-        return Listener(reached=False)
+    except OSError as error:
+        return Listener(reached=False, failure=error.strerror or str(error))
     if plain is not None:
         return Listener(reached=True, tls=False, mechanisms=plain)
     try:

@@ -315,7 +315,7 @@ def test_a_missing_certificate_is_named() -> None:
 
 def test_pem_text_that_holds_no_certificate_is_refused() -> None:
     """Broken certificates are a fault of the settings, not a traceback."""
-    with pytest.raises(ConfigurationError, match="does not contain a certificate"):
+    with pytest.raises(ConfigurationError, match="ca_cert is not a certificate in PEM form"):
         pure_config(read(ca_cert="-----BEGIN nonsense"))
 
 
