@@ -14,6 +14,8 @@ from kafkaform.version import VERSION
 
 from ...kit.commands.here import Here
 from ...kit.commands.rights import nobody, place
+from ...reliability.hostile import edited
+from ...test_cases import cluster_of
 
 MAIN = 'provider "kafka" {\n  bootstrap_servers = ["127.0.0.1:1"]\n}\n'
 
@@ -146,8 +148,6 @@ def test_files_of_flags_that_have_no_end(here: Here, command: str) -> None:
 
 def test_an_output_without_a_name(here: Here) -> None:
     """`--out=` with an empty variable is an error of the flag."""
-    from ...reliability.hostile import edited
-    from ...test_cases import cluster_of
 
     edited.simulate(here.monkeypatch, cluster_of())
     here.write("main.kf.hcl", MAIN + TOPIC)
@@ -173,6 +173,79 @@ def test_numbers_that_no_system_has(here: Here, words: str) -> None:
     assert said.code == 1
 
 
+LONG = "9" * 5000
+STRIMZI = (
+    "apiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaTopic\nmetadata:\n  name: a\nspec:\n"
+    f"  partitions: {LONG}\n  replicas: 1\n"
+)
+TOPICCTL = (
+    "meta:\n  name: a\n  cluster: c\n  environment: e\n  region: r\nspec:\n  partitions: 1\n"
+    "  replicationFactor: 1\n  placement:\n    strategy: any\n  settings:\n"
+    "    min.cleanable.dirty.ratio: 1.5e999999999\n"
+)
+TFSTATE = (
+    '{"version": 4, "serial": %s, "resources": [{"mode": "managed", "type": "kafka_topic",'
+    ' "name": "a", "instances": [{"attributes": {"name": "a", "partitions": %s}}]}]}'
+)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("words", "name", "content"),
+    [
+        ("import --from=strimzi topic.yaml", "topic.yaml", STRIMZI),
+        ("import --from=topicctl topic.yaml", "topic.yaml", TOPICCTL),
+        ("import --from=tfstate a.tfstate", "a.tfstate", TFSTATE % (LONG, LONG)),
+        ("plan --var-file=a.json", "a.json", f'{{"n": {LONG}}}'),
+        ("state list", "kafkaform.state.json", f'{{"format_version": {LONG}}}'),
+        ("audit verify", "kafkaform.audit.jsonl", f'{{"seq":{LONG},"kind":"intent"}}\n'),
+        ("validate", "a.kf.json", f'{{"locals": {{"a": {LONG}, "b": 1e999999999}}}}'),
+        ("validate", "a.kf.hcl", f"locals {{\n  a = {LONG}\n}}\n"),
+    ],
+)
+def test_numbers_of_files_that_no_system_has(
+    here: Here, words: str, name: str, content: str
+) -> None:
+    """Whatever file has them: an error of it, or a number like others; never a bug of ours."""
+    here.write("main.kf.hcl", MAIN)
+    here.write(name, content)
+    assert "bug in kafkaform" not in here.run(*words.split()).text
+
+
+def test_a_root_of_a_fleet_that_is_no_text(here: Here) -> None:
+    """A name on a disk can be any bytes, and Spark takes texts only."""
+    for command in ("status", "report", "snapshot"):
+        text = here.fails("fleet", command, "--root", os.fsdecode(b"a\xffb"))
+        assert "its name is not UTF-8 text" in " ".join(text.split())
+
+
 def test_a_word_with_a_nul(here: Here) -> None:
     """A shell can hand one over; no file and no object has such a name."""
     assert "NUL" in here.fails("plan", "--out=a\0b")
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o500, 0o300])
+def test_backups_without_rights(here: Here, mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier state that cannot be kept would stop a save after its requests were sent."""
+    edited.simulate(monkeypatch, cluster_of())
+    with place(monkeypatch) as folder:
+        folder.chmod(0o777)
+        (folder / "main.kf.hcl").write_text(MAIN + TOPIC)
+        with nobody():
+            assert here.run("apply", "--auto-approve").code == 0
+        backups = folder / ".kafkaform" / "backups"
+        log, before = (
+            folder / "kafkaform.audit.jsonl",
+            (folder / "kafkaform.state.json").read_bytes(),
+        )
+        intents = log.read_bytes().count(b'"kind":"intent"')
+        (folder / "main.kf.hcl").write_text(MAIN + TOPIC + TOPIC.replace('"a"', '"b"'))
+        backups.chmod(mode)
+        with nobody():
+            said = here.run("apply", "--auto-approve")
+        backups.chmod(0o700)
+        assert said.code == 9, said.text
+        assert "the state could not be saved, so nothing is sent" in said.text
+        assert "permission denied" in said.text and "backups" in said.text
+        assert (folder / "kafkaform.state.json").read_bytes() == before
+        assert log.read_bytes().count(b'"kind":"intent"') == intents > 0
