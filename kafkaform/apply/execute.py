@@ -18,9 +18,9 @@ from ..core.errors import KafkaformError, StorageError
 from ..plan.lower import CREATING, DELETING, is_gate, lower_plan
 from ..plan.model import Wave
 from .execution import ApplyRun, Execution, find_silence, start_execution
-from .freshness import refuse_if_stale
 from .obligations import follow_up
 from .preflight import dry_run, narrow_batches
+from .recheck import Recheck, refuse_if_stale
 from .report import GOOD, Report, Result, Work
 from .send import send_requests
 
@@ -118,7 +118,19 @@ def _look_again(now: Execution, ready: Collection[str]) -> None:
         for step_id, result in now.results.items()
         if result.outcome.status in GOOD
     }
-    refuse_if_stale(changes, run.sessions, run.types, run.ledger.state, written, run.again)
+    refuse_if_stale(
+        changes,
+        Recheck(
+            run.plan,
+            run.sessions,
+            run.types,
+            run.ledger.state,
+            run.clock,
+            partial(run.stop.sleep, run.clock),
+            run.again,
+            written,
+        ),
+    )
 
 
 def _refuse_after_wait(now: Execution, wave: Wave, ready: Collection[str]) -> set[str]:

@@ -1,32 +1,23 @@
-"""Refuse a plan if the world is no longer the one that was reviewed: one difference is enough.
-
-Only what the plan touches is compared, so that other people's merges do not make a review stale.
-Each attribute that a change writes is compared as a whole: an entry that somebody added to a map
-that the block owns is noticed, too.
+"""Refuse a plan that was altered, was made for another state or system, or takes away what is not
+proven to be ours. `recheck` compares the objects themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ..audit.index import LogIndex
-from ..core.change import Action, Change, Ownership, Path
+from ..core.change import Action, Change, Path
 from ..core.errors import OtherSystem, PlanRefused
-from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
-from ..core.value import EMPTY
+from ..core.resource import Identity
 from ..plan.approval import RULE, compute_approval
 from ..plan.diff import flatten, render_path
 from ..plan.model import Mode, Plan
-from ..plan.observe import resolve_absence
 from ..provider.contract import Provider, ResourceType, Session, collect_types
 from ..state.model import State
-from .again import APPLY, Again
-from .judge import canonicalize_reading
-from .ledger import make_bookkeeping_step
 from .provenance import find_origin
 
 AGAIN = "Plan again and have the new plan reviewed."
-SHOWN = 5
 
 
 def refuse_if_altered(plan: Plan, providers: Mapping[str, Provider]) -> None:
@@ -169,170 +160,3 @@ def _is_proven(
     session = sessions.get(change.identity.instance)
     scope = session.facts.scope_id if session else ""
     return row is not None and find_origin(index, row, scope) is not None
-
-
-def refuse_if_stale(
-    changes: Sequence[Change],
-    sessions: Mapping[str, Session],
-    types: Mapping[str, ResourceType],
-    state: State,
-    applied: Mapping[str, str | None],
-    again: Again = APPLY,
-) -> None:
-    """Read every touched object again and compare. Raises PlanRefused naming what differs, or what
-    could not be read, which says nothing about the plan.
-
-    applied: step id -> incarnation that it made, for steps that this run or the run that it resumes
-    has applied; again: how the user goes on.
-    """
-    _refuse_without_session(changes, sessions)
-    readings = list(_read_changes(changes, sessions))
-    _refuse_unread(readings, again)
-    problems = [
-        f"{change.address}: {problem}"
-        for change, reading in readings
-        if (
-            problem := _find_row_problem(change, state, applied)
-            or _find_live_problem(change, reading, types, sessions, applied)
-        )
-    ]
-    if problems:
-        more = len(problems) - SHOWN
-        listed = "; ".join(problems[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
-        raise PlanRefused(f"the plan is stale: {listed}", again.anew)
-
-
-def _refuse_unread(readings: Iterable[tuple[Change, Reading | None]], again: Again) -> None:
-    """Raises PlanRefused if something could not be read, naming each cause once."""
-    # A dead node fails ten thousand reads in the same way.
-    causes: dict[str, list[Change]] = {}
-    advice: dict[str, str] = {}
-    for change, reading in readings:
-        if isinstance(reading, Hidden):
-            cause, do = f"needs {reading.right}", f"Grant {reading.right}."
-        elif isinstance(reading, Failed):
-            cause, do = f"{reading.fault.message} ({reading.fault.code})", _render_advice(reading)
-        else:
-            continue
-        causes.setdefault(cause, []).append(change)
-        advice.setdefault(cause, do)
-    if causes:
-        unread = "; ".join(f"{_render_names(changes)}: {why}" for why, changes in causes.items())
-        raise PlanRefused(
-            f"objects of the plan could not be read: {unread}",
-            " ".join((*dict.fromkeys(filter(None, advice.values())), again.repeat)),
-        )
-
-
-def _render_advice(reading: Failed) -> str:
-    """The advice of a fault as a sentence, unless it is to run the command again, which the caller
-    says anyway."""
-    fault = reading.fault
-    if fault.kind in (FaultClass.AMBIGUOUS, FaultClass.NOT_APPLIED) or not fault.advice:
-        return ""
-    return f"{fault.advice[0].upper()}{fault.advice[1:].rstrip('.')}."
-
-
-def _render_names(changes: Sequence[Change]) -> str:
-    more = len(changes) - 1
-    return f"{changes[0].address}{f' and {more} more' if more else ''}"
-
-
-def _refuse_without_session(changes: Sequence[Change], sessions: Mapping[str, Session]) -> None:
-    for change in changes:
-        # Forgetting needs no read, and so no session.
-        if change.identity.instance not in sessions and change.action is not Action.FORGET:
-            raise PlanRefused(
-                f'{change.address} belongs to provider instance "{change.identity.instance}", '
-                "which this configuration does not use",
-                "Apply it from the configuration that it was planned for.",
-            )
-
-
-def _read_changes(
-    changes: Sequence[Change], sessions: Mapping[str, Session]
-) -> Iterator[tuple[Change, Reading | None]]:
-    readings: dict[Identity, Reading] = {}
-    for instance, session in sessions.items():
-        ids = [
-            change.identity
-            for change in changes
-            # Forgetting needs no read, so an object that nobody can see can still be let go.
-            if change.identity.instance == instance and change.action is not Action.FORGET
-        ]
-        if ids:
-            readings.update(session.read(ids))
-            session.prove()
-    for change in changes:
-        yield change, readings.get(change.identity)
-
-
-def _find_row_problem(change: Change, state: State, applied: Collection[str]) -> str | None:
-    if any(step.id in applied for step in change.steps or (make_bookkeeping_step(change),)):
-        return None
-    row = state.objects.get(change.identity)
-    if (row.ownership if row else Ownership()) != change.row_before:
-        return "its record in the state changed"
-    # Nothing else of a forgotten object is compared, so its id has to be: a later object of that
-    # name is another one.
-    if change.action is Action.FORGET and row and row.incarnation != change.incarnation:
-        return "its record in the state belongs to another object now"
-    return None
-
-
-def _find_live_problem(
-    change: Change,
-    reading: Reading | None,
-    types: Mapping[str, ResourceType],
-    sessions: Mapping[str, Session],
-    applied: Mapping[str, str | None],
-) -> str | None:
-    if reading is None or isinstance(reading, Hidden | Failed):
-        return None
-    reading = resolve_absence(reading, change.before)
-    assert isinstance(reading, Observed | Absent)
-    done = [step.id for step in change.steps if step.id in applied]
-    if isinstance(reading, Absent):
-        if change.action is Action.CREATE or (change.action is Action.DELETE and done):
-            return None
-        return "it no longer exists"
-    if change.action is Action.CREATE:
-        made = {applied[step_id] for step_id in done}
-        return None if reading.incarnation in made else "it exists now"
-    if reading.incarnation != change.incarnation:
-        return "it was deleted and recreated"
-    facts = sessions[change.identity.instance].facts
-    live = canonicalize_reading(reading, types[change.identity.kind], facts)
-    written = {path for step in change.steps if step.id in applied for path in step.paths}
-    # A step that waits for another one starts from what that one left, and no record says what.
-    halfway = {
-        path
-        for step in change.steps
-        if step.id not in applied and any(need in applied for need in step.after)
-        for path in step.paths
-    }
-    return _find_difference(change, live, written, halfway)
-
-
-def _find_difference(
-    change: Change, live: Observed, written: Collection[Path], halfway: Collection[Path]
-) -> str | None:
-    """The first path of the touched attributes that is neither as planned nor as we wrote it.
-
-    written: paths that this run wrote; halfway: paths that it is still changing.
-    """
-    names = {item.path[0] for item in change.paths}
-    before, after = flatten(change.before), flatten(change.after or EMPTY)
-    now = {p: v for p, v in flatten(live.attributes).items() if p[0] in names}
-    managed = set(change.before or EMPTY)
-    others = live.foreign - before.keys() - after.keys()
-    for path in sorted(now.keys() | {p for p in before if p[0] in names}):
-        if path[0] not in managed or path in halfway or path in others:
-            continue
-        if now.get(path) == before.get(path):
-            continue
-        # Reads lag behind writes, so what we wrote may show its value before or after.
-        if path in written and now.get(path) == after.get(path):
-            continue
-        return f"{render_path(path)} changed"
-    return None

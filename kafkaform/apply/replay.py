@@ -19,7 +19,7 @@ from ..core.resource import Identity
 from ..plan.codec import read_recorded_plan
 from ..plan.model import Plan
 from ..state.codec import DAMAGED_EDIT, decode_row
-from ..state.edit import drop_instance, put_rows
+from ..state.edit import drop_instance, put_rows, set_scope
 from ..state.model import Row, State
 from .ledger import lay_results_over, make_bookkeeping_step
 from .report import Result
@@ -59,6 +59,8 @@ def replay_log(found: LogIndex, state: State) -> Replayed:
             state = put_rows(state, (row for row in rows.values() if row is not None), gone)
             if record.body.get("instance"):
                 state = drop_instance(state, record.body["instance"])
+            for instance, scope in (record.body.get("scopes") or {}).items():
+                state = set_scope(state, instance, scope)
     return Replayed(state, counts[False], counts[True], tuple(released))
 
 

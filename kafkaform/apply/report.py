@@ -128,6 +128,11 @@ class Report(Struct, frozen=True):
             return None
         if self.stopped is None:
             return AppliedInPart(undone, again.rest)
+        if not undone:
+            return OutcomeUnknown(
+                f"everything was applied, but could not be verified: {self.stopped.message}",
+                f"{self.stopped.advice} {again.repeat}".lstrip(),
+            )
         return AppliedInPart(f"{undone}: {self.stopped.message}", self.stopped.advice)
 
     def _render_undone(self) -> str:

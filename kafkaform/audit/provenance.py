@@ -12,6 +12,7 @@ from sys import intern
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..core.change import Action
 from ..core.resource import Identity
@@ -67,6 +68,8 @@ class Origins(Struct):
         if body.get("instance"):
             # The instance is forgotten as a whole, so it may be another system from now on.
             self.scopes.pop(body["instance"], None)
+        for instance, scope in (body.get("scopes") or {}).items():
+            self._complete_scope(instance, intern(scope))
         kept = body.get("reason") == MOVED or (
             body.get("reason") == PUSHED and not body.get("version")
         )
@@ -76,6 +79,18 @@ class Origins(Struct):
                 identity = Identity(item["instance"], item["kind"], item["key"])
                 for held in self._held.values():
                     held.pop(identity, None)
+
+    def _complete_scope(self, instance: str, scope: str) -> None:
+        """The id of a system of which only a half was recorded: what was proven there stays so."""
+        half = self.scopes.get(instance, scope)
+        self.scopes[instance] = scope
+        if half == scope:
+            return
+        held = self._held.get(half, {})
+        whole = self._held.setdefault(scope, {})
+        for identity in [identity for identity in held if identity.instance == instance]:
+            seq, origin = held.pop(identity)
+            whole[identity] = seq, replace(origin, scope_id=scope)
 
     def collect_origins(self) -> dict[int, Origin]:
         """Number of a record -> what it proves."""

@@ -15,7 +15,7 @@ from ..core import canonical
 from ..core.change import Outcome, PathChange, Verdict
 from ..core.redaction import mask_secrets
 from ..core.resource import Fault, Identity
-from ..core.value import FrozenMap, freeze
+from ..core.value import FrozenMap, Value, freeze
 from .event import Record
 from .sink import Torn
 
@@ -116,19 +116,25 @@ def make_state_edit_body(
     reason: str,
     rows: Mapping[Identity, FrozenMap | None],
     instance: str | None = None,
+    scopes: Mapping[str, str] | None = None,
 ) -> FrozenMap:
     """The state is edited outside of any step.
 
     serial: that of the new state; version: that of the edited one; reason: the command; rows: each
     touched object as the new state has it, None if it is gone from it; instance: a provider
-    instance that is forgotten as a whole, with the system that it was.
+    instance that is forgotten as a whole, with the system that it was; scopes: provider instance ->
+    the whole id of its system, of which only a half was recorded.
     """
     # With whole rows, a state that was restored from a backup can be brought up to date.
     touched = [
         {"instance": i.instance, "kind": i.kind, "key": i.key, "row": rows[i]} for i in sorted(rows)
     ]
-    whole = {} if instance is None else {"instance": instance}
-    return _make_body(serial=serial, version=version, reason=reason, objects=touched, **whole)
+    more: dict[str, Value] = {}
+    if instance is not None:
+        more["instance"] = instance
+    if scopes:
+        more["scopes"] = FrozenMap(scopes)
+    return _make_body(serial=serial, version=version, reason=reason, objects=touched, **more)
 
 
 def make_run_end_body(approval: str, *, complete: bool, counts: Mapping[str, int]) -> FrozenMap:

@@ -385,6 +385,8 @@ class InstanceWorld(Struct, frozen=True):
     """Every declared or recorded object -> how it was read."""
     sweeps: Mapping[str, Sweep] = field(default_factory=dict)
     """Resource type -> its listing."""
+    disputed: Mapping[Identity, Mapping[str, Reading]] = field(default_factory=dict)
+    """Object of which nodes still show different values after a wait -> node -> its reading."""
 
 
 World = Mapping[str, InstanceWorld]

@@ -65,6 +65,14 @@ def _compute_digest(change: Change, scope_id: str, lineage: str) -> str:
     )
 
 
+def is_same_change(one: Change, other: Change) -> bool:
+    """True if an approval of one covers the other, apart from what is judged by a review or follows
+    from the rest: losses, dependencies and steps."""
+    bare = (replace(item, losses=(), depends_on=(), steps=()) for item in (one, other))
+    first, second = (digest_change(item, "", "") for item in bare)
+    return first == second and one.effective and other.effective
+
+
 def _drop_paths(attributes: FrozenMap | None, paths: Sequence[Path]) -> FrozenMap | None:
     if attributes is None:
         return None

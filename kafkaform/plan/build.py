@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from ..core.change import Change
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError
-from ..core.resource import Desired, Facts, Pending, World
-from ..provider.contract import Provider, ResourceType
+from ..core.resource import Desired, Facts, Identity, Pending, World
+from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .approval import seal_plan
 from .case import collect_remarks, open_cases, outline_change, outline_unread
@@ -21,7 +21,7 @@ from .guards import apply_guards
 from .instances import PlanHeader, describe_instances, refuse_other_scopes
 from .lifecycle import decide
 from .model import Mode, Options, Plan
-from .observe import Look, note_progress
+from .observe import Look, note_disagreements, note_progress
 from .outputs import compare_outputs
 from .ownership import make_claims
 from .review import add_impacts, add_steps, check_change, review_changes
@@ -62,6 +62,7 @@ def make_plan(
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
     cases = tuple(open_cases(claims, world, types, pending, providers, options))
     changes: Sequence[Change] = list(map(decide, cases))
+    changes = note_disagreements(changes, world, types, providers)
     changes = order_by_uses(changes, types, facts, outline_unread(changes, claims, types, facts))
     # Before all that judges, so that --exclude goes around an object that nobody can read.
     changes = narrow_changes(changes, options, look.unasked, untyped)
@@ -99,6 +100,25 @@ def make_plan(
 def _collect_types(providers: Mapping[str, Provider]) -> Mapping[str, ResourceType]:
     """The types of all providers by name."""
     return {name: kind for one in providers.values() for name, kind in one.types.items()}
+
+
+def remake_changes(
+    plan: Plan,
+    desired: Desired,
+    state: State,
+    seen: World,
+    pending: Sequence[Pending],
+    providers: Mapping[str, Provider],
+) -> Mapping[Identity, Change]:
+    """The changes that a new plan would have for the objects that were seen, before anything judges
+    them. plan: made from this configuration, with its options."""
+    state, _ = set_untyped_aside(state, providers, plan.options)
+    types = collect_types(providers.values())
+    wanted = {identity for one in seen.values() for identity in one.readings}
+    claims = make_claims(desired, state, types, plan.options)[0]
+    mine = [claim for claim in claims if claim.identity in wanted]
+    cases = open_cases(mine, seen, types, pending, providers, plan.options)
+    return {case.claim.identity: decide(case) for case in cases}
 
 
 def _judge_changes(

@@ -10,10 +10,14 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable, Iterator
 
+from ..core.canonical import dumps
 from ..core.change import Path, PathChange
 from ..core.resource import Lifecycle, Observed
 from ..core.schema import ObjectSchema
+from ..core.text.foreign import inline
+from ..core.text.quantity import render_quantity, render_with_exact
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
+from ..provider.contract import ResourceType
 
 
 def flatten(attributes: FrozenMap | None) -> dict[Path, Value]:
@@ -95,6 +99,23 @@ def compare_gone(attributes: FrozenMap, schema: ObjectSchema) -> tuple[PathChang
 def render_path(path: Path) -> str:
     """A path as globs, fallbacks and messages write it: `config.retention.ms`."""
     return ".".join(path)
+
+
+def render_leaf(path: Path, value: Value, kind: ResourceType) -> str:
+    """The value at a path as messages write it: with its unit; a sensitive one is not shown."""
+    if value is None:
+        return "not set"
+    if _is_sensitive(kind.schema, path):
+        return "(sensitive)"
+    unit = kind.unit(path) if kind.unit else ""
+    if unit and render_quantity(value, unit):
+        return render_with_exact(value, unit)
+    return inline(dumps(value))
+
+
+def render_sides(name: str, before: str, now: str) -> str:
+    """What a message says about a value that is not as a plan saw it."""
+    return f"{name} was {before} and is {now} now"
 
 
 def is_ignored(path: Path, lifecycle: Lifecycle) -> bool:

@@ -2,17 +2,22 @@
 
 Only a proven absence is an absence: every live node is asked for a recorded object that one node
 does not show before anybody calls the object gone (architecture §4.1).
+
+Nodes follow the log of their system one by one, so for a moment some of them lag behind. What still
+differs after that does not go away by itself, and which node is asked must not decide what a user
+is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..core.change import Change, Impact
+from ..core.change import Change, Impact, Path
 from ..core.clock import Clock
 from ..core.progress import Progress, Reporter, ignore_event
 from ..core.resource import (
@@ -32,12 +37,17 @@ from ..core.resource import (
     Sweep,
     World,
 )
-from ..core.value import EMPTY, FrozenMap
-from ..provider.contract import Provider, Session
+from ..core.value import EMPTY, FrozenMap, Value
+from ..core.words import NEUTRAL
+from ..provider.contract import Provider, ResourceType, Session
 from ..state.model import State
-from .diff import flatten
+from .diff import flatten, render_leaf, render_path
 
 POLL_SECONDS = 0.5
+AGREEMENT_SECONDS = 5.0
+"""How long nodes have to show the same before they disagree; a system needs part of a second."""
+SHOWN = 3
+"""How many differing values of one object a text names."""
 NO_FAULTS: Mapping[str, Fault] = {}
 _IN_ORDER = attrgetter("kind", "key")
 
@@ -103,12 +113,21 @@ def _read_instance(
     missing = [i for i in rows if isinstance(resolve_absence(readings[i], rows[i]), Absent)]
     if missing:
         readings.update(confirm_absent(session, missing, clock, settle))
-    if settle and (changed := [i for i in rows if _is_changed(rows[i], readings[i])]):
-        readings.update(_confirm_changed(session, changed, clock, settle))
+    disputed: Mapping[Identity, Mapping[str, Reading]] = {}
+    changed = [i for i in rows if _is_changed(rows[i], readings[i])]
+    # A single node lags behind its own log only, and for a moment.
+    if changed and (settle or len(session.live_nodes()) > 1):
+        # Shortly after a write, a node that lags behind shows what was there before it. A plan made
+        # from that would be refused as stale as soon as another node is asked.
+        patience = max(settle, min(AGREEMENT_SECONDS, session.facts.operation_timeout))
+        disputed = await_agreement(session, changed, patience, clock, clock.sleep)
+        again = session.read(changed)
+        # A sighting stays one, also if this node does not show the object yet.
+        readings.update({i: r for i, r in again.items() if not isinstance(r, Absent)})
     # A proxy may have led a connection to another system meanwhile. Nothing that was read counts
     # before every connection has said again whose it is.
     session.prove()
-    return InstanceWorld(session.facts, readings, sweeps)
+    return InstanceWorld(session.facts, readings, sweeps, disputed)
 
 
 def _reuse_rows(sweep: Sweep, state: State) -> Sweep:
@@ -167,32 +186,6 @@ def _is_changed(row: FrozenMap, reading: Reading) -> bool:
     return recorded != live and flatten(recorded) != flatten(live)
 
 
-def _confirm_changed(
-    session: Session, ids: Sequence[Identity], clock: Clock, settle: float
-) -> Mapping[Identity, Reading]:
-    """These objects, read again once all live nodes that answer show the same of them, or when
-    `settle` seconds have passed."""
-    # Shortly after a write, a node that lags behind shows what was there before it. A plan made
-    # from that would be refused as stale as soon as another node is asked. A single node lags
-    # behind its own log only, and for a moment.
-    deadline = clock.monotonic() + settle
-    left = ids if len(session.live_nodes()) > 1 else ()
-    while left:
-        views = [session.read(left, at=node) for node in session.live_nodes()]
-        left = [i for i in left if len({_get_view(view[i]) for view in views} - {None}) > 1]
-        if not left or clock.monotonic() >= deadline:
-            break
-        clock.sleep(POLL_SECONDS)
-    return session.read(ids)
-
-
-def _get_view(reading: Reading) -> object:
-    """What all nodes have to show of an object, None for a node that could not be asked."""
-    if isinstance(reading, Observed):
-        return (reading.attributes, reading.incarnation, reading.moving)
-    return None if isinstance(reading, Failed) else type(reading)
-
-
 def _ask_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity, Reading]:
     answers: dict[Identity, Reading] = {}
     for node in session.live_nodes() or (None,):
@@ -215,6 +208,134 @@ def _is_stronger(new: Reading, old: Reading) -> bool:
     if isinstance(old, Absent):
         return not isinstance(new, Absent) or bool(old.lacks and not new.lacks)
     return isinstance(new, Observed) and not isinstance(old, Observed)
+
+
+# ── nodes that disagree ─────────────────────────────────────────────────────────────────
+
+Views = Mapping[str, Reading]
+"""Node -> what it shows of one object; nodes that could not be asked are left out."""
+
+
+def await_agreement(
+    session: Session,
+    ids: Collection[Identity],
+    seconds: float,
+    clock: Clock,
+    wait: Callable[[float], object],
+) -> Mapping[Identity, Views]:
+    """Ask all live nodes about these objects until they show the same. The objects on which they
+    still differ when `seconds` have passed. wait: waits for seconds. Raises OtherSystem."""
+    deadline = clock.monotonic() + seconds
+    left: Sequence[Identity] = list(ids) if len(session.live_nodes()) > 1 else ()
+    while left:
+        answers = {node: session.read(left, at=node) for node in session.live_nodes()}
+        views = {i: _select_views(i, answers) for i in left}
+        left = [i for i in left if len({_get_view(one) for one in views[i].values()}) > 1]
+        if clock.monotonic() >= deadline:
+            return {i: views[i] for i in left}
+        if left:
+            wait(POLL_SECONDS)
+    return {}
+
+
+def _select_views(identity: Identity, answers: Mapping[str, Mapping[Identity, Reading]]) -> Views:
+    return {
+        node: readings[identity]
+        for node, readings in answers.items()
+        if not isinstance(readings[identity], Failed)
+    }
+
+
+def _get_view(reading: Reading) -> object:
+    """What all nodes have to show of an object."""
+    if isinstance(reading, Observed):
+        return (reading.attributes, reading.incarnation, reading.moving)
+    return type(reading)
+
+
+def describe_disagreement(views: Views, kind: ResourceType, facts: Facts, noun: str) -> str:
+    """What the nodes show where they differ: `size is "2" on server 1, 2, and not set on server 3`.
+    noun: what users call a node."""
+    sights = {node: _describe_sight(reading) for node, reading in views.items()}
+    if len(set(sights.values())) > 1:
+        return _join_nodes(sights, noun)
+    differing = list(_list_differing(views, kind, facts))
+    texts = [
+        f"{render_path(path)} is {_join_nodes(_render_leaves(path, leaves, kind), noun)}"
+        for path, leaves in differing[:SHOWN]
+    ]
+    more = len(differing) - SHOWN
+    return "; ".join(texts) + (f"; and {more} more" if more > 0 else "")
+
+
+def _describe_sight(reading: Reading) -> str:
+    if isinstance(reading, Absent):
+        return "it does not exist"
+    if not isinstance(reading, Observed):
+        return "it cannot be seen"
+    return f"it exists with the id {reading.incarnation}" if reading.incarnation else "it exists"
+
+
+def _list_differing(
+    views: Views, kind: ResourceType, facts: Facts
+) -> Iterator[tuple[Path, Mapping[str, Value]]]:
+    """Each path on which the nodes differ, and node -> its value there."""
+    leaves = {
+        node: flatten(kind.canonical(item.attributes.with_items(item.moving or {}), facts))
+        for node, item in views.items()
+        if isinstance(item, Observed)
+    }
+    for path in sorted({path for values in leaves.values() for path in values}):
+        shown = {node: values.get(path) for node, values in leaves.items()}
+        if len(set(shown.values())) > 1:
+            yield path, shown
+
+
+def _render_leaves(
+    path: Path, leaves: Mapping[str, Value], kind: ResourceType
+) -> Mapping[str, str]:
+    return {node: render_leaf(path, value, kind) for node, value in leaves.items()}
+
+
+def _join_nodes(texts: Mapping[str, str], noun: str) -> str:
+    """`TEXT on server 1, 2, and OTHER on server 3`. texts: node -> what it shows."""
+    nodes: dict[str, list[str]] = defaultdict(list)
+    for node, text in texts.items():
+        nodes[text].append(node)
+    return ", and ".join(f"{text} on {noun} {', '.join(each)}" for text, each in nodes.items())
+
+
+def note_disagreements(
+    changes: Sequence[Change],
+    world: World,
+    types: Mapping[str, ResourceType],
+    providers: Mapping[str, Provider],
+) -> Sequence[Change]:
+    """The changes; one of an object on which nodes differ says so."""
+    return [
+        replace(change, notes=(*change.notes, _make_note(change, world, types, providers)))
+        if change.identity in world[change.identity.instance].disputed
+        else change
+        for change in changes
+    ]
+
+
+def _make_note(
+    change: Change,
+    world: World,
+    types: Mapping[str, ResourceType],
+    providers: Mapping[str, Provider],
+) -> str:
+    seen = world[change.identity.instance]
+    provider = providers.get(change.identity.instance)
+    words = provider.words if provider else NEUTRAL
+    shown = describe_disagreement(
+        seen.disputed[change.identity], types[change.identity.kind], seen.facts, words.node
+    )
+    return f"the {words.node}s disagree: {shown}"
+
+
+# ── what a reading means ────────────────────────────────────────────────────────────────
 
 
 def resolve_absence(reading: Reading, ours: FrozenMap | None) -> Reading:

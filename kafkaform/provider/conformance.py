@@ -355,7 +355,19 @@ def _call_quietly(call: Callable[[], list[T]]) -> list[T]:
         return []
 
 
+def a_session_names_its_system(fixture: Fixture) -> None:
+    """The id of the system is whole, and the same in every session: state and log are bound to it,
+    so half an id, such as `kind:` or `kind:/group`, would be one that any system could have."""
+    with Bench(fixture) as bench, Bench(fixture) as other:
+        scope = bench.facts.scope_id
+        kind, colon, rest = scope.partition(":")
+        whole = bool(kind) and (not colon or (bool(rest) and not rest.startswith("/")))
+        require(whole and not scope.endswith(("/", ":")), f"the id is {scope!r}")
+        require(other.facts.scope_id == scope, f"{scope} has another id: {other.facts.scope_id}")
+
+
 CHECKS: tuple[Check, ...] = (
+    a_session_names_its_system,
     a_schema_leaves_meta_arguments_alone,
     a_created_object_has_an_incarnation,
     an_applied_target_is_what_is_observed,

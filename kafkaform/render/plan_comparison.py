@@ -25,6 +25,10 @@ SHOWN_ONLY = frozenset(
 """Details of a change that no approval covers, or that `before`, `after` or `requests` repeat."""
 
 
+ONLY = ": only in "
+"""What follows the name in the title of a change or output that only one plan has."""
+
+
 class Difference(Struct, frozen=True):
     """One value that differs."""
 
@@ -174,9 +178,9 @@ def _compare_named(
     for name in sorted({*first, *second}):
         title = f"{noun}{name}"
         if name not in second:
-            yield Part("-", f"{title}: only in the first plan{_name_action(first[name])}")
+            yield Part("-", f"{title}{ONLY}the first plan{_name_action(first[name])}")
         elif name not in first:
-            yield Part("+", f"{title}: only in the second plan{_name_action(second[name])}")
+            yield Part("+", f"{title}{ONLY}the second plan{_name_action(second[name])}")
         else:
             one, other = first[name], second[name]
             found = tuple(_compare_values(one.data, other.data, {**one.units, **other.units}))

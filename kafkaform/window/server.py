@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from typing import Any
 
-from ..core.errors import KafkaformError, StorageError
+from ..core.errors import KafkaformError, UsageError
 from ..html.document import read_policy
 from .gate import ADDRESS, Entered, Gate, PageRequest, judge_request, make_cookie, make_gate
 from .page import make_fault_page, render_page
@@ -58,11 +58,11 @@ class WindowServer(ThreadingHTTPServer):
 
     def __init__(self, sources: Sources, port: int, on_fault: Fault) -> None:
         """Listen. port: 0 for any free one; on_fault: is told of unexpected errors. Raises
-        StorageError if the port cannot be used."""
+        UsageError if the port cannot be used."""
         try:
             super().__init__((ADDRESS, port), _RequestHandler)
         except OSError as error:
-            raise StorageError(
+            raise UsageError(
                 f"cannot listen on port {port} of {ADDRESS}: {error.strerror}",
                 "Choose another --port, or leave it out for a free one.",
             ) from None

@@ -11,11 +11,13 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from ..apply.bindings import describe_bindings, record_bindings
 from ..apply.execute import execute_plan
 from ..apply.execution import ApplyRun
-from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
+from ..apply.freshness import refuse_unproven_removals
 from ..apply.ledger import Ledger
 from ..apply.preflight import refuse_failed, run_first_pass
+from ..apply.recheck import Recheck, refuse_if_stale
 from ..apply.replay import replay_log
 from ..apply.report import Report
 from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_plan_secrets
@@ -54,9 +56,10 @@ from ..state.edit import set_outputs
 from ..version import VERSION
 from .configuration.recorded_outputs import record_outputs
 from .configuration.untrusted import apply_error
-from .events import Announcer, Listener
+from .drift.last_writes import tell_writers
+from .events import Announcer, Listener, Note
 from .interrupts import Unsent, unsent
-from .plan_choice import choose_plan, refuse_old_token, refuse_outdated_refresh
+from .plan_choice import choose_plan, find_remaker, refuse_old_token, refuse_outdated_refresh
 from .planning import find_unmet, refuse_if_blocked, refuse_new_breaches
 from .recovery import close_earlier_runs, wait_for_earlier_run
 from .run import Applied, ApplyRequest, Chosen, Scene, list_named
@@ -158,6 +161,10 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
             with unsent(RECOVERING, AGAIN):
                 wait_for_earlier_run(lease, found, sessions, space.clock, announce)
                 found = close_earlier_runs(space, ask, found, ledger, sessions, announce, owed)
+            found, bindings = record_bindings(ledger, found, reached.bindings)
+            for line in describe_bindings(bindings, space.words, "The state records that now."):
+                announce(Note(line))
+            reached = replace(reached, bindings={})
             scene = Scene(space, ask, announce, stop, reached, ledger, found, before.lineage, lease)
             return _apply(scene, mark)
 
@@ -262,7 +269,22 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
             scene.space.types,
             partial(find_written, scene.space.sink),
         )
-    refuse_if_stale(todo, sessions, scene.space.types, state, written, scene.ask.again)
+    refuse_if_stale(
+        todo,
+        Recheck(
+            plan,
+            sessions,
+            scene.space.types,
+            state,
+            scene.space.clock,
+            scene.space.clock.sleep,
+            scene.ask.again,
+            written,
+            whole=True,
+            remake=find_remaker(scene, plan),
+            tell=partial(tell_writers, scene.space.sink, plan),
+        ),
+    )
     facts = {instance: session.facts for instance, session in sessions.items()}
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}
     providers = {i: p for i, p in scene.space.providers.items() if i in sessions}

@@ -9,27 +9,32 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from ..apply.freshness import AGAIN, refuse_if_altered, refuse_if_foreign
+from ..apply.judge import canonicalize_reading
 from ..apply.ledger import make_bookkeeping_step
 from ..apply.owed import drop_removals
+from ..apply.recheck import Remake
 from ..apply.replay import index_steps, read_outcome
 from ..apply.report import GOOD
 from ..apply.verify import is_visible
 from ..audit.chain import read_records
 from ..audit.event import RecordKind
-from ..audit.index import LogIndex
-from ..core.change import Action, Change, Outcome, Step
+from ..audit.index import LogIndex, list_pending
+from ..core.change import Action, Change, Outcome, Path, Step
 from ..core.errors import ConnectError, PlanRefused
-from ..core.resource import Identity, Observed, Reading
-from ..core.value import FrozenMap
+from ..core.resource import Identity, InstanceWorld, Observed, Reading
 from ..plan.approval import RULE, digest_change
+from ..plan.build import remake_changes
 from ..plan.codec import read_recorded_plan
-from ..plan.diff import agrees
+from ..plan.diff import agrees, equals_target, flatten, render_leaf, render_path, render_sides
 from ..plan.model import Plan
 from ..plan.observe import compute_destination, resolve_absence
 from ..plan.select import drop_left_out, record_only, set_untyped_aside
+from ..provider.contract import ResourceType
 from ..render.jsonplan import to_json
-from ..render.plan_comparison import compare_plans, render_comparison
+from ..render.plan_comparison import ONLY, compare_plans, render_comparison
+from ..render.text import inline
 from ..state.model import Row
+from .drift.last_writes import tell_writers, tell_writers_since
 from .events import Note, PlanChosen
 from .planning import add_removals, plan_workspace
 from .run import ApplyRequest, Chosen, Scene
@@ -147,6 +152,26 @@ def _require_reached(plan: Plan, scene: Scene) -> None:
             )
 
 
+def find_remaker(scene: Scene, plan: Plan) -> Remake | None:
+    """What makes changes of this plan anew; None for a plan of another configuration than that of
+    the folder, and for one that no configuration made."""
+    desired = scene.space.desired
+    if scene.ask.make is not None or desired.digest != plan.configuration:
+        return None
+
+    def remake(readings: Mapping[Identity, Reading]) -> Mapping[Identity, Change]:
+        seen = {
+            instance: InstanceWorld(
+                session.facts, {i: one for i, one in readings.items() if i.instance == instance}
+            )
+            for instance, session in scene.sessions.items()
+        }
+        pending = list_pending(scene.found)
+        return remake_changes(plan, desired, scene.planned, seen, pending, scene.space.providers)
+
+    return remake
+
+
 def refuse_old_token(token: str | None) -> None:
     """Raises PlanRefused for an approval that contains only a part of the configuration digest."""
     if token is not None and re.fullmatch(r"[0-9a-f]{64}\.[0-9a-f]{16}", token):
@@ -162,7 +187,7 @@ def _require_expected(plan: Plan, scene: Scene) -> None:
     token = scene.ask.expect
     if token is None or token == plan.token:
         return
-    for line in _list_differences(scene.ask.reviewed, plan):
+    for line in _list_differences(scene, plan):
         scene.announce(Note(line))
     same = token.partition(".")[0] == plan.approval
     what = "the configuration differs" if same else "what would be done differs"
@@ -176,13 +201,24 @@ def _require_expected(plan: Plan, scene: Scene) -> None:
     )
 
 
-def _list_differences(reviewed: FrozenMap | None, plan: Plan) -> Iterator[str]:
-    """How the plan differs from the one that was reviewed, for people."""
+def _list_differences(scene: Scene, plan: Plan) -> Iterator[str]:
+    """How the plan differs from the one that was reviewed, and who changed what, for people."""
+    reviewed = scene.ask.reviewed
     if reviewed is None:
         return
     parts = compare_plans(reviewed, to_json(plan))
     yield "What differs from the reviewed plan, which is the first one here:"
     yield from (f"  {line}" for line in render_comparison(parts))
+    titles = {part.title.partition(ONLY)[0] for part in parts}
+    rows = scene.ledger.state.objects.values()
+    addresses = {
+        **{row.identity: owner for row in rows for owner in row.owners},
+        **{change.identity: change.address for change in plan.changes},
+    }
+    mine = [identity for identity, address in addresses.items() if inline(address) in titles]
+    since = str(reviewed.get("timestamp", ""))
+    for identity, text in tell_writers_since(scene.space.sink, plan, mine, since).items():
+        yield f"  {inline(addresses[identity])}: {text}"
 
 
 def _has_owed(scene: Scene, plan: Plan) -> bool:
@@ -221,7 +257,15 @@ def _isolate_step(change: Change, step: Step) -> Change:
 def _is_all_there(scene: Scene, plan: Plan) -> bool:
     """Whether the live objects and the state are as the plan wanted them."""
     readings = _read_changes(scene, plan.effective)
-    return all(_is_shown(scene, change, readings) for change in plan.effective)
+    if not all(_is_shown(scene, change, readings) for change in plan.effective):
+        return False
+    updates = [change for change in plan.effective if change.action is Action.UPDATE]
+    changed = [c.identity for c in updates if not _is_whole(scene, c, readings)]
+    if not changed:
+        return True
+    remake = find_remaker(scene, plan)
+    made = remake({identity: readings[identity] for identity in changed}) if remake else {}
+    return all(identity in made and not made[identity].effective for identity in changed)
 
 
 def _read_changes(scene: Scene, changes: Iterable[Change]) -> Mapping[Identity, Reading]:
@@ -253,6 +297,16 @@ def _is_shown(scene: Scene, change: Change, readings: Mapping[Identity, Reading]
     return is_visible(change, readings[change.identity], kind, facts, incarnation)
 
 
+def _is_whole(scene: Scene, change: Change, readings: Mapping[Identity, Reading]) -> bool:
+    """Whether the live object is as the update left it, also in what that did not write."""
+    reading = readings.get(change.identity)
+    if not isinstance(reading, Observed) or change.after is None:
+        return True
+    kind = scene.space.types[change.identity.kind]
+    facts = scene.sessions[change.identity.instance].facts
+    return equals_target(change.after, canonicalize_reading(reading, kind, facts))
+
+
 def _is_live(scene: Scene, row: Row, readings: Mapping[Identity, Reading]) -> bool:
     """Whether the live object still is as the state has taken it in."""
     reading = resolve_absence(readings[row.identity], row.attributes)
@@ -279,15 +333,51 @@ def refuse_outdated_refresh(scene: Scene, plan: Plan, done: Collection[str]) -> 
     scopes = new.scopes
     live = {digest_change(c, scopes[c.identity.instance], plan.lineage) for c in new.effective}
     stale = [
-        change.address
+        change
         for change in plan.effective
         if make_bookkeeping_step(change).id not in done
         and digest_change(change, plan.scopes[change.identity.instance], plan.lineage) not in live
     ]
     if stale:
-        more = f" and {len(stale) - NAMED} more" if stale[NAMED:] else ""
         raise PlanRefused(
-            "the plan is stale: the object or its record in the state changed: "
-            f"{', '.join(stale[:NAMED])}{more}",
+            f"the plan is stale: {_render_outdated(scene, plan, stale[:NAMED], new)}"
+            + (f"; and {len(stale) - NAMED} more" if stale[NAMED:] else ""),
             scene.ask.again.anew,
         )
+
+
+def _render_outdated(scene: Scene, plan: Plan, stale: Sequence[Change], new: Plan) -> str:
+    """What a new refresh-only plan would record of these objects, and who changed them."""
+    changes = {change.identity: change for change in new.changes}
+    types = scene.space.types
+    paths = {
+        change.identity: _compare_recorded(change, changes.get(change.identity), types)
+        for change in stale
+    }
+    told = tell_writers(scene.space.sink, plan, {i: [*texts] for i, texts in paths.items()})
+    return "; ".join(
+        f"{change.address}: {', '.join([*paths[change.identity].values()][:NAMED])} "
+        f"({told[change.identity]})"
+        for change in stale
+    )
+
+
+def _compare_recorded(
+    planned: Change, new: Change | None, types: Mapping[str, ResourceType]
+) -> Mapping[Path, str]:
+    """Path -> what the plan would record there, and what is live now; the empty path is the object
+    as a whole."""
+    if new is None or new.after is None or planned.after is None or new.blocked is not None:
+        return {(): "the object or its record in the state changed"}
+    kind = types[planned.identity.kind]
+    before, now = flatten(planned.after), flatten(new.after)
+    texts = {
+        path: render_sides(
+            render_path(path),
+            render_leaf(path, before.get(path), kind),
+            render_leaf(path, now.get(path), kind),
+        )
+        for path in sorted(before.keys() | now.keys())
+        if before.get(path) != now.get(path)
+    }
+    return texts or {(): "its record in the state changed"}

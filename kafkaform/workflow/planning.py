@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from ..apply.bindings import complete_records, describe_bindings
 from ..apply.obligations import ask_progress
 from ..apply.owed import add_owed_removals, find_settings
 from ..apply.preflight import refuse_failed, run_first_pass
@@ -22,7 +23,7 @@ from ..core.address import matches
 from ..core.change import Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
-from ..core.progress import Reporter, ignore_event
+from ..core.progress import ignore_event
 from ..core.resource import Desired
 from ..core.risk import RiskKind
 from ..plan.build import make_plan
@@ -39,7 +40,7 @@ from ..version import VERSION
 from .configuration.policies import NO_POLICIES, make_judge, refuse_other_policies
 from .configuration.untrusted import dry_run_error
 from .drift.last_writes import add_last_writes
-from .events import Announcer, DryRun, Listener, PlanChosen
+from .events import Announcer, DryRun, Listener, Note, PlanChosen
 from .secrecy import keep_secrets
 from .workspace import (
     Reached,
@@ -149,9 +150,12 @@ def plan_workspace(
     state: State,
     found: LogIndex,
     options: Options,
-    report: Reporter,
+    announce: Announcer,
 ) -> Plan:
     """Read the live objects and make the plan."""
+    state, found = complete_records(state, found, reached.bindings)
+    for line in describe_bindings(reached.bindings, space.words, "The next apply records that."):
+        announce(Note(line))
     if options.mode is Mode.REFRESH:
         refuse_idle_options(options)
     desired, sessions = space.desired, reached.sessions
@@ -166,7 +170,7 @@ def plan_workspace(
         space.clock,
         unread=reached.unread,
         settle=_choose_settle_time(space, sessions, found),
-        report=report,
+        report=announce,
     )
     # Only now is it known what the systems have set, such as ids that outputs show.
     if desired.settles:

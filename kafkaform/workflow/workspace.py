@@ -17,6 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from ..apply.bindings import Binding, complete_index, find_bindings
 from ..apply.owed import Owed, find_owed
 from ..apply.replay import read_rows
 from ..apply.secrets import resolve_instance_secrets
@@ -174,6 +175,8 @@ class Reached(Struct, frozen=True):
     """Provider instances that did not answer, or refused the login -> why."""
     unasked: frozenset[str] = frozenset()
     """Provider instances that nothing selected needs."""
+    bindings: Mapping[str, Binding] = field(default_factory=dict)
+    """Provider instances whose systems state and log know by half of their ids."""
 
     def look_further(self, space: Workspace, world: World) -> Look:
         """What a plan asks while it is made, after it has read this world."""
@@ -213,9 +216,10 @@ def open_sessions(
                 stack.callback(sessions[instance].close)
         if errors and not sessions:
             raise next(iter(errors.values()))
-        refuse_other_scope(found, sessions)
+        bindings = find_bindings(state, found, sessions)
+        refuse_other_scope(complete_index(found, bindings), sessions)
         unread = {name: _make_connect_fault(error) for name, error in errors.items()}
-        yield Reached(sessions, unread, used - asked)
+        yield Reached(sessions, unread, used - asked, bindings)
 
 
 def _list_used(space: Workspace, state: State, found: LogIndex) -> frozenset[str]:

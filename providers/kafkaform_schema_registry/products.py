@@ -19,6 +19,8 @@ from .context import RegistryClient
 
 APICURIO_PATH = "/apis/ccompat/"
 """In the url of Apicurio's API for clients of Confluent's registry."""
+WITHOUT_ID = (401, 403, 404, 405)
+"""What registries that have no id, or show it to nobody, answer to the question for it."""
 APICURIO_LIMIT = 1000
 """Apicurio lists so many subjects and says nothing about the others (2.6.13)."""
 
@@ -66,6 +68,8 @@ def identify_product(client: RegistryClient, url: str) -> Product:
             raise _make_refusal(url, answer, call)
     assert isinstance(mode, HttpAnswer)
     assert isinstance(named, HttpAnswer)
+    if not named.succeeded and named.status not in WITHOUT_ID:
+        raise _make_refusal(url, named, IDENTIFY)
     apicurio = APICURIO_PATH in f"{urlsplit(url).path}/" or _is_apicurio(mode)
     return Product(
         id=read_registry_id(named.body) if named.succeeded else None,

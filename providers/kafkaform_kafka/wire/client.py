@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -89,6 +89,47 @@ class _Admin(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no typ
             raise
 
 
+class _Preference:
+    """The broker that gets the requests that any broker takes.
+
+    It stays the same one as long as it answers, and is the one with the lowest id at first: what is
+    read twice, also by two commands, comes from one broker and not from two that can lag behind
+    each other.
+    """
+
+    def __init__(self) -> None:
+        self._usual: int | None = None
+        self._silent: set[int] = set()
+        """Brokers that left a request without an answer, and have answered none since."""
+
+    def choose(self, manager: Any) -> int | None:
+        """The broker to ask now, None if there is none."""
+        # One that throttles us pauses its connection (KIP-219), and another one is asked meanwhile.
+        ready: list[int] = [
+            each.node_id
+            for each in manager.cluster.brokers()
+            if manager.connection_delay(each.node_id) <= 0
+            and not (each.node_id in manager._conns and manager._conns[each.node_id].paused)
+        ]
+        if not ready:
+            chosen: int | None = manager.least_loaded_node()
+            return chosen
+        return min(ready, key=lambda node: (node != self._usual, node in self._silent, node))
+
+    def note_answer(self, manager: Any, node: int) -> None:
+        """This broker has answered."""
+        self._silent.discard(node)
+        usual = manager._conns.get(self._usual)
+        if usual is None or not usual.connected:
+            self._usual = node
+
+    def note_silence(self, node: int) -> None:
+        """This broker left a request without an answer."""
+        self._silent.add(node)
+        if self._usual == node:
+            self._usual = None
+
+
 class Wire:
     """A connection pool to one cluster. All methods may be called from several threads."""
 
@@ -119,6 +160,7 @@ class Wire:
         """Broker -> when it was last waited for in vain (`time.monotonic`)."""
         self._failures: dict[int | None, str] = {}
         """Broker -> why it could not be reached last time."""
+        self._preference = _Preference()
         self._forwards = True
         """Whether brokers pass requests on to their controller."""
 
@@ -174,15 +216,24 @@ class Wire:
         reach = min(timeout, self._choose_reach(node))
         changes = request.API_KEY in CHANGES
         self._proof.refuse()
+        choose = partial(self._preference.choose, manager) if node is None else partial(int, node)
         try:
-            connection = manager.run(_get_connection, manager, reach, node, self._failures, changes)
+            connection = manager.run(
+                _get_connection, manager, reach, node, choose, self._failures, changes
+            )
         except RequestNotSent:
             self._proof.refuse()
             if reach != _PAUSE:
                 self._missed[node] = time.monotonic()
             raise
         self._missed.pop(node, None)
-        answer = manager.run(_exchange, connection, request, patience)
+        try:
+            answer = manager.run(_exchange, connection, request, patience)
+        except RequestUnanswered:
+            self._preference.note_silence(connection.node_id)
+            raise
+        if node is None:
+            self._preference.note_answer(manager, connection.node_id)
         if changes:
             # A proxy can lead an open connection to another cluster. If it did so before the
             # answer, that answer proves nothing.
@@ -238,12 +289,13 @@ async def _get_connection(
     manager: Any,
     timeout: float,
     node: str | None,
+    choose: Callable[[], int | None],
     failures: dict[int | None, str],
     prove: bool = False,
 ) -> Any:
-    """A connection that takes requests now. failures: why brokers could not be reached last time;
-    prove: check the cluster id once more, right now. Raises RequestNotSent with the most exact
-    cause.
+    """A connection that takes requests now. choose: names the broker for the next attempt;
+    failures: why brokers could not be reached last time; prove: check the cluster id once more,
+    right now. Raises RequestNotSent with the most exact cause.
 
     Waiting is safe, because nothing has been sent: a broker that throttles us pauses its
     connection, and a lost connection is opened again.
@@ -258,7 +310,7 @@ async def _get_connection(
     target: int | None = None
     while True:
         try:
-            target = manager.least_loaded_node() if node is None else int(node)
+            target = choose()
             if target is not None:
                 connection = manager.get_connection(target)
                 await manager.wait_for(connection.init_future, _count_milliseconds(until))

@@ -234,15 +234,17 @@ def test_topic_ids_keep_their_text() -> None:
         parse_id("orders")
 
 
+def connect(manager: Any, seconds: float, node: str | None, failures: Any) -> Any:
+    """Ask for a connection to this broker, or to number 1 if any will do."""
+    return asyncio.run(_get_connection(manager, seconds, node, lambda: 1, failures))
+
+
 class _Backing:
     """A manager that fails once, and then only says that it is too early for another attempt."""
 
     def __init__(self, failure: Exception) -> None:
         self.failure: Exception | None = failure
         self._net = self
-
-    def least_loaded_node(self) -> int:
-        return 1
 
     def get_connection(self, node: int) -> NoReturn:
         failure, self.failure = self.failure, None
@@ -258,9 +260,9 @@ def test_why_it_failed_is_told_when_it_is_too_early_to_try_again() -> None:
     manager = _Backing(KafkaConnectionError("Handshake failed: another authority"))
     for node in (None, "1", None):
         with pytest.raises(RequestNotSent, match="another authority"):
-            asyncio.run(_get_connection(manager, 0.001, node, failures))
+            connect(manager, 0.001, node, failures)
     with pytest.raises(RequestNotSent, match="NodeNotReady"):
-        asyncio.run(_get_connection(manager, 0.001, None, {}))
+        connect(manager, 0.001, None, {})
 
 
 class _Refusing(_Backing):
@@ -275,11 +277,11 @@ def test_a_broker_that_refuses_is_known_after_seconds(monkeypatch: pytest.Monkey
     monkeypatch.setattr(client, "_REFUSED", 0.2)
     begun = time.monotonic()
     with pytest.raises(RequestNotSent, match="refused"):
-        asyncio.run(_get_connection(_Refusing(KafkaConnectionError()), 60.0, "1", {}))
+        connect(_Refusing(KafkaConnectionError()), 60.0, "1", {})
     assert time.monotonic() - begun < 30
     begun = time.monotonic()
     with pytest.raises(RequestNotSent, match="refused"):
-        asyncio.run(_get_connection(_Refusing(KafkaConnectionError()), 1.0, None, {}))
+        connect(_Refusing(KafkaConnectionError()), 1.0, None, {})
     assert time.monotonic() - begun > 0.9
 
 
@@ -308,7 +310,7 @@ def test_a_broker_that_throttles_is_waited_for(monkeypatch: pytest.MonkeyPatch) 
     """It lives, and asks for patience."""
     monkeypatch.setattr(client, "_SILENT", 0.05)
     connection = _Throttled(50)
-    assert asyncio.run(_get_connection(connection, 60.0, "1", {})) is connection
+    assert connect(connection, 60.0, "1", {}) is connection
 
 
 class _Line:

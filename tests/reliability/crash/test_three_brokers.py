@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,42 @@ def test_a_broker_that_just_died_costs_seconds(brokers: Brokers, tmp_path: Path,
     assert (ended.code == 8) == ("it waits: who uses it is not known" in ended.out), ended.out
     brokers.revive()
     assert folder.apply().code == 0
+
+
+def test_restarted_brokers_that_disagree_are_named(brokers: Brokers, tmp_path: Path) -> None:
+    """Kafka gives a topic that was deleted and created again its predecessor's configs back on the
+    brokers that are restarted. A plan names the brokers with their values, whichever of them it was
+    told to connect to."""
+    name, config = "comes-back", 'config = { "retention.ms" = "7777777" }'
+    folder = Folder(tmp_path, brokers.servers, brokers.box.admin_password, "30s")
+
+    def declare(more: str, label: str = "t") -> str:
+        body = f'name = "{name}-{label}"\n  partitions = 1\n  {more}'
+        return f'resource "kafka_topic" "{label}" {{\n  {body}\n}}\n'
+
+    folder.write(declare(config), declare("", "stays"))
+    ended = folder.apply()
+    assert ended.code == 0, ended.out
+    removed = "removed {\n  from = kafka_topic.t\n  lifecycle {\n    destroy = true\n  }\n}"
+    folder.write(removed, declare("", "stays"))
+    ended = folder.apply()
+    assert ended.code == 0, ended.out
+    folder.write(declare(""), declare("", "stays"))
+    ended = folder.apply()
+    assert ended.code == 0, ended.out
+    brokers.kill(1, 2)
+    brokers.revive()
+    plans = []
+    for address in (brokers.servers, brokers.address(1), brokers.address(3)):
+        replace(folder, bootstrap=address).write(declare(""), declare("", "stays"))
+        plans.append(folder.plan())
+    assert {plan.code for plan in plans} == {2}, plans[0].out
+    told = "the brokers disagree: config.retention.ms is 7777777 ms on broker 1, 2, and not set on"
+    for plan in plans:
+        assert told in " ".join(plan.out.split()), plan.out
+    ended = folder.apply()
+    assert ended.code == 0, ended.out
+    assert folder.plan().code == 0
 
 
 def test_sessions_open_while_the_cluster_lists_a_dead_broker(brokers: Brokers) -> None:

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
+from kafkaform.audit.event import Record
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import KafkaformError, exit_code
@@ -313,7 +314,8 @@ def _ended(lane: SwapLane, first: Ended, point: Point, before: Before) -> Iterat
     if promises.open_intents(records):
         fine = {UNKNOWN}
     elif outcomes & {"applied", "started"}:
-        fine = {PARTIAL}
+        # What was done as a whole and could not be looked at is not applied in part.
+        fine = {UNKNOWN if _count_left(records) == 0 else PARTIAL}
     if point.number == len(lane.cluster.passed) - 1:
         fine.add(0)
     if first.code not in fine:
@@ -324,6 +326,18 @@ def _ended(lane: SwapLane, first: Ended, point: Point, before: Before) -> Iterat
         re.findall(r"\w+", first.out)
     ):
         yield f"it does not name both clusters: {first.out}"
+
+
+def _count_left(records: Sequence[Record]) -> int:
+    """How many steps of the recorded plan have no successful outcome."""
+    (plan,) = (record.body["plan"] for record in records if record.kind == "plan")
+    planned = {step["id"] for change in plan["changes"] for step in change.get("steps", ())}
+    done = {
+        record.body["step"]
+        for record in records
+        if record.kind == "outcome" and record.body["outcome"] in ("applied", "started")
+    }
+    return len(planned - done)
 
 
 def _refused(lane: SwapLane) -> Iterator[str]:

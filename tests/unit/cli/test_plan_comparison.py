@@ -108,6 +108,21 @@ def test_a_refused_apply_says_what_differs(
     assert cluster.topics == {}
 
 
+def test_a_refused_apply_says_who_changed_the_object(here: Here, cluster: SimulatedCluster) -> None:
+    """Somebody without kafkaform, or an earlier run of this state."""
+    plan(here, "first", "604800000")
+    here.done("apply", "first")
+    approval = plan(here, "one", "1000")
+    cluster.outside.alter("a", {"segment.ms": "60000"})
+    text = here.fails("apply", "--expect", approval, "--reviewed", "one", code=4)
+    assert "kafka_topic.a: changed outside kafkaform; last set here " in text
+    plan(here, "two", "2000")
+    here.done("apply", "two")
+    plan(here, "three", "1000")
+    text = here.fails("apply", "--expect", approval, "--reviewed", "one", code=4)
+    assert re.search(r"kafka_topic\.a: changed 20\S+ \S+ UTC by \S+ \(run \w+\)", text)
+
+
 def test_what_is_no_plan_is_refused(here: Here) -> None:
     """A clear error for a missing file, for what is no JSON, and for JSON of something else."""
     here.write("text", "hello")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.core.errors import StorageError
+from kafkaform.core.errors import UsageError
 from kafkaform.core.redaction import MASK, watch_secrets
 from kafkaform.window import server as limits
 from kafkaform.window.server import WindowServer
@@ -321,7 +321,7 @@ def test_it_listens_on_loopback_alone(window: Window) -> None:
 
 def test_a_used_port_is_explained(tmp_path: Path, window: Window) -> None:
     """The error names the port and what to do."""
-    with pytest.raises(StorageError) as caught:
+    with pytest.raises(UsageError) as caught:
         WindowServer(make_sources(tmp_path), window.server.gate.port, print)
     assert str(window.server.gate.port) in caught.value.message and "--port" in caught.value.advice
 

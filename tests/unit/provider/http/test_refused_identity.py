@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from kafkaform.core.errors import ConnectError
+from kafkaform.core.resource import Absent, Failed, Hidden, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http import client
 from kafkaform_connect import connection as workers
@@ -67,9 +68,11 @@ def serving(answer: Callable[[str, int], Answer]) -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 OPEN = {"connect": workers.open_session, "registry": registry.open_session}
@@ -81,7 +84,7 @@ OPEN = {"connect": workers.open_session, "registry": registry.open_session}
     [
         *(("connect", status) for status in ADVICE),
         # Registries without an id answer 403 or 404, and are known by their address.
-        *(("registry", status) for status in ADVICE if status not in (403, 404, 418)),
+        *(("registry", status) for status in ADVICE if status not in (403, 404)),
     ],
 )
 def test_a_refused_question_opens_no_session(
@@ -185,3 +188,29 @@ def test_a_longer_pause_than_the_timeout_is_an_error(monkeypatch: pytest.MonkeyP
     busy: Answer = (503, "text/html", b"", {"Retry-After": "3600"})
     with serving(lambda *_: busy) as url, pytest.raises(ConnectError, match="503"):
         workers.open_session("connect", FrozenMap(url=url), {})
+
+
+@pytest.mark.parametrize("status", [401, 404, 503])
+def test_a_connection_that_is_opened_again_proves_the_system_again(status: int) -> None:
+    """The answer about an object ends its connection. Once the first question of a new one is
+    refused, nothing that it leads to counts: what is read has failed, and is not absent."""
+    refused = threading.Event()
+
+    def answer(path: str, count: int) -> Answer:
+        if path.startswith("/connectors/orders"):
+            body = b'{"error_code":404,"message":"Connector orders not found"}'
+            return 404, "application/json", body, {"Connection": "close"}
+        if path.startswith("/connectors?"):
+            return 200, "application/json", b"{}", {}
+        if path == "/" and refused.is_set():
+            return status, "text/html", b"<html></html>", {}
+        return WORKER if path == "/" else PLUGINS
+
+    orders = Identity("connect", "kafka_connect_connector", "orders")
+    with serving(answer) as url:
+        session = workers.open_session("connect", FrozenMap(url=url), {})
+        assert isinstance(session.read([orders])[orders], Absent)
+        refused.set()
+        reading = session.read([orders])[orders]
+        session.close()
+    assert isinstance(reading, Failed | Hidden)

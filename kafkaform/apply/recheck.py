@@ -1,0 +1,412 @@
+"""Look once more at the objects of a plan: refuse it if one of them is not as it was reviewed.
+
+Only objects that the plan changes are looked at, so that other people's merges do not make a review
+stale. Directly before the first request, each of them is compared as a whole: everything that the
+plan shows of it or hides because it stays as it is. Before later requests, only what the changes
+write is compared, because the run itself may have altered the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from ..core.change import Action, Change, Ownership, Path
+from ..core.clock import Clock
+from ..core.errors import PlanRefused
+from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
+from ..core.text.foreign import inline
+from ..core.value import EMPTY, Value
+from ..core.words import Words
+from ..plan.approval import is_same_change
+from ..plan.diff import flatten, render_leaf, render_path, render_sides
+from ..plan.model import Plan
+from ..plan.observe import (
+    AGREEMENT_SECONDS,
+    Views,
+    await_agreement,
+    describe_disagreement,
+    resolve_absence,
+)
+from ..provider.contract import ResourceType, Session
+from ..state.model import Row, State
+from .again import APPLY, Again
+from .judge import canonicalize_reading
+from .ledger import make_bookkeeping_step
+
+SHOWN = 5
+"""How many objects, and how many values of one object, an error names."""
+
+Readings = Mapping[Identity, Reading]
+Remake = Callable[[Readings], Mapping[Identity, Change]]
+"""Readings -> the changes that a plan would have for these objects now."""
+Tell = Callable[[Mapping[Identity, Collection[Path]]], Mapping[Identity, str]]
+"""Changed paths of each object -> who changed them, as text, as far as that is known."""
+
+
+class Recheck(Struct, frozen=True):
+    """What a look at the objects of a plan works with."""
+
+    plan: Plan
+    """The plan that is applied."""
+    sessions: Mapping[str, Session]
+    """Provider instance -> its session."""
+    types: Mapping[str, ResourceType]
+    """Resource types by name."""
+    state: State
+    """The state as it is now."""
+    clock: Clock
+    """Limits the wait for nodes that disagree."""
+    wait: Callable[[float], object]
+    """Waits for seconds; raises if the run is to stop."""
+    again: Again = APPLY
+    """How the user goes on."""
+    applied: Mapping[str, str | None] = EMPTY
+    """Step id -> the incarnation that it made, for steps that this run or the run that it resumes
+    has applied."""
+    whole: bool = False
+    """Objects are compared as a whole, and not only in what their changes write."""
+    # Only the configuration says which additions of others a block leaves alone.
+    remake: Remake | None = None
+    """None if the plan was made from another configuration than this one."""
+    tell: Tell | None = None
+    """None if the log is not asked."""
+
+
+class Difference(Struct, frozen=True):
+    """One way in which an object is not as the plan saw it."""
+
+    text: str
+    """What was and what is, for people."""
+    path: Path = ()
+    """The value that differs; the empty path is the object itself."""
+
+
+def refuse_if_stale(changes: Sequence[Change], recheck: Recheck) -> None:
+    """Read the objects of these changes of the plan again and compare. Raises PlanRefused naming
+    what differs, which nodes disagree, or what could not be read, which says nothing about the
+    plan."""
+    changes = [change for change in changes if not _is_recorded(change, recheck)]
+    _refuse_without_session(changes, recheck.sessions)
+    readings = _read_objects(changes, recheck)
+    _refuse_unread(changes, readings, recheck.again)
+    doubted = [c.identity for c in changes if _compare_live(c, readings, recheck)]
+    disputed, agreed = _ask_all_nodes(doubted, recheck)
+    readings = {**readings, **agreed}
+    found: dict[Identity, list[Difference]] = {}
+    for change in changes:
+        live = [] if change.identity in disputed else _compare_live(change, readings, recheck)
+        if differences := [*_compare_row(change, recheck), *live]:
+            found[change.identity] = differences
+    for identity in _find_harmless(changes, found.keys(), readings, recheck):
+        del found[identity]
+    if found or disputed:
+        raise _make_error(changes, found, disputed, recheck)
+
+
+def _is_recorded(change: Change, recheck: Recheck) -> bool:
+    """True for a change of the state alone that was recorded already."""
+    return not change.steps and make_bookkeeping_step(change).id in recheck.applied
+
+
+def _refuse_without_session(changes: Sequence[Change], sessions: Mapping[str, Session]) -> None:
+    for change in changes:
+        # Forgetting needs no read, and so no session.
+        if change.identity.instance not in sessions and change.action is not Action.FORGET:
+            raise PlanRefused(
+                f'{change.address} belongs to provider instance "{change.identity.instance}", '
+                "which this configuration does not use",
+                "Apply it from the configuration that it was planned for.",
+            )
+
+
+def _read_objects(changes: Sequence[Change], recheck: Recheck) -> dict[Identity, Reading]:
+    readings: dict[Identity, Reading] = {}
+    for instance, session in recheck.sessions.items():
+        ids = [
+            change.identity
+            for change in changes
+            if change.identity.instance == instance
+            # What is forgotten on request is not looked at, so that an object that nobody can see
+            # can be let go. Whether it was a request, only the configuration says.
+            and (change.action is not Action.FORGET or recheck.remake is not None)
+        ]
+        if ids:
+            readings.update(session.read(ids))
+            session.prove()
+    return readings
+
+
+# ── what could not be read ──────────────────────────────────────────────────────────────
+
+
+def _refuse_unread(changes: Sequence[Change], readings: Readings, again: Again) -> None:
+    """Raises PlanRefused if something could not be read, naming each cause once."""
+    # A dead node fails ten thousand reads in the same way.
+    causes: dict[str, list[Change]] = {}
+    advice: dict[str, str] = {}
+    for change in changes:
+        reading = None if change.action is Action.FORGET else readings.get(change.identity)
+        if isinstance(reading, Hidden):
+            cause, do = f"needs {reading.right}", f"Grant {reading.right}."
+        elif isinstance(reading, Failed):
+            cause, do = f"{reading.fault.message} ({reading.fault.code})", _render_advice(reading)
+        else:
+            continue
+        causes.setdefault(cause, []).append(change)
+        advice.setdefault(cause, do)
+    if causes:
+        unread = "; ".join(f"{_render_names(changes)}: {why}" for why, changes in causes.items())
+        raise PlanRefused(
+            f"objects of the plan could not be read: {unread}",
+            " ".join((*dict.fromkeys(filter(None, advice.values())), again.repeat)),
+        )
+
+
+def _render_advice(reading: Failed) -> str:
+    """The advice of a fault as a sentence, unless it is to run the command again, which the caller
+    says anyway."""
+    fault = reading.fault
+    if fault.kind in (FaultClass.AMBIGUOUS, FaultClass.NOT_APPLIED) or not fault.advice:
+        return ""
+    return f"{fault.advice[0].upper()}{fault.advice[1:].rstrip('.')}."
+
+
+def _render_names(changes: Sequence[Change]) -> str:
+    more = len(changes) - 1
+    return f"{changes[0].address}{f' and {more} more' if more else ''}"
+
+
+# ── the row ─────────────────────────────────────────────────────────────────────────────
+
+
+def _compare_row(change: Change, recheck: Recheck) -> Iterator[Difference]:
+    """How the object's record in the state differs from the one that the plan saw."""
+    if any(step.id in recheck.applied for step in change.steps):
+        return
+    row = recheck.state.objects.get(change.identity)
+    pairs = [*_list_ownership(row, change), *(_list_books(row, change) if row else ())]
+    differing = [(name, was, now) for name, was, now in pairs if was != now]
+    if differing:
+        named = ", ".join(render_sides(name, *map(_render_text, w)) for name, *w in differing)
+        yield Difference(f"its record in the state changed: {named}")
+    # Nothing else of a forgotten object is compared, so its id has to be: a later object of that
+    # name is another one.
+    elif change.action is Action.FORGET and row and row.incarnation != change.incarnation:
+        yield Difference("its record in the state belongs to another object now")
+
+
+def _list_ownership(row: Row | None, change: Change) -> Iterator[tuple[str, Value, Value]]:
+    now, was = row.ownership if row else Ownership(), change.row_before
+    yield "owners", was.owners, now.owners
+    yield "protected", was.protected, now.protected
+    yield "secret version", was.secret_version, now.secret_version
+
+
+def _list_books(row: Row, change: Change) -> Iterator[tuple[str, Value, Value]]:
+    """Owner and labels, as the plan saw them and as they are recorded now."""
+    if change.adopts or change.action is Action.CREATE:
+        return  # what an earlier row says does not count then
+    before = {item.path: item.before for item in change.paths}
+    yield "owner", before.get(("owner",), change.owner), row.owner
+    for key in sorted({*row.labels, *change.labels}):
+        was = before.get(("labels", key), change.labels.get(key))
+        yield f"labels.{key}", was, row.labels.get(key)
+
+
+def _render_text(value: Value) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else inline(str(value))
+
+
+# ── the live object ─────────────────────────────────────────────────────────────────────
+
+
+def _compare_live(change: Change, readings: Readings, recheck: Recheck) -> list[Difference]:
+    """How the live object differs from the one that the plan saw."""
+    reading = readings.get(change.identity)
+    if change.action is Action.FORGET:
+        return [] if reading is None or isinstance(reading, Absent) else [Difference(RETURNED)]
+    if reading is None or isinstance(reading, Hidden | Failed):
+        return []
+    reading = resolve_absence(reading, change.before)
+    assert isinstance(reading, Observed | Absent)
+    done = [step.id for step in change.steps if step.id in recheck.applied]
+    if isinstance(reading, Absent):
+        gone = change.action is Action.CREATE or (change.action is Action.DELETE and done)
+        return [] if gone else [Difference("it no longer exists")]
+    if change.action is Action.CREATE:
+        made = {recheck.applied[step_id] for step_id in done}
+        return [] if reading.incarnation in made else [Difference("it exists now")]
+    if reading.incarnation != change.incarnation:
+        return [Difference("it was deleted and recreated")]
+    return list(_compare_values(change, reading, recheck))
+
+
+RETURNED = "it was to be forgotten because it was gone, and that is no longer certain"
+
+
+def _compare_values(change: Change, reading: Observed, recheck: Recheck) -> Iterator[Difference]:
+    """Each value that is neither as planned nor as this run wrote it."""
+    kind = recheck.types[change.identity.kind]
+    facts = recheck.sessions[change.identity.instance].facts
+    live = canonicalize_reading(reading, kind, facts)
+    names, expected = _list_names(change, recheck), _Expected.of(change, recheck)
+    before, after = flatten(change.before), flatten(change.after)
+    now = {p: v for p, v in flatten(live.attributes).items() if p[0] in names}
+    others = live.foreign - before.keys() - after.keys()
+    for path in sorted(now.keys() | {p for p in before if p[0] in names}):
+        if path in expected.open or path in others or now.get(path) == before.get(path):
+            continue
+        # Reads lag behind writes, so what we wrote may show its value before or after.
+        if path in expected.written and now.get(path) == after.get(path):
+            continue
+        sides = (render_leaf(path, side.get(path), kind) for side in (before, now))
+        yield Difference(render_sides(render_path(path), *sides), path)
+
+
+def _list_names(change: Change, recheck: Recheck) -> set[str]:
+    """The attributes that have to be as the plan saw them."""
+    begun = any(step.id in recheck.applied for step in change.steps)
+    if begun or not recheck.whole:
+        return {item.path[0] for item in change.paths} & {*(change.before or EMPTY)}
+    managed = {name for name, value in (change.after or EMPTY).items() if value is not None}
+    return managed | {*(change.before or EMPTY)}
+
+
+class _Expected(Struct, frozen=True):
+    """The paths of one object that may differ from what the plan saw."""
+
+    written: Collection[Path]
+    """What this run wrote."""
+    open: Collection[Path]
+    """What a run is still changing, and what another change of the plan wrote to the same object of
+    the system."""
+
+    @classmethod
+    def of(cls, change: Change, recheck: Recheck) -> _Expected:
+        """Those of this change."""
+        applied, identity = recheck.applied, change.identity
+        written = {p for step in change.steps if step.id in applied for p in step.paths}
+        # A step that waits for another one starts from what that one left, and no record says what.
+        halfway = {
+            path
+            for step in change.steps
+            if step.id not in applied and any(need in applied for need in step.after)
+            for path in step.paths
+        }
+        # An object and its settings that another block declares are one object of the system.
+        beside = {
+            path
+            for other in (recheck.plan.effective if applied else ())
+            if other.identity != identity
+            and (other.identity.instance, other.identity.key) == (identity.instance, identity.key)
+            for step in other.steps
+            if step.id in applied
+            for path in step.paths
+        }
+        return cls(written, halfway | beside)
+
+
+# ── a second opinion ────────────────────────────────────────────────────────────────────
+
+
+def _ask_all_nodes(
+    doubted: Sequence[Identity], recheck: Recheck
+) -> tuple[Mapping[Identity, Views], Readings]:
+    """The objects on which the nodes disagree even after a wait, and what they agree on for the
+    others."""
+    disputed: dict[Identity, Views] = {}
+    agreed: dict[Identity, Reading] = {}
+    for instance, session in recheck.sessions.items():
+        ids = [identity for identity in doubted if identity.instance == instance]
+        if not ids or len(session.live_nodes()) < 2:
+            continue
+        seconds = min(AGREEMENT_SECONDS, session.facts.operation_timeout)
+        disputed.update(await_agreement(session, ids, seconds, recheck.clock, recheck.wait))
+        if rest := [identity for identity in ids if identity not in disputed]:
+            agreed.update(session.read(rest))
+        session.prove()
+    return disputed, agreed
+
+
+def _find_harmless(
+    changes: Sequence[Change],
+    differing: Collection[Identity],
+    readings: Readings,
+    recheck: Recheck,
+) -> list[Identity]:
+    """The objects of which others changed only what the plan leaves to them: a new plan would have
+    the very same change."""
+    seen = {identity: readings[identity] for identity in differing if identity in readings}
+    if not seen or recheck.remake is None:
+        return []
+    planned = {change.identity: change for change in changes}
+    return [
+        identity
+        for identity, made in recheck.remake(seen).items()
+        if is_same_change(made, planned[identity])
+    ]
+
+
+# ── the error ───────────────────────────────────────────────────────────────────────────
+
+
+def _make_error(
+    changes: Sequence[Change],
+    found: Mapping[Identity, Sequence[Difference]],
+    disputed: Mapping[Identity, Views],
+    recheck: Recheck,
+) -> PlanRefused:
+    causes, advice = [], []
+    if found:
+        causes.append(f"the plan is stale: {_render_stale(changes, found, recheck)}")
+        advice.append(recheck.again.anew)
+    if disputed:
+        words = recheck.sessions[next(iter(disputed)).instance].words
+        causes.append(f"the {words.node}s disagree: {_render_disputed(changes, disputed, recheck)}")
+        advice.append(_advise_disputed(words, recheck.again))
+    return PlanRefused("; ".join(causes), " ".join(advice))
+
+
+def _render_stale(
+    changes: Iterable[Change], found: Mapping[Identity, Sequence[Difference]], recheck: Recheck
+) -> str:
+    shown = [change for change in changes if change.identity in found][:SHOWN]
+    paths = {c.identity: [item.path for item in found[c.identity]] for c in shown}
+    told = recheck.tell(paths) if recheck.tell else {}
+    texts = []
+    for change in shown:
+        differences = [item.text for item in found[change.identity]]
+        more = len(differences) - SHOWN
+        text = ", ".join(differences[:SHOWN]) + (f", and {more} more" if more > 0 else "")
+        by = told.get(change.identity)
+        texts.append(f"{change.address}: {text}{f' ({by})' if by else ''}")
+    return _join_shown(texts, len(found))
+
+
+def _render_disputed(
+    changes: Iterable[Change], disputed: Mapping[Identity, Views], recheck: Recheck
+) -> str:
+    texts = []
+    for change in [change for change in changes if change.identity in disputed][:SHOWN]:
+        identity, session = change.identity, recheck.sessions[change.identity.instance]
+        kind, noun = recheck.types[identity.kind], session.words.node
+        shown = describe_disagreement(disputed[identity], kind, session.facts, noun)
+        texts.append(f"{change.address}: {shown}")
+    return _join_shown(texts, len(disputed))
+
+
+def _join_shown(texts: Sequence[str], number: int) -> str:
+    more = number - len(texts)
+    return "; ".join(texts) + (f"; and {more} more" if more > 0 else "")
+
+
+def _advise_disputed(words: Words, again: Again) -> str:
+    return (
+        f"Wait a minute. {again.anew} If a {words.node} still differs then, it does not follow the "
+        "others: set the value that you want with `kafkaform alter`, which reaches all "
+        f"{words.node}s."
+    )
