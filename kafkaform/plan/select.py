@@ -174,7 +174,7 @@ def _make_untyped_error(rows: Sequence[Row], providers: Mapping[str, Provider]) 
         f"the state has objects of {kinds}, which this version does not know: {named}",
         "Update kafkaform and its providers to the versions that recorded these objects, or newer. "
         "To manage the objects no longer, forget them with "
-        f" `kafkaform state rm {shlex.quote(owners[0])}`; the objects themselves stay. {rest}",
+        f"`kafkaform state rm {shlex.quote(owners[0])}`; the objects themselves stay. {rest}",
     )
 
 
