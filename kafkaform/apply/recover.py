@@ -19,9 +19,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..audit.event import Record, parse_time
-from ..audit.index import LogIndex, get_run
+from ..audit.index import LogIndex, get_identity, get_run
 from ..core.change import Outcome, OutcomeStatus, Repeat
 from ..core.clock import Clock
+from ..core.errors import StorageError
 from ..core.progress import Message
 from ..core.progress import Reporter as ReportTo
 from ..core.resource import Declared, Fault, FaultClass, Identity, Observed, Reading
@@ -92,6 +93,7 @@ def recover(found: LogIndex, ledger: Ledger, world: RecoveryScope) -> Recovered:
     # All plans first: a log that cannot be used must not leave the state half way.
     runs_open = sorted({get_run(record) for record in found.open_intents})
     plans = {run: read_plan(run, found) for run in runs_open}
+    _refuse_untyped(found.open_intents, world.types)
     replayed = replay_log(found, ledger.state)
     if found.unsaved:
         # One save for all of them: it moves the anchor of the state behind the last one, so a save
@@ -118,6 +120,19 @@ def recover(found: LogIndex, ledger: Ledger, world: RecoveryScope) -> Recovered:
     runs = tuple(dict.fromkeys(get_run(record) for record in found.open_intents))
     lacked = replayed.outcomes, replayed.edits, replayed.released
     return Recovered(*lacked, tuple(closed), tuple(still_open), work, runs)
+
+
+def _refuse_untyped(intents: Iterable[Record], types: Collection[str]) -> None:
+    """Raises StorageError for an intent about an object of a type that this version lacks."""
+    for record in intents:
+        kind = get_identity(record).kind
+        if kind not in types:
+            raise StorageError(
+                f"record {record.seq} of the log is an open intent for an object of {kind}, which "
+                "this version does not know",
+                "Update kafkaform and its providers to what wrote the log, or newer, which finds "
+                "out whether that request took effect. Nothing was sent.",
+            )
 
 
 def _group_by_run(records: Iterable[Record]) -> dict[str, list[Record]]:

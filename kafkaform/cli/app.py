@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ..core.errors import Ended, KafkaformError, exit_code
-from .command_tree import run_typed
 from .crash_hooks import hold_standard_streams, install_hooks, prevent_core_dumps
 from .terminal.console import Console
 from .terminal.outlet import Unwritable, filter_output, make_unwritten_fault
@@ -62,6 +61,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
         console = Console.make_standard(no_color=plain)
         try:
             try:
+                # Here, so that a library of another version is explained, too.
+                from .command_tree import run_typed  # noqa: PLC0415  # see above
+
                 code = run_typed(arguments, console)
             except (Ended, Exception) as error:  # noqa: BLE001  # the last line of defence
                 code = _show_failure(error, console)

@@ -7,6 +7,7 @@ the secrets of the run.
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import tempfile
@@ -15,22 +16,50 @@ from pathlib import Path
 from types import TracebackType
 
 from ..core.diagnostics import Diagnostic, Severity
+from ..core.installation import list_unfit_packages, render_install_command
 from ..core.redaction import mask_secrets
+from ..core.storage import CAUSES
 from ..version import VERSION
 
-SAFE = (
-    "This is a bug in kafkaform, not a fault of your configuration. Nothing is lost: each request "
-    "is in the audit log before it is sent, and the next run finds out its result."
+RECORDED = (
+    "Nothing is lost: each request is in the audit log before it is sent, and the next run finds "
+    "out its result."
 )
+SAFE = f"This is a bug in kafkaform, not a fault of your configuration. {RECORDED}"
 
 
 def explain_error(error: BaseException) -> Diagnostic:
     """Describe an unexpected error in one paragraph, and name the file with its details."""
-    return Diagnostic(
+    return _explain_surroundings(error) or Diagnostic(
         Severity.ERROR,
         render_summary(type(error), error.__traceback__),
         detail=SAFE,
         advice=f"Report it to the project. {_write_details(error)}",
+    )
+
+
+def _explain_surroundings(error: BaseException) -> Diagnostic | None:
+    """What the computer or its packages lack, None if the fault is ours."""
+    if isinstance(error, OSError) and error.filename is not None and error.errno in CAUSES:
+        cause, advice = CAUSES[error.errno]
+        if error.errno == errno.EACCES:
+            advice = "Give this user the right to use it, or use another place."
+        return Diagnostic(Severity.ERROR, f"{error.filename}: {cause}", advice=advice)
+    if isinstance(error, MemoryError):
+        return Diagnostic(
+            Severity.ERROR,
+            "kafkaform got no more memory from the system",
+            RECORDED,
+            advice="Raise the limit of the process or container, then run the command again.",
+        )
+    unfit = [] if isinstance(error, OSError) else list(list_unfit_packages())
+    if not unfit:
+        return None
+    return Diagnostic(
+        Severity.ERROR,
+        f"kafkaform {VERSION} does not work with the packages that are installed beside it",
+        "\n".join((*(f"{text}." for text in unfit), RECORDED)),
+        advice=f"Run `{render_install_command()}`.",
     )
 
 

@@ -129,6 +129,8 @@ def run_typed(arguments: Sequence[str], console: Console, kept: object = None) -
 
     kept: what a shell hands to the commands that are typed in it.
     """
+    if any("\0" in word for word in arguments):
+        raise UsageError("a word of the command line contains a NUL character", "Remove it.")
     command = get_commands()
     if COMPLETE in os.environ:
         mend_bash_words(os.environ)

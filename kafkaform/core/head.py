@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from .text.quantity import parse_whole
+
 
 class Head(Struct, frozen=True):
     """The end of a hash chain."""
@@ -25,6 +27,7 @@ def parse_head(text: str) -> Head:
     """The head in this text, `SEQ:HASH` as `str` writes it. Raises ValueError."""
     seq, _, digest = text.strip().partition(":")
     hexadecimal = len(digest) == 64 and not digest.strip("0123456789abcdef")
-    if not (seq.isascii() and seq.isdigit() and hexadecimal):
+    number = parse_whole(seq)
+    if number is None or not hexadecimal:
         raise ValueError(f"{text!r} is not a head; expected SEQ:HASH as `audit head` prints it")
-    return Head(int(seq), digest)
+    return Head(number, digest)

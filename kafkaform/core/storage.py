@@ -1,8 +1,15 @@
-"""Explain errors of files: one table for everything that keeps state or log on a disk."""
+"""Files that users name: read them without waiting for ever, and explain why one cannot be used.
+
+One table explains the errors of everything that keeps state or log on a disk.
+"""
 
 from __future__ import annotations
 
 import errno
+import os
+import select
+import stat
+from pathlib import Path
 
 from .errors import StorageError
 
@@ -39,3 +46,79 @@ def make_storage_error(task: str, path: object, error: OSError) -> StorageError:
         number, (error.strerror or type(error).__name__, "Check the file and its folder.")
     )
     return StorageError(f"{task}: {path}: {cause}", advice)
+
+
+STREAMS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+"""Where a shell offers what it pipes in: `<(command)` and standard input."""
+PIPE_SECONDS = 10
+"""How long the other end of a named pipe may write nothing."""
+_OTHER_KINDS = (
+    (stat.S_ISDIR, errno.EISDIR, "it is a folder"),
+    (stat.S_ISFIFO, errno.EINVAL, "it is a named pipe, not a regular file"),
+    (stat.S_ISSOCK, errno.EINVAL, "it is a socket, not a regular file"),
+    (stat.S_ISCHR, errno.EINVAL, "it is a device, not a regular file"),
+    (stat.S_ISBLK, errno.EINVAL, "it is a device, not a regular file"),
+)
+"""Whether a mode is of this kind -> the error of such a file."""
+
+
+def read_named_file(path: Path | str, largest: int, *, pipes: bool = False) -> bytes:
+    """The content of a file that a user names; links are followed, and a stream of a shell is read.
+
+    pipes: also read a named pipe, if somebody writes to it. Raises OSError for what cannot be read,
+    has more than `largest` bytes, or is no regular file: a pipe can block for ever, and a device
+    such as /dev/zero has no end.
+    """
+    # A pipe that is opened without O_NONBLOCK waits until somebody opens its other end.
+    descriptor = os.open(_check_name(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        about, stream = os.fstat(descriptor), str(path).startswith(STREAMS)
+        if stat.S_ISFIFO(about.st_mode) and (pipes or stream):
+            wait = None if stream else PIPE_SECONDS * 1000
+            content = _read_pipe(descriptor, largest + 1, wait)
+        else:
+            _require_regular(about)
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                content = file.read(largest + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > largest:
+        raise OSError(errno.EFBIG, f"it has more than {largest:,} bytes")
+    return content
+
+
+def _read_pipe(descriptor: int, most: int, wait: float | None) -> bytes:
+    """At most so many bytes of a pipe. wait: milliseconds for each part, None for no limit."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    content = bytearray()
+    while len(content) < most:
+        if not poll.poll(wait):
+            raise OSError(errno.EINVAL, "it is a named pipe, and nothing is written to it")
+        part = os.read(descriptor, most - len(content))
+        if not part:
+            break
+        content += part
+    return bytes(content)
+
+
+def require_regular_file(path: Path | str) -> None:
+    """Raises OSError as `read_named_file` does, for a file that a library opens."""
+    about = Path(_check_name(path)).stat()
+    if not str(path).startswith(STREAMS):
+        _require_regular(about)
+
+
+def _check_name(path: Path | str) -> str:
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "its name contains a NUL character")
+    return str(path)
+
+
+def _require_regular(about: os.stat_result) -> None:
+    # An empty file is often given as /dev/null.
+    if stat.S_ISCHR(about.st_mode) and about.st_rdev == Path(os.devnull).stat().st_rdev:
+        return
+    for is_kind, number, reason in _OTHER_KINDS:
+        if is_kind(about.st_mode):
+            raise OSError(number, reason)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,7 +17,7 @@ from pygls.capabilities import get_capability
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
-from ..core.errors import KafkaformError
+from ..core.errors import KafkaformError, UsageError
 from ..version import VERSION
 from .completion import complete
 from .faults import FileFault, find_faults
@@ -40,6 +41,11 @@ from .texts import UTF_16, Text, TextPosition
 
 DELAY = 0.2
 """Seconds without a key press after which open files are checked."""
+
+
+MAX_HEADER_BYTES, MAX_MESSAGE_BYTES = 4096, 64 << 20
+"""The longest header line and message of an editor."""
+_LENGTH = re.compile(rb"Content-Length:\s*(\d+)", re.IGNORECASE)
 
 
 class EditorServer(LanguageServer):
@@ -343,8 +349,36 @@ _FEATURES: Mapping[str, Callable[[EditorServer, Any], Any]] = {
 """Request -> what answers it, without options."""
 
 
+class _Incoming:
+    """The stream of an editor, of which the library reads whatever length a header announces."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def readline(self) -> bytes:
+        """A line of a header. Raises UsageError for one that no editor writes."""
+        line = self._stream.readline(MAX_HEADER_BYTES + 1)
+        length = _LENGTH.match(line)
+        if len(line) > MAX_HEADER_BYTES or (length and _is_too_long(length[1])):
+            raise UsageError(
+                f"the editor announces a message of more than {MAX_MESSAGE_BYTES:,} bytes, or "
+                "writes a header that is not one of the Language Server Protocol",
+                "Connect an editor to `kafkaform lsp`, or report this to its extension.",
+            )
+        return line
+
+    def read(self, size: int) -> bytes:
+        """The body of a message."""
+        return self._stream.read(size)
+
+
+def _is_too_long(digits: bytes) -> bool:
+    digits = digits.lstrip(b"0")
+    return len(digits) > len(str(MAX_MESSAGE_BYTES)) or int(digits or b"0") > MAX_MESSAGE_BYTES
+
+
 def run_server(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     """Serve one editor until it ends the connection."""
     # The library logs each request that is refused as an exception, with a traceback.
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
-    make_server().start_io(incoming, outgoing)
+    make_server().start_io(_Incoming(incoming), outgoing)  # type: ignore[arg-type]

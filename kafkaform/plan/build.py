@@ -13,12 +13,12 @@ from ..core.change import Change
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError
 from ..core.resource import Desired, Facts, Identity, Pending, World
-from ..provider.contract import Provider, collect_types
+from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .approval import seal_plan
 from .case import collect_remarks, open_cases, outline_change, outline_unread
 from .guards import apply_guards
-from .instances import PlanHeader, collect_known_types, describe_instances, refuse_other_scopes
+from .instances import PlanHeader, describe_instances, refuse_other_scopes
 from .lifecycle import decide
 from .model import Mode, Options, Plan
 from .observe import Look, note_disagreements, note_progress
@@ -26,7 +26,13 @@ from .outputs import compare_outputs
 from .ownership import make_claims
 from .review import add_impacts, add_steps, check_change, review_changes
 from .risks import add_risks
-from .select import hold_dependents, narrow_changes, select_unread
+from .select import (
+    hold_dependents,
+    hold_for_untyped,
+    narrow_changes,
+    select_unread,
+    set_untyped_aside,
+)
 from .uses import order_by_uses, tell_missing_rights
 
 
@@ -44,10 +50,12 @@ def make_plan(
 
     pending: what earlier runs left open; providers: provider instance -> its provider. Raises
     PlanRefused if an instance answers with another scope id than the state recorded,
-    ConfigurationError for faults of import blocks, UsageError for a selection that names nothing.
+    ConfigurationError for faults of import blocks, UsageError for a selection that names nothing,
+    StorageError for recorded objects of unknown types that the selection does not leave out.
     """
     refuse_other_scopes(world, state, providers)
-    types = collect_known_types(providers, state)
+    state, untyped = set_untyped_aside(state, providers, options)
+    types = _collect_types(providers)
     facts = {instance: seen.facts for instance, seen in world.items()}
     claims, faults = make_claims(desired, state, types, options)
     if has_errors(faults):
@@ -57,7 +65,8 @@ def make_plan(
     changes = note_disagreements(changes, world, types, providers)
     changes = order_by_uses(changes, types, facts, outline_unread(changes, claims, types, facts))
     # Before all that judges, so that --exclude goes around an object that nobody can read.
-    changes = hold_dependents(narrow_changes(changes, options, look.unasked), desired.unread)
+    changes = narrow_changes(changes, options, look.unasked, untyped)
+    changes = hold_for_untyped(hold_dependents(changes, desired.unread), untyped)
     # A refresh sends nothing that has to be judged, and its outputs are those of the last apply.
     refreshes = options.mode is Mode.REFRESH
     warnings: Mapping[str, tuple[str, ...]] = {}
@@ -88,6 +97,11 @@ def make_plan(
     )
 
 
+def _collect_types(providers: Mapping[str, Provider]) -> Mapping[str, ResourceType]:
+    """The types of all providers by name."""
+    return {name: kind for one in providers.values() for name, kind in one.types.items()}
+
+
 def remake_changes(
     plan: Plan,
     desired: Desired,
@@ -98,6 +112,7 @@ def remake_changes(
 ) -> Mapping[Identity, Change]:
     """The changes that a new plan would have for the objects that were seen, before anything judges
     them. plan: made from this configuration, with its options."""
+    state, _ = set_untyped_aside(state, providers, plan.options)
     types = collect_types(providers.values())
     wanted = {identity for one in seen.values() for identity in one.readings}
     claims = make_claims(desired, state, types, plan.options)[0]
@@ -116,7 +131,7 @@ def _judge_changes(
 ) -> tuple[Sequence[Change], Mapping[str, tuple[str, ...]]]:
     """The changes with all that rules, guards and reviews say of them and with their steps, and the
     warnings of each provider instance."""
-    types = collect_known_types(providers, state)
+    types = _collect_types(providers)
     facts = {instance: seen.facts for instance, seen in look.world.items()}
     asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
     changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
@@ -135,18 +150,14 @@ def select_instances(
 
     providers: also those of recorded objects. Raises UsageError for a selection that names nothing.
     """
-    types = {name: kind for one in providers.values() for name, kind in one.types.items()}
-    claims = [
-        claim
-        for claim in make_claims(desired, state, types, options)[0]
-        # Reading finds rows of unknown types, and says what to do about them.
-        if claim.identity.kind in types
-    ]
+    state, untyped = set_untyped_aside(state, providers, options)
+    types = _collect_types(providers)
+    claims = make_claims(desired, state, types, options)[0]
     names = sorted({claim.identity.instance for claim in claims})
     facts = {name: Facts(str(state.providers.get(name, ""))) for name in names}
     outlines = [
         outline_change(claim, types[claim.identity.kind], facts[claim.identity.instance])
         for claim in claims
     ]
-    kept = narrow_changes(order_by_uses(outlines, types, facts), options)
+    kept = narrow_changes(order_by_uses(outlines, types, facts), options, untyped=untyped)
     return frozenset(change.identity.instance for change in kept)

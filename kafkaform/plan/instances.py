@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ..core.errors import ConfigurationError, PlanRefused
+from ..core.errors import PlanRefused
 from ..core.redaction import mask_secrets
 from ..core.resource import InstanceWorld, World
 from ..core.value import EMPTY, FrozenMap
 from ..core.words import NEUTRAL
-from ..provider.contract import Provider, ResourceType
+from ..provider.contract import Provider
 from ..state.model import State
 from .model import PlanInstance, Unmanaged
 from .observe import Look
@@ -44,23 +44,6 @@ def refuse_other_scopes(world: World, state: State, providers: Mapping[str, Prov
                 f"belongs to {said.system} {recorded}",
                 f"{said.check_address} A new {said.system} needs a new state (another folder).",
             )
-
-
-def collect_known_types(providers: Mapping[str, Provider], state: State) -> dict[str, ResourceType]:
-    """The types that blocks can declare. Raises ConfigurationError if the state has objects of
-    any other type, because nobody could read or delete them."""
-    types = {name: kind for item in providers.values() for name, kind in item.types.items()}
-    unknown = sorted({i.kind for i in state.objects} - types.keys())
-    if unknown:
-        instances = sorted({i.instance for i in state.objects if i.kind in unknown})
-        raise ConfigurationError(
-            f"the state has objects of {', '.join(unknown)}, which no configured provider knows",
-            "Restore the provider block, and its package. If the system is gone for good, forget "
-            "its objects with "
-            + ", ".join(f"`kafkaform state rm --provider {name}`" for name in instances)
-            + ".",
-        )
-    return types
 
 
 def describe_instances(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from ..core.address import Address, matches, parse_address
 from ..core.change import BOOKKEEPING, UNREAD, Action, Blocker, BlockerKind, Change
 from ..core.diagnostics import suggest
-from ..core.errors import UsageError
+from ..core.errors import StorageError, UsageError
 from ..core.resource import Unread
+from ..provider.contract import Provider
+from ..state.model import Row, State
 from .approval import seal_plan
 from .model import Mode, Options, Plan
+
+NAMED = 5
+"""How many objects an error names."""
 
 
 def record_only(plan: Plan) -> Plan:
@@ -108,14 +114,15 @@ def _needs_change(user: Change, used: Change) -> str:
     return f"it depends on {used.address}"
 
 
-def wait_for(change: Change, reason: str) -> Change:
-    """The change, left out for now. reason: what it waits for."""
-    blocked = Blocker(
-        BlockerKind.WAITING,
-        f"it waits: {reason}",
-        "The first apply that can read that makes this change. If a system is gone for good, "
-        "remove its provider block and run `kafkaform state rm --provider NAME`.",
-    )
+UNREAD_ADVICE = (
+    "The first apply that can read that makes this change. If a system is gone for good, remove "
+    "its provider block and run `kafkaform state rm --provider NAME`."
+)
+
+
+def wait_for(change: Change, reason: str, advice: str = UNREAD_ADVICE) -> Change:
+    """The change, left out for now. reason: what it waits for; advice: how it can go on."""
+    blocked = Blocker(BlockerKind.WAITING, f"it waits: {reason}", advice)
     return replace(change, blocked=blocked, steps=())
 
 
@@ -124,20 +131,89 @@ def _describe_unread(change: Change) -> str:
     return "that could not be read" if unreadable else "that waits, too"
 
 
+def set_untyped_aside(
+    state: State, providers: Mapping[str, Provider], options: Options
+) -> tuple[State, tuple[Row, ...]]:
+    """The state without the objects whose type no provider has, and these objects.
+
+    A newer version of kafkaform or of a provider recorded them, or their provider is gone. Raises
+    StorageError if the selection does not leave all of them out.
+    """
+    types = {name for provider in providers.values() for name in provider.types}
+    if types.issuperset({identity.kind for identity in state.objects}):
+        return state, ()
+    untyped = tuple(row for row in state.objects.values() if row.identity.kind not in types)
+    selected = [row for row in untyped if _is_selected(row, options)]
+    if selected:
+        raise _make_untyped_error(selected, providers)
+    typed = {i: row for i, row in state.objects.items() if i.kind in types}
+    return replace(state, objects=typed), untyped
+
+
+def _is_selected(row: Row, options: Options) -> bool:
+    def is_hit(globs: Iterable[str]) -> bool:
+        return any(matches(glob, owner) for glob in globs for owner in row.owners)
+
+    return (not options.target or is_hit(options.target)) and not is_hit(options.exclude)
+
+
+def _make_untyped_error(rows: Sequence[Row], providers: Mapping[str, Provider]) -> StorageError:
+    kinds = ", ".join(sorted({row.identity.kind for row in rows}))
+    owners = sorted(row.owners[0] for row in rows)
+    named = ", ".join(owners[:NAMED]) + (" ..." if owners[NAMED:] else "")
+    instances = sorted({row.identity.instance for row in rows})
+    rest = "Until then, --target plans and applies other objects. Nothing was sent."
+    if not providers.keys() & set(instances):
+        commands = " or ".join(f"`kafkaform state rm --provider {name}`" for name in instances)
+        return StorageError(
+            f"the state has objects of {kinds}, which no configured provider knows: {named}",
+            "Restore the provider block, and its package. If the system is gone for good, forget "
+            f"its objects with {commands}. {rest}",
+        )
+    return StorageError(
+        f"the state has objects of {kinds}, which this version does not know: {named}",
+        "Update kafkaform and its providers to the versions that recorded these objects, or newer. "
+        "To manage the objects no longer, forget them with "
+        f"`kafkaform state rm {shlex.quote(owners[0])}`; the objects themselves stay. {rest}",
+    )
+
+
+def hold_for_untyped(changes: Sequence[Change], untyped: Sequence[Row]) -> Sequence[Change]:
+    """The changes; a deletion waits whose object one of these rows depends on."""
+    if not untyped:
+        return changes
+    index, result = index_by_address(changes), list(changes)
+    for row in untyped:
+        for n in (n for address in row.depends_on for n in index.get(address, ())):
+            if result[n].takes_away and result[n].effective:
+                result[n] = wait_for(
+                    result[n],
+                    f"{row.owners[0]} uses it, and this version does not know the type of that",
+                    "Update kafkaform, or forget the other object with "
+                    f"`kafkaform state rm {shlex.quote(row.owners[0])}`.",
+                )
+    return result
+
+
 def narrow_changes(
-    changes: Sequence[Change], options: Options, unasked: Container[str] = ()
+    changes: Sequence[Change],
+    options: Options,
+    unasked: Container[str] = (),
+    untyped: Collection[Row] = (),
 ) -> tuple[Change, ...]:
     """The changes that the selection keeps.
 
     A target pulls in what it depends on; an exclusion drops what depends on it. unasked: provider
-    instances of which nothing was selected (`select_instances`). Raises UsageError for a glob that
-    names nothing: a typing mistake must not widen or empty a plan.
+    instances of which nothing was selected (`select_instances`); untyped: recorded objects without
+    a change, which an exclusion can name, too. Raises UsageError for a glob that names nothing: a
+    typing mistake must not widen or empty a plan.
     """
     if not options.target and not options.exclude:
         return tuple(changes)
     for flag, globs in (("--target", options.target), ("--exclude", options.exclude)):
         for glob in globs:
-            if not _find_hits(changes, (glob,)):
+            aside = any(matches(glob, owner) for row in untyped for owner in row.owners)
+            if not aside and not _find_hits(changes, (glob,)):
                 known = "recorded" if options.mode is Mode.REFRESH else "declared or recorded"
                 raise UsageError(
                     f"{flag} {glob!r} matches no {known} object",

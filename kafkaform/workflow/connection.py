@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from kafkaform_kafka.connection.java import properties as java
 from kafkaform_kafka.connection.java.block_draft import PropertyFault
+from kafkaform_kafka.connection.servers import find_address_fault, render_address
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
 from ..core.redaction import remember_secret
 from ..core.resource import ProviderConfig
 from ..core.secret import PartialRepr
+from ..core.storage import read_named_file
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
 from ..syntax.nodes import Block
@@ -29,7 +31,6 @@ KAFKA = "kafka"
 COMMAND_LINE = Range("command line", 1, 1, 1, 1)
 _NO_CLUSTER = "Add a kafka provider block, or give --bootstrap-server HOST:PORT."
 MAX_FILE_BYTES = 1 << 20
-_SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\],]+):(\d{1,5})")
 _REFERENCE = re.compile(r"(env):([A-Za-z_]\w*)|(file):(.+)", re.ASCII | re.DOTALL)
 
 
@@ -196,12 +197,9 @@ def _read_file(path: Path | None) -> tuple[Property, ...]:
     if path is None:
         return ()
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        data = read_named_file(path, MAX_FILE_BYTES, pipes=True)
     except OSError as error:
         raise UsageError(f"{path} (--command-config) cannot be read: {error.strerror}") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"{path} (--command-config) has more than {MAX_FILE_BYTES:,} bytes")
     return parse_properties(data, str(path))
 
 
@@ -221,11 +219,12 @@ def _read_flags(inputs: ConnectionInputs) -> Iterator[Property]:
 
 
 def _check_server(server: str) -> None:
-    match = _SERVER.fullmatch(server)
-    if match is None or not 0 < int(match[2]) < 1 << 16:
+    fault = find_address_fault(server)
+    if fault:
         raise UsageError(
-            f"--bootstrap-server: {server!r} is not HOST:PORT",
-            "Several are separated by commas: kafka-1:9092,kafka-2:9092.",
+            f"--bootstrap-server: {render_address(server)} is not HOST:PORT, it {fault[0]}",
+            f"{fault[1][:1].upper()}{fault[1][1:]}. Several are separated by commas: "
+            "kafka-1:9092,kafka-2:9092.",
         )
 
 
@@ -244,11 +243,10 @@ def _read_line(path: Path) -> str | None:
     """The content of a file with one secret, without the end of its line; None if the file cannot
     be read."""
     try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError):
+        text = read_named_file(path, MAX_FILE_BYTES).decode()
+    except (OSError, UnicodeDecodeError):
         return None
-    return text.removesuffix("\n") if len(text) <= MAX_FILE_BYTES else None
+    return text.replace("\r\n", "\n").removesuffix("\n")
 
 
 def _make_visible_fault(item: Property) -> Diagnostic:

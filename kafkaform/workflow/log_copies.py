@@ -19,7 +19,7 @@ from ..core.errors import UsageError
 from ..core.value import FrozenMap
 from ..render.text import escape_formula
 from .connection import Connection
-from .stores import Store
+from .stores import Store, find_anchor
 
 LARGEST = 900_000
 """The largest record that is published whole, in bytes. The default limit of a topic,
@@ -74,9 +74,7 @@ def publish_log(store: Store, connection: Connection, topic: str) -> tuple[Publi
 def _read_records(store: Store) -> Iterator[Record]:
     """All records, each checked, also against the head that the state is anchored at."""
     state = store.backend.load().state
-    return read_records(
-        store.sink.lines(), store.sink.location, state.audit_head if state else None
-    )
+    return read_records(store.sink.lines(), store.sink.location, find_anchor(store.sink, state))
 
 
 def _make_row(record: Record) -> Mapping[str, Any]:

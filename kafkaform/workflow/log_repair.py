@@ -16,7 +16,7 @@ from ..audit.sinks.local import LocalSink
 from ..core.clock import Clock
 from ..core.errors import StorageError
 from ..state.backend import Lease
-from .stores import Store
+from .stores import Store, find_anchor
 from .workspace import find_actor, make_lock_info, make_run_id
 
 COMMAND = "audit mend"
@@ -42,7 +42,7 @@ def mend_log(store: Store, clock: Clock, timeout: float) -> Mended | None:
     info = make_lock_info(run, COMMAND, render_time(clock.now()))
     with store.backend.lock(info, timeout, clock) as lease:
         state = store.backend.load().state
-        anchor = state.audit_head if state else None
+        anchor = find_anchor(store.sink, state)
         if verify_log(store.sink.lines(), anchor).ok:
             return None
         fork = find_fork(store.sink.lines(), store.sink.location, anchor)

@@ -14,8 +14,10 @@ from ..core.address import Address
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, StorageError, UsageError
 from ..core.resource import Declared
+from ..core.storage import read_named_file
 from ..core.value import FrozenMap, Value
 from ..language.declare.folder import FAMILIES
+from ..syntax.limits import FILE_BYTES
 from ..syntax.write import Code, NewBlock, Writable, quote_string, write_blocks, write_value
 from .configuration.evaluation import Configuration
 from .connection import Connection
@@ -72,8 +74,7 @@ def choose_override_file(configuration: Configuration | None, path: Path) -> Pat
 
 def _read_head(path: Path) -> str:
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.readline(len(_HEAD))
+        return read_named_file(path, FILE_BYTES)[: len(_HEAD)].decode("utf-8", "replace")
     except OSError as error:
         raise StorageError(
             f"{path} cannot be read: {error.strerror}", "Choose another place."

@@ -28,7 +28,7 @@ from ..plan.codec import read_recorded_plan
 from ..plan.diff import agrees, equals_target, flatten, render_leaf, render_path, render_sides
 from ..plan.model import Plan
 from ..plan.observe import compute_destination, resolve_absence
-from ..plan.select import drop_left_out, record_only
+from ..plan.select import drop_left_out, record_only, set_untyped_aside
 from ..provider.contract import ResourceType
 from ..render.jsonplan import to_json
 from ..render.plan_comparison import ONLY, compare_plans, render_comparison
@@ -38,6 +38,7 @@ from .drift.last_writes import tell_writers, tell_writers_since
 from .events import Note, PlanChosen
 from .planning import add_removals, plan_workspace
 from .run import ApplyRequest, Chosen, Scene
+from .workspace import find_providers
 
 NAMED = 5
 """How many objects an error names."""
@@ -326,9 +327,9 @@ def refuse_outdated_refresh(scene: Scene, plan: Plan, done: Collection[str]) -> 
     # into the state.
     # Without the selection: a resumed run has recorded some of its objects already.
     everything = replace(plan.options, target=(), exclude=())
-    new = plan_workspace(
-        scene.space, scene.reached, scene.planned, scene.found, everything, scene.announce
-    )
+    providers = find_providers(scene.space, {i.instance for i in scene.planned.objects})
+    typed, _ = set_untyped_aside(scene.planned, providers, plan.options)
+    new = plan_workspace(scene.space, scene.reached, typed, scene.found, everything, scene.announce)
     scopes = new.scopes
     live = {digest_change(c, scopes[c.identity.instance], plan.lineage) for c in new.effective}
     stale = [

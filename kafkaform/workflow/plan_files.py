@@ -28,6 +28,8 @@ def save_file(path: Path, data: bytes, *, private: bool) -> None:
     private: only this user can read it. Raises StorageError, also for a link or a place that is
     not a regular file.
     """
+    if not path.name:  # "" and "."
+        raise StorageError(f"cannot save it: {path}: it is a folder", "Name a file.")
     fresh = files.make_temporary_name(path)
     try:
         # In a shared folder such as /tmp, whoever made the link would choose what is written.

@@ -32,6 +32,7 @@ from ..plan.instances import PlanHeader
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import read_world
 from ..plan.policies import judge_plan, list_new_breaches
+from ..plan.select import set_untyped_aside
 from ..provider.contract import Session
 from ..render.text import render_count
 from ..state.model import State
@@ -160,10 +161,12 @@ def plan_workspace(
     desired, sessions = space.desired, reached.sessions
     if options.adopt:
         _refuse_idle_adopt(desired, options)
+    recorded = find_providers(space, {identity.instance for identity in state.objects})
+    typed, _ = set_untyped_aside(state, recorded, options)
     world = read_world(
         sessions,
         desired,
-        state,
+        typed,
         space.clock,
         unread=reached.unread,
         settle=_choose_settle_time(space, sessions, found),

@@ -88,7 +88,7 @@ def close_earlier_runs(
             )
         )
     # Recovery has appended to the log, and what is left open is known only from all of it.
-    found = read_log(space.sink, ledger.state)
+    found = read_log(space.sink, ledger.state if ledger.state.audit_head else None)
     refuse_moved_on(ledger.journal, found)
     return found
 

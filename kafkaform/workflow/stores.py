@@ -15,10 +15,13 @@ from msgspec import Struct
 from ..audit.sink import Sink
 from ..audit.sinks.local import LocalSink
 from ..core.diagnostics import has_errors
-from ..core.errors import ConfigurationError, UsageError
+from ..core.errors import ConfigurationError, StorageError, UsageError
+from ..core.head import Head
 from ..state.backend import Backend
 from ..state.backends import files
 from ..state.backends.local import LocalBackend
+from ..state.codec import ADVICE
+from ..state.model import State
 from .configuration.backend_block import LEASE
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ AUDIT_FILE = "kafkaform.audit.jsonl"
 STATE_VARIABLE = "KAFKAFORM_STATE"
 FILES = (".kf.hcl", ".kf.json")
 """The names of files that can contain a backend block end so."""
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(s|m|h)?", re.ASCII)
 _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -68,6 +71,22 @@ def open_folder_store(folder: Path, named: str | None, tree: Tree | None) -> Sto
     if has_errors(faults):
         raise ConfigurationError("the backend block has faults", diagnostics=faults)
     return _open_place(folder, *read_place(found))
+
+
+def find_anchor(sink: Sink, state: State | None) -> Head | None:
+    """The record that a saved state follows from, None if there is none yet.
+
+    Raises StorageError for a state that names none although the log has records.
+    """
+    head = state.audit_head if state else None
+    if state is not None and head is None and sink.last() is not None:
+        # Every save names its record. Without it, an older state or another log would pass.
+        raise StorageError(
+            f"the state follows from no record (`audit_head` is null), although {sink.location} "
+            "has records: it was edited by hand, or the log is of another state",
+            ADVICE,
+        )
+    return head
 
 
 def parse_duration(text: str, flag: str) -> float:

@@ -34,6 +34,7 @@ from ..core.errors import ConfigurationError, ConnectError, OtherSystem, Storage
 from ..core.redaction import KnownSecrets, watched
 from ..core.resource import Desired, Fault, FaultClass, Identity, World
 from ..core.secret import PartialRepr
+from ..core.storage import read_named_file
 from ..core.value import FrozenMap, SecretRef
 from ..core.words import Vocabulary
 from ..plan.build import select_instances
@@ -54,10 +55,12 @@ from .configuration.policies import (
     load_policies,
 )
 from .secrecy import keep_secrets
-from .stores import STATE_VARIABLE, open_folder_store
+from .stores import STATE_VARIABLE, find_anchor, open_folder_store
 
 _ACTORS = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR")
 HIDDEN_SETTINGS = re.compile(r"password|secret|key|token|passphrase", re.IGNORECASE)
+_REFERENCE_BYTES = 4096
+"""The longest reference of Git that is read."""
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -352,7 +355,7 @@ def read_log(sink: Sink, state: State | None) -> LogIndex:
     """Check every record of the log and return its index. Raises StorageError if a record was
     altered, or if the log lacks the record that the state is anchored at."""
     sink.pass_over_torn()
-    head = state.audit_head if state else None
+    head = find_anchor(sink, state)
     # A log that is missing must not pass for an empty one: open intents would be forgotten.
     if head is not None and sink.last() is None:
         raise StorageError(
@@ -446,12 +449,16 @@ def find_commit(folder: Path) -> str | None:
     # Read from git's files: running git would execute hooks and settings of a foreign folder.
     git = next((p / ".git" for p in (folder, *folder.parents) if (p / ".git").is_dir()), None)
     try:
-        head = (git / "HEAD").read_text().strip() if git else ""
+        head = _read_reference(git / "HEAD") if git else ""
         if git and head.startswith("ref: "):
-            head = (git / head[5:]).read_text().strip()
+            head = _read_reference(git / head[5:])
     except OSError:
         return None
     return head if _COMMIT.fullmatch(head) else None
+
+
+def _read_reference(path: Path) -> str:
+    return read_named_file(path, _REFERENCE_BYTES).decode("utf-8", "replace").strip()
 
 
 def make_lock_info(run: str, command: str, started: str, actor: str | None = None) -> LockInfo:

@@ -22,6 +22,7 @@ from .cluster.exchange import attempt
 from .cluster.facts import read_facts
 from .connection import clients
 from .connection.cluster_proof import ClusterProof
+from .connection.failures import connect_error
 from .connection.native import Contact, begin_contact, inspect_listeners, prove_cluster
 from .connection.settings import KafkaSettings
 from .data_sources import AnswerSource, answer_query
@@ -178,7 +179,7 @@ def open_session(
         try:
             wire = Wire(config, clients.PATIENCE, proof)
         except RequestNotSent as error:
-            raise clients.connect_error(settings, ("", str(error))) from None
+            raise connect_error(settings, [("", str(error))]) from None
     try:
         if len(settings.servers) > 1:
             clients.refuse_two_clusters(settings, wire.ask_addresses(clients.LOOK))
@@ -208,8 +209,8 @@ def _open_alone(settings: KafkaSettings, config: Mapping[str, Any]) -> Wire:
     except RequestNotSent as error:
         # kafka-python says only that no broker is available.
         known = ("_AUTHENTICATION", login.failure) if login.failure else ("", str(error))
-        found = None if login.failure else inspect_listeners(settings)
-        raise clients.connect_error(settings, known, found) from None
+        found = {} if login.failure else inspect_listeners(settings)
+        raise connect_error(settings, [known], found) from None
     try:
         cluster = attempt("DescribeCluster", lambda: describe_cluster(wire, settings.timeout))
         if isinstance(cluster, ClusterRow) and not cluster.code:

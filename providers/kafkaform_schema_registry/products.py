@@ -10,6 +10,7 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call, HttpAnswer
+from kafkaform.provider.http.faults import ANSWER_LOST, NOT_SENT
 
 from .api.answers import BadAnswer, read_registry_id, read_word
 from .api.calls import IDENTIFY, read_setting
@@ -101,7 +102,9 @@ def _require_level(answer: HttpAnswer | Fault, url: str) -> None:
 
 
 def _make_error(url: str, fault: Fault) -> ConnectError:
-    return ConnectError(f"{url}: {fault.message} ({fault.code})", fault.advice)
+    answered = fault.code not in (NOT_SENT, ANSWER_LOST)
+    code = f" ({fault.code})" if answered else ""
+    return ConnectError(f"{url}: {fault.message}{code}", fault.advice)
 
 
 def _make_refusal(url: str, answer: HttpAnswer, call: Call) -> ConnectError:

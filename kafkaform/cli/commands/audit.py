@@ -15,7 +15,7 @@ from ...core.errors import StorageError, UsageError
 from ...core.head import Head, parse_head
 from ...core.text.foreign import escape_log_commands
 from ...render.text import inline, render_count, render_json
-from ...workflow.stores import open_store, parse_duration
+from ...workflow.stores import find_anchor, open_store, parse_duration
 from ..options.connection import Way, connects
 from ..options.flags import LockTimeout, StateFile
 from ..terminal.console import Console
@@ -72,7 +72,7 @@ def verify(
     """
     store = open_store(state)
     recorded = store.backend.load().state
-    kept = recorded.audit_head if recorded else None
+    kept = find_anchor(store.sink, recorded)
     given = _parse_anchor(anchor) if anchor is not None else None
     result = verify_chain(store.sink.lines(), kept, given)
     if not result.ok:

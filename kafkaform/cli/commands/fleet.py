@@ -27,12 +27,23 @@ app = typer.Typer(
 )
 FILE = "fleet.hcl"
 
+
+def _check_root(value: str | None) -> str | None:
+    """Refuse a name that is no text: Spark and Delta Lake take texts only."""
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError:
+        raise typer.BadParameter("its name is not UTF-8 text; rename the folder.") from None
+    return value
+
+
 Root = Annotated[
     str | None,
     typer.Option(
         "--root",
         metavar="PLACE",
         envvar="KAFKAFORM_FLEET_ROOT",
+        callback=_check_root,
         help="Where the fleet's files are: a folder, an s3://, gs:// or abfss:// URL with bucket "
         f"and prefix, or an hdfs:// URL with host, port and folder. Default: the root in {FILE}.",
     ),

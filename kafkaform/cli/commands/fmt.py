@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
 from ...core.errors import UsageError
-from ...core.storage import make_storage_error
+from ...core.storage import make_storage_error, read_named_file
 from ...syntax.format import format_text
+from ...syntax.limits import FILE_BYTES
 from ...syntax.parse import parse
 from ..options.flags import NoColor
 from ..terminal.console import Console
@@ -169,7 +170,7 @@ def _read_text(path: Path, real: str, root: str, *, named: bool) -> Configuratio
         advice = "It was left alone. Format the file in its own folder."
         return _make_fault(f"{path} is a link that leads out of its folder", advice, severity)
     try:
-        return ConfigurationText(path, Path(real).read_bytes())
+        return ConfigurationText(path, read_named_file(real, FILE_BYTES))
     except OSError as error:
         return _make_fault(
             f"{path} cannot be read: {error.strerror}", "Check the path and its rights."

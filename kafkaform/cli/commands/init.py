@@ -14,15 +14,17 @@ from ...audit.event import render_time
 from ...core.clock import SystemClock
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError, StorageError, UsageError
+from ...core.storage import read_named_file
 from ...render.text import inline, render_count, render_table
 from ...state.model import State
+from ...syntax.limits import FILE_BYTES
 from ...workflow.configuration.evaluation import Inputs, read_configuration
 from ...workflow.configuration.files import find_root
 from ...workflow.modules.installation import SOURCES, Installation, read_sources
 from ...workflow.modules.lock_file import LOCK_FILE
 from ...workflow.modules.packages import read_own_locks
 from ...workflow.plan_files import save_file
-from ...workflow.stores import Store, open_store, parse_duration
+from ...workflow.stores import Store, find_anchor, open_store, parse_duration
 from ...workflow.testing.files import list_default_files
 from ...workflow.workspace import make_lock_info, make_run_id
 from ..options.flags import LockTimeout, NoColor, StateFile, Untrusted, Var, VarFile
@@ -175,7 +177,7 @@ def _render_state(found: State | None) -> str:
 
 
 def _check_log(store: Store, state: State | None) -> str:
-    result = verify_log(store.sink.lines(), state.audit_head if state else None)
+    result = verify_log(store.sink.lines(), find_anchor(store.sink, state))
     if not result.ok:
         raise StorageError(
             f"{store.sink.location}: record {result.seq}: {result.problem}",
@@ -192,7 +194,7 @@ def _advise_ignoring(folder: Path) -> str:
     places = [p for p in (folder, *folder.parents) if p.is_relative_to(root)]
     for place in places:
         try:
-            lines = (place / ".gitignore").read_text(encoding="utf-8").splitlines()
+            lines = read_named_file(place / ".gitignore", FILE_BYTES).decode().splitlines()
         except (OSError, UnicodeDecodeError):
             continue
         # `.kafkaform`, `.kafkaform/`, `/.kafkaform` and `**/.kafkaform` all ignore it.

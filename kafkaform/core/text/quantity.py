@@ -5,6 +5,7 @@ A value is never rounded: it is shown in the largest unit in which it has at mos
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
@@ -77,3 +78,14 @@ def _read_number(value: object) -> Decimal | None:
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
+
+
+_WHOLE = re.compile(r"\d{1,18}", re.ASCII)
+
+
+def parse_whole(text: str) -> int | None:
+    """The whole number, 0 or more, that the digits of a text spell; None for any other text.
+
+    Bounded: systems have no longer numbers, and int() refuses texts of more than 4,300 digits.
+    """
+    return int(text) if _WHOLE.fullmatch(text) else None

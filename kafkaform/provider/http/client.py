@@ -18,6 +18,7 @@ from msgspec import Struct
 from ...core.errors import ConnectError, OtherSystem
 from ...core.resource import Fault
 from .auth import open_login
+from .certificate_forms import CertificateFault
 from .exchange import NO_QUERY, AnswerLost, Call, CallFailed, HttpAnswer, NotSent
 from .faults import make_transport_fault, read_message, read_retry_after
 from .settings import HttpSettings
@@ -66,7 +67,9 @@ class HttpClient:
 
         def make_connection(url: str) -> ServerConnection:
             tls = context if url.startswith("https:") else None
-            return ServerConnection(url, tls, settings.timeout, settings.max_bytes)
+            limits = settings.timeout, settings.max_bytes
+            certified = tls is not None and settings.certificate is not None
+            return ServerConnection(url, tls, *limits, certified=certified)
 
         self._make_connection = make_connection
 
@@ -282,11 +285,8 @@ def _open_context(settings: HttpSettings) -> Any:
             key if isinstance(key, str | None) else key.reveal(),
             settings.passphrase.reveal() if settings.passphrase else None,
         )
-    except OSError as error:
-        raise ConnectError(
-            f"{settings.urls[0]}: the certificates cannot be loaded: {error}",
-            "check ca_cert, client_cert, client_key and client_key_passphrase",
-        ) from None
+    except CertificateFault as fault:
+        raise ConnectError(f"{settings.urls[0]}: {fault.summary}", fault.advice) from None
     # Some servers speak only HTTP/2 with who does not say this (RFC 7301).
     context.set_alpn_protocols(["http/1.1"])
     return context

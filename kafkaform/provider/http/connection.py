@@ -24,9 +24,9 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ...core.canonical import dumps
-from ...core.redaction import mask_secrets
 from .answers import QuickResponse
 from .exchange import AnswerLost, Call, HttpAnswer, NotSent
+from .failures import Failure, explain_failure
 from .strict_json import NotJson, parse_json
 
 FAILURES = (HTTPException, OSError, ValueError)
@@ -34,8 +34,6 @@ FAILURES = (HTTPException, OSError, ValueError)
 SLACK = 0.1
 """Seconds that a call can take longer. To set the timeout of a socket lets another thread run, and
 each answer would wait until it is this one's turn again."""
-MAX_CAUSE = 300
-"""Characters of a cause: it can repeat what a server sent."""
 MAX_ERROR_BYTES = 1024 * 1024
 """Of the body of an error. What is larger is left unread: the status says enough."""
 
@@ -45,22 +43,29 @@ _CONSTANT = {
     "Accept-Encoding": "identity",
 }
 """The headers of every call."""
-_LOOK = "check url and the network, and whether the server runs"
+_UNREADABLE = "check url, and what answers there"
 
 
 class ServerConnection:
     """Sends calls to one address over one connection. url: of HttpSettings; context: for https;
     timeout: seconds for connecting, and again for each call from its first byte to the last one of
-    its answer."""
+    its answer; certified: the context has a certificate of ours."""
 
     def __init__(
-        self, url: str, context: ssl.SSLContext | None, timeout: float, max_bytes: int
+        self,
+        url: str,
+        context: ssl.SSLContext | None,
+        timeout: float,
+        max_bytes: int,
+        *,
+        certified: bool = False,
     ) -> None:
         place = urlsplit(url)
         self._url = url
         self._base = place.path.rstrip("/")
         self._timeout = timeout
         self._max_bytes = max_bytes
+        self._certified = certified
         self._deadline = 0.0
         self.proven = 0.0
         """When the system proved itself with the last call (of `monotonic`), 0 after any other."""
@@ -87,8 +92,8 @@ class ServerConnection:
             self._connection.connect()
         except FAILURES as error:
             self.close()
-            cause = f"no connection: {_describe_cause(error)}"
-            raise NotSent(cause, _LOOK, self._url) from None
+            failure = self._explain(error)
+            raise NotSent(f"no connection: {failure.cause}", failure.advice, self._url) from None
 
     def send(self, call: Call, headers: Mapping[str, str]) -> HttpAnswer:
         """Send a call once, on the connection that stands. Raises AnswerLost."""
@@ -98,10 +103,12 @@ class ServerConnection:
             return self._exchange(call, {**_CONSTANT, **headers})
         except NotJson as error:
             self.close()
-            raise AnswerLost(f"the answer cannot be read: {error}", _LOOK, where) from None
+            cause = f"the answer cannot be read: {error}"
+            raise AnswerLost(cause, _UNREADABLE, where) from None
         except FAILURES as error:
             self.close()
-            lost = AnswerLost(_describe_cause(error), _LOOK, where)
+            failure = self._explain(error)
+            lost = AnswerLost(failure.cause, failure.advice, where)
             lost.timed_out = isinstance(error, TimeoutError)
             raise lost from None
         except BaseException:
@@ -114,6 +121,10 @@ class ServerConnection:
         """End the connection."""
         if self._connection is not None:
             self._connection.close()
+
+    def _explain(self, error: BaseException) -> Failure:
+        tls = self._url.startswith("https:")
+        return explain_failure(error, tls=tls, certified=self._certified)
 
     def _exchange(self, call: Call, headers: Mapping[str, str]) -> HttpAnswer:
         connection = self._connection
@@ -220,14 +231,3 @@ def _has_input(sock: socket.socket) -> bool:
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     return bool(poll.poll(0))
-
-
-def _describe_cause(error: BaseException) -> str:
-    """One sentence, without secrets, of bounded length."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is refused: {error.verify_message}"
-    if isinstance(error, TimeoutError):
-        return "nothing came in time"
-    reason = error.reason if isinstance(error, ssl.SSLError) else None
-    text = reason or getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return mask_secrets(" ".join(str(text).split()))[:MAX_CAUSE]

@@ -8,9 +8,22 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
+from .certificate_forms import (
+    CA,
+    CERTIFICATE,
+    KEY,
+    CertificateFault,
+    find_form_fault,
+    render_name,
+    require_files,
+)
 from .pem import is_pem
+
+_PAIR_ADVICE = (
+    "give the certificate and its own key: `openssl x509 -noout -pubkey -in CERTIFICATE` and "
+    "`openssl pkey -pubout -in KEY` print the same for both"
+)
 
 _DESCRIPTORS = ("/dev/fd", "/proc/self/fd")
 """Folders that have the open files of this process by their numbers."""
@@ -19,17 +32,34 @@ _DESCRIPTORS = ("/dev/fd", "/proc/self/fd")
 def tls_context(
     ca: str | None, certificate: str | None, key: str | None, passphrase: str | None
 ) -> ssl.SSLContext:
-    """A context that verifies the server. Each argument is a path or PEM text. Raises OSError, of
-    which ssl.SSLError is a kind, for certificates and keys that cannot be loaded."""
-    for value in (ca, certificate, key):
-        _must_exist(value)
+    """A context that verifies the server. Each argument is a path or PEM text. Raises
+    CertificateFault for certificates and keys that cannot be loaded."""
+    require_files(ca, certificate, key)
     text = ca if is_pem(ca) else None
     path = None if is_pem(ca) else ca
-    context = ssl.create_default_context(cafile=path, cadata=text)
+    try:
+        context = ssl.create_default_context(cafile=path, cadata=text)
+    except (OSError, ValueError):
+        raise _explain_authority(ca or "") from None
     if certificate and key:
-        with _offer_path(certificate) as chain, _offer_path(key) as private:
-            _load(context, chain, private, passphrase)
+        _load(context, certificate, key, passphrase)
     return context
+
+
+def trust_also(context: ssl.SSLContext, ca: str) -> None:
+    """Let a context trust these certificates, too: a path or PEM text. Raises CertificateFault."""
+    require_files(ca, None, None)
+    text = ca if is_pem(ca) else None
+    try:
+        context.load_verify_locations(cafile=None if text else ca, cadata=text)
+    except (OSError, ValueError):
+        raise _explain_authority(ca) from None
+
+
+def _explain_authority(ca: str) -> CertificateFault:
+    return find_form_fault(CA, ca) or CertificateFault(
+        f"{render_name(CA, ca)} contains a certificate that is damaged", "copy it again", CA
+    )
 
 
 class _Passphrase:
@@ -46,39 +76,46 @@ class _Passphrase:
         return self.text or ""
 
 
-def _load(context: ssl.SSLContext, chain: str, private: str, passphrase: str | None) -> None:
-    """Load the key. Raises OSError with a readable cause."""
+def _load(context: ssl.SSLContext, certificate: str, key: str, passphrase: str | None) -> None:
+    """Load our certificate and its key. Raises CertificateFault."""
     given = _Passphrase(passphrase)
     try:
-        context.load_cert_chain(chain, private, password=given)
+        with _offer_path(certificate) as chain, _offer_path(key) as private:
+            context.load_cert_chain(chain, private, password=given)
     except ssl.SSLError as error:
-        raise OSError(_explain_key(error, given)) from None
-    except OSError as error:
+        mismatch = error.reason == "KEY_VALUES_MISMATCH"
+        raise _explain_pair(certificate, key, given, mismatch=mismatch) from None
+    except (OSError, ValueError) as error:
         # From a pipe OpenSSL reads without seeking, and Python then reports that for each failure.
-        if error.errno != errno.ESPIPE:
-            raise
-        reason = "client_cert, client_key and client_key_passphrase do not fit together"
-        raise OSError(reason) from None
+        if getattr(error, "errno", None) != errno.ESPIPE:
+            raise _explain_pair(certificate, key, given) from None
+        raise CertificateFault(
+            "client_cert, client_key and client_key_passphrase do not fit together", _PAIR_ADVICE
+        ) from None
 
 
-def _explain_key(error: ssl.SSLError, given: _Passphrase) -> str:
-    # OpenSSL calls almost everything "PEM lib".
-    if error.reason == "KEY_VALUES_MISMATCH":
-        return "client_key is not the key of client_cert"
+def _explain_pair(
+    certificate: str, key: str, given: _Passphrase, *, mismatch: bool = False
+) -> CertificateFault:
+    """The fault of a certificate and a key that OpenSSL refused."""
+    fault = find_form_fault(CERTIFICATE, certificate) or find_form_fault(KEY, key)
+    if fault is not None:
+        return fault
+    own, name = render_name(CERTIFICATE, certificate), render_name(KEY, key)
+    if mismatch:
+        return CertificateFault(f"{name} is not the key of {own}", _PAIR_ADVICE, KEY)
     if given.asked and not given.text:
-        return "client_key is encrypted, and client_key_passphrase is missing"
+        summary = f"{name} is encrypted, and client_key_passphrase is missing"
+        return CertificateFault(summary, "set client_key_passphrase", KEY)
     if given.asked:
-        return (
-            "client_key_passphrase does not open client_key, or the key has a cipher that OpenSSL "
-            "no longer supports"
+        return CertificateFault(
+            f"client_key_passphrase does not open {name}, or the key has a cipher that OpenSSL no "
+            "longer supports",
+            "write the passphrase of this key; for an old cipher, `openssl pkcs8 -topk8 -v2 aes256 "
+            "-in KEY -out NEW` makes a new file",
+            KEY,
         )
-    return "client_cert or client_key is not PEM"
-
-
-def _must_exist(value: str | None) -> None:
-    """Raise FileNotFoundError with the name of the file, which ssl's own error does not have."""
-    if value is not None and not is_pem(value):
-        Path(value).stat()
+    return CertificateFault(f"{own} or {name} is damaged", "copy both files again", CERTIFICATE)
 
 
 @contextmanager

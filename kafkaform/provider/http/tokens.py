@@ -21,7 +21,9 @@ from msgspec import Struct
 
 from ...core.errors import ConnectError
 from ...core.secret import Secret
-from .pem import is_pem
+from .certificate_forms import CertificateFault
+from .failures import advise_certificate
+from .tls import trust_also
 
 PATIENCE = 5.0
 """Seconds for the token endpoint to answer."""
@@ -119,8 +121,12 @@ def fetch_token(endpoint: TokenEndpoint) -> LoginToken:
         )
         advice = login if error.status in (400, 401, 403) else check
         raise make_error(f"{place} refused to give a token: {error}", advice) from None
+    except CertificateFault as fault:
+        raise make_error(fault.summary, fault.advice) from None
     except (OSError, HTTPException, ValueError) as error:
         cause = getattr(error, "reason", None) or error
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            check = advise_certificate(cause.verify_message, names.url, "endpoint")
         raise make_error(f"{place} cannot be reached: {_describe_cause(cause)}", check) from None
     text = answer.get("access_token")
     if not isinstance(text, str) or BEARER.fullmatch(text) is None:
@@ -175,10 +181,7 @@ def _build_opener(endpoint: TokenEndpoint) -> OpenerDirector:
         return opener
     context = ssl.create_default_context()
     if endpoint.ca is not None:
-        text = is_pem(endpoint.ca)
-        context.load_verify_locations(
-            cafile=None if text else endpoint.ca, cadata=endpoint.ca if text else None
-        )
+        trust_also(context, endpoint.ca)
     opener.add_handler(ProxyHandler())
     opener.add_handler(HTTPSHandler(context=context))
     return opener

@@ -215,8 +215,13 @@ class LocalBackend(Struct):
         current = self._read()
         needed = max(ROOM * max(size, len(current or b"")), SMALLEST_ROOM)
         with _explain_errors("the state could not be saved, so nothing is sent", self.path):
-            files.make_private_folder(files.make_private_folder(self._folder) / "backups")
+            backups = files.make_private_folder(files.make_private_folder(self._folder) / "backups")
             files.prove_room(self.path, needed)
+        # A save that cannot keep the earlier version fails after its requests were sent.
+        with _explain_errors("the state could not be saved, so nothing is sent", backups):
+            os.scandir(backups).close()
+            files.prove_room(backups / self.path.name, 1)
+        with _explain_errors("the state could not be saved, so nothing is sent", self.path):
             files.sync_folder(self.path.parent)  # as a save does after its rename
 
     def rescue(self, state: State) -> str:

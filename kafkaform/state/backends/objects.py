@@ -1,7 +1,8 @@
 """A state in an object store, which one conditional write replaces as a whole or not at all.
 
 `state.json` is the state, `history/SERIAL.json` an earlier one, `lock.json` the lock (lease.py),
-`log/` the audit log (audit/sinks/objects.py), `probe/` what a check writes and removes.
+`log/` the audit log (audit/sinks/objects.py), `probe/` and `history/probe-` what a check writes and
+removes.
 """
 
 from __future__ import annotations
@@ -154,14 +155,17 @@ class ObjectBackend(Struct):
 
     def check_writable(self, size: int = 0) -> None:
         # A store has room. What can be missing are rights, and the condition of a write: a store
-        # that ignores it would let two runs overwrite each other.
-        with self._create_probe("the state could not be saved, so nothing is sent") as key:
+        # that ignores it would let two runs overwrite each other. The probe is among the earlier
+        # versions, because a save that cannot keep one fails after its requests were sent.
+        task = "the state could not be saved, so nothing is sent"
+        with self._create_probe(task, f"{HISTORY}/probe-") as key:
             self._require_create_condition(key)
+            self.objects.names(HISTORY)
 
     def probe(self) -> None:
         """Prove that the store honours conditions and shows a write at once. Raises StorageError
         naming what it does not do."""
-        with self._create_probe("the store cannot keep a state") as key:
+        with self._create_probe("the store cannot keep a state", f"{PROBE}/") as key:
             first = self.objects.read(key)
             if first is None:
                 raise self._make_unfit_error("an object that was just written cannot be read")
@@ -171,8 +175,8 @@ class ObjectBackend(Struct):
                 raise self._make_unfit_error("a listing does not show what was just written")
 
     @contextlib.contextmanager
-    def _create_probe(self, task: str) -> Iterator[str]:
-        key = f"{PROBE}/{secrets.token_hex(8)}"
+    def _create_probe(self, task: str, prefix: str) -> Iterator[str]:
+        key = f"{prefix}{secrets.token_hex(8)}"
         try:
             self.objects.create(key, _make_random_bytes())
             yield key

@@ -14,6 +14,7 @@ from ...core.diagnostics import Diagnostics, Severity
 from ...core.errors import UsageError
 from ...core.resource import Desired, Observed, ProviderConfig
 from ...core.secret import NoSecret, PartialRepr, Secret
+from ...core.storage import read_named_file
 from ...core.value import COMMAND, FrozenMap, SecretRef, freeze
 from ...language.declare.top_level import declare_blocks
 from ...language.declare.used_names import list_used_names
@@ -37,6 +38,7 @@ from ...language.functions.file_reader import Read
 from ...language.policy.compilation import RuleSets, compile_policies
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
+from ...syntax.limits import FILE_BYTES
 from ...syntax.nodes import File
 from . import untrusted
 from .data_answers import DataAnswers
@@ -381,6 +383,6 @@ _SECRETS: Mapping[str, Callable[[Configuration, SecretRef], Secret | NoSecret | 
 
 def _read_content(path: Path, what: str) -> bytes:
     try:
-        return path.read_bytes()
+        return read_named_file(path, FILE_BYTES, pipes=True)
     except OSError as error:
         raise UsageError(f"{path} ({what}) cannot be read: {error.strerror}") from None

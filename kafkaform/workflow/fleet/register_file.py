@@ -23,6 +23,7 @@ from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from ...core.resource import ProviderConfig
 from ...core.schema import ObjectSchema
 from ...core.secret import PartialRepr
+from ...core.storage import read_named_file
 from ...core.value import EMPTY, FrozenMap, Value
 from ...fleet.landed import register as model
 from ...fleet.landed.globs import to_regex
@@ -48,6 +49,7 @@ from ...language.functions.confined_files import make_confined_reader
 from ...language.values.faults import Poisoned, make_error, suggest_near
 from ...provider.contract import Provider
 from ...provider.registry import Registry
+from ...syntax.limits import FILE_BYTES
 from ...syntax.nodes import Block, File
 from ...syntax.parse import parse
 from ..configuration.data_answers import DataAnswers
@@ -116,7 +118,7 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  #
     """Read the file. Raises UsageError if it cannot be read, ConfigurationError with every fault in
     it."""
     try:
-        content = path.read_bytes()
+        content = read_named_file(path, FILE_BYTES)
     except OSError as fault:
         raise UsageError(
             f"{path} cannot be read: {fault.strerror}",

@@ -22,7 +22,7 @@ from ...fleet.datasets.policy_conditions import find_pattern_fault, parse_condit
 from ...fleet.datasets.policy_terms import ConditionFault
 from ..stores import parse_duration
 
-_DAYS = re.compile(r"(\d+(?:\.\d+)?)d")
+_DAYS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)d", re.ASCII)
 _DAY_SECONDS = 86_400.0
 # An escaped backslash comes first, so that the p after it is not taken for a category.
 _CATEGORY = re.compile(r"(\\\\)|\\[pP]\{[CLMNPSZ][a-z]?\}")

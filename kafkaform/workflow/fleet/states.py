@@ -75,8 +75,9 @@ class KnownState(Struct, frozen=True):
 
 
 def _list_addresses(config: ProviderConfig) -> set[str]:
-    urls = (url.strip().rstrip("/") for url in str(config.config.get(URL) or "").split(","))
-    return {*(config.config.get(BOOTSTRAP) or ()), *filter(None, urls)}
+    given = (*(config.config.get(BOOTSTRAP) or ()), config.config.get(URL) or "")
+    parts = (part.strip().rstrip("/") for text in given for part in str(text).split(","))
+    return set(filter(None, parts))
 
 
 def read_known(entry: StateEntry, clock: Clock) -> KnownState:

@@ -8,7 +8,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...core.errors import UsageError
+from ...core.storage import read_named_file
 from ...language.suites import ENDING
+from ...syntax.limits import FILE_BYTES
 
 FOLDER = "tests"
 """The folder beside the configuration in which test files are looked for, too."""
@@ -61,6 +63,6 @@ def _list_folder(folder: Path) -> Iterator[Path]:
 
 def _read_file(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_named_file(path, FILE_BYTES)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None

@@ -19,6 +19,7 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Absent, Hidden, Identity, Reading
 from kafkaform.core.text.foreign import inline
+from kafkaform.core.text.quantity import parse_whole
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value, freeze
 from kafkaform.provider.commands import Draft
 
@@ -173,12 +174,13 @@ def _make_config_drafter(scope: ConfigScope) -> Callable[[ConfigEdit, str | None
 
 
 def _check_broker_id(name: str | None) -> str:
-    if name is None or not (name.isascii() and name.isdigit()):
+    number = parse_whole(name or "")
+    if number is None:
         raise UsageError(
             f"{inline(name or '')!r} is not the id of a broker",
             "Give a number, or --entity-default for the configs that all brokers share.",
         )
-    return str(int(name))  # 007 is broker 7, and keys have one spelling
+    return str(number)  # 007 is broker 7, and keys have one spelling
 
 
 def _map_pairs(added: tuple[Pair, ...]) -> Mapping[str, Value]:
@@ -293,7 +295,7 @@ def _make_upsert(name: str, pair: Pair) -> Edit:
             "Write password=env:NAME and set the environment variable NAME.",
         )
     rounds = given.get("iterations")
-    if rounds is not None and not (rounds.isascii() and rounds.isdigit()):
+    if rounds is not None and parse_whole(rounds) is None:
         raise UsageError(f"{pair.key}: iterations is not a number", "Write 8192, for example.")
 
     def edit(before: FrozenMap | None, _: Reading) -> FrozenMap | None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Declared
+from kafkaform.core.text.quantity import parse_whole
 from kafkaform.provider.commands import (
     Command,
     CommandGroup,
@@ -65,13 +66,14 @@ def place_replicas(
 
 def _read_ids(flag: str, texts: Sequence[str]) -> frozenset[int]:
     """Broker ids. Raises UsageError."""
-    for text in texts:
-        if not (text.strip().isascii() and text.strip().isdigit()):
+    numbers = [parse_whole(text.strip()) for text in texts]
+    for text, number in zip(texts, numbers, strict=True):
+        if number is None:
             raise UsageError(
-                f"{flag} {text!r} is not the id of a broker",
+                f"{flag} {text[:80]!r} is not the id of a broker",
                 "Ids are numbers: `kafkaform describe brokers` lists them.",
             )
-    return frozenset(map(int, texts))
+    return frozenset(number for number in numbers if number is not None)
 
 
 def _compute(

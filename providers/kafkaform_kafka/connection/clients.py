@@ -1,4 +1,4 @@
-"""Settings for both clients, and one sentence for each failed connection.
+"""Settings for both clients.
 
 Neither client writes to the terminal or logs on the level on which it shows passwords.
 """
@@ -6,19 +6,20 @@ Neither client writes to the terminal or logs on the level on which it shows pas
 from __future__ import annotations
 
 import logging
-import os
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from kafkaform.core.errors import ConfigurationError, ConnectError
-from kafkaform.core.redaction import MASK, mask_secrets
+from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
+from kafkaform.provider.http import certificate_forms
+from kafkaform.provider.http.certificate_forms import CertificateFault
 from kafkaform.provider.http.pem import is_pem
 from kafkaform.provider.http.tls import tls_context
 
-from .listener import Listener
+from .failures import redact_text
 from .settings import KafkaSettings
+from .stores import KEYSTORE, TRUSTSTORE
 
 CLIENT_ID = "kafkaform"
 PATIENCE = 8.0
@@ -33,31 +34,6 @@ NATIVE_LOGGER = "kafkaform.native"
 # botocore logs what it signs, with the session token.
 _PARENTS = ("kafka", "botocore", "boto3", NATIVE_LOGGER)
 _OFF = logging.CRITICAL + 1
-
-_ADVICE = {
-    "_AUTHENTICATION": "check sasl_mechanism, sasl_username and sasl_password",
-    "_SSL": "check ca_cert, client_cert and client_key, and the host name in bootstrap_servers",
-    "_RESOLVE": "check the host names in bootstrap_servers",
-    "_TRANSPORT": "check bootstrap_servers, security_protocol, the network, and that the broker "
-    "runs",
-}
-"""librdkafka's name for the cause -> what to do."""
-
-_UNREAD = {
-    "KAFKA_CA_CERT": ("ca_cert", "ca"),
-    "KAFKA_CLIENT_CERT": ("client_cert", "certificate"),
-    "KAFKA_CLIENT_KEY": ("client_key", "key"),
-    "KAFKA_SASL_USERNAME": ("sasl_username", "username"),
-    "KAFKA_SASL_PASSWORD": ("sasl_password", "password"),
-    "KAFKA_SASL_TOKEN_URL": ("sasl_token_url", "token_url"),
-}
-"""Environment variable with which other tools connect -> the attribute and the field of
-KafkaSettings that have the same meaning."""
-
-_OTHERWISE = (
-    "check bootstrap_servers, and that security_protocol is the one of that listener "
-    "(a controller's listener takes no clients)"
-)
 
 
 def fence_logs() -> None:
@@ -106,20 +82,6 @@ def pure_config(settings: KafkaSettings) -> dict[str, Any]:
     }
 
 
-def connect_error(
-    settings: KafkaSettings, cause: tuple[str, str] | None, found: Listener | None = None
-) -> ConnectError:
-    """The error for a failed connection: one sentence with broker and cause. cause: the client's
-    name for it and its text; found: what an inspection of the listener showed, which is more exact.
-    """
-    name, text = cause or ("", "the broker closed the connection, or did not answer")
-    seen = _explain_listener(settings, text, found) if found is not None else None
-    sentence, todo = seen or (_redact_text(text, settings), _choose_advice(settings, name))
-    servers = ", ".join(settings.servers)
-    advice = (todo, *_find_unread_variables(settings))
-    return ConnectError(f"cannot reach Kafka at {servers}: {sentence}", "; ".join(advice))
-
-
 def refuse_two_clusters(settings: KafkaSettings, answers: Mapping[str, str]) -> None:
     """Raise ConfigurationError if the bootstrap list leads to several clusters. answers: address ->
     cluster id."""
@@ -139,136 +101,41 @@ def refuse_two_clusters(settings: KafkaSettings, answers: Mapping[str, str]) -> 
     )
 
 
-def _explain_listener(
-    settings: KafkaSettings, text: str, found: Listener
-) -> tuple[str, str] | None:
-    """What is wrong and what to do, if the listener showed it."""
-    ours, theirs = settings.protocol, found.protocol
-    if not found.kafka:
-        return "the server there is not Kafka", "check host and port in bootstrap_servers"
-    if found.tls and not settings.tls:
-        secure = ours.replace("PLAINTEXT", "SSL")
-        said = f"the listener expects TLS, but this connection uses {ours}"
-        return said, f'write security_protocol = "{theirs or secure}" and give ca_cert'
-    if found.refused:
-        return f"the broker's certificate is refused: {found.refused}", _advise_certificate(
-            found.refused
-        )
-    if theirs is not None and theirs != ours:
-        said = f"the listener expects {theirs}, but this connection uses {ours}"
-        return said, _advise_protocol(theirs, found.mechanisms or (), weaker=settings.tls)
-    # With TLS 1.3 a server refuses the client's certificate only after the handshake, by an alert
-    # (RFC 8446 §4.4.2.4), so that the client has connected and then loses the connection.
-    if found.tls and "alert" in text:
-        if settings.certificate is None:
-            return "the broker requires a client certificate", "give client_cert and client_key"
-        said = "the broker refuses our client certificate"
-        return said, "give client_cert and client_key of an authority that the broker trusts"
-    if found.mechanisms and settings.mechanism not in found.mechanisms:
-        offered = " or ".join(found.mechanisms)
-        said = f"the listener does not offer {settings.mechanism}"
-        return said, f"choose another sasl_mechanism: {offered}"
-    return None
-
-
-def _advise_protocol(theirs: str, mechanisms: tuple[str, ...], *, weaker: bool) -> str:
-    """What to do about another security protocol. weaker: this connection uses TLS, and the
-    listener may not."""
-    # A listener without TLS can be somebody who answers at that address to read a password, so the
-    # first advice is to keep TLS.
-    login = f" and log in with {' or '.join(mechanisms)}" if mechanisms else ""
-    change = f'write security_protocol = "{theirs}"{login}'
-    if weaker and "SSL" not in theirs:
-        return (
-            "name the port of a listener with TLS in bootstrap_servers; or, if others on the "
-            f"network are allowed to read the traffic, {change}"
-        )
-    return change
-
-
-def _advise_certificate(refused: str) -> str:
-    """What to do about a certificate that OpenSSL does not accept, by OpenSSL's reason."""
-    if "mismatch" in refused:
-        return (
-            "write the name from the certificate into bootstrap_servers (and into the broker's "
-            "advertised.listeners), or have a certificate issued for this name"
-        )
-    if "expired" in refused or "not yet valid" in refused:
-        return "have the broker's certificate renewed, and check the clock of this computer"
-    return "give the certificate of the broker's authority in ca_cert"
-
-
-def _choose_advice(settings: KafkaSettings, name: str) -> str:
-    if settings.aws_login and name == "_AUTHENTICATION":
-        return (
-            f"check that the policy of {settings.aws_login.describe()} allows "
-            "kafka-cluster:Connect on the cluster, that sasl_aws_region is its region, and that "
-            "the clock is right"
-        )
-    if settings.mechanism == "OAUTHBEARER" and name == "_AUTHENTICATION":
-        return (
-            "check that the broker accepts tokens of this issuer, audience and time "
-            "(sasl_token_url or sasl_token_file, sasl_oauth_scopes), and that the clocks agree"
-        )
-    if settings.kerberos is not None and name == "_AUTHENTICATION":
-        return (
-            "check the ticket or the keytab (klist, klist -k), sasl_kerberos_principal and "
-            "sasl_kerberos_service_name, the brokers' host names, and that the clocks agree"
-        )
-    if settings.token_auth and name == "_AUTHENTICATION":
-        return (
-            "check that sasl_username and sasl_password are the id and the HMAC of one token, and "
-            "that it has not expired (`kafkaform describe delegation-tokens`)"
-        )
-    advice = _ADVICE.get(name, _OTHERWISE)
-    return "; ".join((advice, *_hint_tls(settings)))
-
-
-def _find_unread_variables(settings: KafkaSettings) -> Iterator[str]:
-    """Advice about environment variables that another tool would use."""
-    # Terraform's provider fills the attributes that its block omits from these variables. Here the
-    # block alone says who connects, so that a reviewer can read it.
-    given = {
-        variable: attribute
-        for variable, (attribute, field) in _UNREAD.items()
-        if os.environ.get(variable) and getattr(settings, field) is None
-    }
-    if given:
-        yield (
-            f"the provider block does not take {', '.join(given)} from the environment: "
-            f"write {', '.join(given.values())} into it"
-        )
-
-
-def _hint_tls(settings: KafkaSettings) -> Iterator[str]:
-    if settings.protocol == "PLAINTEXT":
-        yield "for TLS without a login write tls_enabled = true"
-
-
-def make_settings_error(settings: KafkaSettings, cause: str) -> ConfigurationError:
-    """The error for settings that a client refuses before it connects."""
-    return ConfigurationError(
-        f'provider "{settings.instance}" cannot be used: {_redact_text(cause, settings)}',
-        "check the certificates and the other connection settings",
-    )
-
-
-def _redact_text(text: str, settings: KafkaSettings) -> str:
-    """The text of a client without its advice about its own settings, and without secrets."""
-    plain = text.split(" (after ")[0].split(", verify that ")[0].split("/bootstrap: ")[-1]
-    for secret in (_reveal(settings.password), _reveal(settings.passphrase)):
-        plain = plain.replace(secret, MASK) if secret else plain
-    return mask_secrets(plain)
-
-
 def ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
     """A TLS context that verifies the broker. Raises ConfigurationError for certificates that
     cannot be used."""
     try:
         key, passphrase = _reveal(settings.key), _reveal(settings.passphrase)
         return tls_context(settings.ca, settings.certificate, key, passphrase)
-    except OSError as error:
-        raise make_settings_error(settings, f"TLS: {error}") from None
+    except CertificateFault as fault:
+        raise _make_certificate_error(settings, fault) from None
+
+
+def require_files(settings: KafkaSettings) -> None:
+    """Raises ConfigurationError for certificates and keys that are no files: a client that opens
+    them could wait for ever."""
+    try:
+        certificate_forms.require_files(settings.ca, settings.certificate, _reveal(settings.key))
+    except CertificateFault as fault:
+        raise _make_certificate_error(settings, fault) from None
+
+
+def make_settings_error(settings: KafkaSettings, cause: str) -> ConfigurationError:
+    """The error for settings that a client refuses before it connects."""
+    return ConfigurationError(
+        f'provider "{settings.instance}" cannot be used: {redact_text(cause, settings)}',
+        "check the certificates and the other connection settings",
+    )
+
+
+def _make_certificate_error(settings: KafkaSettings, fault: CertificateFault) -> ConfigurationError:
+    advice = fault.advice
+    if fault.form in certificate_forms.STORES:
+        store = KEYSTORE if fault.attribute != certificate_forms.CA else TRUSTSTORE
+        advice = f"name it in {store} instead of {fault.attribute}; or {advice}"
+    return ConfigurationError(
+        f'provider "{settings.instance}" cannot be used: {fault.summary}', advice
+    )
 
 
 def _reveal(value: str | Secret | None) -> str | None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import ssl
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from kafkaform.core.installation import render_extra_command
 from kafkaform.core.secret import Secret
+from kafkaform.core.storage import read_named_file
 from kafkaform.provider.http.pem import PEM_BEGIN
 
 from . import jks
@@ -94,8 +94,7 @@ def read_key_pair(path: str, password: Secret | None, key_password: Secret | Non
 
 def _read_file(path: str, attribute: str, pem: str) -> bytes:
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(_LARGEST + 1)
+        data = read_named_file(path, _LARGEST)
     except OSError as error:
         raise StoreFault(
             f"{attribute} {path} cannot be read: {error.strerror}", "correct the path"
@@ -108,7 +107,7 @@ def _read_file(path: str, attribute: str, pem: str) -> bytes:
             "convert it: keytool -importkeystore -srckeystore STORE -srcstoretype JCEKS "
             "-destkeystore store.p12 -deststoretype PKCS12",
         )
-    if len(data) > _LARGEST or not data.startswith((jks.MAGIC, b"\x30")):
+    if not data.startswith((jks.MAGIC, b"\x30")):
         raise StoreFault(
             f"{attribute} {path} is neither a JKS nor a PKCS12 store",
             "check that it is the right file",

@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from kafkaform.core.text.quantity import parse_whole
+
 PATIENCE = 1.5
 """Seconds for each of at most three connections."""
 
@@ -43,6 +45,8 @@ class Listener(Struct, frozen=True):
     """The SASL mechanisms that it offers: empty without a login, None if it did not say."""
     kafka: bool = True
     """False if it answers in another protocol."""
+    failure: str = ""
+    """Why it does not accept connections."""
 
     @property
     def protocol(self) -> str | None:
@@ -62,8 +66,8 @@ def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
         plain = _ask_mechanisms(_connect(host, port))
     except _Stranger:
         return Listener(reached=True, kafka=False)
-    except OSError:
-        return Listener(reached=False)
+    except OSError as error:
+        return Listener(reached=False, failure=error.strerror or str(error))
     if plain is not None:
         return Listener(reached=True, tls=False, mechanisms=plain)
     try:
@@ -81,7 +85,7 @@ def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
 def _parse_address(server: str) -> tuple[str, int]:
     """Host and port; 0, where nothing listens, for a port that is none."""
     host, _, port = server.rpartition("://")[2].rpartition(":")
-    return host.strip("[]"), int(port) if port.isascii() and port.isdecimal() else 0
+    return host.strip("[]"), parse_whole(port) or 0
 
 
 def _connect(host: str, port: int) -> socket.socket:

@@ -12,8 +12,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
-from concurrent.futures import Future, wait
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +24,14 @@ from msgspec import Struct, field
 from .clients import (
     NATIVE_LOGGER,
     PATIENCE,
-    connect_error,
     fence_logs,
     make_settings_error,
     native_config,
+    require_files,
     ssl_context,
 )
 from .cluster_proof import ClusterProof
+from .failures import Report, connect_error
 from .listener import Listener, look_at
 from .oauth import OAUTHBEARER
 from .settings import KafkaSettings
@@ -44,21 +45,25 @@ NATIVE = "one of bootstrap_servers"
 SETTLED = 2.0
 """Seconds after which it is final that all brokers refuse the connection."""
 
+MOST_INSPECTED = 8
+"""How many brokers are inspected, all at once."""
+
 _CONTROLLER = 2.0
 """Seconds for an answer that a living controller gives at once."""
 
 _TIME_TO_LOOK = 5.0
 """If connecting took longer than these seconds, the listener is not inspected as well."""
 
-_FINAL = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
 _VAGUE = frozenset({KafkaError._ALL_BROKERS_DOWN})
 
 
 class Causes(Struct):
-    """The errors that the client reported while it tried to connect, the oldest first."""
+    """The errors that the client reported while it tried to connect, the oldest first. brokers: how
+    many it can try."""
 
     # A refused login ends a call of confluent-kafka as `_TIMED_OUT`, "waiting for controller". The
     # cause is passed to the error callback only.
+    brokers: int = 1
     errors: deque[KafkaError] = field(default_factory=lambda: deque(maxlen=50))
 
     def report(self, error: KafkaError) -> None:
@@ -69,20 +74,17 @@ class Causes(Struct):
         """True if waiting longer will not help. waited: seconds."""
         # librdkafka tries a refused login again and again, and that can lock an account.
         codes = {error.code() for error in self.errors}
-        if codes & _FINAL or waited > PATIENCE:
+        if KafkaError._AUTHENTICATION in codes or waited > PATIENCE:
+            return True
+        # Another broker of the list can have a certificate that fits.
+        if KafkaError._SSL in codes and self.brokers == 1:
             return True
         return waited > SETTLED and bool(codes & _VAGUE)
 
-    def has_unknown_names(self) -> bool:
-        """True if the host names of the brokers cannot be resolved, so that a second attempt would
-        take as long again."""
-        return any(error.code() == KafkaError._RESOLVE for error in self.errors)
-
-    def find_first(self) -> tuple[str, str] | None:
-        """Name and text of the first error that names a cause; a final error is preferred."""
-        telling = [error for error in self.errors if error.code() not in _VAGUE]
-        chosen = [error for error in telling if error.code() in _FINAL] or telling
-        return (chosen[0].name(), chosen[0].str()) if chosen else None
+    def list_reports(self) -> list[Report]:
+        """Name and text of each error that names a cause, the oldest first."""
+        telling = (error for error in self.errors if error.code() not in _VAGUE)
+        return list(dict.fromkeys((error.name(), error.str()) for error in telling))
 
 
 class Contact(Struct, frozen=True):
@@ -108,6 +110,8 @@ def begin_contact(settings: KafkaSettings) -> Contact | None:
     if settings.kerberos is not None or settings.token_auth:
         return None
     fence_logs()
+    if settings.tls:
+        require_files(settings)
     tokens = None
     if settings.mechanism == OAUTHBEARER:
         from .token_sources import open_token_source  # noqa: PLC0415  # loads a client of HTTP, which no other login needs
@@ -117,7 +121,7 @@ def begin_contact(settings: KafkaSettings) -> Contact | None:
         # If there is no token, this error names the cause; a client would only say that the login
         # failed.
         tokens.get_token()
-    causes = Causes()
+    causes = Causes(len(settings.servers))
     config = {**native_config(settings), "error_cb": causes.report}
     if tokens is not None:
         config.update(oauth_config(tokens))
@@ -142,13 +146,9 @@ def prove_cluster(contact: Contact) -> ClusterProof:
         wait((answer,), 0.01)
     if answer.done() and answer.exception() is None:
         return ClusterProof(settings.instance, answer.result().cluster_id or "")
-    waited = time.monotonic() - contact.started
-    found = (
-        inspect_listeners(settings)
-        if waited < _TIME_TO_LOOK and not causes.has_unknown_names()
-        else None
-    )
-    raise connect_error(settings, causes.find_first(), found)
+    waited, reports = time.monotonic() - contact.started, causes.list_reports()
+    found = inspect_listeners(settings, reports) if waited < _TIME_TO_LOOK else {}
+    raise connect_error(settings, reports, found)
 
 
 def _ask_cluster(client: AdminClient) -> Future[Any]:
@@ -185,13 +185,19 @@ def oauth_config(tokens: TokenSource) -> Mapping[str, Any]:
     return {"oauth_cb": give}
 
 
-def inspect_listeners(settings: KafkaSettings) -> Listener | None:
-    """What one of the first listeners shows that accepts connections."""
-    for server in settings.servers[:2]:
-        found = look_at(server, lambda: ssl_context(settings))
-        if found.reached:
-            return found
-    return None
+def inspect_listeners(
+    settings: KafkaSettings, reports: Sequence[Report] = ()
+) -> Mapping[str, Listener]:
+    """Broker -> what its listener shows, for the first ones of the list. reports: what the client
+    said of them."""
+    # A second attempt to resolve a name would take as long again.
+    unknown = " ".join(text for name, text in reports if name == "_RESOLVE")
+    servers = [server for server in settings.servers[:MOST_INSPECTED] if server not in unknown]
+    if not servers:
+        return {}
+    with ThreadPoolExecutor(len(servers)) as pool:
+        found = pool.map(lambda server: look_at(server, lambda: ssl_context(settings)), servers)
+        return dict(zip(servers, found, strict=True))
 
 
 def _describe_error(error: Exception) -> str:

@@ -7,8 +7,7 @@ ours has the same name.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kafkaform.core.diagnostics import Diagnostic, Severity
@@ -19,8 +18,15 @@ from kafkaform.provider.http.certificates import CERTIFICATES
 from ..protocol.sizes import parse_size
 from ..vendors.names import PROFILES
 from . import aws, kerberos, mongey_arguments, oauth, stores
+from .servers import (
+    PROTOCOLS,
+    find_address_fault,
+    find_protocols,
+    list_servers,
+    render_address,
+    split_servers,
+)
 
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
     "PLAIN": "PLAIN",
     "SCRAM-SHA-256": "SCRAM-SHA-256",
@@ -38,14 +44,12 @@ WITHOUT_PASSWORD = frozenset({*oauth.SPELLINGS, *kerberos.SPELLINGS, *aws.SPELLI
 
 DEFAULT_TIMEOUT = 30.0
 
-_PORT = re.compile(r":\d{1,5}$", re.ASCII)
-
 CONFIG = make_schema(
     "A connection to one Kafka cluster.",
     AttributeSchema(
         "bootstrap_servers",
         list_of(STRING),
-        "Brokers to ask first, as host:port.",
+        "Brokers to ask first, as host:port. One text can name several between commas.",
         required=True,
     ),
     AttributeSchema(
@@ -188,9 +192,22 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
     )
 
 
-def list_servers(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The brokers to ask first, without the blanks and empty texts that a split(",", …) leaves."""
-    return tuple(filter(None, (server.strip() for server in given.get("bootstrap_servers") or ())))
+def derive_protocol(given: Mapping[str, Any]) -> str:
+    """The security protocol of a connection, also where the block does not name it."""
+    # A password must not be sent in the clear because tls_enabled was forgotten, so a login alone
+    # means SASL_SSL. The Mongey provider has TLS on by default, too.
+    if given.get("security_protocol"):
+        return str(given["security_protocol"])
+    login = bool(given.get("sasl_username")) or given.get("sasl_mechanism") in WITHOUT_PASSWORD
+    tls = given.get("tls_enabled")
+    certificates = bool(given.get("ca_cert") or given.get("client_cert"))
+    secure = (login or certificates) if tls is None else bool(tls)
+    return {
+        (True, True): "SASL_SSL",
+        (True, False): "SASL_PLAINTEXT",
+        (False, True): "SSL",
+        (False, False): "PLAINTEXT",
+    }[login, secure]
 
 
 _Check = tuple[bool, str, str, str]
@@ -207,16 +224,7 @@ def _check_values(given: Mapping[str, Any]) -> tuple[_Check, ...]:
             "bootstrap_servers is empty",
             'name at least one broker, such as ["kafka-1:9092"]',
         ),
-        *(
-            (
-                True,
-                "bootstrap_servers",
-                f"{server!r} in bootstrap_servers has no port",
-                f"write host and port, such as {server.rstrip(':')}:9092",
-            )
-            for server in list_servers(given)
-            if not _PORT.search(server)
-        ),
+        *_check_servers(given),
         (
             given.get("skip_tls_verify") is True,
             "skip_tls_verify",
@@ -254,6 +262,23 @@ def _check_values(given: Mapping[str, Any]) -> tuple[_Check, ...]:
             f"possible: {', '.join(PROFILES)}",
         ),
     )
+
+
+def _check_servers(given: Mapping[str, Any]) -> Iterator[_Check]:
+    servers, protocol = tuple(split_servers(given)), derive_protocol(given)
+    for server in servers:
+        fault = find_address_fault(server)
+        if fault:
+            shown = f"{render_address(server)} in bootstrap_servers {fault[0]}"
+            yield True, "bootstrap_servers", shown, fault[1]
+    for server, named in find_protocols(servers).items():
+        yield (
+            named != protocol,
+            "bootstrap_servers",
+            f"{render_address(server)} in bootstrap_servers names another protocol than this "
+            f"connection, which uses {protocol}",
+            f'write security_protocol = "{named}", or the address without its protocol',
+        )
 
 
 def _check_login(given: Mapping[str, Any]) -> tuple[_Check, ...]:

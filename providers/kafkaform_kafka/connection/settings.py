@@ -23,8 +23,9 @@ from .provider_block import (
     MECHANISMS,
     WITHOUT_PASSWORD,
     check,
-    list_servers,
+    derive_protocol,
 )
+from .servers import list_servers
 
 
 class KafkaSettings(Struct, frozen=True):
@@ -88,7 +89,7 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
         raise _make_refusal(instance, faults)
     if given.get(stores.TRUSTSTORE) or given.get(stores.KEYSTORE):
         given.update(_open_stores(instance, given))
-    protocol = _derive_protocol(given)
+    protocol = derive_protocol(given)
     # PEM text of a key is always a secret, also in an attribute that is not one; a path is not.
     key = given.get("client_key") or None
     login: dict[str, Any] = {
@@ -165,23 +166,6 @@ def _open_stores(instance: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
 def _to_secret(value: str | Secret | None) -> Secret | None:
     """The value as a secret, None if it is empty."""
     return (Secret(value) if isinstance(value, str) else value) or None
-
-
-def _derive_protocol(given: Mapping[str, Any]) -> str:
-    # A password must not be sent in the clear because tls_enabled was forgotten, so a login alone
-    # means SASL_SSL. The Mongey provider has TLS on by default, too.
-    if given.get("security_protocol"):
-        return str(given["security_protocol"])
-    login = bool(given.get("sasl_username")) or given.get("sasl_mechanism") in WITHOUT_PASSWORD
-    tls = given.get("tls_enabled")
-    certificates = bool(given.get("ca_cert") or given.get("client_cert"))
-    secure = (login or certificates) if tls is None else bool(tls)
-    return {
-        (True, True): "SASL_SSL",
-        (True, False): "SASL_PLAINTEXT",
-        (False, True): "SSL",
-        (False, False): "PLAINTEXT",
-    }[login, secure]
 
 
 def _derive_principal(given: Mapping[str, Any], protocol: str) -> str | None:

@@ -7,9 +7,9 @@ other file can be sent away.
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from kafkaform.core.secret import Secret
+from kafkaform.core.storage import read_named_file
 from kafkaform.provider.http.tokens import (
     LARGEST,
     EndpointNames,
@@ -41,8 +41,7 @@ def make_endpoint(settings: KafkaSettings) -> TokenEndpoint:
 def read_token_file(path: str) -> LoginToken:
     """The token in a file. Raises ConnectError without repeating anything from the file."""
     try:
-        with Path(path).open("rb") as file:
-            text = file.read(LARGEST + 1).decode("ascii").strip()
+        text = read_named_file(path, LARGEST).decode("ascii").strip()
     except OSError as error:
         raise make_error(
             f"sasl_token_file {path} cannot be read: {error.strerror}", _FILE

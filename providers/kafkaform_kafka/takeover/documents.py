@@ -138,5 +138,6 @@ def parse_documents(name: str, content: bytes) -> tuple[YamlNode, ...]:
         raise UsageError(f"{name}: too many levels inside each other") from None
 
 
-WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+# Bounded: Kafka has no longer numbers, and int() refuses texts of more than 4,300 digits.
+WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,18})")
 """A whole number as every parser of YAML reads it; 0123 and 1_000 mean different things to them."""

@@ -170,7 +170,7 @@ def read_decimal(node: YamlNode, what: str) -> Value:
         number = Decimal(node.value if node.kind in ("int", "float", "text") else "")
     except InvalidOperation:
         number = Decimal("NaN")
-    if not number.is_finite() or number.adjusted() > 20:
+    if not number.is_finite() or abs(number.adjusted()) > 20:
         raise Unfit(node.place, f"{what} is no number")
     return int(number) if number == number.to_integral_value() else number
 

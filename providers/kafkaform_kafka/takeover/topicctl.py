@@ -20,6 +20,7 @@ from .files import YAML, read_files
 
 RETENTION = "retention.ms"
 _MINUTE = 60_000
+_MOST_DIGITS = 30
 
 
 def read_declarations(path: Path) -> ForeignFiles:
@@ -83,9 +84,12 @@ def _read_settings(spec: Fields) -> dict[str, str]:
     texts = spec.config("settings")
     # topicctl writes numbers that are not whole with two decimals.
     rounded = {
-        key: f"{Decimal(node.value):.2f}"
+        key: f"{number:.2f}"
         for key, node in spec.entries("settings").items()
         if node.kind == "float" and "." in node.value
+        for number in (Decimal(node.value),)
+        # A power of ten with a large exponent has as many digits.
+        if number.is_finite() and number.adjusted() < _MOST_DIGITS
     }
     return {**texts, **rounded}
 

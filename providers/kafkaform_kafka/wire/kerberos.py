@@ -6,16 +6,19 @@ tickets in the name of the configured principal.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from kafka.net.sasl.abc import SaslMechanism
 
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.installation import render_extra_command
+from kafkaform.core.storage import require_regular_file
 
 from ..connection.kerberos import KerberosSettings
 
@@ -92,12 +95,28 @@ def prepare_kerberos(settings: KerberosSettings) -> Callable[[str], KerberosExch
             f"Run `{render_extra_command('kerberos')}`. It needs a C compiler and the headers of "
             "MIT Kerberos (libkrb5-dev, krb5-devel).",
         ) from None
-    if settings.keytab is not None and not os.access(settings.keytab, os.R_OK):
-        raise ConfigurationError(
-            f"sasl_kerberos_keytab {settings.keytab} cannot be read",
-            "Check the path, and that this user can read the file.",
-        )
+    _require_file("sasl_kerberos_keytab", settings.keytab)
+    # A ticket cache has a type in front of its name; without one it is a file.
+    kind, _, cache = (settings.ticket_cache or "").rpartition(":")
+    if kind in ("", "FILE") and cache and Path(cache).exists():
+        _require_file("sasl_kerberos_ticket_cache", cache)
     return partial(KerberosExchange, gssapi, settings)
+
+
+def _require_file(attribute: str, path: str | None) -> None:
+    """Raises ConfigurationError for what is no file that can be read: MIT Kerberos would wait for
+    the other end of a pipe."""
+    if path is None:
+        return
+    try:
+        require_regular_file(path)
+        if not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise ConfigurationError(
+            f"{attribute} {path} cannot be read: {error.strerror}",
+            "Check the path, and that this user can read the file.",
+        ) from None
 
 
 def _find_credentials(gssapi: Any, settings: KerberosSettings) -> Any:

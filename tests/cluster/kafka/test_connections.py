@@ -185,13 +185,15 @@ def test_a_wrong_password(house: Doors, mechanism: str) -> None:
     """It is tried once: repeated ones can lock an account."""
     given = replace(admin(house, "CLIENT", "SASL_PLAINTEXT", mechanism), password=Secret(WRONG))
     said = refusal(given)
-    assert house.at("CLIENT") in said and "Authentication failed" in said
+    assert said.startswith(f"Kafka at {house.at('CLIENT')} refused the login: ")
+    assert "Authentication failed" in said and f"({mechanism}, as admin)" in said
     assert "check sasl_mechanism, sasl_username and sasl_password" in said
 
 
 def test_a_mechanism_that_the_listener_does_not_have(house: Doors) -> None:
     """What it has is named."""
     said = refusal(admin(house, "SCRAM", "SASL_PLAINTEXT", "PLAIN"))
+    assert f"Kafka at {house.at('SCRAM')} refused the login: " in said
     assert "does not offer PLAIN -> choose another sasl_mechanism: SCRAM-SHA-512" in said
 
 
@@ -219,6 +221,7 @@ def test_a_certificate_that_has_expired(house: Doors) -> None:
 def test_no_client_certificate_where_one_is_wanted(house: Doors) -> None:
     """In TLS 1.3 the refusal comes after the handshake."""
     said = refusal(through(house, "MTLS", "SSL", ca=house.authority.pem))
+    assert f"Kafka at {house.at('MTLS')} refused the login: " in said
     assert "the broker requires a client certificate -> give client_cert and client_key" in said
 
 
@@ -230,6 +233,22 @@ def test_a_client_certificate_of_an_unknown_authority(
     pem = house.authority.pem
     said = refusal(through(house, "MTLS", "SSL", ca=pem, certificate=certificate, key=key))
     assert "the broker refuses our client certificate" in said
+
+
+def test_the_clearest_cause_of_several_brokers(house: Doors) -> None:
+    """One is down, one has a certificate for another name, and one is the listener of another
+    protocol: each is told with its address; and one that is right is enough."""
+    servers = ("127.0.0.1:1", house.at("STRANGER"), house.at("EXPIRED"))
+    given = replace(through(house, "OPEN", "SSL", ca=house.authority.pem), servers=servers)
+    said = refusal(given)
+    assert f"not valid for '127.0.0.1'. (1 of 3: {house.at('STRANGER')})" in said
+    assert f"certificate has expired (1 of 3: {house.at('EXPIRED')})" in said
+    assert "Connection refused (1 of 3: 127.0.0.1:1)" in said
+    right = through(house, "MTLS", "SSL", ca=house.authority.pem)
+    certificate, key = house.authority.issue("ops", host=None)
+    works(
+        replace(right, servers=(*servers, house.at("MTLS")), certificate=certificate, key=key)
+    ).close()
 
 
 def test_a_port_where_nobody_listens(house: Doors) -> None:

@@ -21,6 +21,7 @@ from kafkaform.core.schema import (
     AttributeSchema,
     make_schema,
 )
+from kafkaform.core.text.quantity import parse_whole
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 
@@ -163,11 +164,12 @@ def _key(scope: ConfigScope, attributes: FrozenMap) -> str:
 def _import_key(scope: ConfigScope, text: str) -> str:
     if scope is DEFAULTS and text != CLUSTER:
         raise ValueError(f'the import id of a {scope.kind} is "{CLUSTER}"')
-    if scope is BROKER and not (text.isascii() and text.isdigit()):
+    number = parse_whole(text)
+    if scope is BROKER and number is None:
         raise ValueError(f"the import id of a {scope.kind} is the broker's id, a number")
     if not text:
         raise ValueError(f"the import id of a {scope.kind} is its {scope.attribute}")
-    return str(int(text)) if scope is BROKER else text
+    return str(number) if scope is BROKER else text
 
 
 def _canonical(scope: ConfigScope, attributes: FrozenMap, _: Facts) -> FrozenMap:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -184,8 +186,8 @@ def test_a_token_is_told_from_a_user() -> None:
     assert scram._scram_client.auth_message == first.removeprefix(b"n,,")
 
 
-def test_kerberos_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the extra; and a keytab that is not there."""
+def test_kerberos_needs_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The error names the extra; and a keytab that is not there, or that nobody writes to."""
     monkeypatch.setitem(sys.modules, "gssapi", None)
     with pytest.raises(ConfigurationError, match="needs the Python package gssapi") as caught:
         prepare_kerberos(KerberosSettings("kafka"))
@@ -193,6 +195,10 @@ def test_kerberos_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gssapi", ModuleType("gssapi"))
     with pytest.raises(ConfigurationError, match="nowhere.keytab cannot be read"):
         prepare_kerberos(KerberosSettings("kafka", "ci@EXAMPLE.COM", "nowhere.keytab"))
+    os.mkfifo(tmp_path / "pipe")
+    for place in ({"keytab": str(tmp_path / "pipe")}, {"ticket_cache": f"FILE:{tmp_path}/pipe"}):
+        with pytest.raises(ConfigurationError, match="cannot be read: it is a named pipe"):
+            prepare_kerberos(KerberosSettings("kafka", "ci@EXAMPLE.COM", **place))
 
 
 def test_records_are_not_published_with_a_login_that_librdkafka_lacks() -> None:
@@ -315,7 +321,7 @@ def test_a_missing_certificate_is_named() -> None:
 
 def test_pem_text_that_holds_no_certificate_is_refused() -> None:
     """Broken certificates are a fault of the settings, not a traceback."""
-    with pytest.raises(ConfigurationError, match="does not contain a certificate"):
+    with pytest.raises(ConfigurationError, match="ca_cert is not a certificate in PEM form"):
         pure_config(read(ca_cert="-----BEGIN nonsense"))
 
 

@@ -78,14 +78,15 @@ def test_an_encrypted_key(old: bool, place: str, client: Client, tmp_path: Path,
 @pytest.mark.parametrize("place", ["file", "text"])
 def test_a_wrong_passphrase(old: bool, place: str, client: Client, tmp_path: Path) -> None:
     """It is told apart from one that is missing."""
-    certificate, key = client.certificate, client.encrypt_key(KEY, old=old)
+    certificate, key, name = client.certificate, client.encrypt_key(KEY, old=old), "client_key"
     if place == "file":
         (tmp_path / "k.pem").write_text(key)
         key = str(tmp_path / "k.pem")
+        name = f"client_key {key}"
     said = refusal(settings(certificate, key, WRONG))
-    assert "client_key_passphrase does not open client_key" in said
+    assert f"client_key_passphrase does not open {name}, or " in said
     said = refusal(settings(certificate, key))
-    assert "client_key is encrypted, and client_key_passphrase is missing" in said
+    assert f"{name} is encrypted, and client_key_passphrase is missing" in said
 
 
 def test_a_wrong_passphrase_by_a_pipe(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +109,9 @@ def test_what_is_no_pem(broken: str, client: Client, tmp_path: Path) -> None:
     (tmp_path / "broken").write_text("hello")
     path = str(tmp_path / "broken")
     given = {"certificate": (path, client.key), "key": (client.certificate, path)}[broken]
-    assert "client_cert or client_key is not PEM" in refusal(settings(*given))
+    named = {"certificate": "client_cert", "key": "client_key"}[broken]
+    what = {"certificate": "certificate", "key": "private key"}[broken]
+    assert f"{named} {path} is not a {what} in PEM form" in refusal(settings(*given))
 
 
 def test_a_long_chain(client: Client, way: str) -> None:
