@@ -49,18 +49,21 @@ def _compile_rule(block: Block, context: Context) -> Rule:
 def check_rules(rules: Iterable[Rule], what: str, env: Env) -> Iterator[Diagnostic]:
     """One error for each rule that is not met or cannot be evaluated. what: whose rules they are.
 
-    A rule is left out if it needs a value that is faulty, or that is known only after the apply;
-    it is checked again then.
+    A rule is left out if it needs a value that is faulty, that is known only after the apply, or
+    that its block leaves to the system; it is checked again then.
     """
     for rule in rules:
+        before = env.budget.open_reads
         try:
             message = check_rule(rule, env)
         except (Poisoned, Deferred):
             continue
         except EvalError as fault:
+            if env.budget.open_reads > before:
+                continue
             yield make_diagnostic(fault, context=[f"while checking {what}"])
             continue
-        if message is not None:
+        if message is not None and env.budget.open_reads == before:
             summary = f"The {rule.word} of {what} is not met"
             if rule.word == "check":
                 summary = f"{what} has failed"

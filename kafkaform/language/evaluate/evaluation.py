@@ -33,6 +33,7 @@ from ..values.faults import (
     LimitError,
     Place,
     Poisoned,
+    Skipped,
     make_diagnostic,
     make_error,
 )
@@ -46,7 +47,7 @@ from .outputs import evaluate_output
 from .provider_blocks import configure_provider
 from .repeated_blocks import evaluate_shaped, find_shaped_plan
 from .resources import ResourcePlan, Site, compile_resource, evaluate_resource
-from .run import Run, enter_scope, find_needs, read_explicit_needs
+from .run import Run, defer_open, enter_scope, find_needs, is_open, read_explicit_needs
 from .scope import Scope
 
 NODE, MODULE = 10, 100
@@ -117,17 +118,23 @@ value, because it is part of a cycle or exceeds a limit."""
 
 def _compile_local(run: Run, module: Module, item: Attribute) -> Evaluator:
     code, name = run.context.compile_node(item.value), item.name
+    node = GraphNode(module.steps, f"local.{name}")
 
     def evaluator(scope: Scope, looping: bool) -> None:
         scope.locals[name] = Poisoned()
         if looping:
             return
+        reads = run.budget.open_reads
         try:
             scope.locals[name] = require_bounded(code(scope.env), item, f"The local value {name}")
         except EvalError as fault:
-            scope.report(make_diagnostic(fault, context=[f"while evaluating local.{name}"]))
+            if is_open(run, node, reads):
+                scope.locals[name] = defer_open(run)
+            else:
+                scope.report(make_diagnostic(fault, context=[f"while evaluating local.{name}"]))
         except (Poisoned, Deferred) as outcome:
             scope.locals[name] = outcome
+        is_open(run, node, reads)
 
     return evaluator
 
@@ -139,9 +146,12 @@ def _compile_variable(run: Run, module: Module, block: VariableBlock) -> Evaluat
     given = call.block.get_argument(name)
     code = None if given is None else run.context.compile_node(given)
 
+    node = GraphNode(module.steps, f"var.{name}")
+
     def evaluator(scope: Scope, looping: bool) -> None:
         # The value is written in the caller, so it is evaluated there, with the `each` of this
         # call, and its faults belong to the caller.
+        reads = run.budget.open_reads
         caller = scope.caller
         assert caller is not None
         env = Env({**caller.env.roots, **scope.each}, {}, scope.budget)
@@ -157,6 +167,7 @@ def _compile_variable(run: Run, module: Module, block: VariableBlock) -> Evaluat
             scope.variables[name] = Poisoned()
         except (Poisoned, Deferred) as outcome:
             scope.variables[name] = outcome
+        is_open(run, node, reads)
 
     return evaluator
 
@@ -289,12 +300,21 @@ def _make_reporter(run: Run, scope: Scope) -> Report:
 def _compile_output(run: Run, module: Module, block: OutputBlock) -> Evaluator:
     code = run.context.compile_node(block.value)
     rules = compile_rules(block.preconditions, run.context)
+    node = GraphNode(module.steps, f"output.{block.name}")
 
     def evaluator(scope: Scope, looping: bool) -> None:
         found: Found = Poisoned()
         if not looping:
-            what = ".".join((*scope.path, f"output.{block.name}"))
-            found = evaluate_output(block, code, rules, scope.env, scope.report, what)
+            what, reads = ".".join((*scope.path, f"output.{block.name}")), run.budget.open_reads
+            faults: list[Diagnostic] = []
+            found = evaluate_output(block, code, rules, scope.env, faults.append, what)
+            # What people see of the root is a value that holds; a caller can use null meanwhile.
+            waits = is_open(run, node, reads) and (bool(faults) or not module.steps)
+            if waits and not isinstance(found, Skipped):
+                found = defer_open(run)
+            else:
+                for fault in faults:
+                    scope.report(fault)
         scope.outputs[block.name] = found
 
     return evaluator

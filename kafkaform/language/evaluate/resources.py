@@ -22,6 +22,7 @@ from ..expressions.namespaces import Fixed
 from ..values.bounds import compute_look_cost
 from ..values.conversion import lift_value
 from ..values.faults import Deferred, EvalError, Poisoned, Skipped, make_diagnostic, make_error
+from ..values.limits import Budget
 from ..values.types import drop_optional
 from ..values.value import Computed, Null, ObjectVal, TupleVal, Val, marks_of
 from .arguments import (
@@ -269,7 +270,7 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
         return None
     # The object is kept even if a postcondition is not met: others that refer to it are checked.
     if plan.after:
-        seen = Fixed(_make_object(made.declared, plan.info.schema, site.settled))
+        seen = Fixed(_make_object(made.declared, plan.info.schema, site.settled, env.budget))
         with_self = Env({**inner.roots, "self": seen}, {}, env.budget)
         for fault_of_rule in check_rules(plan.after, str(address), with_self):
             report(fault_of_rule)
@@ -349,10 +350,31 @@ def expand_composites(
             report(make_error(place, f"{one.declared.address} cannot be expanded", str(fault)))
 
 
-def publish_value(plan: ResourcePlan, made: Sequence[MadeInstance], settled: Settled) -> Val:
+class _OpenFields(dict[str, Val]):
+    """The fields of an object some of whose attributes its block leaves to the system. They are
+    null until the system has said what they are, and whoever reads one is evaluated again."""
+
+    __slots__ = ("address", "budget", "left_out")
+
+    def __init__(
+        self, fields: Mapping[str, Val], left_out: frozenset[str], address: str, budget: Budget
+    ) -> None:
+        super().__init__(fields)
+        self.left_out, self.address, self.budget = left_out, address, budget
+
+    def __getitem__(self, name: str) -> Val:
+        if name in self.left_out:
+            self.budget.open_reads += 1
+            self.budget.open_read = self.address, name
+        return super().__getitem__(name)
+
+
+def publish_value(
+    plan: ResourcePlan, made: Sequence[MadeInstance], settled: Settled, budget: Budget
+) -> Val:
     """What other expressions see as `TYPE.NAME`: one object, objects by key, or a list."""
     schema = plan.info.schema
-    values = {one.key: _make_object(one.declared, schema, settled) for one in made}
+    values = {one.key: _make_object(one.declared, schema, settled, budget) for one in made}
     if plan.block.block.get_argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in values.items()})
     if plan.block.block.get_argument("count") is not None:
@@ -360,16 +382,22 @@ def publish_value(plan: ResourcePlan, made: Sequence[MadeInstance], settled: Set
     return values.get(None, Null())
 
 
-def _make_object(declared: Declared, schema: ObjectSchema, settled: Settled) -> ObjectVal:
+def _make_object(
+    declared: Declared, schema: ObjectSchema, settled: Settled, budget: Budget
+) -> ObjectVal:
     address = str(declared.address)
     server = settled.get(address, EMPTY)
     # Computed attributes have their value once the server's answer is known, after the apply.
     fields: dict[str, Val] = {"id": declared.identity.key}
+    left_out: list[str] = []
     for name, found in schema.attributes.items():
         if not found.computed:
             given = declared.attributes.get(name)
             if given is None and found.names:
                 given = declared.identity.key
+            elif given in _LEFT_OUT and not (found.secret or found.sensitive):
+                left_out.append(name)
+                given = server.get(name, given)
             fields[name] = lift_value(given, found.type)
         elif server.get(name) is not None:
             fields[name] = lift_value(server[name], found.type)
@@ -377,7 +405,13 @@ def _make_object(declared: Declared, schema: ObjectSchema, settled: Settled) -> 
             fields[name] = Computed(address, name, drop_optional(found.type))
     for name, inner in schema.blocks.items():
         fields[name] = _make_block(declared.attributes.get(name), inner)
+    if left_out and address not in settled:
+        fields = _OpenFields(fields, frozenset(left_out), address, budget)
     return ObjectVal(fields)
+
+
+_LEFT_OUT = (None, -1)
+"""Values that leave an attribute to the system; -1 is Kafka's default number of replicas."""
 
 
 def _make_block(value: Value, schema: ObjectSchema) -> Val:

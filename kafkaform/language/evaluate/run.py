@@ -16,7 +16,15 @@ from ..declare.addresses import read_depends_on
 from ..declare.declarations import Declarations, ResourceBlock, get_place
 from ..declare.variables import Variables
 from ..expressions.code import Context
-from ..values.faults import EvalError, Poisoned, Skipped, make_diagnostic, make_error, suggest_near
+from ..values.faults import (
+    Deferred,
+    EvalError,
+    Poisoned,
+    Skipped,
+    make_diagnostic,
+    make_error,
+    suggest_near,
+)
 from ..values.limits import Budget
 from .data_blocks import DataInfo, Query
 from .diagnostics import Collector
@@ -55,6 +63,9 @@ class Run(Struct):
     """The compiled shapes that several blocks repeat; None for a shape with faults."""
     providers: dict[str, ProviderConfig | None] = field(default_factory=dict)
     """By instance; None after a fault."""
+    open: set[GraphNode] = field(default_factory=set)
+    """The values that need an attribute which its block leaves to the system, and which is not
+    known yet."""
     leaves_out: bool = False
     """A data source whose system cannot be reached is a warning, and what needs it is left out."""
     unread: dict[GraphNode, Diagnostic] = field(default_factory=dict)
@@ -73,6 +84,19 @@ class Run(Struct):
                 instance, info, block, what, self.faults.add
             )
         return self.providers.get(instance)
+
+
+def is_open(run: Run, node: GraphNode, reads: int) -> bool:
+    """Whether a value that was just evaluated will be another one once the system has said what
+    its blocks leave to it. reads: `Budget.open_reads` before."""
+    if run.budget.open_reads > reads or not run.open.isdisjoint(run.graph.needs[node]):
+        run.open.add(node)
+    return node in run.open
+
+
+def defer_open(run: Run) -> Deferred:
+    """The outcome of an open value that cannot be used yet."""
+    return Deferred(*run.budget.open_read)
 
 
 def enter_scope(run: Run, scope: Scope) -> None:

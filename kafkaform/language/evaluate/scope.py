@@ -61,7 +61,7 @@ class Scope(Struct, eq=False, dict=True):
         path = ObjectVal({"module": self.module.folder or ".", "root": ".", "cwd": "."})
         # The searches get what they look at, and not the scope: it would refer to itself, and all
         # values would stay in memory until the garbage collector runs.
-        find_resource = partial(_find_resource, self.made, self.plans, self.settled)
+        find_resource = partial(_find_resource, self.made, self.plans, self.settled, self.budget)
         spaces: dict[str, Namespace] = {
             "var": Space("variable", self.variables),
             "local": Space("local value", self.locals),
@@ -106,6 +106,7 @@ def _find_resource(
     made: Mapping[Address, list[MadeInstance] | Poisoned],
     plans: Mapping[Address, ResourcePlan],
     settled: Settled,
+    budget: Budget,
     kind: str,
     name: str,
 ) -> Found:
@@ -115,7 +116,9 @@ def _find_resource(
         # of returned, so that OnDemand does not keep it for other expressions.
         raise Poisoned
     found = made[address]
-    return publish_value(plans[address], found, settled) if isinstance(found, list) else found
+    return (
+        publish_value(plans[address], found, settled, budget) if isinstance(found, list) else found
+    )
 
 
 def _find_module(

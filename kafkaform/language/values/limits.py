@@ -44,6 +44,11 @@ class Budget(Struct, eq=False):
     left: int = LIMITS.steps
     instances: int = 0
     """Objects and modules that were counted so far."""
+    open_reads: int = 0
+    """How many times an attribute was read that its block leaves to the system, and that is not
+    known yet."""
+    open_read: tuple[str, str] = ("", "")
+    """The last of them: its address and its name."""
 
     def charge(self, steps: int, place: Place) -> None:
         """Take steps away. Raises LimitError at `place` when none are left, and Poisoned from then

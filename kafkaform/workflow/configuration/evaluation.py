@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostics, Severity
 from ...core.errors import UsageError
-from ...core.resource import Desired, Observed, ProviderConfig
+from ...core.resource import Absent, Desired, Observed, ProviderConfig
 from ...core.secret import NoSecret, PartialRepr, Secret
 from ...core.storage import read_named_file
-from ...core.value import COMMAND, FrozenMap, SecretRef, freeze
+from ...core.value import COMMAND, EMPTY, FrozenMap, SecretRef, freeze
 from ...language.declare.top_level import declare_blocks
 from ...language.declare.used_names import list_used_names
 from ...language.declare.variables import resolve_variables
@@ -297,8 +297,30 @@ class Configuration(PartialRepr, frozen=True):
 
     def evaluate_live(self, desired: Desired, sessions: Mapping[str, Session]) -> Built:
         """Evaluate again, with the attributes that servers have set on the declared objects."""
-        computed = _read_computed(desired, sessions)
+        computed = self._read_computed(desired, sessions)
         return self.evaluate(leaves_out=bool(desired.unread), computed=computed)
+
+    def _read_computed(
+        self, desired: Desired, sessions: Mapping[str, Session]
+    ) -> dict[str, FrozenMap]:
+        """str(address) -> what the system sets or will set of a declared object: the attributes
+        that its block leaves out, and those of the live object that no block can declare."""
+        found: dict[str, FrozenMap] = {}
+        for instance, session in sessions.items():
+            mine = [item for item in desired.declared if item.identity.instance == instance]
+            readings = session.read(sorted({item.identity for item in mine}))
+            types = self.registry.load(desired.providers[instance].name).types if mine else {}
+            for item in mine:
+                reading = readings[item.identity]
+                if isinstance(reading, Observed | Absent):
+                    live = reading if isinstance(reading, Observed) else None
+                    kind = types[item.identity.kind]
+                    target = kind.target(item.attributes, live, session.facts, False)
+                    details = live.details if live is not None else EMPTY
+                    found[str(item.address)] = target.with_items(details)
+            # Only after this proof did all the answers come from the system that was planned for.
+            session.prove()
+        return found
 
 
 def _refuse_question(config: ProviderConfig) -> Session:
@@ -351,19 +373,6 @@ def collect_schemas(providers: Mapping[str, Provider]) -> Schemas:
             data[source] = DataInfo(schema, name)
     infos = {name: ProviderInfo(one.config, one.check) for name, one in providers.items()}
     return Schemas(types, data, infos)
-
-
-def _read_computed(desired: Desired, sessions: Mapping[str, Session]) -> dict[str, FrozenMap]:
-    """str(address) -> the attributes that the server set, for every declared live object."""
-    found: dict[str, FrozenMap] = {}
-    for instance, session in sessions.items():
-        mine = {d.identity: d for d in desired.declared if d.identity.instance == instance}
-        for identity, reading in session.read(sorted(mine)).items():
-            if isinstance(reading, Observed):
-                found[str(mine[identity].address)] = reading.details
-        # Only after this proof did all the answers come from the system that was planned for.
-        session.prove()
-    return found
 
 
 _SECRETS: Mapping[str, Callable[[Configuration, SecretRef], Secret | NoSecret | None]] = {
