@@ -12,7 +12,7 @@ from .outline import BlockOutline
 from .pages import render_attribute, render_key, render_member, render_symbol
 from .place import CursorPlace, CursorSlot, find_place
 from .project import Project, get_folder
-from .symbols import Kind, Symbol, list_uses
+from .symbols import Kind, Symbol, list_declared
 from .words import FIXED, ROOTS, TYPES
 
 
@@ -29,6 +29,8 @@ class Candidate(Struct, frozen=True):
     snippet: bool = False
     """Whether that has places to fill in (`$1`)."""
     required: bool = False
+    symbol: Symbol | None = None
+    """The name that it stands for, so that its page can be rendered once somebody looks at it."""
 
 
 class Completion(Struct, frozen=True):
@@ -40,14 +42,17 @@ class Completion(Struct, frozen=True):
     offers: tuple[Candidate, ...]
 
 
-def complete(project: Project, file: str, offset: int, *, snippets: bool) -> Completion:
-    """What can be typed at an offset of a file. snippets: whether the editor can fill in places."""
+def complete(
+    project: Project, file: str, offset: int, *, snippets: bool, pages: bool = True
+) -> Completion:
+    """What can be typed at an offset of a file. snippets: whether the editor can fill in places.
+    pages: without it, names have no documentation; the editor asks for that of the chosen one."""
     text = project.texts[file].text
     if file.endswith(".json"):  # a text of another language
         return Completion(offset, offset, ())
     place = find_place(text, offset)
     path = project.outlines[file].find_path(offset)
-    view = _View(project, file, get_folder(file), place, path, snippets)
+    view = _View(project, file, get_folder(file), place, path, snippets, pages)
     offers = {one.name: one for one in _SOURCES[place.slot](view)}
     end = offset
     # The rest of a word that the cursor stands in is replaced, too.
@@ -68,6 +73,12 @@ class _View(Struct, frozen=True):
     path: Sequence[BlockOutline]
     """The blocks around it in the whole text."""
     snippets: bool
+    pages: bool
+
+    def offer_symbol(self, name: str, symbol: Symbol) -> Candidate:
+        """A name that is declared."""
+        page = render_symbol(self.project, symbol) if self.pages else ""
+        return Candidate(name, "name", page, symbol=symbol)
 
     @property
     def attribute(self) -> AttributeSchema | None:
@@ -183,16 +194,15 @@ def _offer_types(view: _View) -> Iterator[Candidate]:
 
 
 def _offer_instances(view: _View) -> Iterator[Candidate]:
-    for use in list_uses(view.project):
-        if use.declares and use.symbol.kind is Kind.PROVIDER:
-            yield Candidate(use.symbol.name, "name", render_symbol(view.project, use.symbol))
+    for symbol in list_declared(view.project, Kind.PROVIDER, None):
+        yield view.offer_symbol(symbol.name, symbol)
 
 
 def _offer_addresses(view: _View) -> Iterator[Candidate]:
     prefixes = ((Kind.RESOURCE, ""), (Kind.DATA, "data."), (Kind.MODULE, "module."))
     for kind, prefix in prefixes:
         for symbol in _list_declared(view, kind):
-            yield Candidate(prefix + symbol.name, "name", render_symbol(view.project, symbol))
+            yield view.offer_symbol(prefix + symbol.name, symbol)
 
 
 def _offer_attributes(view: _View) -> Iterator[Candidate]:
@@ -217,14 +227,8 @@ _SPECIAL: Mapping[str, Callable[[_View], Iterable[Candidate]]] = {
 # ── references ──────────────────────────────────────────────────────────────────────────
 
 
-def _list_declared(view: _View, kind: Kind, folder: str | None = None) -> list[Symbol]:
-    where = view.folder if folder is None else folder
-    found = {
-        use.symbol: None
-        for use in list_uses(view.project)
-        if use.declares and use.symbol.kind is kind and use.symbol.folder == where
-    }
-    return list(found)
+def _list_declared(view: _View, kind: Kind, folder: str | None = None) -> Sequence[Symbol]:
+    return list_declared(view.project, kind, view.folder if folder is None else folder)
 
 
 def _offer_next(view: _View) -> Iterator[Candidate]:
@@ -245,9 +249,9 @@ def _offer_next(view: _View) -> Iterator[Candidate]:
         yield from _offer_data(view)
     elif number == 1 and root in schemas.providers:
         prefix = f"{root}."
-        for offer in _offer_instances(view):
-            if offer.name.startswith(prefix):
-                yield Candidate(offer.name.removeprefix(prefix), "name", offer.doc)
+        for symbol in list_declared(view.project, Kind.PROVIDER, None):
+            if symbol.name.startswith(prefix):
+                yield view.offer_symbol(symbol.name.removeprefix(prefix), symbol)
     elif number == 1:
         yield from _offer_typed(view, Kind.RESOURCE, root)
     elif number == 2 and root in schemas.types:
@@ -276,7 +280,7 @@ def _offer_typed(view: _View, kind: Kind, type_: str) -> Iterator[Candidate]:
 
 def _offer_symbols(view: _View, symbols: Iterable[Symbol]) -> Iterator[Candidate]:
     for symbol in symbols:
-        yield Candidate(symbol.last, "name", render_symbol(view.project, symbol))
+        yield view.offer_symbol(symbol.last, symbol)
 
 
 def _offer_fields(schema: object) -> Iterator[Candidate]:

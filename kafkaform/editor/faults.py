@@ -21,7 +21,7 @@ from ..syntax.parse import parse
 from ..workflow.configuration.evaluation import Configuration, Inputs, read_configuration
 from ..workflow.configuration.files import Buffers
 from ..workflow.configuration.policies import ENDING as POLICIES
-from .project import CONFIGURATIONS, VALUES
+from .project import CONFIGURATIONS, VALUES, ParseCache
 from .texts import UTF_16, Span, Text
 
 
@@ -34,7 +34,11 @@ class FileFault(Struct, frozen=True):
 
 
 def find_faults(
-    folder: Path, opened: Sequence[Path], buffers: Buffers, encoding: str = UTF_16
+    folder: Path,
+    opened: Sequence[Path],
+    buffers: Buffers,
+    encoding: str = UTF_16,
+    parsed: ParseCache | None = None,
 ) -> Mapping[Path, tuple[FileFault, ...]]:
     """The faults of a configuration and of the open files that belong to it, by file.
 
@@ -44,8 +48,9 @@ def find_faults(
     found: list[tuple[Path | None, Diagnostic]] = []
     configuration: Configuration | None = None
     parts = [path for path in opened if path.name.endswith(CONFIGURATIONS)]
+    parse_file, inputs = (parsed or ParseCache()).parse, Inputs.read(())
     try:
-        configuration = read_configuration(folder, Inputs.read(()), buffers=buffers)
+        configuration = read_configuration(folder, inputs, buffers=buffers, parse_file=parse_file)
         built = configuration.evaluate(offline=True)
         faults = built.desired.diagnostics
     except KafkaformError as error:
@@ -128,7 +133,8 @@ def _sort_by_file(
 ) -> Mapping[Path, tuple[FileFault, ...]]:
     contents = {} if configuration is None else configuration.tree.contents
     texts: dict[Path, Text] = {}
-    kept: dict[Path, list[FileFault]] = {path: [] for path in opened}
+    # A fault of a module is found once for each of its calls.
+    kept: dict[Path, dict[FileFault, None]] = {path: {} for path in opened}
     for where, fault in found:
         if where is None:
             continue
@@ -137,10 +143,7 @@ def _sort_by_file(
             if content is None:  # a file that is not open has the name that its faults have
                 content = contents.get(fault.range.file if fault.range else "", b"")
             texts[where] = Text(content.decode("utf-8", "replace"), encoding)
-        made = _make_fault(fault, texts[where])
-        known = kept.setdefault(where, [])
-        if made not in known:
-            known.append(made)
+        kept.setdefault(where, {})[_make_fault(fault, texts[where])] = None
     return {path: tuple(faults) for path, faults in kept.items()}
 
 

@@ -189,10 +189,9 @@ def _list_variables(project: Project, folder: str | None) -> Iterator[BlockMembe
     """The arguments that a module's variables are."""
     if folder is None:
         return
-    for _, section in project.list_sections(folder, "variable"):
-        if section.labels:
-            needed = section.find_item("default") is None
-            yield BlockMember(section.labels[0].text, describe_block(section), required=needed)
+    for name, section in project.list_variables(folder).items():
+        needed = section.find_item("default") is None
+        yield BlockMember(name, describe_block(section), required=needed)
 
 
 def describe_block(section: BlockOutline) -> str:

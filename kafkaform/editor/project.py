@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..core.errors import KafkaformError
-from ..language.declare.folder import FAMILIES
+from ..core.diagnostics import Diagnostics
+from ..language.declare.folder import FAMILIES, parse_configuration
 from ..language.declare.json_bodies import parse_json_file
 from ..language.declare.module_sources import SourceFault, is_git, resolve_source
 from ..language.suites import ENDING as TESTS
 from ..syntax.limits import FILE_BYTES
+from ..syntax.nodes import File
 from ..workflow.configuration.evaluation import Configuration, Inputs, read_configuration
 from ..workflow.configuration.files import Buffers, find_root, read_folder
 from ..workflow.configuration.policies import ENDING as POLICIES
@@ -33,8 +34,9 @@ FLEET = "fleet.hcl"
 TEST_FOLDER = "tests"
 MAX_BYTES = 2_000_000
 """The open and saved files of a configuration that is read at each request."""
-LEVELS = 5
-"""How many folders above a file outside of any repository are looked at."""
+
+
+Derived = TypeVar("Derived")
 
 
 class Project(Struct, frozen=True):
@@ -46,25 +48,33 @@ class Project(Struct, frozen=True):
     """Path seen from the folder -> the text of each file."""
     outlines: Mapping[str, TextOutline]
     """The same -> its outline."""
+    derived: dict[Callable[[Project], Any], Any] = field(default_factory=dict)
+    """Function -> what it has made of the project."""
+
+    def derive(self, make: Callable[[Project], Derived]) -> Derived:
+        """What a function makes of the project. It is called once, so that no request looks through
+        all files for each name."""
+        if make not in self.derived:
+            self.derived[make] = make(self)
+        return cast(Derived, self.derived[make])
 
     @property
     def folder(self) -> Path:
         """The folder of the root module."""
         return self.configuration.folder
 
-    def list_sections(self, folder: str, kind: str) -> Iterator[tuple[str, BlockOutline]]:
-        """The top-level blocks of a type in a folder, each with its file."""
-        for file, outline in self.outlines.items():
-            if get_folder(file) == folder:
-                yield from ((file, one) for one in outline.root.sections if one.type.text == kind)
+    def list_sections(self, folder: str, kind: str) -> Sequence[BlockOutline]:
+        """The top-level blocks of a type in a folder."""
+        return self.derive(_group_sections).get((folder, kind), ())
 
     def find_called(self, folder: str, name: str) -> str | None:
         """The folder of the module that a `module` block of this name calls, seen from the root
         folder; None if it is not known."""
-        for _, section in self.list_sections(folder, "module"):
-            if [label.text for label in section.labels] == [name]:
-                return self.find_source(folder, section)
-        return None
+        return self.derive(_find_called_folders).get((folder, name))
+
+    def list_variables(self, folder: str) -> Mapping[str, BlockOutline]:
+        """The variables of a folder, by name."""
+        return self.derive(_group_variables).get(folder, {})
 
     def find_source(self, folder: str, section: BlockOutline) -> str | None:
         """The folder that a `module` block in `folder` calls, None if it is not known."""
@@ -78,6 +88,36 @@ class Project(Struct, frozen=True):
         tree = self.configuration.tree
         found = tree.names.get(spelling, spelling)
         return found if found in tree.modules else None
+
+
+def _group_sections(project: Project) -> Mapping[tuple[str, str], Sequence[BlockOutline]]:
+    """Folder and type -> the top-level blocks."""
+    sections: dict[tuple[str, str], list[BlockOutline]] = {}
+    for file, outline in project.outlines.items():
+        folder = get_folder(file)
+        for section in outline.root.sections:
+            sections.setdefault((folder, section.type.text), []).append(section)
+    return sections
+
+
+def _find_called_folders(project: Project) -> Mapping[tuple[str, str], str | None]:
+    """Folder and name of a module block -> the folder that it calls; the first of a name counts."""
+    called: dict[tuple[str, str], str | None] = {}
+    for (folder, kind), sections in project.derive(_group_sections).items():
+        for section in sections if kind == "module" else ():
+            name = (folder, ".".join(label.text for label in section.labels))
+            if len(section.labels) == 1 and name not in called:
+                called[name] = project.find_source(folder, section)
+    return called
+
+
+def _group_variables(project: Project) -> Mapping[str, Mapping[str, BlockOutline]]:
+    variables: dict[str, dict[str, BlockOutline]] = {}
+    for (folder, kind), sections in project.derive(_group_sections).items():
+        for section in sections if kind == "variable" else ():
+            if section.labels:
+                variables.setdefault(folder, {}).setdefault(section.labels[0].text, section)
+    return variables
 
 
 def get_folder(file: str) -> str:
@@ -105,6 +145,21 @@ class OutlineCache(Struct):
         return outline
 
 
+class ParseCache(Struct):
+    """The files of one configuration that were parsed last, because a key changes one of them."""
+
+    known: dict[str, tuple[bytes, tuple[File, Diagnostics]]] = field(default_factory=dict)
+
+    def parse(self, content: bytes, name: str) -> tuple[File, Diagnostics]:
+        """A file with this content, parsed."""
+        kept = self.known.get(name)
+        if kept is not None and kept[0] == content:
+            return kept[1]
+        parsed = parse_configuration(content, name)
+        self.known[name] = content, parsed
+        return parsed
+
+
 def _outline_file(name: str, text: str) -> TextOutline:
     if not name.endswith(".json"):
         return make_outline(text)
@@ -118,9 +173,12 @@ def read_project(
     library: Library,
     cache: OutlineCache,
     encoding: str = UTF_16,
+    parsed: ParseCache | None = None,
 ) -> Project:
     """Read a configuration. Raises KafkaformError if a file cannot be read."""
-    configuration = read_configuration(folder, Inputs.read(()), buffers=buffers)
+    parse_file = (parsed or ParseCache()).parse
+    inputs = Inputs.read(())
+    configuration = read_configuration(folder, inputs, buffers=buffers, parse_file=parse_file)
     contents = dict(configuration.tree.contents)
     for name, content in _read_beside(folder, buffers):
         contents.setdefault(name, content)
@@ -134,23 +192,16 @@ def read_project(
     return Project(configuration, library, texts, outlines)
 
 
-def add_file(project: Project, file: str, text: Text) -> Project:
+def add_file(project: Project, file: str, text: Text, cache: OutlineCache) -> Project:
     """The project with another text of a file, or with a file that the configuration does not read,
     such as one of policies."""
-    outline = _outline_file(file, text.text)
+    outline = cache.find(project.folder / file, text.text)
     return replace(
         project,
         texts={**project.texts, file: text},
         outlines={**project.outlines, file: outline},
+        derived={},
     )
-
-
-def is_large(folder: Path, buffers: Buffers) -> bool:
-    """Whether reading a configuration takes longer than a key press can wait."""
-    size = sum(len(text) for path, text in buffers.items() if path.is_relative_to(folder))
-    with suppress(OSError), os.scandir(folder) as entries:
-        size += sum(one.stat().st_size for one in entries if is_known(one.name))
-    return size > MAX_BYTES
 
 
 def _read_beside(folder: Path, buffers: Buffers) -> Iterator[tuple[str, bytes]]:
@@ -163,37 +214,3 @@ def _read_beside(folder: Path, buffers: Buffers) -> Iterator[tuple[str, bytes]]:
         with suppress(OSError):
             found = read_folder(find_root(folder), where, is_wanted=is_wanted, buffers=buffers)
             yield from ((prefix + name, content) for name, content in found.items())
-
-
-# ── which configuration a file belongs to ───────────────────────────────────────────────
-
-
-def find_owner(path: Path, open_folders: Iterable[Path], buffers: Buffers) -> Path:
-    """The folder of the root module that a file belongs to.
-
-    A folder that another one calls as a module is checked as a part of that one. Its callers are
-    looked for in the folders above it, up to the root, and in those of other open files.
-    """
-    folder = path.parent
-    if path.name.endswith(TESTS) and folder.name == TEST_FOLDER:
-        folder = folder.parent
-    root, above = find_root(folder), list(folder.parents)
-    # Without a repository, the folder that calls this one is the root of both.
-    above = above[:LEVELS] if root == folder else [p for p in above if p.is_relative_to(root)]
-    for candidate in (*above, *sorted(open_folders)):
-        if candidate != folder and _calls(candidate, folder, buffers):
-            return candidate
-    return folder
-
-
-def _calls(candidate: Path, folder: Path, buffers: Buffers) -> bool:
-    """Whether a configuration has the folder as a module."""
-    own = {path.name for path in buffers if path.parent == candidate}
-    try:
-        names = {entry.name for entry in os.scandir(candidate)} | own
-        if not any(name.endswith(CONFIGURATIONS) for name in names) or is_large(candidate, buffers):
-            return False
-        tree = read_configuration(candidate, Inputs.read(()), buffers=buffers).tree
-        return Path(os.path.relpath(folder, candidate)).as_posix() in tree.modules
-    except (OSError, KafkaformError):
-        return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from .faults import FileFault
 from .outline import BlockOutline
 from .project import Project, is_known
 from .rename import LABEL, TextChange
-from .symbols import Heading, NameUse
+from .symbols import Heading, Kind, NameUse, Symbol
 from .texts import Span, Text, TextPosition
 
 MOVED = "moved"
@@ -62,25 +62,41 @@ _SEVERITIES = {
 }
 
 
-def make_completions(text: Text, found: Completion) -> list[types.CompletionItem]:
-    """All offers, required arguments first."""
+def make_completions(text: Text, found: Completion, uri: str) -> list[types.CompletionItem]:
+    """All offers, required arguments first. uri: the file that they are for."""
     span = make_range(text.locate_span(found.start, found.end))
-    return [_make_completion(offer, span) for offer in found.offers]
+    return [_make_completion(offer, span, uri) for offer in found.offers]
 
 
-def _make_completion(offer: Candidate, span: types.Range) -> types.CompletionItem:
-    markdown = types.MarkupContent(types.MarkupKind.Markdown, offer.doc)
+def make_page(text: str) -> types.MarkupContent:
+    return types.MarkupContent(types.MarkupKind.Markdown, text)
+
+
+def _make_completion(offer: Candidate, span: types.Range, uri: str) -> types.CompletionItem:
+    symbol = offer.symbol
     form = types.InsertTextFormat.Snippet if offer.snippet else types.InsertTextFormat.PlainText
     return types.CompletionItem(
         label=offer.name,
         kind=_KINDS[offer.kind],
         detail="required" if offer.required else None,
-        documentation=markdown if offer.doc else None,
+        documentation=make_page(offer.doc) if offer.doc else None,
         text_edit=types.TextEdit(span, offer.text or offer.name),
         insert_text_format=form,
         filter_text=offer.name.strip('"'),
         sort_text=f"{0 if offer.required else 1}{_ORDER[offer.kind]}{offer.name}",
+        data=None if symbol is None else [uri, symbol.folder, symbol.kind, symbol.name],
     )
+
+
+def read_symbol(item: types.CompletionItem) -> tuple[str, Symbol] | None:
+    """The file that an offer was made for, and the name that it stands for; None for an offer that
+    has all of its documentation."""
+    data = item.data
+    if not isinstance(data, Sequence) or len(data) != 4:
+        return None
+    uri, folder, kind, name = map(str, data)
+    kinds = {str(one): one for one in Kind}
+    return (uri, Symbol(folder, kinds[kind], name)) if kind in kinds else None
 
 
 _KINDS = {

@@ -15,10 +15,9 @@ from msgspec import Struct
 from ..core.diagnostics import Diagnostic, has_errors
 from ..core.errors import KafkaformError
 from ..language.declare.blocks import NAME
-from ..syntax.parse import parse
 from ..workflow.configuration.evaluation import Inputs, read_configuration
 from ..workflow.configuration.files import Buffers
-from .project import Project
+from .project import ParseCache, Project
 from .symbols import Kind, NameUse, Symbol, find_use, find_uses
 
 _MOVED = {Kind.RESOURCE: "", Kind.MODULE: "module."}
@@ -63,17 +62,23 @@ def find_renamed(project: Project, file: str, offset: int) -> NameUse:
 
 
 def rename(
-    project: Project, file: str, offset: int, new: str, buffers: Buffers
+    project: Project,
+    file: str,
+    offset: int,
+    new: str,
+    buffers: Buffers,
+    parsed: ParseCache | None = None,
 ) -> tuple[TextChange, ...]:
     """The edits that rename what stands at an offset. Raises CannotRename.
 
-    buffers: the open files, as the project was read with them.
+    buffers: the open files, as the project was read with them. parsed: what was parsed of it.
     """
+    parsed = parsed or ParseCache()
     symbol = find_renamed(project, file, offset).symbol
     if new == symbol.last:
         return ()
     _check_name(project, symbol, new)
-    _check_texts(project)
+    _check_texts(project, parsed)
     uses = find_uses(project, symbol)
     changes = [
         TextChange(use.file, use.word.start, use.word.end, new) for use in uses if not use.historic
@@ -85,7 +90,7 @@ def rename(
         )
     if symbol.kind in _MOVED:
         changes.append(_make_moved(project, symbol, new, next(u for u in uses if u.declares)))
-    _try_out(project, symbol, changes, buffers)
+    _try_out(project, symbol, changes, buffers, parsed)
     return tuple(changes)
 
 
@@ -98,11 +103,11 @@ def _check_name(project: Project, symbol: Symbol, new: str) -> None:
         raise CannotRename(f"The name is taken: {symbol.kind} {prefix}{new}.")
 
 
-def _check_texts(project: Project) -> None:
+def _check_texts(project: Project, parsed: ParseCache) -> None:
     for name, text in project.texts.items():
         if name.endswith(".json"):
             continue
-        faults = parse(text.text, name)[1]
+        faults = parsed.parse(text.text.encode("utf-8", "surrogatepass"), name)[1]
         if has_errors(faults):
             place = faults[0].range
             raise CannotRename(
@@ -131,7 +136,11 @@ def _make_moved(project: Project, symbol: Symbol, new: str, use: NameUse) -> Tex
 
 
 def _try_out(
-    project: Project, symbol: Symbol, changes: Sequence[TextChange], buffers: Buffers
+    project: Project,
+    symbol: Symbol,
+    changes: Sequence[TextChange],
+    buffers: Buffers,
+    parsed: ParseCache,
 ) -> None:
     """Raises CannotRename if the changed files have another fault than those before."""
     texts = edit_texts(project, changes)
@@ -139,11 +148,13 @@ def _try_out(
     for name, text in texts.items():
         mark = "\ufeff" if project.texts[name].mark else ""
         typed[project.folder / name] = (mark + text).encode()
-    before = _find_errors(project.folder, buffers)
+    before = _find_errors(project.folder, buffers, parsed)
     # A fault can have the new name in its text where the old one was.
     known = {_hide_name(one, symbol.last) for one in before}
     new = next(iter(changes)).text
-    for fault in _find_errors(project.folder, typed):
+    # The changed files must not take the places of those that are there.
+    changed = ParseCache(dict(parsed.known))
+    for fault in _find_errors(project.folder, typed, changed):
         if _hide_name(fault, new) not in known and _hide_name(fault, symbol.last) not in known:
             place = f" ({fault.range})" if fault.range is not None else ""
             raise CannotRename(f"The configuration would have a fault{place}: {fault.summary}.")
@@ -153,10 +164,12 @@ def _hide_name(fault: Diagnostic, name: str) -> str:
     return fault.summary.replace(name, "…")
 
 
-def _find_errors(folder: Path, buffers: Buffers) -> list[Diagnostic]:
+def _find_errors(folder: Path, buffers: Buffers, parsed: ParseCache) -> list[Diagnostic]:
     try:
-        built = read_configuration(folder, Inputs.read(()), buffers=buffers).evaluate(offline=True)
-        found = built.desired.diagnostics
+        configuration = read_configuration(
+            folder, Inputs.read(()), buffers=buffers, parse_file=parsed.parse
+        )
+        found = configuration.evaluate(offline=True).desired.diagnostics
     except KafkaformError as error:
         found = error.diagnostics
     return [fault for fault in found if has_errors((fault,))]
@@ -164,8 +177,13 @@ def _find_errors(folder: Path, buffers: Buffers) -> list[Diagnostic]:
 
 def edit_texts(project: Project, changes: Sequence[TextChange]) -> Mapping[str, str]:
     """File -> its text after the changes."""
-    found = {one.file: project.texts[one.file].text for one in changes}
-    for one in sorted(changes, key=lambda change: change.start, reverse=True):
-        text = found[one.file]
-        found[one.file] = text[: one.start] + one.text + text[one.end :]
-    return found
+    parts: dict[str, list[str]] = {}
+    ends: dict[str, int] = {}
+    for change in sorted(changes, key=lambda change: change.start):
+        text, end = project.texts[change.file].text, ends.get(change.file, 0)
+        parts.setdefault(change.file, []).extend((text[end : change.start], change.text))
+        ends[change.file] = change.end
+    return {
+        file: "".join((*pieces, project.texts[file].text[ends[file] :]))
+        for file, pieces in parts.items()
+    }

@@ -1,42 +1,57 @@
-"""The language server: binds the functions of this package to pygls."""
+"""The language server: binds the functions of this package to pygls.
+
+The event loop only reads messages and sends answers. The work is done by threads, one for each
+`Lane`, with what was open when the request came. So a request that takes long holds up those of its
+own lane only, and one that was cancelled before its turn is never begun.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import partial
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from lsprotocol import types
+from msgspec import Struct
 from pygls.capabilities import get_capability
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
-from ..core.errors import KafkaformError, UsageError
+from ..core.errors import UsageError
 from ..version import VERSION
 from .completion import complete
-from .faults import FileFault, find_faults
+from .faults import FileFault
 from .formatting import format_document
 from .hover import explain
-from .library import Library, load_library
-from .project import OutlineCache, Project, add_file, find_owner, is_large, read_project
+from .owners import OpenFiles
+from .pages import render_symbol
+from .project import Project, add_file
 from .protocol import (
     get_path,
     make_completions,
     make_diagnostic,
     make_location,
+    make_page,
     make_range,
     make_symbol,
-    make_uri,
     make_workspace_edit,
+    read_symbol,
 )
+from .reader import ProjectReader, Snapshot
 from .rename import CannotRename, find_renamed, rename
-from .symbols import find_declarations, find_module_folder, find_use, find_uses, list_headings
+from .symbols import (
+    Symbol,
+    find_declarations,
+    find_module_folder,
+    find_use,
+    find_uses,
+    list_headings,
+)
 from .texts import UTF_16, Text, TextPosition
 
 DELAY = 0.2
@@ -48,69 +63,82 @@ MAX_HEADER_BYTES, MAX_MESSAGE_BYTES = 4096, 64 << 20
 _LENGTH = re.compile(rb"Content-Length:\s*(\d+)", re.IGNORECASE)
 
 
+class Lane(StrEnum):
+    """Requests that wait for each other."""
+
+    TEXT = "text"
+    """Those about one text, which need no configuration."""
+    NAMES = "names"
+    """Those that look something up in a configuration."""
+    RENAME = "rename"
+    """A rename is tried out, which evaluates everything."""
+    CHECK = "check"
+    """Two checks would only share the processor."""
+
+
+class OpenFile(NamedTuple):
+    """A file of kafkaform's that is open."""
+
+    path: Path
+    source: str
+    content: bytes
+
+
 class EditorServer(LanguageServer):
     """The state of a server."""
 
     def __init__(self) -> None:
         super().__init__("kafkaform", VERSION)
-        self.library: Library | None = None
-        self.cache = OutlineCache({})
-        # One check at a time: two of them would only share the processor.
-        self.checker = ThreadPoolExecutor(1, "check")
+        self.reader = ProjectReader()
+        self.lanes = {lane: ThreadPoolExecutor(1, lane) for lane in Lane}
         self.waiting: asyncio.TimerHandle | None = None
         self.running = False
         self.again = False
         self.shown: set[str] = set()
         """The URIs of the files whose faults the editor shows."""
-        self.projects: dict[Path, Project] = {}
-        """Root folder -> what was read last."""
         self.changes = 0
         """Counts changes of open and saved files."""
-        self.owners: dict[Path, tuple[int, Path]] = {}
-        self.read: dict[Path, tuple[int, Project]] = {}
+        self.opened: dict[str, OpenFile] = {}
+        """The open files of the last snapshot, by URI."""
+        self.snapshot: Snapshot | None = None
 
     @property
     def encoding(self) -> str:
         """What positions count."""
         return str(getattr(found := self.workspace.position_encoding, "value", found) or UTF_16)
 
-    def list_buffers(self) -> dict[Path, bytes]:
-        """The texts of the open files of kafkaform, by path."""
-        found = {}
+    def take_snapshot(self) -> Snapshot:
+        """What is open now. Only files that have changed are looked at again."""
+        if self.snapshot is not None and self.snapshot.changes == self.changes:
+            return self.snapshot
+        opened: dict[str, OpenFile] = {}
         for uri, document in self.workspace.text_documents.items():
-            path = get_path(uri)
-            if path is not None:
-                found[path] = document.source.encode("utf-8", "surrogatepass")
-        return found
+            file, source = self.opened.get(uri), document.source
+            path = get_path(uri) if file is None else file.path
+            if file is not None and file.source is source:
+                opened[uri] = file
+            elif path is not None:
+                opened[uri] = OpenFile(path, source, source.encode("utf-8", "surrogatepass"))
+        self.opened = opened
+        buffers = {file.path: file.content for file in opened.values()}
+        files = OpenFiles(buffers, self.reader.find_parsed)
+        # The first of several names of a file counts.
+        uris = {file.path: uri for uri, file in reversed(opened.items())}
+        self.snapshot = Snapshot(files, uris, self.changes, self.encoding)
+        return self.snapshot
 
-    def find_uri(self, path: Path) -> str:
-        """The URI of a file: an editor may know it by another path, which leads through links."""
-        known = self.workspace.text_documents
-        return next((uri for uri in known if get_path(uri) == path), make_uri(path))
-
-    def find_owner(self, path: Path, buffers: Mapping[Path, bytes]) -> Path:
-        """The root folder of a file, kept until something changes."""
-        seen, owner = self.owners.get(path, (-1, path.parent))
-        if seen != self.changes:
-            owner = find_owner(path, {one.parent for one in buffers}, buffers)
-            self.owners[path] = self.changes, owner
-        return owner
-
-    def open_project(self, path: Path) -> Project | None:
-        """The configuration of a file as it is now; None if it cannot be read."""
-        buffers = self.list_buffers()
-        owner = self.find_owner(path, buffers)
-        seen, project = self.read.get(owner, (-1, None))
-        # A large configuration is read by the checks alone, so that no request waits for it.
-        if seen == self.changes or is_large(owner, buffers):
-            return project
-        if self.library is None:
-            self.library = load_library()
-        with suppress(KafkaformError, OSError):
-            project = read_project(owner, buffers, self.library, self.cache, self.encoding)
-            self.read[owner] = self.changes, project
-            return project
-        return None
+    async def answer(self, feature: Feature, uri: str, params: Any) -> Any:
+        """The answer to a request about a file, None if the file is none of ours."""
+        path = get_path(uri)
+        if path is None:
+            return None
+        # Everything that a later message could change is read before the first await.
+        text = Text(self.workspace.get_text_document(uri).source, self.encoding)
+        request = Request(
+            self.reader, self.take_snapshot(), path, uri, text, self.client_capabilities
+        )
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.lanes[feature.lane], feature.work, request, params)
 
     # -- faults
 
@@ -128,20 +156,17 @@ class EditorServer(LanguageServer):
             self.again = True
             return
         self.running = True
-        buffers = self.list_buffers()
-        owners: dict[Path, list[Path]] = {}
-        for path in sorted(buffers):
-            owners.setdefault(self.find_owner(path, buffers), []).append(path)
-        self.library = self.library or load_library()
-        work = partial(_check, owners, buffers, self.library, self.cache, self.encoding)
-        future = asyncio.get_running_loop().run_in_executor(self.checker, work)
-        future.add_done_callback(self._show_faults)
+        snapshot = self.take_snapshot()
+        loop = asyncio.get_running_loop()
+        check = loop.run_in_executor(self.lanes[Lane.CHECK], self.reader.check, snapshot)
+        check.add_done_callback(self._show_faults)
 
-    def _show_faults(self, future: asyncio.Future[_Checked]) -> None:
+    def _show_faults(self, future: asyncio.Future[Mapping[Path, Sequence[FileFault]]]) -> None:
         self.running = False
-        found, projects = future.result()
-        self.read |= {owner: (-1, project) for owner, project in projects.items()}
-        published = {self.find_uri(path): faults for path, faults in found.items()}
+        if future.cancelled():  # the connection has ended
+            return
+        snapshot = self.take_snapshot()
+        published = {snapshot.find_uri(path): faults for path, faults in future.result().items()}
         # A file that was closed may have had another name than the saved one.
         for uri in sorted(self.shown - set(published)):
             self._publish(uri, ())
@@ -159,29 +184,43 @@ class EditorServer(LanguageServer):
         )
 
 
-class _Checked(NamedTuple):
-    """What a check has found."""
+class Request(Struct, frozen=True):
+    """A request about a file, with what was open when it came."""
 
-    faults: Mapping[Path, Sequence[FileFault]]
-    projects: Mapping[Path, Project]
-    """The large configurations, which requests do not read themselves."""
+    reader: ProjectReader
+    snapshot: Snapshot
+    path: Path
+    uri: str
+    text: Text
+    capabilities: types.ClientCapabilities
+
+    def find_cursor(self, position: types.Position) -> Cursor | None:
+        """Where the request is about, None if the file belongs to no configuration."""
+        project = self.reader.open_project(self.path, self.snapshot)
+        if project is None or not self.path.is_relative_to(project.folder):
+            return None
+        file = self.path.relative_to(project.folder).as_posix()
+        # What a check has read can be older than the text, and some files no configuration reads.
+        if file not in project.texts or project.texts[file].text != self.text.text:
+            project = add_file(project, file, self.text, self.reader.outlines)
+        place = TextPosition(position.line, position.character)
+        return Cursor(project, file, self.text.find_offset(place))
 
 
-def _check(
-    owners: Mapping[Path, Sequence[Path]],
-    buffers: Mapping[Path, bytes],
-    library: Library,
-    cache: OutlineCache,
-    encoding: str,
-) -> _Checked:
-    found: dict[Path, Sequence[FileFault]] = {}
-    projects: dict[Path, Project] = {}
-    for owner, opened in owners.items():
-        found |= find_faults(owner, opened, buffers, encoding)
-        if is_large(owner, buffers):
-            with suppress(KafkaformError, OSError):
-                projects[owner] = read_project(owner, buffers, library, cache, encoding)
-    return _Checked(found, projects)
+class Cursor(NamedTuple):
+    """A position in a file of a configuration."""
+
+    project: Project
+    file: str
+    offset: int
+
+
+class Feature(NamedTuple):
+    """How requests of a kind are answered."""
+
+    lane: Lane
+    work: Callable[[Request, Any], Any]
+    options: Any = None
 
 
 # ── the server ──────────────────────────────────────────────────────────────────────────
@@ -198,11 +237,9 @@ def make_server() -> EditorServer:
         types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
     ):
         server.feature(event)(_note_change)
-    triggers = types.CompletionOptions(trigger_characters=[".", '"'])
-    server.feature(types.TEXT_DOCUMENT_COMPLETION, triggers)(_complete)
-    server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))(_rename)
-    for feature, answer in _FEATURES.items():
-        server.feature(feature)(answer)
+    for name, feature in _FEATURES.items():
+        server.feature(name, feature.options)(_bind_feature(feature))
+    server.feature(types.COMPLETION_ITEM_RESOLVE)(_resolve)
     return server
 
 
@@ -210,91 +247,80 @@ def _note_change(server: EditorServer, _: Any) -> None:
     server.note_change()
 
 
-class _Cursor(NamedTuple):
-    """A position in a file of a configuration."""
+def _bind_feature(feature: Feature) -> Callable[[EditorServer, Any], Awaitable[Any]]:
+    async def handle_request(server: EditorServer, params: Any) -> Any:
+        return await server.answer(feature, params.text_document.uri, params)
 
-    project: Project
-    file: str
-    offset: int
-
-    @property
-    def text(self) -> Text:
-        return self.project.texts[self.file]
+    return handle_request
 
 
-def _find_cursor(
-    server: EditorServer, uri: str, position: types.Position | None = None
-) -> _Cursor | None:
-    """Where a request is about, None if it is about nothing of ours."""
-    path = get_path(uri)
-    project = None if path is None else server.open_project(path)
-    if path is None or project is None or not path.is_relative_to(project.folder):
-        return None
-    file = path.relative_to(project.folder).as_posix()
-    text = Text(server.workspace.get_text_document(uri).source, server.encoding)
-    # What a check has read can be older than the text, and some files no configuration reads.
-    if file not in project.texts or project.texts[file].text != text.text:
-        project = add_file(project, file, text)
-    place = TextPosition(position.line, position.character) if position else TextPosition(0, 0)
-    return _Cursor(project, file, text.find_offset(place))
+async def _resolve(server: EditorServer, item: types.CompletionItem) -> types.CompletionItem:
+    """An offer with its documentation."""
+    offered = read_symbol(item)
+    if offered is not None:
+        uri, symbol = offered
+        page = await server.answer(Feature(Lane.NAMES, _render_page), uri, symbol)
+        item.documentation = None if page is None else make_page(page)
+    return item
+
+
+def _render_page(request: Request, symbol: Symbol) -> str | None:
+    project = request.reader.open_project(request.path, request.snapshot)
+    return None if project is None else render_symbol(project, symbol)
 
 
 def _format(
-    server: EditorServer, params: types.DocumentFormattingParams
+    request: Request, params: types.DocumentFormattingParams
 ) -> list[types.TextEdit] | None:
-    path = get_path(params.text_document.uri)
-    if path is None:
-        return None
-    source = server.workspace.get_text_document(params.text_document.uri).source
-    edit = format_document(path.name, Text(source, server.encoding))
+    edit = format_document(request.path.name, request.text)
     return None if edit is None else [types.TextEdit(make_range(edit.span), edit.text)]
 
 
 def _complete(
-    server: EditorServer, params: types.CompletionParams
+    request: Request, params: types.CompletionParams
 ) -> list[types.CompletionItem] | None:
-    cursor = _find_cursor(server, params.text_document.uri, params.position)
+    cursor = request.find_cursor(params.position)
     if cursor is None:
         return None
-    snippets = bool(
-        get_capability(
-            server.client_capabilities, "text_document.completion.completion_item.snippet_support"
-        )
-    )
-    return make_completions(cursor.text, complete(*cursor, snippets=snippets))
+    support = "text_document.completion.completion_item"
+    snippets = get_capability(request.capabilities, f"{support}.snippet_support")
+    lazy = get_capability(request.capabilities, f"{support}.resolve_support.properties") or ()
+    pages = "documentation" not in lazy
+    completion = complete(*cursor, snippets=bool(snippets), pages=pages)
+    return make_completions(request.text, completion, request.uri)
 
 
-def _hover(server: EditorServer, params: types.HoverParams) -> types.Hover | None:
-    cursor = _find_cursor(server, params.text_document.uri, params.position)
-    found = None if cursor is None else explain(*cursor)
-    if cursor is None or found is None:
+def _hover(request: Request, params: types.HoverParams) -> types.Hover | None:
+    cursor = request.find_cursor(params.position)
+    explanation = None if cursor is None else explain(*cursor)
+    if explanation is None:
         return None
-    span = cursor.text.locate_span(found.word.start, found.word.end)
-    page = types.MarkupContent(types.MarkupKind.Markdown, found.page)
-    return types.Hover(page, make_range(span))
+    span = request.text.locate_span(explanation.word.start, explanation.word.end)
+    return types.Hover(make_page(explanation.page), make_range(span))
 
 
-def _define(server: EditorServer, params: types.DefinitionParams) -> list[types.Location] | None:
-    cursor = _find_cursor(server, params.text_document.uri, params.position)
+def _define(request: Request, params: types.DefinitionParams) -> list[types.Location] | None:
+    cursor = request.find_cursor(params.position)
     if cursor is None:
         return None
+    find_uri = request.snapshot.find_uri
     folder = find_module_folder(*cursor)
     if folder is not None:
         start = types.Range(types.Position(0, 0), types.Position(0, 0))
-        return [types.Location(server.find_uri(cursor.project.folder / folder), start)]
+        return [types.Location(find_uri(cursor.project.folder / folder), start)]
     use = find_use(*cursor)
-    found = () if use is None else find_declarations(cursor.project, use.symbol)
-    return [make_location(cursor.project, one, server.find_uri) for one in found]
+    places = () if use is None else find_declarations(cursor.project, use.symbol)
+    return [make_location(cursor.project, place, find_uri) for place in places]
 
 
-def _refer(server: EditorServer, params: types.ReferenceParams) -> list[types.Location] | None:
-    cursor = _find_cursor(server, params.text_document.uri, params.position)
+def _refer(request: Request, params: types.ReferenceParams) -> list[types.Location] | None:
+    cursor = request.find_cursor(params.position)
     use = None if cursor is None else find_use(*cursor)
     if cursor is None or use is None:
         return None
-    wanted = params.context.include_declaration
-    found = (one for one in find_uses(cursor.project, use.symbol) if wanted or not one.declares)
-    return [make_location(cursor.project, one, server.find_uri) for one in found]
+    uses, declared = find_uses(cursor.project, use.symbol), params.context.include_declaration
+    places = (place for place in uses if declared or not place.declares)
+    return [make_location(cursor.project, place, request.snapshot.find_uri) for place in places]
 
 
 def _refuse(fault: CannotRename) -> JsonRpcException:
@@ -302,51 +328,58 @@ def _refuse(fault: CannotRename) -> JsonRpcException:
 
 
 def _prepare_rename(
-    server: EditorServer, params: types.PrepareRenameParams
+    request: Request, params: types.PrepareRenameParams
 ) -> types.PrepareRenamePlaceholder | None:
-    cursor = _find_cursor(server, params.text_document.uri, params.position)
+    cursor = request.find_cursor(params.position)
     if cursor is None:
         return None
     try:
         use = find_renamed(*cursor)
     except CannotRename as fault:
         raise _refuse(fault) from None
-    span = cursor.text.locate_span(use.word.start, use.word.end)
+    span = request.text.locate_span(use.word.start, use.word.end)
     return types.PrepareRenamePlaceholder(make_range(span), use.symbol.last)
 
 
-def _rename(server: EditorServer, params: types.RenameParams) -> types.WorkspaceEdit | None:
-    cursor = _find_cursor(server, params.text_document.uri, params.position)
+def _rename(request: Request, params: types.RenameParams) -> types.WorkspaceEdit | None:
+    cursor = request.find_cursor(params.position)
     if cursor is None:
         return None
+    parsed = request.reader.find_parsed(cursor.project.folder)
     try:
-        changes = rename(*cursor, params.new_name, server.list_buffers())
+        changes = rename(*cursor, params.new_name, request.snapshot.files.buffers, parsed)
     except CannotRename as fault:
         raise _refuse(fault) from None
     support = "workspace.workspace_edit.change_annotation_support"
-    annotated = get_capability(server.client_capabilities, support) is not None
-    return make_workspace_edit(cursor.project, changes, server.find_uri, annotated=annotated)
+    annotated = get_capability(request.capabilities, support) is not None
+    find_uri = request.snapshot.find_uri
+    return make_workspace_edit(cursor.project, changes, find_uri, annotated=annotated)
 
 
 def _list_symbols(
-    server: EditorServer, params: types.DocumentSymbolParams
-) -> list[types.DocumentSymbol] | None:
-    cursor = _find_cursor(server, params.text_document.uri)
-    if cursor is None:
-        return None
-    headings = list_headings(cursor.project.outlines[cursor.file])
-    return [make_symbol(cursor.text, heading) for heading in headings]
+    request: Request, params: types.DocumentSymbolParams
+) -> list[types.DocumentSymbol]:
+    outline = request.reader.outlines.find(request.path, request.text.text)
+    return [make_symbol(request.text, heading) for heading in list_headings(outline)]
 
 
-_FEATURES: Mapping[str, Callable[[EditorServer, Any], Any]] = {
-    types.TEXT_DOCUMENT_FORMATTING: _format,
-    types.TEXT_DOCUMENT_HOVER: _hover,
-    types.TEXT_DOCUMENT_DEFINITION: _define,
-    types.TEXT_DOCUMENT_REFERENCES: _refer,
-    types.TEXT_DOCUMENT_PREPARE_RENAME: _prepare_rename,
-    types.TEXT_DOCUMENT_DOCUMENT_SYMBOL: _list_symbols,
+_FEATURES: Mapping[str, Feature] = {
+    types.TEXT_DOCUMENT_FORMATTING: Feature(Lane.TEXT, _format),
+    types.TEXT_DOCUMENT_DOCUMENT_SYMBOL: Feature(Lane.TEXT, _list_symbols),
+    types.TEXT_DOCUMENT_COMPLETION: Feature(
+        Lane.NAMES,
+        _complete,
+        types.CompletionOptions(trigger_characters=[".", '"'], resolve_provider=True),
+    ),
+    types.TEXT_DOCUMENT_HOVER: Feature(Lane.NAMES, _hover),
+    types.TEXT_DOCUMENT_DEFINITION: Feature(Lane.NAMES, _define),
+    types.TEXT_DOCUMENT_REFERENCES: Feature(Lane.NAMES, _refer),
+    types.TEXT_DOCUMENT_PREPARE_RENAME: Feature(Lane.NAMES, _prepare_rename),
+    types.TEXT_DOCUMENT_RENAME: Feature(
+        Lane.RENAME, _rename, types.RenameOptions(prepare_provider=True)
+    ),
 }
-"""Request -> what answers it, without options."""
+"""Request -> what answers it."""
 
 
 class _Incoming:
@@ -381,4 +414,7 @@ def run_server(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     """Serve one editor until it ends the connection."""
     # The library logs each request that is refused as an exception, with a traceback.
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
-    make_server().start_io(_Incoming(incoming), outgoing)  # type: ignore[arg-type]
+    server = make_server()
+    server.start_io(_Incoming(incoming), outgoing)  # type: ignore[arg-type]
+    for lane in server.lanes.values():
+        lane.shutdown(wait=False, cancel_futures=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -75,15 +76,14 @@ def list_file_uses(project: Project, file: str, outline: TextOutline) -> Iterato
         for item in outline.root.items:
             yield NameUse(file, item.name, Symbol("", Kind.VARIABLE, item.name.text))
         return
-    history = []
     for path in outline.walk():
-        section = path[-1]
-        if len(path) == 1 and section.type.text in _HISTORIC:
-            history.append((section.start, section.end))
         yield from _list_section_uses(project, file, folder, path)
+    sections = outline.root.sections
+    starts = [section.start for section in sections]
     for chain in outline.chains:
         start = chain.words[0].start
-        historic = any(begin <= start < end for begin, end in history)
+        around = sections[bisect_right(starts, start) - 1] if starts else outline.root
+        historic = around.type.text in _HISTORIC and around.start <= start < around.end
         yield from list_chain_uses(project, file, folder, chain, historic)
 
 
@@ -128,9 +128,7 @@ def _list_arguments(
     """The arguments of a call, which are variables of the module."""
     called = project.find_source(folder, section)
     if called is not None:
-        names = {
-            one.labels[0].text for _, one in project.list_sections(called, "variable") if one.labels
-        }
+        names = project.list_variables(called)
         for item in section.items:
             if item.name.text in names:
                 yield NameUse(file, item.name, Symbol(called, Kind.VARIABLE, item.name.text))
@@ -208,15 +206,37 @@ def find_module_folder(project: Project, file: str, offset: int) -> str | None:
     return None
 
 
-def find_uses(project: Project, symbol: Symbol) -> tuple[NameUse, ...]:
+def find_uses(project: Project, symbol: Symbol) -> Sequence[NameUse]:
     """Every place where a name stands, its declarations first."""
-    found = [use for use in list_uses(project) if use.symbol == symbol]
-    return tuple(sorted(found, key=lambda use: not use.declares))
+    declarations, others = project.derive(_group_uses).get(symbol, ((), ()))
+    return (*declarations, *others)
 
 
-def find_declarations(project: Project, symbol: Symbol) -> tuple[NameUse, ...]:
+def find_declarations(project: Project, symbol: Symbol) -> Sequence[NameUse]:
     """Where a name is declared."""
-    return tuple(use for use in find_uses(project, symbol) if use.declares)
+    return project.derive(_group_uses).get(symbol, ((), ()))[0]
+
+
+def list_declared(project: Project, kind: Kind, folder: str | None) -> Sequence[Symbol]:
+    """The names of a kind that a folder declares; those of all folders without a folder."""
+    return project.derive(_group_declared).get((kind, folder), ())
+
+
+def _group_uses(project: Project) -> Mapping[Symbol, tuple[list[NameUse], list[NameUse]]]:
+    """Symbol -> its declarations and its other uses."""
+    uses: dict[Symbol, tuple[list[NameUse], list[NameUse]]] = {}
+    for use in list_uses(project):
+        uses.setdefault(use.symbol, ([], []))[not use.declares].append(use)
+    return uses
+
+
+def _group_declared(project: Project) -> Mapping[tuple[Kind, str | None], Sequence[Symbol]]:
+    declared: dict[tuple[Kind, str | None], list[Symbol]] = {}
+    for symbol, (declarations, _) in project.derive(_group_uses).items():
+        if declarations:
+            declared.setdefault((symbol.kind, symbol.folder), []).append(symbol)
+            declared.setdefault((symbol.kind, None), []).append(symbol)
+    return declared
 
 
 # ── the outline of a file ───────────────────────────────────────────────────────────────

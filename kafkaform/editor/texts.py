@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 UTF_16 = "utf-16"
@@ -36,6 +36,8 @@ _UNITS: Mapping[str, Callable[[str], int]] = {
     "utf-32": len,
 }
 """Encoding of positions -> the number of its units in a text."""
+STEP = 512
+"""Characters between two places whose units are counted once."""
 _MARK = "\ufeff"
 _END = re.compile("\r\n?|\n")
 
@@ -64,11 +66,26 @@ class Text:
             return self._starts
         return array("q", chain((0,), (found.end() for found in re.finditer("\n", self.text))))
 
+    @cached_property
+    def _counts(self) -> array[int] | None:
+        """The units before every STEP-th character; None if each character is one unit."""
+        if self.text.isascii():
+            return None
+        parts = (self.text[at : at + STEP] for at in range(0, len(self.text), STEP))
+        return array("q", accumulate(map(self._count, parts), initial=0))
+
+    def _count_before(self, offset: int) -> int:
+        """The units before an offset. A file can be one line, so no line is counted as a whole."""
+        if self._counts is None:
+            return offset
+        step = offset // STEP
+        return self._counts[step] + self._count(self.text[step * STEP : offset])
+
     def locate(self, offset: int) -> TextPosition:
         """The position of an offset."""
         line = bisect_right(self._starts, offset) - 1
-        before = self.text[self._starts[line] : offset]
-        return TextPosition(line, self._count(before) + self._get_lead(line))
+        count = self._count_before(offset) - self._count_before(self._starts[line])
+        return TextPosition(line, count + self._get_lead(line))
 
     def locate_span(self, start: int, end: int) -> Span:
         """The positions of text[start:end]."""
@@ -84,13 +101,13 @@ class Text:
         wanted = position.character - self._get_lead(position.line)
         if line.isascii():
             return start + min(max(0, wanted), len(line))
-        low, high = 0, len(line)
+        first = self._count_before(start)
+        low, high = start, start + len(line)
         while low < high:  # the last place with at most as many units before it
             middle = (low + high + 1) // 2
-            low, high = (
-                (middle, high) if self._count(line[:middle]) <= wanted else (low, middle - 1)
-            )
-        return start + low
+            units = self._count_before(middle) - first
+            low, high = (middle, high) if units <= wanted else (low, middle - 1)
+        return low
 
     def find_line(self, line: int, column: int) -> int:
         """The offset of a line and a column of code points, both counted from 1."""

@@ -17,7 +17,7 @@ from ..core.value import EMPTY, FrozenMap, Value
 from ..syntax.parse import pause_collector
 from .declare.blocks import Header
 from .declare.declarations import Declarations, ResourceBlock
-from .declare.folder import Tree
+from .declare.folder import ParseFile, Tree, parse_configuration
 from .declare.folder import load_folder as load_folder
 from .declare.modules import Folders, Module, add_modules, link_modules
 from .declare.skipped_blocks import set_aside
@@ -62,17 +62,20 @@ _SHORT_DIGEST = 12
 
 
 def load_tree(
-    files: Mapping[str, bytes], folders: Folders | None = None, own: Callable[[str], str] = str
+    files: Mapping[str, bytes],
+    folders: Folders | None = None,
+    own: Callable[[str], str] = str,
+    parse_file: ParseFile = parse_configuration,
 ) -> Tree:
     """Parse a folder, and the folders of the modules that it calls.
 
     files: name without folder -> content. folders: reads another folder; without it modules are
     not read. own: folder -> the one name of it, for folders that are reached by several paths.
     """
-    tree = load_folder(files)
+    tree = load_folder(files, parse_file=parse_file)
     if folders is None:
         return tree
-    return add_modules(tree, folders, own, sum(map(len, files.values())))
+    return add_modules(tree, folders, own, sum(map(len, files.values())), parse_file)
 
 
 class Built(Struct, frozen=True):

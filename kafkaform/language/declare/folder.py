@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -104,11 +105,26 @@ def is_read(name: str) -> bool:
     )
 
 
-def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:
+ParseFile: TypeAlias = Callable[[bytes, str], tuple[File, Diagnostics]]
+"""Parses a configuration file from its content and its name."""
+
+
+def parse_configuration(content: bytes, name: str) -> tuple[File, Diagnostics]:
+    """Parse a configuration file in HCL or JSON."""
+    if not name.endswith(".json"):
+        return parse(content, name)
+    from .json_bodies import parse_json_file  # noqa: PLC0415  # only JSON files need it
+
+    return parse_json_file(content, name)
+
+
+def load_folder(
+    files: Mapping[str, bytes], folder: str = "", parse_file: ParseFile = parse_configuration
+) -> Tree:
     """Parse a folder. files: name without folder -> content; unrelated files are ignored.
 
     folder: the path of a module, for diagnostics and contents. A module gets its values from its
-    caller, so its value files are ignored.
+    caller, so its value files are ignored. parse_file: an editor keeps what it has parsed.
     """
     # Without any configuration, the folder counts as one of kafkaform's, for the message.
     family = next((f for f in FAMILIES if f.select_configuration(files)), FAMILIES[0])
@@ -120,7 +136,7 @@ def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:
     if not names:
         return Tree((), (), {}, (_make_nothing_fault(folder),), family.terraform)
     prefix = f"{folder}/" if folder else ""
-    parsed = {name: _parse_configuration(files[name], prefix + name) for name in names}
+    parsed = {name: parse_file(files[name], prefix + name) for name in names}
     given = [parse_values(files[name], name) for name in values]
     faults = [fault for _, problems in (*parsed.values(), *given) for fault in problems]
     over = {name for name in names if family.is_override(name)}
@@ -137,14 +153,6 @@ def load_folder(files: Mapping[str, bytes], folder: str = "") -> Tree:
         tuple(faults),
         family.terraform,
     )
-
-
-def _parse_configuration(content: bytes, name: str) -> tuple[File, Diagnostics]:
-    if not name.endswith(".json"):
-        return parse(content, name)
-    from .json_bodies import parse_json_file  # noqa: PLC0415  # only JSON files need it
-
-    return parse_json_file(content, name)
 
 
 def parse_values(content: bytes, name: str) -> tuple[File, Diagnostics]:

@@ -15,7 +15,7 @@ from ..values.limits import LIMITS
 from .addresses import spell_name
 from .blocks import Header
 from .declarations import Declarations, ModuleBlock, ProviderBlock
-from .folder import Tree, load_folder
+from .folder import ParseFile, Tree, load_folder, parse_configuration
 from .module_sources import SourceFault, UnreadableModule, resolve_source
 from .settings import read_terraform_settings
 from .skipped_blocks import Skipping
@@ -64,7 +64,13 @@ class Module(Struct, frozen=True, eq=False):
 # ── reading folders ─────────────────────────────────────────────────────────────────────
 
 
-def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int) -> Tree:
+def add_modules(
+    root: Tree,
+    read: Folders,
+    own: Callable[[str], str],
+    size: int,
+    parse_file: ParseFile = parse_configuration,
+) -> Tree:
     """The tree with every folder that its module blocks name, directly or through other modules.
 
     own: path of a folder -> its one name, because paths can lead through links. size: bytes of the
@@ -97,7 +103,7 @@ def add_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int)
                 faults.append(_make_too_large_fault(block))
                 waiting = []
                 break
-            modules[where] = load_folder(files, where)
+            modules[where] = load_folder(files, where, parse_file)
             waiting.append((where, modules[where]))
     below = [fault for tree in modules.values() for fault in tree.diagnostics]
     contents = {

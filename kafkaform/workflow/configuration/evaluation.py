@@ -16,6 +16,7 @@ from ...core.resource import Absent, Desired, Observed, ProviderConfig
 from ...core.secret import NoSecret, PartialRepr, Secret
 from ...core.storage import read_named_file
 from ...core.value import COMMAND, EMPTY, FrozenMap, SecretRef, freeze
+from ...language.declare.folder import ParseFile, parse_configuration
 from ...language.declare.top_level import declare_blocks
 from ...language.declare.used_names import list_used_names
 from ...language.declare.variables import resolve_variables
@@ -332,12 +333,13 @@ def read_configuration(
     inputs: Inputs,
     open_package: OpenPackage | None = None,
     buffers: Buffers | None = None,
+    parse_file: ParseFile = parse_configuration,
 ) -> Configuration:
     """Read and parse the files of a folder and of the modules that it calls.
 
     folder: as it was named, because links on the way to it count. open_package: opens repositories
-    that modules come from; without it, they are read at their locked commits, offline. Raises
-    UsageError for a file that cannot be read.
+    that modules come from; without it, they are read at their locked commits, offline. parse_file:
+    an editor keeps what it has parsed. Raises UsageError for a file that cannot be read.
     """
     named, folder = folder, folder.absolute()
     root, links = find_root(folder), not inputs.untrusted
@@ -357,7 +359,7 @@ def read_configuration(
         return registry.load(config.name).open(config.instance, config.config, secrets)
 
     modules = ModuleFolders(root, folder, links, open_package, buffers)
-    tree = load_tree(files, modules.read_files, modules.resolve_own_path)
+    tree = load_tree(files, modules.read_files, modules.resolve_own_path, parse_file)
     asking = DataAnswers(connect)
     configuration = Configuration(folder, root, tree, inputs, registry, asking, modules.opened)
     return configuration

@@ -14,7 +14,8 @@ from kafkaform.editor.formatting import format_document
 from kafkaform.editor.hover import explain
 from kafkaform.editor.library import Library, load_library
 from kafkaform.editor.outline import make_outline
-from kafkaform.editor.project import OutlineCache, Project, find_owner, is_known, read_project
+from kafkaform.editor.owners import OpenFiles
+from kafkaform.editor.project import OutlineCache, Project, is_known, read_project
 from kafkaform.editor.symbols import Kind, find_declarations, find_use, list_headings, list_uses
 from kafkaform.editor.texts import Text
 
@@ -35,7 +36,7 @@ def read_buffers(folder: Path) -> dict[Path, bytes]:
 
 
 def open_project(folder: Path, buffers: dict[Path, bytes]) -> Project:
-    owner = find_owner(next(iter(buffers)), (), buffers)
+    owner = OpenFiles(buffers).find_owner(next(iter(buffers)))
     return read_project(owner, buffers, get_library(), OutlineCache({}))
 
 
@@ -43,7 +44,7 @@ def open_project(folder: Path, buffers: dict[Path, bytes]) -> Project:
 def test_an_example_has_no_faults(folder: Path) -> None:
     """As a part of the configuration that calls it, and in the standard format."""
     buffers = read_buffers(folder)
-    owner = find_owner(next(iter(buffers)), (), buffers)
+    owner = OpenFiles(buffers).find_owner(next(iter(buffers)))
     found = find_faults(owner, list(buffers), buffers)
     errors = [one for faults in found.values() for one in faults if one.severity is Severity.ERROR]
     assert errors == [] or folder in OTHER
