@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -75,6 +76,7 @@ class ProjectReader:
             faults |= find_faults(owner, opened, buffers, snapshot.encoding, parsed)
             if snapshot.files.is_large(owner):
                 self._read(owner, snapshot)
+        drop_evaluations()
         return faults
 
     def _read(self, owner: Path, snapshot: Snapshot) -> Project | None:
@@ -85,6 +87,15 @@ class ProjectReader:
             project = read_project(
                 owner, buffers, self._library, self._outlines, snapshot.encoding, parsed
             )
+            if owner not in self._projects:
+                # No thread works while Python looks for garbage, and of this there is never any.
+                gc.freeze()
             self._projects[owner] = snapshot.changes, project
             return project
         return None
+
+
+def drop_evaluations() -> None:
+    """Free what evaluations have left, which refers to itself. After each one this takes
+    milliseconds, and after ten a quarter of a second, in which nothing is answered."""
+    gc.collect()

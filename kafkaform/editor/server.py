@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
@@ -42,7 +43,7 @@ from .protocol import (
     make_workspace_edit,
     read_symbol,
 )
-from .reader import ProjectReader, Snapshot
+from .reader import ProjectReader, Snapshot, drop_evaluations
 from .rename import CannotRename, find_renamed, rename
 from .symbols import (
     Symbol,
@@ -54,6 +55,8 @@ from .symbols import (
 )
 from .texts import UTF_16, Text, TextPosition
 
+SWITCH = 0.001
+"""Seconds after which a thread that computes lets another one answer."""
 DELAY = 0.2
 """Seconds without a key press after which open files are checked."""
 
@@ -350,6 +353,8 @@ def _rename(request: Request, params: types.RenameParams) -> types.WorkspaceEdit
         changes = rename(*cursor, params.new_name, request.snapshot.files.buffers, parsed)
     except CannotRename as fault:
         raise _refuse(fault) from None
+    finally:
+        drop_evaluations()
     support = "workspace.workspace_edit.change_annotation_support"
     annotated = get_capability(request.capabilities, support) is not None
     find_uri = request.snapshot.find_uri
@@ -414,6 +419,7 @@ def run_server(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     """Serve one editor until it ends the connection."""
     # The library logs each request that is refused as an exception, with a traceback.
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
+    sys.setswitchinterval(SWITCH)
     server = make_server()
     server.start_io(_Incoming(incoming), outgoing)  # type: ignore[arg-type]
     for lane in server.lanes.values():
