@@ -35,14 +35,6 @@ class OpenFiles:
         self._called: dict[Path, frozenset[Path]] = {}
 
     @cached_property
-    def _names(self) -> Mapping[Path, Sequence[str]]:
-        """Folder -> the names of its open files."""
-        names: dict[Path, list[str]] = {}
-        for path in self.buffers:
-            names.setdefault(path.parent, []).append(path.name)
-        return names
-
-    @cached_property
     def _sizes(self) -> Mapping[Path, int]:
         """Folder -> the bytes of the open files in it and below."""
         sizes: dict[Path, int] = {}
@@ -55,7 +47,7 @@ class OpenFiles:
     def _callers(self) -> Mapping[Path, Sequence[Path]]:
         """Folder -> the folders with open files that call it, in their order."""
         callers: dict[Path, list[Path]] = {}
-        for candidate in sorted(self._names):
+        for candidate in sorted(self.buffers.folders):
             for folder in self._list_called(candidate):
                 callers.setdefault(folder, []).append(candidate)
         return callers
@@ -98,7 +90,7 @@ class OpenFiles:
     def _read_called(self, candidate: Path) -> list[Path]:
         try:
             names = {entry.name for entry in os.scandir(candidate)}
-            names.update(self._names.get(candidate, ()))
+            names.update(self.buffers.folders.get(candidate, ()))
             configuration = any(name.endswith(CONFIGURATIONS) for name in names)
             if not configuration or self.is_large(candidate):
                 return []

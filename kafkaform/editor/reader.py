@@ -14,7 +14,7 @@ from ..core.errors import KafkaformError
 from .faults import FileFault, find_faults
 from .library import Library, load_library
 from .owners import OpenFiles
-from .project import OutlineCache, ParseCache, Project, read_project
+from .project import OutlineCache, ParseCache, Project, drop_evaluations, read_project
 from .protocol import make_uri
 
 
@@ -93,9 +93,3 @@ class ProjectReader:
             self._projects[owner] = snapshot.changes, project
             return project
         return None
-
-
-def drop_evaluations() -> None:
-    """Free what evaluations have left, which refers to itself. After each one this takes
-    milliseconds, and after ten a quarter of a second, in which nothing is answered."""
-    gc.collect()

@@ -17,7 +17,7 @@ from ..core.errors import KafkaformError
 from ..language.declare.blocks import NAME
 from ..workflow.configuration.evaluation import Inputs, read_configuration
 from ..workflow.configuration.files import Buffers
-from .project import ParseCache, Project
+from .project import ParseCache, Project, drop_evaluations
 from .symbols import Kind, NameUse, Symbol, find_use, find_uses
 
 _MOVED = {Kind.RESOURCE: "", Kind.MODULE: "module."}
@@ -144,7 +144,7 @@ def _try_out(
 ) -> None:
     """Raises CannotRename if the changed files have another fault than those before."""
     texts = edit_texts(project, changes)
-    typed = {**buffers}
+    typed = Buffers(buffers)
     for name, text in texts.items():
         mark = "\ufeff" if project.texts[name].mark else ""
         typed[project.folder / name] = (mark + text).encode()
@@ -172,6 +172,7 @@ def _find_errors(folder: Path, buffers: Buffers, parsed: ParseCache) -> list[Dia
         found = configuration.evaluate(offline=True).desired.diagnostics
     except KafkaformError as error:
         found = error.diagnostics
+    drop_evaluations()
     return [fault for fault in found if has_errors((fault,))]
 
 

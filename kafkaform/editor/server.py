@@ -25,6 +25,7 @@ from pygls.lsp.server import LanguageServer
 
 from ..core.errors import UsageError
 from ..version import VERSION
+from ..workflow.configuration.files import Buffers
 from .completion import complete
 from .faults import FileFault
 from .formatting import format_document
@@ -43,7 +44,7 @@ from .protocol import (
     make_workspace_edit,
     read_symbol,
 )
-from .reader import ProjectReader, Snapshot, drop_evaluations
+from .reader import ProjectReader, Snapshot
 from .rename import CannotRename, find_renamed, rename
 from .symbols import (
     Symbol,
@@ -123,7 +124,7 @@ class EditorServer(LanguageServer):
             elif path is not None:
                 opened[uri] = OpenFile(path, source, source.encode("utf-8", "surrogatepass"))
         self.opened = opened
-        buffers = {file.path: file.content for file in opened.values()}
+        buffers = Buffers({file.path: file.content for file in opened.values()})
         files = OpenFiles(buffers, self.reader.find_parsed)
         # The first of several names of a file counts.
         uris = {file.path: uri for uri, file in reversed(opened.items())}
@@ -240,7 +241,7 @@ def make_server() -> EditorServer:
         types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
     ):
         server.feature(event)(_note_change)
-    for name, feature in _FEATURES.items():
+    for name, feature in FEATURES.items():
         server.feature(name, feature.options)(_bind_feature(feature))
     server.feature(types.COMPLETION_ITEM_RESOLVE)(_resolve)
     return server
@@ -353,8 +354,6 @@ def _rename(request: Request, params: types.RenameParams) -> types.WorkspaceEdit
         changes = rename(*cursor, params.new_name, request.snapshot.files.buffers, parsed)
     except CannotRename as fault:
         raise _refuse(fault) from None
-    finally:
-        drop_evaluations()
     support = "workspace.workspace_edit.change_annotation_support"
     annotated = get_capability(request.capabilities, support) is not None
     find_uri = request.snapshot.find_uri
@@ -368,7 +367,7 @@ def _list_symbols(
     return [make_symbol(request.text, heading) for heading in list_headings(outline)]
 
 
-_FEATURES: Mapping[str, Feature] = {
+FEATURES: Mapping[str, Feature] = {
     types.TEXT_DOCUMENT_FORMATTING: Feature(Lane.TEXT, _format),
     types.TEXT_DOCUMENT_DOCUMENT_SYMBOL: Feature(Lane.TEXT, _list_symbols),
     types.TEXT_DOCUMENT_COMPLETION: Feature(

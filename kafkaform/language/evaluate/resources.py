@@ -411,7 +411,7 @@ def _make_object(
 
 
 _LEFT_OUT = (None, -1)
-"""Values that leave an attribute to the system; -1 is Kafka's default number of replicas."""
+"""Values that leave an attribute to the system; -1 is the number that the system chooses."""
 
 
 def _make_block(value: Value, schema: ObjectSchema) -> Val:

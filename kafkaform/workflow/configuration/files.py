@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from ...language.declare.folder import is_read
@@ -39,9 +40,17 @@ def list_checkout_files(root: Path) -> frozenset[str] | None:
     return frozenset(done.stdout.decode(errors="surrogateescape").split("\0")[:-1])
 
 
-Buffers = Mapping[Path, bytes]
-"""Files that are open in an editor, by absolute path without links: their texts count instead of
-what is on the disk."""
+class Buffers(dict[Path, bytes]):
+    """Files that are open in an editor, by absolute path without links: their texts count instead
+    of what is on the disk."""
+
+    @cached_property
+    def folders(self) -> Mapping[Path, Mapping[str, bytes]]:
+        """Folder -> the texts of its open files, by name."""
+        folders: dict[Path, dict[str, bytes]] = {}
+        for path, content in self.items():
+            folders.setdefault(path.parent, {})[path.name] = content
+        return folders
 
 
 def read_folder(
@@ -61,7 +70,8 @@ def read_folder(
     files: dict[str, bytes] = {}
     typed: dict[str, bytes] = {}
     if buffers:
-        typed = {p.name: buffers[p] for p in buffers if p.parent == folder and is_wanted(p.name)}
+        opened = buffers.folders.get(folder, {})
+        typed = {name: content for name, content in opened.items() if is_wanted(name)}
     # An editor can have files of a folder that does not exist yet.
     there = () if typed and not folder.exists() else folder.iterdir()
     for name in sorted(path.name for path in there if is_wanted(path.name)):

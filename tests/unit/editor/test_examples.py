@@ -18,6 +18,7 @@ from kafkaform.editor.owners import OpenFiles
 from kafkaform.editor.project import OutlineCache, Project, is_known, read_project
 from kafkaform.editor.symbols import Kind, find_declarations, find_use, list_headings, list_uses
 from kafkaform.editor.texts import Text
+from kafkaform.workflow.configuration.files import Buffers
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 FOLDERS = sorted({path.parent for path in EXAMPLES.rglob("*.kf.hcl")})
@@ -31,11 +32,12 @@ def get_library() -> Library:
     return load_library()
 
 
-def read_buffers(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.iterdir() if is_known(path.name)}
+def read_buffers(folder: Path) -> Buffers:
+    paths = (path for path in folder.iterdir() if is_known(path.name))
+    return Buffers({path: path.read_bytes() for path in paths})
 
 
-def open_project(folder: Path, buffers: dict[Path, bytes]) -> Project:
+def open_project(folder: Path, buffers: Buffers) -> Project:
     owner = OpenFiles(buffers).find_owner(next(iter(buffers)))
     return read_project(owner, buffers, get_library(), OutlineCache({}))
 
@@ -72,7 +74,7 @@ def test_a_text_can_end_anywhere(folder: Path) -> None:
     text = buffers[path].decode()
     whole = [one.name for one in list_headings(make_outline(text))]
     for cut in range(1, len(text), max(1, len(text) // 40)):
-        project = open_project(folder, {**buffers, path: text[:cut].encode()})
+        project = open_project(folder, Buffers({**buffers, path: text[:cut].encode()}))
         file = path.relative_to(project.folder).as_posix()
         complete(project, file, cut, snippets=True)
         explain(project, file, max(0, cut - 2))
