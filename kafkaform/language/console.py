@@ -12,7 +12,9 @@ from ..syntax.parse import parse_expression
 from ..syntax.write import quote_string, write_value
 from .desired import Built
 from .evaluate.diagnostics import clip_fault
+from .evaluate.graph import collect_refs, find_targets
 from .evaluate.name_check import Names, check_expression
+from .evaluate.resources import OpenFields
 from .expressions.code import Env
 from .expressions.dependencies import AllUses
 from .values.bounds import require_bounded
@@ -49,7 +51,8 @@ Evaluator = Callable[[str], tuple[str | None, Diagnostics]]
 def make_evaluator(built: Built) -> Evaluator:
     """Make what evaluates expressions as if they were local values of the root."""
     run = built.run
-    names = Names(run.root.module, run.schemas, run.context.functions, AllUses())
+    uses = AllUses()
+    names = Names(run.root.module, run.schemas, run.context.functions, uses)
 
     def evaluate(text: str) -> tuple[str | None, Diagnostics]:
         node, faults = parse_expression(text, SOURCE)
@@ -64,12 +67,17 @@ def make_evaluator(built: Built) -> Evaluator:
             return UNKNOWN, ()
         try:
             # Each question gets a budget of its own, so that one of them cannot end the session.
-            env = Env(run.root.env.roots, {}, Budget())
+            env, reads = Env(run.root.env.roots, {}, Budget()), run.budget.open_reads
+            needs = find_targets(run.root.module, collect_refs([node], uses))
             value = run.context.compile_node(node)(env)
+            if run.budget.open_reads > reads or not run.open.isdisjoint(needs):
+                return LATER, ()
             return str(type_of(value)) if asked else render_value(
                 _require_showable(value, node)
             ), ()
         except EvalError as fault:
+            if run.budget.open_reads > reads:
+                return LATER, ()
             return None, (clip_fault(make_diagnostic(fault)),)
         except Deferred:
             return LATER, ()
@@ -122,8 +130,12 @@ def _render_text(value: Val) -> str:
         inside = "".join(f"{_render_text(item)},\n" for item in value.items)
         brackets = f"[\n{inside}]" if inside else "[]"
     elif isinstance(value, FIELDS):
-        pairs = ((name, value.fields[name]) for name in sorted(value.fields))
-        inside = "".join(f"{quote_string(name)} = {_render_text(item)}\n" for name, item in pairs)
+        later = value.fields.left_out if isinstance(value.fields, OpenFields) else ()
+        pairs = (
+            (name, LATER if name in later else _render_text(value.fields[name]))
+            for name in sorted(value.fields)
+        )
+        inside = "".join(f"{quote_string(name)} = {text}\n" for name, text in pairs)
         brackets = f"{{\n{inside}}}" if inside else "{}"
     else:
         return write_value(lower_value(value))

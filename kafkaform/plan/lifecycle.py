@@ -21,8 +21,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.change import Action, Blocker, BlockerKind, Change, Path, PathChange
-from ..core.resource import SETTING, TASK, Absent, Failed, Hidden, Observed
+from ..core.resource import SETTING, TASK, Absent, Declared, Facts, Failed, Hidden, Observed
 from ..core.value import FrozenMap
+from ..provider.contract import ResourceType
 from .bookkeeping import choose_protection, compare_bookkeeping, compute_row_after
 from .case import Case, block_reserved, block_unreadable, start_change
 from .diff import (
@@ -117,13 +118,7 @@ def _decide_declared(case: Case) -> Change:
     if ours and agrees(after, before):
         found = _Meeting(reading, before, after)
         return _make_noop(case, found) or _make_update(case, found)
-    differ = compare(before, after, schema=kind.schema)
-    spared = [change.path for change in differ if is_ignored(change.path, item.lifecycle)]
-    if left := {path[0]: None for path in spared if len(path) == 1}:
-        # An ignored attribute must not decide about others either, such as a count about a list,
-        # so the target is computed once more as if the block had left it out.
-        after = kind.target(item.attributes.with_items(left), reading, facts, not ours)
-    after = lay_over(after, spared, before)
+    after, spared = _spare_ignored(item, kind, reading, facts, not ours)
     paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)
     found = _Meeting(reading, before, after, paths)
     if ours:
@@ -132,6 +127,37 @@ def _decide_declared(case: Case) -> Change:
     # and so is recorded as ours, is the target without these extras.
     lasting = lay_over(kind.target(item.attributes, reading, facts, False), spared, before)
     return replace(_take_over(case, found), theirs=_find_theirs(case, lasting))
+
+
+def _spare_ignored(
+    item: Declared, kind: ResourceType, reading: Observed, facts: Facts, keep: bool
+) -> tuple[FrozenMap, list[Path]]:
+    """What a live object becomes, and the paths that stay because they are ignored."""
+    after = kind.target(item.attributes, reading, facts, keep)
+    before = kind.canonical(reading.attributes, facts)
+    differ = compare(before, after, schema=kind.schema)
+    spared = [change.path for change in differ if is_ignored(change.path, item.lifecycle)]
+    if left := {path[0]: None for path in spared if len(path) == 1}:
+        # An ignored attribute must not decide about others either, such as a count about a list,
+        # so the target is computed once more as if the block had left it out.
+        after = kind.target(item.attributes.with_items(left), reading, facts, keep)
+    return lay_over(after, spared, before), spared
+
+
+def predict_attributes(
+    item: Declared, kind: ResourceType, reading: Observed | Absent, facts: Facts
+) -> FrozenMap:
+    """The attributes that an object has after the apply. What only the system can choose is None
+    for a new object, and stays as it is for another one."""
+    if isinstance(reading, Absent):
+        return kind.target(item.attributes, None, facts, False)
+    if reading.moving is not None:
+        reading = replace(reading, attributes=compute_destination(reading))
+    after, _ = _spare_ignored(item, kind, reading, facts, False)
+    before = kind.canonical(reading.attributes, facts)
+    if agrees(after, before):
+        return before
+    return before.with_items({name: value for name, value in after.items() if value is not None})
 
 
 def _find_theirs(case: Case, target: FrozenMap) -> tuple[Path, ...]:

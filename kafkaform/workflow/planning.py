@@ -174,7 +174,7 @@ def plan_workspace(
     )
     # Only now is it known what the systems have set, such as ids that outputs show.
     if desired.settles:
-        desired = space.configuration.evaluate_settled(desired, sessions)
+        desired = space.configuration.evaluate_settled(desired, sessions, planned=True)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     head = state.audit_head

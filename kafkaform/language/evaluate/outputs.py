@@ -18,6 +18,7 @@ from ..values.value import (
     SECRET,
     SENSITIVE,
     SEQUENCES,
+    Composite,
     Computed,
     MapVal,
     Marked,
@@ -30,6 +31,7 @@ from ..values.value import (
     unmark_deep,
 )
 from .arguments import Report
+from .resources import OpenFields
 
 
 def evaluate_output(
@@ -97,7 +99,19 @@ def _make_output(block: OutputBlock, value: Val) -> Output:
         )
     if isinstance(part, Computed):
         raise part.defer()
+    if (fields := _find_open_fields(value)) is not None:
+        raise Deferred(fields.address, min(fields.left_out))
     return Output(block.name, lower_value(unmark_deep(value)), block.sensitive)
+
+
+def _find_open_fields(value: Val) -> OpenFields | None:
+    """The fields of an object in the value that the system has not filled yet."""
+    if isinstance(value, Marked):
+        return _find_open_fields(value.value)
+    if isinstance(value, ObjectVal) and isinstance(value.fields, OpenFields):
+        return value.fields
+    children = value.children if isinstance(value, Composite) else ()
+    return next(filter(None, map(_find_open_fields, children)), None)
 
 
 def replace_secrets(value: Val) -> Val:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -270,7 +271,7 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
         return None
     # The object is kept even if a postcondition is not met: others that refer to it are checked.
     if plan.after:
-        seen = Fixed(_make_object(made.declared, plan.info.schema, site.settled, env.budget))
+        seen = Fixed(_make_object(made.declared, plan.info, site.settled, env.budget))
         with_self = Env({**inner.roots, "self": seen}, {}, env.budget)
         for fault_of_rule in check_rules(plan.after, str(address), with_self):
             report(fault_of_rule)
@@ -350,9 +351,11 @@ def expand_composites(
             report(make_error(place, f"{one.declared.address} cannot be expanded", str(fault)))
 
 
-class _OpenFields(dict[str, Val]):
+class OpenFields(dict[str, Val]):
     """The fields of an object some of whose attributes its block leaves to the system. They are
-    null until the system has said what they are, and whoever reads one is evaluated again."""
+    null until the system has said what they are, and whoever reads one is evaluated again.
+
+    `values` is no such read: marks and sizes are computed with it."""
 
     __slots__ = ("address", "budget", "left_out")
 
@@ -364,17 +367,32 @@ class _OpenFields(dict[str, Val]):
 
     def __getitem__(self, name: str) -> Val:
         if name in self.left_out:
-            self.budget.open_reads += 1
-            self.budget.open_read = self.address, name
+            self._note_read(name)
         return super().__getitem__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        # With a method of its own, `{**fields}` and `|` read each field, too.
+        return iter(self.keys())
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if name in self.left_out:
+            self._note_read(name)
+        return super().get(name, default)
+
+    def items(self) -> Any:
+        self._note_read(min(self.left_out))
+        return super().items()
+
+    def _note_read(self, name: str) -> None:
+        self.budget.open_reads += 1
+        self.budget.open_read = self.address, name
 
 
 def publish_value(
     plan: ResourcePlan, made: Sequence[MadeInstance], settled: Settled, budget: Budget
 ) -> Val:
     """What other expressions see as `TYPE.NAME`: one object, objects by key, or a list."""
-    schema = plan.info.schema
-    values = {one.key: _make_object(one.declared, schema, settled, budget) for one in made}
+    values = {one.key: _make_object(one.declared, plan.info, settled, budget) for one in made}
     if plan.block.block.get_argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in values.items()})
     if plan.block.block.get_argument("count") is not None:
@@ -382,11 +400,10 @@ def publish_value(
     return values.get(None, Null())
 
 
-def _make_object(
-    declared: Declared, schema: ObjectSchema, settled: Settled, budget: Budget
-) -> ObjectVal:
-    address = str(declared.address)
-    server = settled.get(address, EMPTY)
+def _make_object(declared: Declared, info: TypeInfo, settled: Settled, budget: Budget) -> ObjectVal:
+    schema, address = info.schema, str(declared.address)
+    # A block that stands for several objects is no object of the system.
+    server = EMPTY if info.expand is not None else settled.get(address)
     # Computed attributes have their value once the server's answer is known, after the apply.
     fields: dict[str, Val] = {"id": declared.identity.key}
     left_out: list[str] = []
@@ -396,17 +413,20 @@ def _make_object(
             if given is None and found.names:
                 given = declared.identity.key
             elif given in _LEFT_OUT and not (found.secret or found.sensitive):
-                left_out.append(name)
-                given = server.get(name, given)
+                # The system will choose what is None in a prediction.
+                if server is None or server.get(name, given) is None and name in server:
+                    left_out.append(name)
+                else:
+                    given = server.get(name, given)
             fields[name] = lift_value(given, found.type)
-        elif server.get(name) is not None:
+        elif server is not None and server.get(name) is not None and not found.secret:
             fields[name] = lift_value(server[name], found.type)
         else:
             fields[name] = Computed(address, name, drop_optional(found.type))
     for name, inner in schema.blocks.items():
         fields[name] = _make_block(declared.attributes.get(name), inner)
-    if left_out and address not in settled:
-        fields = _OpenFields(fields, frozenset(left_out), address, budget)
+    if left_out:
+        fields = OpenFields(fields, frozenset(left_out), address, budget)
     return ObjectVal(fields)
 
 

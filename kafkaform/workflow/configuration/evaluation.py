@@ -289,36 +289,47 @@ class Configuration(PartialRepr, frozen=True):
         tree = replace(self.tree, configuration=tuple(files), contents={}, modules={})
         return replace(self, tree=tree, asking=DataAnswers(_refuse_question, self.asking.systems))
 
-    def evaluate_settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
-        """The same with the outputs and rules that needed attributes which servers set."""
+    def evaluate_settled(
+        self, desired: Desired, sessions: Mapping[str, Session], *, planned: bool = False
+    ) -> Desired:
+        """The same with the outputs and rules that needed attributes which servers set. planned:
+        as they are after the apply of a plan, instead of as they are now."""
         if not desired.settles:
             return desired
-        again = self.evaluate_live(desired, sessions).desired
+        again = self.evaluate_live(desired, sessions, planned=planned).desired
         return replace(desired, outputs=again.outputs, diagnostics=again.diagnostics)
 
-    def evaluate_live(self, desired: Desired, sessions: Mapping[str, Session]) -> Built:
-        """Evaluate again, with the attributes that servers have set on the declared objects."""
-        computed = self._read_computed(desired, sessions)
+    def evaluate_live(
+        self, desired: Desired, sessions: Mapping[str, Session], *, planned: bool = False
+    ) -> Built:
+        """Evaluate again, with the attributes that servers have set on the declared objects.
+        planned: as in `evaluate_settled`."""
+        computed = self._read_computed(desired, sessions, planned)
         return self.evaluate(leaves_out=bool(desired.unread), computed=computed)
 
     def _read_computed(
-        self, desired: Desired, sessions: Mapping[str, Session]
+        self, desired: Desired, sessions: Mapping[str, Session], planned: bool
     ) -> dict[str, FrozenMap]:
-        """str(address) -> what the system sets or will set of a declared object: the attributes
-        that its block leaves out, and those of the live object that no block can declare."""
+        """str(address) -> the attributes of a declared object in its system, also those that its
+        block leaves out or that no block can declare. Objects that were not read, or that do not
+        exist after an apply, are left out."""
+        from ...plan.lifecycle import predict_attributes  # noqa: PLC0415  # `validate` does without the plan
+
         found: dict[str, FrozenMap] = {}
         for instance, session in sessions.items():
             mine = [item for item in desired.declared if item.identity.instance == instance]
             readings = session.read(sorted({item.identity for item in mine}))
             types = self.registry.load(desired.providers[instance].name).types if mine else {}
             for item in mine:
-                reading = readings[item.identity]
-                if isinstance(reading, Observed | Absent):
-                    live = reading if isinstance(reading, Observed) else None
-                    kind = types[item.identity.kind]
-                    target = kind.target(item.attributes, live, session.facts, False)
-                    details = live.details if live is not None else EMPTY
-                    found[str(item.address)] = target.with_items(details)
+                reading, kind = readings[item.identity], types[item.identity.kind]
+                if planned and isinstance(reading, Observed | Absent):
+                    attributes = predict_attributes(item, kind, reading, session.facts)
+                elif isinstance(reading, Observed):
+                    attributes = kind.canonical(reading.attributes, session.facts)
+                else:
+                    continue
+                details = reading.details if isinstance(reading, Observed) else EMPTY
+                found[str(item.address)] = attributes.with_items(details)
             # Only after this proof did all the answers come from the system that was planned for.
             session.prove()
         return found

@@ -75,7 +75,7 @@ def _attempt_run(stage: Stage, run: SuiteRun, values: Values) -> Attempt:
         )
         plan, error = _carry_out(space, run)
         if built.desired.settles:
-            built = _evaluate_live(configuration, built, space)
+            built = _evaluate_live(configuration, built, space, planned=not run.applies)
     finally:
         configuration.asking.close()
     faults = built.desired.diagnostics
@@ -113,14 +113,16 @@ def _make_options(run: SuiteRun) -> Options:
     return Options(mode=Mode(given.pop("mode", Mode.NORMAL)), **given)
 
 
-def _evaluate_live(configuration: Configuration, built: Built, space: Workspace) -> Built:
+def _evaluate_live(
+    configuration: Configuration, built: Built, space: Workspace, *, planned: bool
+) -> Built:
     """The configuration with what the servers have set, which outputs and rules can need."""
     instances = {declared.identity.instance for declared in built.desired.declared}
     with ExitStack() as stack:
         sessions = {name: open_instance(space, name) for name in sorted(instances)}
         for session in sessions.values():
             stack.callback(session.close)
-        return configuration.evaluate_live(built.desired, sessions)
+        return configuration.evaluate_live(built.desired, sessions, planned=planned)
 
 
 # ── the result ──────────────────────────────────────────────────────────────────────────

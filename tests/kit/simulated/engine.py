@@ -270,7 +270,9 @@ class Configuration:
     def find_secrets(self, refs: Collection[SecretRef]) -> Mapping[SecretRef, Secret | None]:
         return dict.fromkeys(refs)
 
-    def evaluate_settled(self, said: Desired, sessions: Mapping[str, Session]) -> Desired:
+    def evaluate_settled(
+        self, said: Desired, sessions: Mapping[str, Session], *, planned: bool = False
+    ) -> Desired:
         return said
 
 

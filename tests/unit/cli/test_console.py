@@ -27,6 +27,13 @@ resource "kafka_topic" "a" {
 }
 """
 
+LEFT_OUT = """
+resource "kafka_topic" "a" {
+  name = "a"
+}
+locals { x = kafka_topic.a.partitions }
+"""
+
 
 @pytest.fixture
 def folder(here: Here) -> Here:
@@ -72,6 +79,14 @@ def test_what_has_no_value(folder: Here) -> None:
     assert "hunter2" not in said.out
     assert said.out.splitlines()[:2] == ["(sensitive value)"] * 2
     assert "known after apply" in said.out
+    # What a block leaves out is null only until the cluster has said what it is.
+    folder.write("main.kf.hcl", LEFT_OUT)
+    lines = ["kafka_topic.a.partitions", "local.x", '"${kafka_topic.a.partitions} x"']
+    said = folder.done("console", stdin="\n".join((*lines, "kafka_topic.a.name", "")))
+    assert said.out == "(known after apply)\n" * len(lines) + '"a"\n'
+    said = folder.done("console", stdin="kafka_topic.a\n")
+    assert '"partitions"                 = (known after apply)' in said.out
+    assert '"name"                       = "a"' in said.out
 
 
 def test_faults_in_a_pipe(folder: Here) -> None:

@@ -91,3 +91,26 @@ def test_rules_wait_for_what_a_block_leaves_out() -> None:
     known = {"kafka_topic.r": FrozenMap({"partitions": 6})}
     (fault,) = build(text, known).diagnostics
     assert fault.detail == "too few"
+
+
+def test_whole_objects_and_copies_wait_as_well() -> None:
+    """However the attribute is read. Comparing the object with null reads none of them."""
+    for value, expected in (
+        ("merge({ partitions = 1 }, kafka_topic.t).partitions", 6),
+        ('[for name, value in kafka_topic.t : value if name == "partitions"][0]', 6),
+        ('lookup(kafka_topic.t, "partitions", 1)', 6),
+        ("one([kafka_topic.t]).partitions", 6),
+        ("try(kafka_topic.t.partitions, 1)", 6),
+    ):
+        assert build(write_output(value)).outputs[0].deferred, value
+        assert build(write_output(value), SET).outputs[0].value == expected, value
+    assert build(write_output("kafka_topic.t != null")).outputs[0].value is True
+
+
+def test_what_only_the_system_can_choose_waits_for_it() -> None:
+    """A prediction says None for it; after the apply it is there, or it is null for good."""
+    text = write_output("kafka_topic.t.partitions")
+    planned = {"kafka_topic.t": FrozenMap({"name": "t", "partitions": None})}
+    assert build(text, planned).outputs[0].deferred
+    applied = {"kafka_topic.t": FrozenMap({"name": "t"})}
+    assert build(text, applied).outputs[0].value is None
