@@ -29,7 +29,7 @@ def test_outputs_have_what_the_cluster_has(folder: Folder) -> None:
     block = f'resource "kafka_topic" "t" {{\n  name = "{folder.prefix}t"\n  %s\n}}\n'
     folder.write("topics.kf.hcl", block % "" + OUTPUTS)
     text = folder.done("plan", "-out=p.kfplan").out
-    assert "counts     = [1, 1, {}]" in text
+    assert "counts = [1, 1, {}]" in text
     assert "assignment = (known after apply)" in text
     shown = json.loads(folder.done("show", "-json", "p.kfplan").out)["output_changes"]
     assert shown["counts"]["after"] == [1, 1, {}]
