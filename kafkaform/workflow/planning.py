@@ -174,7 +174,8 @@ def plan_workspace(
     )
     # Only now is it known what the systems have set, such as ids that outputs show.
     if desired.settles:
-        desired = space.configuration.evaluate_settled(desired, sessions, planned=True)
+        planned = options.mode is not Mode.REFRESH
+        desired = space.configuration.evaluate_settled(desired, sessions, planned=planned)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     head = state.audit_head
