@@ -27,3 +27,7 @@ output "refunds" {
 output "text" {
   value = local.text
 }
+
+output "assignment" {
+  value = kafka_topic.orders.replica_assignment
+}
