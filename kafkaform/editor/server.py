@@ -60,8 +60,6 @@ SWITCH = 0.001
 """Seconds after which a thread that computes lets another one answer."""
 DELAY = 0.2
 """Seconds without a key press after which open files are checked."""
-
-
 MAX_HEADER_BYTES, MAX_MESSAGE_BYTES = 4096, 64 << 20
 """The longest header line and message of an editor."""
 _LENGTH = re.compile(rb"Content-Length:\s*(\d+)", re.IGNORECASE)
@@ -420,6 +418,8 @@ def run_server(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
     sys.setswitchinterval(SWITCH)
     server = make_server()
-    server.start_io(_Incoming(incoming), outgoing)  # type: ignore[arg-type]
-    for lane in server.lanes.values():
-        lane.shutdown(wait=False, cancel_futures=True)
+    try:
+        server.start_io(_Incoming(incoming), outgoing)  # type: ignore[arg-type]
+    finally:
+        for lane in server.lanes.values():
+            lane.shutdown(wait=False, cancel_futures=True)
