@@ -1,0 +1,383 @@
+"""What was applied counts as done once every live broker shows it; what a broker keeps, hides or
+only reports is told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kafkaform.apply.confirm import NO_EFFECT
+from kafkaform.apply.recover import SUPERSEDED
+from kafkaform.apply.report import Report
+from kafkaform.apply.verify import STUCK_SECONDS, Sight
+from kafkaform.core.change import Action, Batch, Outcome, OutcomeStatus
+from kafkaform.core.errors import AppliedInPart, OutcomeUnknown, exit_code
+from kafkaform.core.resource import Absent, Hidden, Identity, Observed, Reading
+from kafkaform.core.value import FrozenMap
+from kafkaform.workflow.operations import apply_changes
+from kafkaform.workflow.run import Applied
+from kafkaform_kafka.memory import refused_items
+from kafkaform_kafka.memory.session import MemorySession
+
+from ...kit.simulated.engine import (
+    House,
+    apply,
+    desired,
+    house,
+    plan,
+    space,
+    topic,
+    topic_config,
+)
+from ...kit.simulated.managed_topics import MS, built, complete
+
+ALTER = "IncrementalAlterConfigs"
+UNSET = {
+    "compression.type": "producer",
+    "max.message.bytes": "1048588",
+    "retention.bytes": "-1",
+    "segment.bytes": "1073741824",
+    "segment.ms": "604800000",
+}
+"""What a broker reports as overrides although nothing sets it: its own defaults."""
+
+
+class Brokers:
+    """What brokers show of configs beside what the controller knows. kept: topic -> configs that
+    come back until somebody sets them; stubborn: also then; unset: reported of every topic."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.kept: dict[str, dict[str, str]] = {}
+        self.stubborn = False
+        self.unset: Mapping[str, str] = {}
+        self.sent: list[tuple[str, FrozenMap, tuple[str, ...]]] = []
+        read, send = MemorySession.read, MemorySession.apply
+
+        def look(
+            session: MemorySession, ids: Sequence[Identity], **how: Any
+        ) -> Mapping[Identity, Reading]:
+            return {i: self._show(r) for i, r in read(session, ids, **how).items()}
+
+        def note(session: MemorySession, batch: Batch, secrets: Any) -> Sequence[Outcome]:
+            for step in batch.steps if batch.request.name == ALTER else ():
+                put, gone = step.payload["set"], step.payload["delete"]
+                self.sent.append((step.id, put, gone))
+                for key in put if not self.stubborn else ():
+                    self.kept.get(step.payload["name"], {}).pop(key, None)
+            return send(session, batch, secrets)
+
+        patch.setattr(MemorySession, "read", look)
+        patch.setattr(MemorySession, "apply", note)
+
+    def _show(self, reading: Reading) -> Reading:
+        if reading.identity.kind not in ("kafka_topic", "kafka_topic_config"):
+            return reading
+        more = {**self.unset, **self.kept.get(reading.identity.key, {})}
+        if isinstance(reading, Absent) and more and reading.identity.kind == "kafka_topic_config":
+            empty = FrozenMap(topic=reading.identity.key, config=FrozenMap())
+            reading = Observed(reading.identity, empty)
+        if not isinstance(reading, Observed) or not more or "config" not in reading.attributes:
+            return reading
+        config = FrozenMap({**more, **reading.attributes["config"]})
+        below = {f"config.{key}": DEFAULTS[key] for key in more}
+        return replace(
+            reading,
+            attributes=reading.attributes.with_items({"config": config}),
+            fallbacks=reading.fallbacks.with_items(below),
+        )
+
+
+DEFAULTS = {**UNSET, "retention.ms": "604800000"}
+
+
+@pytest.fixture
+def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
+    return Brokers(monkeypatch)
+
+
+def report(done: Applied) -> Report:
+    assert done.report is not None
+    return done.report
+
+
+def ends(done: Applied) -> int:
+    error = report(done).make_error()
+    return 0 if error is None else exit_code(error)
+
+
+def changes(where: House, *declared: Any) -> list[tuple[Action, tuple[Any, ...]]]:
+    """What a plan would do and what it calls drift."""
+    return [(c.action, c.drift) for c in plan(where, desired(*declared)).changes]
+
+
+# ── (a) late ────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_broker_that_makes_progress_is_waited_for_beyond_the_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One topic more every 3 s, with a limit of 4 s: 30 s are not too long."""
+    where = house(brokers=2)
+    read, first = MemorySession.read, {}
+
+    def slowly(
+        session: MemorySession, ids: Sequence[Identity], **how: Any
+    ) -> Mapping[Identity, Reading]:
+        found = read(session, ids, **how)
+        if how.get("at") != "2" or not where.cluster.requests["CreateTopics"]:
+            return found
+        begun = first.setdefault("at", where.clock.monotonic())
+        shown = (where.clock.monotonic() - begun) / 3
+        return {
+            i: Absent(i) if isinstance(r, Observed) and int(i.key[1:]) > shown else r
+            for i, r in found.items()
+        }
+
+    monkeypatch.setattr(MemorySession, "read", slowly)
+    done = apply(where, desired(*(topic(f"t{n}") for n in range(10))))
+    assert complete(done) and report(done).invisible == () and ends(done) == 0
+    assert where.clock.monotonic() - first["at"] > 5 * 4
+
+
+def test_what_stays_late_ends_with_6_and_what_to_run() -> None:
+    """The steps are applied and recorded, and nobody has seen them on broker 2."""
+    where = house(brokers=2)
+    where.cluster.lag(seconds=3600, broker=2)
+    done = apply(where, desired(topic("t"), topic("u")))
+    error = report(done).make_error()
+    assert isinstance(error, OutcomeUnknown) and exit_code(error) == 6
+    assert error.message == (
+        "2 objects were applied, but not every live broker shows them as applied"
+    )
+    assert "Run `kafkaform plan` in a minute" in error.advice
+    assert report(done).count(OutcomeStatus.APPLIED) == 2
+    [end] = where.records("run_end")
+    assert end.body["complete"] is True
+
+
+# ── (b) hidden ──────────────────────────────────────────────────────────────────────────
+
+
+def test_a_right_that_the_run_took_from_itself_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operation, resource and principal; waiting would not bring it back."""
+    where = built(desired(topic("t")), brokers=2)
+    read = MemorySession.read
+
+    def hide(
+        session: MemorySession, ids: Sequence[Identity], **how: Any
+    ) -> Mapping[Identity, Reading]:
+        found = read(session, ids, **how)
+        if not where.cluster.requests["IncrementalAlterConfigs"]:
+            return found
+        return {i: Hidden(i, f"Describe on Topic {i.key}") for i in found}
+
+    monkeypatch.setattr(MemorySession, "read", hide)
+    begun = where.clock.monotonic()
+    done = apply(where, desired(topic("t", config=MS)))
+    error = report(done).make_error()
+    assert isinstance(error, OutcomeUnknown)
+    assert "kafka_topic.t was applied, but cannot be seen: User:" in error.message
+    assert error.message.endswith("no longer has the right Describe on Topic t")
+    assert "not yet visible" not in error.message
+    assert {item.sight for item in report(done).invisible} == {Sight.HIDDEN}
+    assert where.clock.monotonic() - begun < STUCK_SECONDS + 2
+
+
+# ── (c) kept ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["kafka_topic", "kafka_topic_config"])
+def test_a_removal_without_effect_is_repaired(brokers: Brokers, kind: str) -> None:
+    """The value is set as it is and removed again; both have an intent before and an outcome
+    after, under the step that they repair."""
+    said = topic("t", config={"segment.ms": "5"})
+    if kind == "kafka_topic_config":
+        where = house()
+        with where.cluster.others() as outside:
+            outside.create("t")
+        said = topic_config("t", {"segment.ms": "5"})
+    else:
+        where = house()
+    assert complete(apply(where, desired(said)))
+    where.clock.advance(3600)
+    brokers.kept["t"], brokers.sent[:] = {"retention.ms": "60000"}, []
+    done = apply(where, desired(said))
+    step = brokers.sent[0][0]
+    assert brokers.sent == [
+        (step, {}, ("retention.ms",)),
+        (f"{step}~set", {"retention.ms": "60000"}, ()),
+        (f"{step}~remove", {}, ("retention.ms",)),
+    ]
+    assert complete(done) and ends(done) == 0
+    told = [
+        (r.kind, r.body["step"], r.body["paths"][0]["before"], r.body["paths"][0]["after"])
+        for r in where.records("intent", "outcome")
+        if r.body["paths"] and r.body["paths"][0]["path"] == "config.retention.ms"
+    ]
+    assert told == [
+        (kind, step + end, "60000", after)
+        for end, after in (("", None), ("~set", "60000"), ("~remove", None))
+        for kind in ("intent", "outcome")
+    ]
+    assert changes(where, said) == []
+    where.check_log()
+
+
+def test_a_value_that_stays_after_the_repair_is_a_failed_step(brokers: Brokers) -> None:
+    """Exit code 5 and not "1 changed"; the next plan still removes it, and calls it no drift."""
+    said = topic("t", config={"segment.ms": "5"})
+    where = built(desired(said), brokers=2)
+    brokers.kept["t"], brokers.stubborn = {"retention.ms": "60000"}, True
+    done = apply(where, desired(said))
+    error = report(done).make_error()
+    assert isinstance(error, AppliedInPart) and exit_code(error) == 5
+    [result] = report(done).results
+    fault = result.outcome.fault
+    assert fault is not None and fault.code == NO_EFFECT
+    assert "brokers 1, 2 still show the value, also after it was set and removed" in fault.message
+    assert fault.message.endswith("config.retention.ms is 1 min (60000)")
+    [end] = where.records("run_end")
+    assert end.body["complete"] is False
+    [(action, drift)] = changes(where, said)
+    assert action is Action.UPDATE and drift == ()
+
+
+def test_a_removal_that_is_only_late_is_waited_for(brokers: Brokers) -> None:
+    """No repair is sent before the time limit has passed."""
+    where = built(desired(topic("t", config=MS)), brokers=2)
+    brokers.sent.clear()
+    where.cluster.lag(seconds=3, broker=2)
+    done = apply(where, desired(topic("t")))
+    assert ends(done) == 0 and len(brokers.sent) == 1
+
+
+def test_a_repair_that_is_refused_is_told_as_such(brokers: Brokers) -> None:
+    """The step failed, for the reason that the broker gave."""
+    said = topic("t", config={"segment.ms": "5"})
+    where = built(desired(said))
+    brokers.kept["t"] = {"retention.ms": "60000"}
+    where.cluster.faults.schedule(refused_items(40), ALTER, skip=1)
+    done = apply(where, desired(said))
+    [result] = report(done).results
+    assert result.outcome.fault is not None and result.outcome.fault.code == "INVALID_CONFIG"
+    assert ends(done) == 5 and len(brokers.sent) == 2
+
+
+@pytest.mark.parametrize("end", ["~set", "~remove"])
+def test_a_run_that_dies_in_the_repair_is_recovered(brokers: Brokers, end: str) -> None:
+    """Its intent is closed, and the next run removes the value."""
+    said = topic("t", config={"segment.ms": "5"})
+    where = built(desired(said))
+    brokers.kept["t"] = {"retention.ms": "60000"}
+
+    class Death(BaseException):
+        pass
+
+    def die(records: Sequence[Any]) -> None:
+        if records[0].kind == "intent" and records[0].body["step"].endswith(end):
+            raise Death
+
+    where.sink.after_append = die
+    with pytest.raises(Death):
+        apply(where, desired(said))
+    where.sink.after_append = lambda records: None
+    done = apply(where, desired(said))
+    assert ends(done) == 0 and changes(where, said) == []
+    assert where.index.open_intents == ()
+    [record] = where.records("recover")
+    assert record.body["step"].endswith(end) and record.body["error"]["code"] == SUPERSEDED
+
+
+# ── (d) reported ────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_reported_of_a_new_topic_although_nothing_sets_it_is_no_difference(
+    brokers: Brokers,
+) -> None:
+    """It is recorded with the topic, so no plan lists a removal or a change from outside."""
+    brokers.unset = UNSET
+    where = house(brokers=2)
+    done = apply(where, desired(topic("t", config=MS)))
+    assert ends(done) == 0
+    row = where.row("t")
+    assert row is not None and row.reported == {f"config.{k}": v for k, v in UNSET.items()}
+    assert changes(where, topic("t", config=MS)) == []
+    [record] = where.records("verify")
+    assert [item["path"] for item in record.body["reported"]] == [
+        f"config.{key}" for key in sorted(UNSET)
+    ]
+
+
+def test_a_removal_that_changes_nothing_is_sent_once(brokers: Brokers) -> None:
+    """The brokers were updated: they report five configs. The removals are accepted, nothing
+    changes, and no later plan has them."""
+    said = (topic("t", config=MS), topic("u"))
+    where = built(desired(*said), brokers=2)
+    brokers.unset = UNSET
+    brokers.sent.clear()
+    assert len(changes(where, *said)) == 2
+    begun = where.clock.monotonic()
+    done = apply(where, desired(*said))
+    assert ends(done) == 0 and where.clock.monotonic() - begun < STUCK_SECONDS + 2
+    assert [gone for _, _, gone in brokers.sent] == [tuple(sorted(UNSET))] * 2
+    assert changes(where, *said) == []
+    again = apply(where, desired(*said))
+    assert again.report is None and len(brokers.sent) == 2
+
+
+@pytest.mark.parametrize("value", ["5", "604800001"])
+def test_a_later_change_of_such_a_config_is_seen(brokers: Brokers, value: str) -> None:
+    """By somebody else: it is drift, and the plan removes it."""
+    brokers.unset = UNSET
+    where = built(desired(topic("t", config=MS)))
+    brokers.unset = {**UNSET, "segment.ms": value}
+    [change] = plan(where, desired(topic("t", config=MS))).changes
+    assert [(i.path, i.before, i.after) for i in change.paths] == [
+        (("config", "segment.ms"), value, None)
+    ]
+    assert [item.path for item in change.drift] == [("config", "segment.ms")]
+
+
+def test_such_a_config_can_be_declared_and_let_go(brokers: Brokers) -> None:
+    """From then on it is a config like others, and its removal is real."""
+    brokers.unset = {"segment.ms": "604800000"}
+    where = built(desired(topic("t")))
+    said = topic("t", config={"segment.ms": "604800000"})
+    assert ends(apply(where, desired(said))) == 0
+    row = where.row("t")
+    assert row is not None and row.reported == {}
+    assert changes(where, said) == []
+    assert ends(apply(where, desired(topic("t")))) == 0
+    assert changes(where, topic("t")) == []
+
+
+def test_a_change_of_something_else_is_not_stale_because_of_such_a_config(
+    brokers: Brokers,
+) -> None:
+    """The second look before the apply leaves out what the plan left out; the change writes only
+    its own path."""
+    brokers.unset = UNSET
+    where = built(desired(topic("t")))
+    brokers.sent.clear()
+    made = plan(where, desired(topic("t", config=MS)))
+    done = apply(where, desired(topic("t", config=MS)), saved=made, expect=made.token)
+    assert ends(done) == 0
+    [(_, put, gone)] = brokers.sent
+    assert put == MS and gone == ()
+    row = where.row("t")
+    assert row is not None and len(row.reported) == len(UNSET)
+    again = apply(where, desired(topic("t", config=MS)), saved=made, expect=made.token)
+    assert again.already
+
+
+def test_no_look_is_taken_without_waiting(brokers: Brokers) -> None:
+    """`--no-wait` ends with 0 and says nothing about what it did not see."""
+    where = house(brokers=2)
+    where.cluster.lag(seconds=3600, broker=2)
+    here = space(where, desired(topic("t")))
+    done = apply_changes(here, approve=lambda plan: True, wait=False)
+    assert ends(done) == 0 and report(done).invisible == ()
+    assert where.records("verify") == []
