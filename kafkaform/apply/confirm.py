@@ -8,23 +8,24 @@ copy than the one that they show. What stays after that is a step that failed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import groupby
 
 from msgspec.structs import replace
 
 from ..audit.event import RecordKind
 from ..audit.record_bodies import make_verify_body
-from ..core.change import Change, Outcome, OutcomeStatus, Path, PathChange, Step
+from ..core.change import Action, Change, Outcome, OutcomeStatus, Path, PathChange, Step
 from ..core.errors import Interrupted, Locked, OtherSystem
 from ..core.progress import Message
 from ..core.resource import Fault, FaultClass, Identity
 from ..core.value import FrozenMap
-from ..plan.diff import keep_set_values, lay_over, render_path
+from ..plan.diff import flatten, keep_set_values, lay_over, render_path
 from ..plan.lower import lower_plan
 from ..state.edit import put_rows
 from ..state.model import Row
 from .execution import ApplyRun, Execution
+from .ledger import make_bookkeeping_step
 from .replay import REMOVING, SETTING_AGAIN, cut_repair
 from .report import GOOD, Report, Result
 from .send import send_requests
@@ -34,14 +35,20 @@ NO_EFFECT = "NO_EFFECT"
 """The code of a removal that was accepted and changed nothing."""
 
 
-def confirm_report(run: ApplyRun, report: Report) -> Report:
-    """The report, with what some live node does not show as it was applied. Raises StorageError."""
+Places = Sequence[tuple[str, str]]
+"""Addresses, each with a node that did not show the object."""
+
+
+def confirm_report(run: ApplyRun, report: Report, unseen: Places = ()) -> Report:
+    """The report, with what some live node does not show as it was applied. unseen: what the last
+    verification did not see, which is looked for again. Raises StorageError."""
     # An object with a step that failed cannot be as planned, so it is not waited for.
     ended = {r.change.identity: OutcomeStatus.APPLIED for r in report.results}
     for result in report.results:
         if result.outcome.status is not OutcomeStatus.APPLIED:
             ended[result.change.identity] = result.outcome.status
     whole = [c for c in run.plan.effective if ended.get(c.identity) is OutcomeStatus.APPLIED]
+    whole += _recall_changes(run, {address for address, _ in unseen})
     if not whole or report.stopped is not None:
         return report
     made = {
@@ -58,7 +65,7 @@ def confirm_report(run: ApplyRun, report: Report) -> Report:
             )
     except (Interrupted, Locked, OtherSystem) as error:
         return replace(report, stopped=error)
-    _record_verified(run, len(whole), verified)
+    _record_verified(run, whole, verified, _list_unasked(run, unseen))
     return replace(
         report,
         results=_merge_results(report.results, (*failed, *_list_ineffective(run, whole, verified))),
@@ -68,6 +75,47 @@ def confirm_report(run: ApplyRun, report: Report) -> Report:
 
 def _verify(run: ApplyRun, changes: Sequence[Change], made: Mapping[Identity, str]) -> Verified:
     return verify_applied(changes, made, run.sessions, run.types, run.clock, run.stop, run.report)
+
+
+# ── what an earlier run did not see ─────────────────────────────────────────────────────
+
+
+def _recall_changes(run: ApplyRun, addresses: Set[str]) -> list[Change]:
+    """For each object of these addresses that the plan leaves alone, the change that made it as it
+    is recorded."""
+    touched = {change.identity for change in run.plan.effective}
+    rows = run.ledger.state.objects if addresses else {}
+    return [
+        _recall_change(row, row.owners[0])
+        for identity, row in sorted(rows.items())
+        if identity.instance in run.sessions
+        and identity not in touched
+        and not addresses.isdisjoint(row.owners)
+    ]
+
+
+def _recall_change(row: Row, address: str) -> Change:
+    change = Change(
+        row.identity,
+        address,
+        Action.UPDATE,
+        before=row.attributes,
+        after=row.attributes,
+        incarnation=row.incarnation,
+    )
+    step = replace(make_bookkeeping_step(change), paths=tuple(flatten(row.attributes)))
+    return replace(change, steps=(step,))
+
+
+def _list_unasked(run: ApplyRun, unseen: Places) -> list[tuple[str, str]]:
+    """Those that could not be looked for, because the run has no session of their system."""
+    closed = {
+        owner
+        for identity, row in (run.ledger.state.objects.items() if unseen else ())
+        if identity.instance not in run.sessions
+        for owner in row.owners
+    }
+    return [(address, node) for address, node in unseen if address in closed]
 
 
 # ── the repair of removals without effect ───────────────────────────────────────────────
@@ -161,22 +209,24 @@ def _send(run: ApplyRun, changes: Sequence[Change]) -> list[Result]:
 # ── what is recorded ────────────────────────────────────────────────────────────────────
 
 
-def _record_verified(run: ApplyRun, checked: int, verified: Verified) -> None:
-    """Record what was verified, and what the rows have to say about values that stayed."""
-    addresses = {c.identity: c.address for c in run.plan.effective}
+def _record_verified(
+    run: ApplyRun, checked: Sequence[Change], verified: Verified, unasked: Places
+) -> None:
+    """Record what was verified, and what the rows have to say about values that stayed. unasked:
+    what the next run has to look for, too."""
+    addresses = {change.identity: change.address for change in checked}
     reported = [
         (addresses[identity], render_path(path))
         for identity, values in verified.reported.items()
         for path in values
     ]
-    places = [(item.address, item.node) for item in verified.invisible]
+    places = [*((item.address, item.node) for item in verified.invisible), *unasked]
     run.ledger.journal.write(
-        RecordKind.VERIFY, make_verify_body(run.plan.approval, checked, places, reported)
+        RecordKind.VERIFY, make_verify_body(run.plan.approval, len(checked), places, reported)
     )
     state = run.ledger.state
     rows = [_note_values(row, verified) for row in _select_rows(state.objects, verified)]
-    if rows:
-        run.ledger.save_state(put_rows(state, rows))
+    run.ledger.save_state(put_rows(state, rows))
 
 
 def _select_rows(rows: Mapping[Identity, Row], verified: Verified) -> Iterator[Row]:

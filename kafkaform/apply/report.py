@@ -147,16 +147,15 @@ class Report(Struct, frozen=True):
             more = f", and {len(rights) - 1:,} more" if rights[1:] else ""
             return OutcomeUnknown(
                 f"{objects} applied, but cannot be seen: {rights[0]}{more}",
-                f"Grant what is missing, then run `kafkaform plan`, which shows what still "
-                f"differs. To end a run without a look at what it applied, use `kafkaform "
-                f"{again.command} --no-wait`.",
+                f"Grant what is missing, then run {again.same} again, which looks again. With "
+                "--no-wait, a run does not look.",
             )
         noun = self.invisible[0].noun
         return OutcomeUnknown(
             f"{objects} applied, but not every live {noun} shows {'it' if one else 'them'} as "
             "applied",
-            f"Run `kafkaform plan` in a minute: it reads the objects again and shows what still "
-            f"differs. If a {noun} stays behind, look into its log.",
+            f"Run {again.same} again in a minute: it looks again. If a {noun} stays behind, look "
+            "into its log.",
         )
 
     def _render_undone(self) -> str:

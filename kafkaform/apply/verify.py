@@ -323,10 +323,11 @@ def _find_gap(change: Change, reading: Reading, kind: ResourceType, facts: Facts
     if change.action is Action.DELETE:
         # Of an object that consists of its values, only these can stay.
         differing = [path for path in differing if len(path) > 1] if not change.incarnation else []
-    kept = {p: now[p] for p in differing if p not in after and now.get(p) == before.get(p)}
+    unset = list_unset(change.after, live)
+    removed = [path for path in differing if path not in after]
+    kept = {p: now[p] for p in removed if p in unset or now.get(p) == before.get(p)}
     if kept and len(kept) == len(differing):
-        unset = list_unset(change.after, live)
-        harmless = all(unset.get(path) == value for path, value in kept.items())
+        harmless = kept.keys() <= unset.keys()
         return _Gap(Sight.KEPT, _render_values(kept, kind), kept, harmless)
     return _Gap(why=_render_values({path: now.get(path) for path in differing}, kind))
 

@@ -51,6 +51,7 @@ from ..plan.approval import digest_change
 from ..plan.model import Mode, Plan
 from ..plan.observe import Look
 from ..plan.review import review_changes
+from ..provider.contract import Secrets
 from ..state.edit import set_outputs
 from ..version import VERSION
 from .configuration.recorded_outputs import record_outputs
@@ -180,14 +181,16 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     chosen = choose_plan(scene)
     plan = chosen.plan
     if chosen.already:
-        return Applied(plan, scene.ledger.state, run, already=chosen.already)
+        report = _look_for_unseen(scene, plan)
+        return Applied(plan, scene.ledger.state, run, report, already=chosen.already)
     if not chosen.made_now:
         refuse_new_breaches(plan, scene.space)
     leaves_out = ask.make is None and ask.imported is None
     refuse_if_blocked(plan, ask.fail_on, leaves_out=leaves_out)
     if plan.idle:
         broken = _save_live_state(scene, chosen)
-        return Applied(plan, scene.ledger.state, run, diagnostics=broken)
+        report = _look_for_unseen(scene, plan)
+        return Applied(plan, scene.ledger.state, run, report, diagnostics=broken)
     # Only after the approval, which can take hours, so that nothing stale is sent.
     how = _get_approval(scene, plan)
     paces = _look_again(scene, plan, chosen.done)
@@ -199,27 +202,41 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     # From here on a signal does not end the process: the batch in flight gets its outcome first.
     with scene.stop.listening():
         mark.over = scene.announce.sending = True
-        job = ApplyRun(
-            plan,
-            scene.sessions,
-            scene.space.types,
-            secrets,
-            scene.ledger,
-            scene.space.clock,
-            scene.stop,
-            scene.announce,
-            scene.lease,
-            chosen.done,
-            ask.again,
-            paces,
-        )
+        job = _make_job(scene, plan, secrets, chosen.done, paces)
         report = execute_plan(job)
         if ask.wait:
-            report = confirm_report(job, report)
+            report = confirm_report(job, report, scene.found.unseen)
         report, broken = _record_end(scene, chosen, report)
     for work in report.work:
         scene.announce(work)
     return Applied(plan, scene.ledger.state, run, clean_report(report), diagnostics=broken)
+
+
+def _make_job(scene: Scene, plan: Plan, secrets: Secrets, done: Mapping[str, Outcome]) -> ApplyRun:
+    return ApplyRun(
+        plan,
+        scene.sessions,
+        scene.space.types,
+        secrets,
+        scene.ledger,
+        scene.space.clock,
+        scene.stop,
+        scene.announce,
+        scene.lease,
+        done,
+        scene.ask.again,
+        paces,
+    )
+
+
+def _look_for_unseen(scene: Scene, plan: Plan) -> Report | None:
+    """Look again for what the last run applied and did not see, in a run that changes nothing. The
+    report if some of it still cannot be seen, otherwise None."""
+    if not scene.ask.wait or not scene.found.unseen:
+        return None
+    job = _make_job(scene, replace(plan, changes=()), {}, {}, Paces())
+    report = confirm_report(job, Report(), scene.found.unseen)
+    return clean_report(report) if report.invisible or report.stopped else None
 
 
 # ── before the first send ───────────────────────────────────────────────────────────────

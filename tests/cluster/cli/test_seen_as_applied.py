@@ -84,7 +84,7 @@ def test_configs_of_a_deleted_topic_that_come_back(folder: Folder, box: Sandbox)
     assert folder.config("a")["retention.ms"] == KEPT
     said = folder.done("apply", "-auto-approve")
     assert "stayed without effect on 1 object" in said.text
-    assert "Applied: 0 added, 1 changed" in said.text
+    assert "1 changed" in said.out
     assert folder.config("a")["retention.ms"] != KEPT
     steps = [row["body"]["step"].rpartition("#")[2] for row in folder.records("intent")]
     assert steps[-3:] == ["2", "2~set", "2~remove"]
@@ -166,8 +166,9 @@ def test_a_right_that_is_gone_when_the_apply_looks(
         folder.connect(user, bootstrap=proxy.bootstrap)
         proxy.tamper = revoke
         folder.declare("a", more=f'config = {{ "retention.ms" = "{KEPT}" }}')
-        told = folder.fails(6, "apply", "-auto-approve")
+        said = folder.run("apply", "-auto-approve")
+    assert said.code == 6, said.text
     gone = f"{user.principal} no longer has the right Describe on Topic {name}"
-    assert f"kafka_topic.a was applied, but cannot be seen: {gone}" in told
-    assert "not yet visible" not in told
+    assert f"kafka_topic.a was applied, but cannot be seen: {gone}" in said.text
+    assert "not yet visible" not in said.text
     assert folder.config("a")["retention.ms"] == KEPT

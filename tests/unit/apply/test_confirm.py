@@ -152,10 +152,50 @@ def test_what_stays_late_ends_with_6_and_what_to_run() -> None:
     assert error.message == (
         "2 objects were applied, but not every live broker shows them as applied"
     )
-    assert "Run `kafkaform plan` in a minute" in error.advice
+    assert error.advice.startswith("Run `kafkaform apply` again in a minute: it looks again.")
     assert report(done).count(OutcomeStatus.APPLIED) == 2
     [end] = where.records("run_end")
     assert end.body["complete"] is True
+
+
+def test_the_next_run_looks_again_for_what_was_not_seen() -> None:
+    """Also if it changes nothing, or something else: 6 until every broker shows it."""
+    where = house(brokers=2)
+    where.cluster.lag(seconds=3600, broker=2)
+    said = desired(topic("t"))
+    assert ends(apply(where, said)) == 6
+    again = apply(where, said)
+    assert ends(again) == 6 and report(again).results == ()
+    more = desired(topic("t"), topic_config("other", MS))
+    with where.cluster.others() as outside:
+        outside.create("other")
+    where.cluster.lag(seconds=0, broker=2)
+    done = apply(where, more)
+    assert {item.address for item in report(done).invisible} == {
+        "kafka_topic.t",
+        "kafka_topic_config.other",
+    }
+    where.clock.advance(3600)
+    last = apply(where, more)
+    assert last.report is None
+    assert [r.body["invisible"] for r in where.records("verify")][-1] == ()
+    assert apply(where, more).report is None
+    assert len(where.records("verify")) == 4
+    where.check_log()
+
+
+def test_a_saved_plan_that_was_applied_looks_again_too() -> None:
+    """It says "already applied", which is not the same as "seen"."""
+    where = house(brokers=2)
+    where.cluster.lag(seconds=3600, broker=2)
+    said = desired(topic("t"))
+    made = plan(where, said)
+    assert ends(apply(where, said, saved=made)) == 6
+    again = apply(where, said, saved=made)
+    assert again.already and ends(again) == 6
+    where.clock.advance(3600)
+    last = apply(where, said, saved=made)
+    assert last.already and last.report is None
 
 
 # ── (b) hidden ──────────────────────────────────────────────────────────────────────────
@@ -338,6 +378,17 @@ def test_a_later_change_of_such_a_config_is_seen(brokers: Brokers, value: str) -
         (("config", "segment.ms"), value, None)
     ]
     assert [item.path for item in change.drift] == [("config", "segment.ms")]
+
+
+def test_a_real_removal_of_such_a_config_is_seen(brokers: Brokers) -> None:
+    """The value of somebody else is gone, and the broker reports the default again."""
+    brokers.unset = UNSET
+    where = built(desired(topic("t")))
+    with where.cluster.others() as outside:
+        outside.alter("t", {"segment.ms": "5"})
+    done = apply(where, desired(topic("t")))
+    assert complete(done) and ends(done) == 0
+    assert changes(where, topic("t")) == []
 
 
 def test_such_a_config_can_be_declared_and_let_go(brokers: Brokers) -> None:
