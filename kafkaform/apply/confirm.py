@@ -220,7 +220,7 @@ def _record_verified(
         for identity, values in verified.reported.items()
         for path in values
     ]
-    places = [*((item.address, item.node) for item in verified.invisible), *unasked]
+    places = [*((i.address, i.node) for i in verified.invisible if i.counts), *unasked]
     run.ledger.journal.write(
         RecordKind.VERIFY, make_verify_body(run.plan.approval, len(checked), places, reported)
     )

@@ -126,7 +126,7 @@ class Report(Struct, frozen=True):
             return self.stopped
         undone = self._render_undone()
         if not undone and self.stopped is None:
-            return self._make_unseen_error(again) if self.invisible else None
+            return self._make_unseen_error(again)
         if self.stopped is None:
             return AppliedInPart(undone, again.rest)
         if not undone:
@@ -136,21 +136,23 @@ class Report(Struct, frozen=True):
             )
         return AppliedInPart(f"{undone}: {self.stopped.message}", self.stopped.advice)
 
-    def _make_unseen_error(self, again: Again) -> OutcomeUnknown:
-        """What was applied and not seen as it was applied, and what to do."""
-        addresses = {item.address for item in self.invisible}
+    def _make_unseen_error(self, again: Again) -> OutcomeUnknown | None:
+        """What was applied and not seen as it was applied, and what to do. None if all was seen."""
+        unseen = [item for item in self.invisible if item.counts]
+        if not unseen:
+            return None
+        addresses = {item.address for item in unseen}
         one = len(addresses) == 1
         objects = f"{next(iter(addresses))} was" if one else f"{len(addresses):,} objects were"
-        hidden = [item for item in self.invisible if item.sight is Sight.HIDDEN]
-        if len(hidden) == len(self.invisible):
-            rights = list(dict.fromkeys(item.why for item in hidden))
+        rights = list(dict.fromkeys(i.why for i in unseen if i.sight is Sight.HIDDEN))
+        if all(item.sight is Sight.HIDDEN for item in unseen):
             more = f", and {len(rights) - 1:,} more" if rights[1:] else ""
             return OutcomeUnknown(
                 f"{objects} applied, but cannot be seen: {rights[0]}{more}",
                 f"Grant what is missing, then run {again.same} again, which looks again. With "
                 "--no-wait, a run does not look.",
             )
-        noun = self.invisible[0].noun
+        noun = unseen[0].noun
         return OutcomeUnknown(
             f"{objects} applied, but not every live {noun} shows {'it' if one else 'them'} as "
             "applied",

@@ -71,6 +71,9 @@ class Invisible(Struct, frozen=True):
     """What the users of the system call a node."""
     sight: Sight = Sight.LATE
     """The kind of reason."""
+    counts: bool = True
+    """False for a node that does not answer and may be out of service, if others show the
+    object."""
 
     @property
     def text(self) -> str:
@@ -203,7 +206,7 @@ def _sum_up(changes: Sequence[Change], left: Mapping[str, Gaps], asker: _Asker) 
     invisible: list[Invisible] = []
     kept: dict[Identity, Values] = {}
     reported = dict(asker.reported)
-    noun = asker.session.words.node
+    noun, facts = asker.session.words.node, asker.session.facts
     for node, gaps in left.items():
         for change in changes:
             identity = change.identity
@@ -215,7 +218,11 @@ def _sum_up(changes: Sequence[Change], left: Mapping[str, Gaps], asker: _Asker) 
                 continue
             if gap.sight is Sight.KEPT:
                 kept[identity] = {**kept.get(identity, NO_VALUES), **gap.kept}
-            invisible.append(Invisible(change.address, node, gap.why, noun, gap.sight))
+            silent = gap.sight is Sight.SILENT and not facts.lists_nodes
+            counts = not silent or sum(identity in each for each in left.values()) >= len(
+                facts.nodes
+            )
+            invisible.append(Invisible(change.address, node, gap.why, noun, gap.sight, counts))
     return Verified(tuple(invisible), kept, reported)
 
 

@@ -236,7 +236,7 @@ def _look_for_unseen(scene: Scene, plan: Plan) -> Report | None:
         return None
     job = _make_job(scene, replace(plan, changes=()), {}, {}, Paces())
     report = confirm_report(job, Report(), scene.found.unseen)
-    return clean_report(report) if report.invisible or report.stopped else None
+    return clean_report(report) if report.make_error() else None
 
 
 # ── before the first send ───────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ only reports is told apart."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,16 +14,19 @@ from kafkaform.apply.confirm import NO_EFFECT
 from kafkaform.apply.recover import SUPERSEDED
 from kafkaform.apply.report import Report
 from kafkaform.apply.verify import STUCK_SECONDS, Sight
+from kafkaform.core.address import parse_address
 from kafkaform.core.change import Action, Batch, Outcome, OutcomeStatus
 from kafkaform.core.errors import AppliedInPart, OutcomeUnknown, exit_code
-from kafkaform.core.resource import Absent, Hidden, Identity, Observed, Reading
+from kafkaform.core.resource import Absent, Declared, Hidden, Identity, Observed, Reading
 from kafkaform.core.value import FrozenMap
 from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.run import Applied
 from kafkaform_kafka.memory import refused_items
 from kafkaform_kafka.memory.session import MemorySession
+from kafkaform_kafka.provider import TYPES
 
 from ...kit.simulated.engine import (
+    PLACE,
     House,
     apply,
     desired,
@@ -46,11 +50,12 @@ UNSET = {
 
 
 class Brokers:
-    """What brokers show of configs beside what the controller knows. kept: topic -> configs that
-    come back until somebody sets them; stubborn: also then; unset: reported of every topic."""
+    """What brokers show of configs beside what the controller knows. kept: key of an object ->
+    configs that come back until somebody sets them; stubborn: also then; unset: reported of every
+    topic."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.kept: dict[str, dict[str, str]] = {}
+        self.kept: dict[str, dict[str, Any]] = {}
         self.stubborn = False
         self.unset: Mapping[str, str] = {}
         self.sent: list[tuple[str, FrozenMap, tuple[str, ...]]] = []
@@ -62,27 +67,28 @@ class Brokers:
             return {i: self._show(r) for i, r in read(session, ids, **how).items()}
 
         def note(session: MemorySession, batch: Batch, secrets: Any) -> Sequence[Outcome]:
-            for step in batch.steps if batch.request.name == ALTER else ():
-                put, gone = step.payload["set"], step.payload["delete"]
+            for step in (step for step in batch.steps if "set" in step.payload):
+                put = step.payload["set"]
+                gone = step.payload["delete" if batch.request.name == ALTER else "remove"]
                 self.sent.append((step.id, put, gone))
                 for key in put if not self.stubborn else ():
-                    self.kept.get(step.payload["name"], {}).pop(key, None)
+                    self.kept.get(step.identity.key, {}).pop(key, None)
             return send(session, batch, secrets)
 
         patch.setattr(MemorySession, "read", look)
         patch.setattr(MemorySession, "apply", note)
 
     def _show(self, reading: Reading) -> Reading:
-        if reading.identity.kind not in ("kafka_topic", "kafka_topic_config"):
-            return reading
-        more = {**self.unset, **self.kept.get(reading.identity.key, {})}
+        is_topic = reading.identity.kind in ("kafka_topic", "kafka_topic_config")
+        more = {**self.unset} if is_topic else {}
+        more |= self.kept.get(reading.identity.key, {})
         if isinstance(reading, Absent) and more and reading.identity.kind == "kafka_topic_config":
             empty = FrozenMap(topic=reading.identity.key, config=FrozenMap())
             reading = Observed(reading.identity, empty)
         if not isinstance(reading, Observed) or not more or "config" not in reading.attributes:
             return reading
         config = FrozenMap({**more, **reading.attributes["config"]})
-        below = {f"config.{key}": DEFAULTS[key] for key in more}
+        below = {f"config.{key}": DEFAULTS[key] for key in more if key in DEFAULTS}
         return replace(
             reading,
             attributes=reading.attributes.with_items({"config": config}),
@@ -264,6 +270,53 @@ def test_a_removal_without_effect_is_repaired(brokers: Brokers, kind: str) -> No
     ]
     assert changes(where, said) == []
     where.check_log()
+
+
+TIMEOUT, PULSE = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+CLEANERS, DELAY = "log.cleaner.threads", "log.segment.delete.delay.ms"
+OTHERS: dict[str, tuple[dict[str, Any], str, Any, str, Any]] = {
+    "kafka_group_config": ({"group": "g"}, TIMEOUT, "50000", PULSE, "6000"),
+    "kafka_client_metrics": ({"name": "m"}, "interval.ms", "5000", "metrics", "org.apache"),
+    "kafka_broker_config": ({"broker_id": 1}, CLEANERS, "2", DELAY, "61000"),
+    "kafka_cluster_config": ({}, CLEANERS, "2", DELAY, "61000"),
+    "kafka_quota": (
+        {"entity_name": "ci", "entity_type": "user"},
+        "producer_byte_rate",
+        Decimal(1000),
+        "consumer_byte_rate",
+        Decimal(2000),
+    ),
+}
+"""Kind -> what names an object, a config with its value, and one that comes back."""
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_removals_of_other_kinds_are_repaired(brokers: Brokers, kind: str) -> None:
+    """All that consists of named values: configs of groups, brokers, all brokers, client metrics,
+    and quotas."""
+    named, key, value, kept, live = OTHERS[kind]
+    where = house()
+    known = TYPES[kind].schema.attributes.values()
+    left_out = dict.fromkeys(item.name for item in known if not item.computed)
+    attributes = {**left_out, **named, "config": FrozenMap({key: value})}
+    said = Declared(
+        Identity("kafka", kind, TYPES[kind].key(FrozenMap(attributes))),
+        parse_address(f"{kind}.x"),
+        FrozenMap(attributes),
+        PLACE,
+    )
+    assert ends(apply(where, desired(said))) == 0
+    brokers.kept[said.identity.key] = {kept: live}
+    brokers.sent.clear()
+    done = apply(where, desired(said))
+    assert ends(done) == 0
+    assert [step.rpartition("#")[2] for step, _, _ in brokers.sent] == ["1", "1~set", "1~remove"]
+    assert [(dict(put), gone) for _, put, gone in brokers.sent] == [
+        ({}, (kept,)),
+        ({kept: live}, ()),
+        ({}, (kept,)),
+    ]
+    assert changes(where, said) == []
 
 
 def test_a_value_that_stays_after_the_repair_is_a_failed_step(brokers: Brokers) -> None:
