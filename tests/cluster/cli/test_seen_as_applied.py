@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from confluent_kafka.admin import (
@@ -31,7 +31,9 @@ from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.logins import finish, new_login
 from ...kit.proxy.frames import Asked, answer, answered
 from ...kit.proxy.proxy import Proxy, proxying
+from ...kit.proxy.rewrite import error
 
+UNKNOWN_TOPIC = 3
 OWN, TOPIC = 1, 2
 """The source of a topic's own configs, and the type of the resource, in the protocol."""
 UNSET = ("compression.type", "max.message.bytes", "retention.bytes", "segment.bytes", "segment.ms")
@@ -100,6 +102,58 @@ def proxy(broker: Broker, folder: Folder) -> Iterator[Proxy]:
     with proxying(int(broker.bootstrap.rpartition(":")[2])) as proxy:
         folder.connect(bootstrap=proxy.bootstrap)
         yield proxy
+
+
+@dataclass
+class Lag:
+    """A broker that shows one topic more in each second. names: in the order in which it shows
+    them; most: what it shows at most."""
+
+    names: tuple[str, ...]
+    most: int
+    begun: float = 0.0
+
+    def __call__(self, request: Asked, data: bytes) -> bytes:
+        if request.api == "CreateTopics" and not request.dry:
+            self.begun = time.monotonic()
+        if request.api != "Metadata" or not self.begun:
+            return data
+        shown = self.names[: min(int(time.monotonic() - self.begun), self.most)]
+        body = answer(request, data)
+        rows = tuple(
+            row
+            if row.name in shown or row.name not in self.names
+            else replace(row, error_code=error(UNKNOWN_TOPIC), partitions=())
+            for row in body.topics
+        )
+        return answered(request, replace(body, topics=rows))
+
+
+def test_a_broker_is_waited_for_as_long_as_it_makes_progress(folder: Folder, proxy: Proxy) -> None:
+    """With a time limit of 3 s, 8 s of progress are waited for. One that stops to make progress
+    ends the run with 6; the next one looks again, and changes nothing."""
+    block = (folder.path / "provider.kf.hcl").read_text()
+    folder.write("provider.kf.hcl", block.replace('"5s"', '"3s"'))
+    keys = [f"t{number}" for number in range(8)]
+    names = tuple(folder.prefix + key for key in keys)
+    proxy.tamper = Lag(names, len(names))
+    folder.declare(*keys)
+    assert "applied, not yet visible" not in folder.done("apply", "-auto-approve").text
+    proxy.tamper = None
+    more = [f"u{number}" for number in range(4)]
+    folder.declare(*keys, *more)
+    lag = Lag(tuple(folder.prefix + key for key in more), 2)
+    proxy.tamper = lag
+    said = folder.run("apply", "-auto-approve")
+    assert said.code == 6, said.text
+    assert "kafka_topic.u3: applied, not yet visible on broker 1" in said.text
+    assert "2 objects were applied, but not every live broker shows them as applied" in said.text
+    intents = len(folder.records("intent"))
+    lag.most = len(more)
+    said = folder.done("apply", "-auto-approve")
+    assert "No changes" in said.text
+    assert len(folder.records("intent")) == intents
+    assert folder.records("verify")[-1]["body"]["invisible"] == []
 
 
 def report_unset(request: Asked, data: bytes) -> bytes:

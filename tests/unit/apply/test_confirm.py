@@ -204,6 +204,29 @@ def test_a_saved_plan_that_was_applied_looks_again_too() -> None:
     assert last.already and last.report is None
 
 
+@pytest.mark.parametrize("silent", [(2,), (1, 2)])
+def test_a_node_that_may_be_out_of_service_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, silent: tuple[int, ...]
+) -> None:
+    """Of a system that does not say which of its nodes are live, one that shows the object is
+    enough; without any, nobody has seen it."""
+    facts = MemorySession.facts.fget
+    assert facts is not None
+    unlisted = property(lambda session: replace(facts(session), lists_nodes=False))
+    monkeypatch.setattr(MemorySession, "facts", unlisted)
+    where = house(brokers=2)
+
+    def fall_silent(records: Sequence[Any]) -> None:
+        if records[0].kind == "outcome":
+            for number in silent:
+                where.cluster.hang(number)
+
+    where.sink.after_append = fall_silent
+    done = apply(where, desired(topic("t")))
+    assert {item.sight for item in report(done).invisible} == {Sight.SILENT}
+    assert ends(done) == (0 if silent == (2,) else 6)
+
+
 # ── (b) hidden ──────────────────────────────────────────────────────────────────────────
 
 
