@@ -227,6 +227,19 @@ def test_a_node_that_may_be_out_of_service_does_not_count(
     assert ends(done) == (0 if silent == (2,) else 6)
 
 
+def test_what_others_may_set_on_a_new_topic_keeps_nobody_waiting() -> None:
+    """A throttle that somebody sets meanwhile is theirs: the topic is as it was applied."""
+    where = house()
+
+    def throttle(records: Sequence[Any]) -> None:
+        if records[0].kind == "outcome":
+            with where.cluster.others() as outside:
+                outside.alter("t", {"leader.replication.throttled.replicas": "*"})
+
+    where.sink.after_append = throttle
+    assert ends(apply(where, desired(topic("t")))) == 0
+
+
 # ── (b) hidden ──────────────────────────────────────────────────────────────────────────
 
 
