@@ -212,7 +212,9 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     return Applied(plan, scene.ledger.state, run, clean_report(report), diagnostics=broken)
 
 
-def _make_job(scene: Scene, plan: Plan, secrets: Secrets, done: Mapping[str, Outcome]) -> ApplyRun:
+def _make_job(
+    scene: Scene, plan: Plan, secrets: Secrets, done: Mapping[str, Outcome], paces: Paces
+) -> ApplyRun:
     return ApplyRun(
         plan,
         scene.sessions,
