@@ -314,7 +314,8 @@ def _render_late(late: Collection[Invisible]) -> Iterator[str]:
         first = next(iter(items.values()))
         # What each of them shows instead is its own.
         first = replace(first, why="") if first.sight is Sight.LATE else first
-        more = f", and {len(items) - 1:,} more" if first.sight is Sight.HIDDEN else ""
+        rights = len({item.why for item in items.values()}) - 1
+        more = f", and {rights:,} more like it" if first.sight is Sight.HIDDEN and rights else ""
         names = join_names([inline(address) for address in items])
         objects = render_count(len(items), "object")
         yield f"{objects}: applied, {inline(first.text)}{more}: {names}."

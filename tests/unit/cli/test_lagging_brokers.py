@@ -43,7 +43,8 @@ def test_many_objects_are_counted_and_a_missing_right_is_told_once(
     screen._show_late((Invisible("t.z", "2", "x is 1", "broker"),))
     told = capsys.readouterr()
     assert (told.out + told.err).splitlines() == [
-        "9 objects: applied, but cannot be seen: User:ci no longer has the right a, and 8 more.",
-        "6 objects: applied, not yet visible on broker 2.",
+        "9 objects: applied, but cannot be seen: User:ci no longer has the right a, and 8 more "
+        "like it: t.a, t.b, t.c, t.d, t.e, … and 4 more.",
+        "6 objects: applied, not yet visible on broker 2: t.a, t.b, t.c, t.d, t.e, … and 1 more.",
         "t.z: applied, not yet visible on broker 2: x is 1.",
     ]
