@@ -131,7 +131,10 @@ ROW = {
     "labels": MAP,
     "depends_on": listed(NAME),
     "secret_version": optional(TEXT),
+    "reported": {**MAP, "minProperties": 1},
 }
+SOMETIMES = {"reported"}
+"""Members that only some rows have."""
 OUTPUT = {
     "type": "object",
     "properties": {"value": {}, "sensitive": BOOL},
@@ -143,7 +146,7 @@ STATE = {
     "format": {"const": STATE_FORMAT},
     "kafkaform_version": TEXT,
     "lineage": TEXT,
-    "objects": listed(closed(ROW)),
+    "objects": listed(closed(ROW, ROW.keys() - SOMETIMES)),
     "outputs": {"type": "object", "additionalProperties": OUTPUT},
     "providers": {"type": "object", "additionalProperties": TEXT},
     "serial": COUNT,
@@ -183,6 +186,7 @@ NESTED: Mapping[str, tuple[Callable[[Schema], Schema], Rules]] = {
     "a list of objects with instance, kind, key and a row or null": (listed, bodies._EDITED),
     "a list of validated steps": (listed, bodies._VALIDATED),
     "a list of objects with address and node": (listed, bodies._LATE),
+    "a list of objects with address and path": (listed, bodies._REPORTED),
 }
 """What a rule wants -> what is made of the rules of the objects in it."""
 

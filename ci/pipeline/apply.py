@@ -13,7 +13,8 @@ NEXT = {
     4: "This is not what was approved any more, and nothing was sent. Run the pipeline by hand on "
     "this branch, read its plan, then run it again with the approval of that plan.",
     5: "Some changes failed: see why above, then run this job again.",
-    6: "Nobody knows yet whether some requests arrived. Run this job again: it finds out first.",
+    6: "Nobody knows yet whether some requests arrived, or whether every broker shows what was "
+    "applied. Run this job again: it finds out first.",
     7: "Another run has the lock. Run this job again; `kafkaform lock show` says who has it.",
     8: "Some of what is declared is blocked: the plan says what to do for each.",
     9: "The state or the log cannot be written or fails its check. Do not delete anything.",

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from ..core.change import Action, Change, Outcome, Path
 from ..core.value import EMPTY, FrozenMap
-from ..plan.diff import keep_set_values, lay_over
+from ..plan.diff import flatten, keep_set_values, lay_over, render_path
 from ..state.model import Row
 
 GONE = (Action.DELETE, Action.FORGET)
@@ -37,7 +37,16 @@ def commit_step(
         labels=change.labels,
         depends_on=change.depends_on,
         secret_version=change.row_after.secret_version,
+        reported=_keep_reported(same, change),
     )
+
+
+def _keep_reported(row: Row | None, change: Change) -> FrozenMap:
+    """What the system reports although nothing sets it, without what the change sets."""
+    if row is None or not row.reported:
+        return EMPTY
+    wanted = {render_path(path) for path in flatten(change.after)}
+    return row.reported.without(wanted)
 
 
 def refresh_row(row: Row, change: Change) -> Row:

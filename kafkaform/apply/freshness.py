@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ..audit.index import LogIndex
+from ..audit.provenance import Origin
 from ..core.change import Action, Change, Path
 from ..core.errors import OtherSystem, PlanRefused
 from ..core.resource import Identity
@@ -14,8 +15,7 @@ from ..plan.approval import RULE, compute_approval
 from ..plan.diff import flatten, render_path
 from ..plan.model import Mode, Plan
 from ..provider.contract import Provider, ResourceType, Session, collect_types
-from ..state.model import State
-from .provenance import find_origin
+from ..state.model import Row, State
 
 AGAIN = "Plan again and have the new plan reviewed."
 
@@ -160,3 +160,14 @@ def _is_proven(
     session = sessions.get(change.identity.instance)
     scope = session.facts.scope_id if session else ""
     return row is not None and find_origin(index, row, scope) is not None
+
+
+def find_origin(index: LogIndex, row: Row, scope_id: str) -> Origin | None:
+    """The valid origin of this very object in this system, None if nothing proves that it is ours.
+
+    index: that of the whole log; scope_id: that of the system that answers.
+    """
+    # Compared as a whole: a row that was edited by hand could name the origin of another object,
+    # and the state could name another system.
+    origin = index.origins.get(row.origin)
+    return origin if origin == Origin(row.identity, row.incarnation, scope_id) else None

@@ -27,6 +27,7 @@ from ..plan.observe import (
     Views,
     await_agreement,
     describe_disagreement,
+    hide_all_reported,
     resolve_absence,
 )
 from ..provider.contract import ResourceType, Session
@@ -133,7 +134,7 @@ def _read_objects(changes: Sequence[Change], recheck: Recheck) -> dict[Identity,
             and (change.action is not Action.FORGET or recheck.remake is not None)
         ]
         if ids:
-            readings.update(session.read(ids))
+            readings.update(hide_all_reported(session.read(ids), recheck.state))
             session.prove()
     return readings
 
@@ -329,7 +330,7 @@ def _ask_all_nodes(
         seconds = min(AGREEMENT_SECONDS, session.facts.operation_timeout)
         disputed.update(await_agreement(session, ids, seconds, recheck.clock, recheck.wait))
         if rest := [identity for identity in ids if identity not in disputed]:
-            agreed.update(session.read(rest))
+            agreed.update(hide_all_reported(session.read(rest), recheck.state))
         session.prove()
     return disputed, agreed
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..audit.event import Record, RecordKind
 from ..audit.index import LogIndex, get_identity, get_run, is_vague
@@ -17,12 +18,17 @@ from ..core.change import Change, Outcome, OutcomeStatus, Step
 from ..core.errors import StorageError
 from ..core.resource import Identity
 from ..plan.codec import read_recorded_plan
+from ..plan.diff import parse_path
 from ..plan.model import Plan
 from ..state.codec import DAMAGED_EDIT, decode_row
 from ..state.edit import drop_instance, put_rows, set_scope
 from ..state.model import Row, State
 from .ledger import lay_results_over, make_bookkeeping_step
 from .report import Result
+
+SETTING_AGAIN, REMOVING = "~set", "~remove"
+"""Ends of the ids of two requests that repair a step whose removals stayed without effect: one sets
+the values as they are, one removes them again. Their step is in the plan without the end."""
 
 
 class Replayed(Struct, frozen=True):
@@ -95,7 +101,8 @@ def index_steps(plan: Plan) -> dict[str, tuple[Change, Step]]:
 def find_step(steps: Mapping[str, tuple[Change, Step]], record: Record) -> tuple[Change, Step]:
     """The step of an intent or outcome. steps: those of its run's plan. Raises StorageError if the
     plan has no such step, or the step belongs to another object."""
-    known = steps.get(record.body["step"])
+    step_id: str = record.body["step"]
+    known = steps.get(step_id) or steps.get(cut_repair(step_id))
     if known is None or known[1].identity != get_identity(record):
         raise StorageError(
             f"record {record.seq} of the audit log ({record.kind}) names step "
@@ -104,7 +111,18 @@ def find_step(steps: Mapping[str, tuple[Change, Step]], record: Record) -> tuple
             "Plan and record do not belong together: one of them was edited. Restore the log and "
             "its state from the same backup. Nothing was sent.",
         )
-    return known
+    change, step = known
+    if step.id == step_id:
+        return known
+    # Such a request wrote a part of what its step wrote.
+    paths = tuple(path for text in record.body["paths"] if (path := parse_path(text["path"])))
+    step = replace(step, id=step_id, paths=tuple(path for path in paths if path in step.paths))
+    return replace(change, steps=(step,)), step
+
+
+def cut_repair(step_id: str) -> str:
+    """The id of the step that a repair belongs to; any other id stays as it is."""
+    return step_id.removesuffix(SETTING_AGAIN).removesuffix(REMOVING)
 
 
 def _get_group_key(record: Record) -> tuple[bool, str]:

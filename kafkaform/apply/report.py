@@ -22,7 +22,7 @@ from ..core.text.quantity import render_count
 from ..core.words import NEUTRAL, Words, shared
 from .again import APPLY, Again
 from .judge import is_untellable
-from .verify import Invisible
+from .verify import Invisible, Sight
 
 GOOD = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
 
@@ -90,7 +90,7 @@ class Report(Struct, frozen=True):
     results: tuple[Result, ...] = ()
     """The last result of each step, in the order of the plan."""
     invisible: tuple[Invisible, ...] = ()
-    """What was applied and some node did not show yet."""
+    """What was applied and some live node did not show as it was applied."""
     stopped: KafkaformError | None = None
     """Why the run ended early."""
     work: tuple[Work, ...] = ()
@@ -126,7 +126,7 @@ class Report(Struct, frozen=True):
             return self.stopped
         undone = self._render_undone()
         if not undone and self.stopped is None:
-            return None
+            return self._make_unseen_error(again)
         if self.stopped is None:
             return AppliedInPart(undone, again.rest)
         if not undone:
@@ -135,6 +135,30 @@ class Report(Struct, frozen=True):
                 f"{self.stopped.advice} {again.repeat}".lstrip(),
             )
         return AppliedInPart(f"{undone}: {self.stopped.message}", self.stopped.advice)
+
+    def _make_unseen_error(self, again: Again) -> OutcomeUnknown | None:
+        """What was applied and not seen as it was applied, and what to do. None if all was seen."""
+        unseen = [item for item in self.invisible if item.counts]
+        if not unseen:
+            return None
+        addresses = {item.address for item in unseen}
+        one = len(addresses) == 1
+        objects = f"{next(iter(addresses))} was" if one else f"{len(addresses):,} objects were"
+        rights = list(dict.fromkeys(i.why for i in unseen if i.sight is Sight.HIDDEN))
+        if all(item.sight is Sight.HIDDEN for item in unseen):
+            more = f", and {len(rights) - 1:,} more" if rights[1:] else ""
+            return OutcomeUnknown(
+                f"{objects} applied, but cannot be seen: {rights[0]}{more}",
+                f"Grant what is missing, then run {again.same} again, which looks again. With "
+                "--no-wait, a run does not look.",
+            )
+        noun = unseen[0].noun
+        return OutcomeUnknown(
+            f"{objects} applied, but not every live {noun} shows {'it' if one else 'them'} as "
+            "applied",
+            f"Run {again.same} again in a minute: it looks again. If a {noun} stays behind, look "
+            "into its log.",
+        )
 
     def _render_undone(self) -> str:
         counts = Counter(_name_end(result.outcome) for result in self.results)

@@ -1,23 +1,27 @@
 """Verify: after the last write, ask every live node until it shows what was applied.
 
-Success means that a change is committed; other nodes learn about it a little later. What is not
-visible at the deadline is reported as applied but not yet visible, never as failed. The run waits
-for a node that does not answer until the system has had the time to notice that it is dead; a node
-that is not live any more need not show anything.
+Success means that a change is committed; other nodes learn about it a little later. The run waits
+as long as the nodes make progress: the time limit starts again whenever they show more of it. What
+a node does not show then is told, with the reason: the node is late, does not answer, hides the
+object because a right is missing, or keeps a value that was removed. The run waits for a node that
+does not answer until the system has had the time to notice that it is dead; a node that is not live
+any more need not show anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from ..core.change import Action, Change
+from ..core.change import Action, Change, Path
 from ..core.clock import Clock
 from ..core.progress import Progress, Reporter
-from ..core.resource import Absent, Depth, Facts, Failed, Identity, Observed, Reading
+from ..core.resource import Absent, Depth, Facts, Failed, Hidden, Identity, Observed, Reading
+from ..core.value import EMPTY, Value
 from ..core.words import NEUTRAL
-from ..plan.diff import equals_target, flatten
+from ..plan.diff import equals_target, flatten, list_unset, render_leaf, render_path
 from ..plan.observe import resolve_absence
 from ..provider.contract import ResourceType, Session
 from .judge import canonicalize_reading, has_emptied
@@ -33,20 +37,88 @@ SILENT_SECONDS = 15.0
 """How long to wait for the nodes that do not answer, all together. A system needs some seconds to
 count a node as dead (Kafka's `broker.session.timeout.ms` is 9 s), and more until another one has
 taken over what it led."""
-WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
+STUCK_SECONDS = 5.0
+"""How long to wait without progress if nothing is missing that is likely to come: a right, or the
+removal of a value that is in effect anyway."""
+SHOWN = 3
+"""How many values of one object a text names."""
+
+
+class Sight(StrEnum):
+    """Why a node does not show what was applied."""
+
+    LATE = "late"
+    """It shows less, or another value."""
+    SILENT = "silent"
+    """It does not answer, or answers with an error."""
+    HIDDEN = "hidden"
+    """We have no right to see the object."""
+    KEPT = "kept"
+    """It still shows values whose removal was accepted, and all else as it was applied."""
 
 
 class Invisible(Struct, frozen=True):
-    """An applied object that one node did not show at the deadline."""
+    """An applied object that one node did not show as it was applied."""
 
     address: str
     """What the user calls the object."""
     node: str
     """The id of the node."""
     why: str = ""
-    """Why the node could not be asked, empty if it answered."""
+    """LATE: what it shows instead, if anything; SILENT: the error; HIDDEN: who lacks which right;
+    KEPT: the values."""
     noun: str = NEUTRAL.node
     """What the users of the system call a node."""
+    sight: Sight = Sight.LATE
+    """The kind of reason."""
+    counts: bool = True
+    """False for a node that does not answer and may be out of service, if others show the
+    object."""
+
+    @property
+    def text(self) -> str:
+        """What is the matter, as the rest of a sentence about an applied object."""
+        if self.sight is Sight.HIDDEN:
+            return f"but cannot be seen: {self.why}"
+        why = f"it does not answer ({self.why})" if self.sight is Sight.SILENT else self.why
+        return f"not yet visible on {self.noun} {self.node}{f': {why}' if why else ''}"
+
+
+Values = Mapping[Path, Value]
+"""Path -> value."""
+NO_VALUES: Values = {}
+
+
+class Verified(Struct, frozen=True):
+    """What the nodes showed in the end."""
+
+    invisible: tuple[Invisible, ...] = ()
+    """What a live node did not show."""
+    kept: Mapping[Identity, Values] = field(default_factory=dict)
+    """Object -> values that a node keeps although their removal was accepted."""
+    reported: Mapping[Identity, Values] = field(default_factory=dict)
+    """Object -> values that a node reports although nothing sets them, and that would be in effect
+    anyway."""
+
+
+class _Gap(Struct, frozen=True):
+    """What one node does not show of one object, and why."""
+
+    sight: Sight = Sight.LATE
+    why: str = ""
+    kept: Values = NO_VALUES
+    """The values that it keeps."""
+    harmless: bool = False
+    """All of them would be in effect anyway."""
+
+    @property
+    def is_stuck(self) -> bool:
+        """True if waiting is unlikely to help."""
+        return self.sight is Sight.HIDDEN or self.harmless
+
+
+_UNSEEN = _Gap()
+Gaps = Mapping[Identity, _Gap]
 
 
 class _Asker(Struct, frozen=True):
@@ -58,44 +130,46 @@ class _Asker(Struct, frozen=True):
     """Resource types by name."""
     incarnations: Mapping[Identity, str]
     """Created object -> the id that it got."""
+    reported: dict[Identity, Values] = field(default_factory=dict)
+    """Created object -> the values that a node reports although nothing sets them."""
 
     def look(
         self, node: str, changes: Sequence[Change], *, whole: bool = False
-    ) -> dict[Identity, str]:
-        """The objects that this node does not show yet -> why it could not be asked, if so. whole:
-        ask about all at once; otherwise a node that lacks one of many is not asked about those
-        behind it, which it lacks as well as a rule."""
-        missing: dict[Identity, str] = {}
+    ) -> dict[Identity, _Gap]:
+        """The objects that this node does not show yet, and why. whole: ask about all at once;
+        otherwise a node that lacks one of many is not asked about those behind it, which it lacks
+        as well as a rule."""
+        missing: dict[Identity, _Gap] = {}
         start, size = 0, len(changes) if whole else FIRST
         while start < len(changes) and not missing:
             missing.update(self._ask(node, changes[start : start + size]))
             start, size = start + size, size * 2
         if missing:
-            failures = set(missing.values())
-            why = "" if "" in failures else failures.pop()
-            missing.update((change.identity, why) for change in changes[start:])
+            gaps = list(missing.values())
+            silent = all(gap.sight is Sight.SILENT for gap in gaps)
+            behind = gaps[0] if silent else _UNSEEN
+            missing.update((change.identity, behind) for change in changes[start:])
         return missing
 
-    def _ask(self, node: str, changes: Sequence[Change]) -> dict[Identity, str]:
-        # That a deleted object is gone does not need its attributes, which would be read again and
-        # again while it is still there.
-        deleted = [c.identity for c in changes if c.action is Action.DELETE]
-        others = [c.identity for c in changes if c.action is not Action.DELETE]
+    def _ask(self, node: str, changes: Sequence[Change]) -> dict[Identity, _Gap]:
+        # That a deleted object with an id is gone does not need its attributes, which would be read
+        # again and again while it is still there.
+        deleted = [c.identity for c in changes if c.action is Action.DELETE and c.incarnation]
+        others = [c.identity for c in changes if c.action is not Action.DELETE or not c.incarnation]
         readings: dict[Identity, Reading] = {}
         for ids, depth in ((deleted, Depth.NAMES), (others, Depth.FULL)):
             if ids:
                 readings.update(self.session.read(ids, at=node, depth=depth))
-        return {
-            c.identity: _get_failure(readings[c.identity])
-            for c in changes
-            if not is_visible(
-                c,
-                readings[c.identity],
-                self.types[c.identity.kind],
-                self.session.facts,
-                self.incarnations.get(c.identity, c.incarnation),
-            )
-        }
+        gaps = {}
+        for change in changes:
+            identity = change.identity
+            kind, reading = self.types[identity.kind], readings[identity]
+            made = self.incarnations.get(identity, change.incarnation)
+            if not is_visible(change, reading, kind, self.session.facts, made):
+                gaps[identity] = _find_gap(change, reading, kind, self.session.facts)
+            elif change.action is Action.CREATE and (unset := _list_unset(change, reading)):
+                self.reported[identity] = unset
+        return gaps
 
 
 def verify_applied(
@@ -106,67 +180,111 @@ def verify_applied(
     clock: Clock,
     stop: Stop,
     report: Reporter,
-) -> tuple[Invisible, ...]:
-    """What some live node does not show when the operation timeout has passed.
+) -> Verified:
+    """What some live node does not show once the nodes make no more progress.
 
     changes: those whose steps were all applied; incarnations: created object -> the id that it got.
     Raises OtherSystem.
     """
-    late: list[Invisible] = []
+    parts = []
     for instance, session in sessions.items():
         mine = [c for c in changes if c.identity.instance == instance and c.steps]
         if mine:
             asker = _Asker(session, types, incarnations)
-            late.extend(_wait_for_nodes(mine, asker, clock, stop, report))
+            left = _wait_for_nodes(mine, asker, clock, stop, report)
             session.prove()
-    return tuple(late)
+            parts.append(_sum_up(mine, left, asker))
+    return Verified(
+        tuple(item for part in parts for item in part.invisible),
+        {identity: values for part in parts for identity, values in part.kept.items()},
+        {identity: values for part in parts for identity, values in part.reported.items()},
+    )
+
+
+def _sum_up(changes: Sequence[Change], left: Mapping[str, Gaps], asker: _Asker) -> Verified:
+    """left: node -> what it does not show."""
+    invisible: list[Invisible] = []
+    kept: dict[Identity, Values] = {}
+    reported = dict(asker.reported)
+    noun, facts = asker.session.words.node, asker.session.facts
+    for node, gaps in left.items():
+        for change in changes:
+            identity = change.identity
+            gap = gaps.get(identity)
+            if gap is None:
+                continue
+            if gap.harmless:
+                reported[identity] = {**reported.get(identity, NO_VALUES), **gap.kept}
+                continue
+            if gap.sight is Sight.KEPT:
+                kept[identity] = {**kept.get(identity, NO_VALUES), **gap.kept}
+            silent = gap.sight is Sight.SILENT and not facts.lists_nodes
+            counts = not silent or sum(identity in each for each in left.values()) >= len(
+                facts.nodes
+            )
+            invisible.append(Invisible(change.address, node, gap.why, noun, gap.sight, counts))
+    return Verified(tuple(invisible), kept, reported)
 
 
 def _wait_for_nodes(
     changes: Sequence[Change], asker: _Asker, clock: Clock, stop: Stop, report: Reporter
-) -> list[Invisible]:
-    """Ask all live nodes in turn until each shows everything, or time is up."""
+) -> Mapping[str, Gaps]:
+    """Ask all live nodes in turn until each shows everything, or until they make no more progress.
+    Node -> what it does not show."""
     session, nodes = asker.session, tuple(asker.session.live_nodes())
     noun = session.words.node
     timeout = session.facts.operation_timeout
-    deadline = clock.monotonic() + timeout
-    patience, give_up = min(timeout, SILENT_SECONDS), deadline
-    left: dict[str, Mapping[Identity, str]] = {n: {c.identity: "" for c in changes} for n in nodes}
-    silent: set[str] = set()
+    patience, give_up = min(timeout, SILENT_SECONDS), clock.monotonic() + timeout
+    left: dict[str, Gaps] = {n: {c.identity: _UNSEEN for c in changes} for n in nodes}
+    least, progressed = len(nodes) * len(changes), clock.monotonic()
+    silent, quiet = set[str](), set[str]()
     # At first about all objects: most systems show them soon, and some kinds are listed as a whole
     # for each look.
-    first = True
+    whole = True
     _show_progress(report, noun, nodes, left, len(changes))
     while left:
         for node, missing in left.items():
             rest = [c for c in changes if c.identity in missing]
-            left[node] = asker.look(node, rest, whole=first)
+            left[node] = asker.look(node, rest, whole=whole and node not in quiet)
             _show_progress(report, noun, nodes, left, len(changes))
-        first = False
-        quiet = {node for node, missing in left.items() if missing and all(missing.values())}
+        quiet = {node for node, missing in left.items() if _is_quiet(missing)}
         live = session.live_nodes() if quiet else nodes
         left = {node: missing for node, missing in left.items() if missing and node in live}
         if new := quiet & left.keys() - silent:
             # One limit for all silent nodes: with a limit for each, nodes that fall silent one
             # after another would keep the run for minutes.
-            give_up = give_up if silent else min(deadline, clock.monotonic() + patience)
+            give_up = give_up if silent else clock.monotonic() + patience
             silent |= new
             say_silent(report, new, give_up - clock.monotonic(), noun)
-        until = give_up if left.keys() <= quiet else deadline
-        if not left or clock.monotonic() >= until:
-            for node, missing in left.items():
-                if len(missing) > FIRST and node not in quiet:
-                    rest = [c for c in changes if c.identity in missing]
-                    left[node] = asker.look(node, rest, whole=True)
+        if not left:
             break
-        stop.sleep(clock, POLL_SECONDS)
+        if (lacking := sum(map(len, left.values()))) < least:
+            least, progressed = lacking, clock.monotonic()
+        until = max(
+            give_up if node in quiet else progressed + _choose_patience(missing, timeout)
+            for node, missing in left.items()
+        )
+        over = clock.monotonic() >= until
+        # Before the end, about all objects once more: a node is not asked about those behind one
+        # that it lacks.
+        if over and (whole or all(len(left[node]) <= FIRST for node in left.keys() - quiet)):
+            break
+        whole = over
+        if not over:
+            stop.sleep(clock, POLL_SECONDS)
     _show_progress(report, noun, nodes, left, len(changes), finished=True)
-    return [
-        Invisible(change.address, node, left[node][change.identity], noun)
-        for node in left
-        for change in changes
-        if change.identity in left[node]
-    ]
+    return left
+
+
+def _is_quiet(missing: Gaps) -> bool:
+    """True if the node gives no answer about any of these objects."""
+    return bool(missing) and all(gap.sight is Sight.SILENT for gap in missing.values())
+
+
+def _choose_patience(missing: Gaps, timeout: float) -> float:
+    """Seconds without any progress after which nobody waits for a node any longer."""
+    stuck = all(gap.is_stuck for gap in missing.values())
+    return min(timeout, STUCK_SECONDS) if stuck else timeout
 
 
 def _show_progress(
@@ -188,8 +306,49 @@ def _show_progress(
     report(Progress("verify", label, done, total, unit, finished=finished, even=False, ends=ends))
 
 
-def _get_failure(reading: Reading) -> str:
-    return reading.fault.message if isinstance(reading, Failed) else ""
+# ── what a reading lacks ────────────────────────────────────────────────────────────────
+
+
+def _find_gap(change: Change, reading: Reading, kind: ResourceType, facts: Facts) -> _Gap:
+    """Why this reading does not show the change as applied."""
+    if isinstance(reading, Failed):
+        return _Gap(Sight.SILENT, reading.fault.message)
+    if isinstance(reading, Hidden):
+        whom = facts.principal or "the user of the run"
+        lacks = "does not have" if change.before is None else "no longer has"
+        return _Gap(Sight.HIDDEN, f"{whom} {lacks} the right {reading.right}")
+    reading = resolve_absence(reading, change.after)
+    if not isinstance(reading, Observed):
+        return _UNSEEN
+    live = canonicalize_reading(reading, kind, facts)
+    now, before, after = map(flatten, (live.attributes, change.before, change.after))
+    written = {path for step in change.steps for path in step.paths}
+    if change.action is Action.CREATE:
+        managed = {name for name, value in (change.after or EMPTY).items() if value is not None}
+        written = after.keys() | {path for path in now if path[0] in managed}
+    differing = [p for p in sorted(written) if now.get(p) != after.get(p) and p not in live.foreign]
+    if change.action is Action.DELETE:
+        # Of an object that consists of its values, only these can stay.
+        differing = [path for path in differing if len(path) > 1] if not change.incarnation else []
+    unset = list_unset(change.after, live)
+    removed = [path for path in differing if path not in after]
+    kept = {p: now[p] for p in removed if p in unset or now.get(p) == before.get(p)}
+    if kept and len(kept) == len(differing):
+        harmless = kept.keys() <= unset.keys()
+        return _Gap(Sight.KEPT, _render_values(kept, kind), kept, harmless)
+    return _Gap(why=_render_values({path: now.get(path) for path in differing}, kind))
+
+
+def _list_unset(change: Change, reading: Reading) -> Values:
+    return list_unset(change.after, reading) if isinstance(reading, Observed) else NO_VALUES
+
+
+def _render_values(values: Values, kind: ResourceType) -> str:
+    """`config.retention.ms is 60000 (1 minute)`; the first few of many."""
+    shown = list(values.items())[:SHOWN]
+    texts = [f"{render_path(path)} is {render_leaf(path, value, kind)}" for path, value in shown]
+    more = len(values) - SHOWN
+    return ", ".join(texts) + (f", and {more} more" if more > 0 else "")
 
 
 def is_visible(

@@ -220,6 +220,7 @@ _DUTY: Rules = {
 }
 _VALIDATED: Rules = {"step": _TEXT, "evidence": _TEXT, "error?": _ERROR_RULE}
 _LATE: Rules = {"address": _TEXT, "node": _TEXT}
+_REPORTED: Rules = {"address": _TEXT, "path": _NAME}
 
 _RULES: Mapping[str, Rules] = {
     "run_begin": {
@@ -253,6 +254,10 @@ _RULES: Mapping[str, Rules] = {
         "checked": _COUNT,
         "invisible": MemberRule(
             _make_list_check(_make_object_check(_LATE)), "a list of objects with address and node"
+        ),
+        "reported?": MemberRule(
+            _make_list_check(_make_object_check(_REPORTED)),
+            "a list of objects with address and path",
         ),
     },
     "state": {

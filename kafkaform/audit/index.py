@@ -81,6 +81,8 @@ class LogIndex(Struct, frozen=True):
     vague: int = 0
     """How many edits do not say what became of the state and so cannot be repeated from the log;
     those of earlier versions."""
+    unseen: tuple[tuple[str, str], ...] = ()
+    """Address and node of what the last verification did not see as it was applied."""
 
     def find_last_run(self, approval: str) -> LoggedRun | None:
         """The last run under this approval, complete or not; None if there was none."""
@@ -183,6 +185,8 @@ class _Pass(Struct):
     """All runs under that approval."""
     began: int = 0
     """The number of the record with which the first of them began."""
+    unseen: tuple[tuple[str, str], ...] = ()
+    """What the last verification did not see."""
 
     def read(self, record: Seen) -> None:
         self.head = Head(record.seq, record.hash)
@@ -218,6 +222,7 @@ class _Pass(Struct):
             self.origins.scopes,
             tuple(whole[number] for number in self.unsaved),
             self.vague,
+            self.unseen,
         )
 
     def _read_whole(
@@ -294,6 +299,9 @@ class _Pass(Struct):
         if record.seq > self.saved:
             self.unsaved[record.seq] = get_run(record)
 
+    def _read_verification(self, record: Seen) -> None:
+        self.unseen = tuple((item["address"], item["node"]) for item in record.body["invisible"])
+
     def _read_obligation(self, record: Seen) -> None:
         self.obligations[record.seq] = None
 
@@ -309,6 +317,7 @@ _HANDLERS: Mapping[str, Callable[[_Pass, Seen], None]] = {
     RecordKind.INTENT: _Pass._read_intent,
     RecordKind.OUTCOME: _Pass._read_outcome,
     RecordKind.RECOVER: _Pass._read_outcome,
+    RecordKind.VERIFY: _Pass._read_verification,
     RecordKind.OBLIGATION: _Pass._read_obligation,
     RecordKind.DISCHARGED: _Pass._read_discharge,
     RecordKind.RUN_END: _Pass._read_end,

@@ -102,12 +102,18 @@ def make_validate_body(approval: str, verdicts: Iterable[Verdict]) -> FrozenMap:
 
 
 def make_verify_body(
-    approval: str, checked: int, invisible: Iterable[tuple[str, str]]
+    approval: str,
+    checked: int,
+    invisible: Iterable[tuple[str, str]],
+    reported: Iterable[tuple[str, str]] = (),
 ) -> FrozenMap:
     """The last look. checked: how many objects; invisible: (address, node) for each that a node did
-    not show at the deadline."""
+    not show as it was applied; reported: (address, path) of values that are reported although
+    nothing sets them."""
     late = [{"address": address, "node": node} for address, node in invisible]
-    return _make_body(approval=approval, checked=checked, invisible=late)
+    unset = [{"address": address, "path": path} for address, path in reported]
+    more = {"reported": unset} if unset else {}
+    return _make_body(approval=approval, checked=checked, invisible=late, **more)
 
 
 def make_state_edit_body(

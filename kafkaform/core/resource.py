@@ -378,6 +378,9 @@ class Facts(Struct, frozen=True):
     works with, if it says so. What its objects use (`Use`) is there and on no other system."""
     acts_as: str | None = None
     """The principal as which this system works with its partners, if that is declared."""
+    lists_nodes: bool = True
+    """The system says which nodes are live. False: the nodes are those of the provider block, and
+    nobody knows whether one that does not answer is in service."""
 
     @property
     def recorded(self) -> Facts:

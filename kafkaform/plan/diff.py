@@ -10,9 +10,11 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from ..core.canonical import dumps
 from ..core.change import Path, PathChange
-from ..core.resource import Lifecycle, Observed
+from ..core.resource import Lifecycle, Observed, Reading
 from ..core.schema import ObjectSchema
 from ..core.text.foreign import inline
 from ..core.text.quantity import render_quantity, render_with_exact
@@ -83,11 +85,49 @@ def agrees(wanted: FrozenMap, live: FrozenMap) -> bool:
 
 
 def equals_target(target: FrozenMap, live: Observed) -> bool:
-    """True if the live object is exactly what `target` asks for, apart from what others own."""
+    """True if the live object is exactly what `target` asks for, apart from what others own and
+    from values that would be in effect anyway."""
     wanted, have = flatten(target), flatten(live.attributes)
     names = {path[0] for path in wanted} | {n for n, v in target.items() if v is not None}
-    compared = {p for p in have if p[0] in names and p not in live.foreign} | wanted.keys()
+    unset = list_unset(target, live)
+    compared = {
+        p for p in have if p[0] in names and p not in live.foreign and p not in unset
+    } | wanted.keys()
     return {p: have[p] for p in compared if p in have} == wanted
+
+
+def list_unset(target: FrozenMap | None, live: Observed) -> dict[Path, Value]:
+    """The values of a live object that `target` does not set and that would be in effect without
+    the object. Some systems report such values as if they were set on each object."""
+    unset: dict[Path, Value] = {}
+    for text, value in live.fallbacks.items():
+        path = parse_path(text)
+        if _get_leaf(live.attributes, path) == value and _get_leaf(target, path) is None:
+            unset[path] = value
+    return unset
+
+
+def hide_reported(reading: Reading, reported: FrozenMap) -> Reading:
+    """The reading without the values that an earlier run found to be reported although nothing sets
+    them. Another value than then, or one that is not in effect anyway, is shown.
+
+    reported: path as text -> value, as a row records it.
+    """
+    if not reported or not isinstance(reading, Observed):
+        return reading
+    paths = [
+        path
+        for path, value in list_unset(None, reading).items()
+        if reported.get(render_path(path)) == value
+    ]
+    return replace(reading, attributes=lay_over(reading.attributes, paths, EMPTY))
+
+
+def _get_leaf(attributes: FrozenMap | None, path: Path) -> Value:
+    value = (attributes or EMPTY).get(path[0])
+    if len(path) == 1:
+        return value
+    return value.get(path[1]) if isinstance(value, FrozenMap) else None
 
 
 def compare_gone(attributes: FrozenMap, schema: ObjectSchema) -> tuple[PathChange, ...]:
@@ -99,6 +139,12 @@ def compare_gone(attributes: FrozenMap, schema: ObjectSchema) -> tuple[PathChang
 def render_path(path: Path) -> str:
     """A path as globs, fallbacks and messages write it: `config.retention.ms`."""
     return ".".join(path)
+
+
+def parse_path(text: str) -> Path:
+    """The path that `render_path` wrote."""
+    name, dot, key = text.partition(".")
+    return (name, key) if dot else (name,)
 
 
 def render_leaf(path: Path, value: Value, kind: ResourceType) -> str:

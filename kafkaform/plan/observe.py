@@ -41,7 +41,7 @@ from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL
 from ..provider.contract import Provider, ResourceType, Session
 from ..state.model import State
-from .diff import flatten, render_leaf, render_path
+from .diff import flatten, hide_reported, render_leaf, render_path
 
 POLL_SECONDS = 0.5
 AGREEMENT_SECONDS = 5.0
@@ -117,6 +117,7 @@ def _read_instance(
     if missing:
         readings.update(confirm_absent(session, missing, clock, settle))
     disputed: Mapping[Identity, Mapping[str, Reading]] = {}
+    readings = hide_all_reported(readings, state)
     changed = [i for i in rows if _is_changed(rows[i], readings[i])]
     # A single node lags behind its own log only, and for a moment.
     if changed and (settle or len(session.live_nodes()) > 1):
@@ -126,11 +127,23 @@ def _read_instance(
         disputed = await_agreement(session, changed, patience, clock, clock.sleep)
         again = session.read(changed)
         # A sighting stays one, also if this node does not show the object yet.
-        readings.update({i: r for i, r in again.items() if not isinstance(r, Absent)})
+        seen = {i: r for i, r in again.items() if not isinstance(r, Absent)}
+        readings.update(hide_all_reported(seen, state))
     # A proxy may have led a connection to another system meanwhile. Nothing that was read counts
     # before every connection has said again whose it is.
     session.prove()
     return InstanceWorld(session.facts, readings, sweeps, disputed)
+
+
+def hide_all_reported(
+    readings: Mapping[Identity, Reading], state: State
+) -> dict[Identity, Reading]:
+    """The readings without what the state knows to be reported although nothing sets it."""
+    rows = state.objects
+    return {
+        identity: hide_reported(reading, rows[identity].reported) if identity in rows else reading
+        for identity, reading in readings.items()
+    }
 
 
 def _reuse_rows(sweep: Sweep, state: State) -> Sweep:

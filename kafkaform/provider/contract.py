@@ -17,7 +17,7 @@ from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading,
 from ..core.risk import Risk
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
-from ..core.value import FrozenMap
+from ..core.value import FrozenMap, Value
 from ..core.words import Words
 
 Secrets = Mapping[str, Secret]
@@ -94,6 +94,10 @@ class ResourceType(Struct, frozen=True):
     """Key, details of the live object (none if there is no object) -> why the system keeps the
     object for itself, and what the user can do. Such an object is neither created, taken over,
     changed nor deleted. Without this function no object is reserved."""
+    repair: Callable[[Step, Mapping[Path, Value]], tuple[FrozenMap, FrozenMap] | None] | None = None
+    """Step, path -> value that stayed although the step removed it -> payload of the request that
+    sets these values as they are, and of the one that removes them again; None if the step cannot
+    be repaired so. Without this function, removals without effect are only reported."""
     unit: Callable[[Path], str] | None = None
     """The unit of the value at a path (`core/text/quantity.py`), empty for none."""
 

@@ -203,7 +203,7 @@ def _render_line(identity: Identity, row: Row) -> str:
     except AttributeError:
         data = _list_row_members(row)
         sound = getattr(row, "_sound", False)
-        if not sound and (fault := _find_fault(data, _ROW_RULES)):
+        if not sound and (fault := _find_fault(data, _select_row_rules(data))):
             _refuse(f"object {row.identity.kind} {row.identity.key}", fault)
         force_setattr(row, "_line", canonical.dumps(data))
         return row._line
@@ -223,6 +223,8 @@ def _list_row_members(row: Row) -> dict[str, Value]:
         "labels": row.labels,
         "depends_on": row.depends_on,
         "secret_version": row.secret_version,
+        # Almost no row has it, and earlier versions refuse a row that does.
+        **({"reported": row.reported} if row.reported else {}),
     }
 
 
@@ -307,6 +309,14 @@ _ROW_RULES: Rules = {
     "depends_on": (_LIST, lambda v: all(map(is_object_address, v)), "a list of addresses"),
     "secret_version": (_OPTIONAL_TEXT, _is_any, "text or null"),
 }
+_LATER_ROW_RULES: Rules = {
+    "reported": (
+        _MAP,
+        lambda v: bool(v) and not has_secret(v),
+        "an object of values that is not empty",
+    ),
+}
+"""Of members that only some rows have."""
 
 
 def find_row_fault(name: str, value: Value) -> str:
@@ -348,14 +358,23 @@ def _build_state(members: FrozenMap, rows: Iterable[Value]) -> State:
 def _build_row(whose: str, data: Value) -> Row:
     if not isinstance(data, FrozenMap):
         raise _Wrong(f"{whose} is not an object")
-    _refuse_other_members(data, _ROW_RULES.keys(), whose)
-    if fault := _find_fault(data, _ROW_RULES):
+    rules = _select_row_rules(data)
+    _refuse_other_members(data, rules.keys(), whose)
+    if fault := _find_fault(data, rules):
         _refuse(f"{whose} ({_clip(data['kind'])} {_clip(data['identity'])})", fault)
     members: dict[str, Any] = dict(data)
     identity = Identity(members.pop("instance"), members.pop("kind"), members.pop("identity"))
     row = Row(identity, **members)
     force_setattr(row, "_sound", True)
     return row
+
+
+def _select_row_rules(data: Mapping[str, Value]) -> Rules:
+    """The rules for a row with these members."""
+    later = data.keys() & _LATER_ROW_RULES.keys()
+    return (
+        {**_ROW_RULES, **{name: _LATER_ROW_RULES[name] for name in later}} if later else _ROW_RULES
+    )
 
 
 def _find_fault(data: Mapping[str, Value], rules: Rules) -> tuple[str, str] | None:

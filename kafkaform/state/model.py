@@ -54,6 +54,10 @@ class Row(_WithLine, Struct, frozen=True):
     """Addresses that the block depends on, as text: the order of a later deletion."""
     secret_version: str | None = None
     """The version of the secret that was sent last."""
+    # Without this, every plan would remove again what no removal changes.
+    reported: FrozenMap = EMPTY
+    """Path as text -> value, of what the system reports although nothing sets it: its removal was
+    accepted and changed nothing, and the value would be in effect anyway."""
 
     @property
     def ownership(self) -> Ownership:

@@ -12,6 +12,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from ..apply.bindings import describe_bindings, record_bindings
+from ..apply.confirm import confirm_report
 from ..apply.execute import execute_plan
 from ..apply.execution import ApplyRun
 from ..apply.freshness import refuse_unproven_removals
@@ -22,7 +23,6 @@ from ..apply.replay import replay_log
 from ..apply.report import Report
 from ..apply.secrets import refuse_exposed, refuse_foreign_commands, resolve_plan_secrets
 from ..apply.stop import Stop
-from ..apply.verify import verify_applied
 from ..apply.waiting import Paces, expect_limits
 from ..audit.event import RecordKind, render_time
 from ..audit.record_bodies import (
@@ -31,15 +31,13 @@ from ..audit.record_bodies import (
     make_run_begin_body,
     make_run_end_body,
     make_validate_body,
-    make_verify_body,
 )
 from ..core.canonical import Rendered
-from ..core.change import Change, Outcome, OutcomeStatus, Verdict
+from ..core.change import Change, Outcome, Verdict
 from ..core.diagnostics import Diagnostics, has_errors
 from ..core.errors import (
     Blocked,
     ConfigurationError,
-    Interrupted,
     KafkaformError,
     Locked,
     OtherSystem,
@@ -53,6 +51,7 @@ from ..plan.approval import digest_change
 from ..plan.model import Mode, Plan
 from ..plan.observe import Look
 from ..plan.review import review_changes
+from ..provider.contract import Secrets
 from ..state.edit import set_outputs
 from ..version import VERSION
 from .configuration.recorded_outputs import record_outputs
@@ -182,14 +181,16 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     chosen = choose_plan(scene)
     plan = chosen.plan
     if chosen.already:
-        return Applied(plan, scene.ledger.state, run, already=chosen.already)
+        report = _look_for_unseen(scene, plan)
+        return Applied(plan, scene.ledger.state, run, report, already=chosen.already)
     if not chosen.made_now:
         refuse_new_breaches(plan, scene.space)
     leaves_out = ask.make is None and ask.imported is None
     refuse_if_blocked(plan, ask.fail_on, leaves_out=leaves_out)
     if plan.idle:
         broken = _save_live_state(scene, chosen)
-        return Applied(plan, scene.ledger.state, run, diagnostics=broken)
+        report = _look_for_unseen(scene, plan)
+        return Applied(plan, scene.ledger.state, run, report, diagnostics=broken)
     # Only after the approval, which can take hours, so that nothing stale is sent.
     how = _get_approval(scene, plan)
     paces = _look_again(scene, plan, chosen.done)
@@ -201,24 +202,43 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     # From here on a signal does not end the process: the batch in flight gets its outcome first.
     with scene.stop.listening():
         mark.over = scene.announce.sending = True
-        job = ApplyRun(
-            plan,
-            scene.sessions,
-            scene.space.types,
-            secrets,
-            scene.ledger,
-            scene.space.clock,
-            scene.stop,
-            scene.announce,
-            scene.lease,
-            chosen.done,
-            ask.again,
-            paces,
-        )
-        report, broken = _record_end(scene, chosen, _verify_report(scene, job, execute_plan(job)))
+        job = _make_job(scene, plan, secrets, chosen.done, paces)
+        report = execute_plan(job)
+        if ask.wait:
+            report = confirm_report(job, report, scene.found.unseen)
+        report, broken = _record_end(scene, chosen, report)
     for work in report.work:
         scene.announce(work)
     return Applied(plan, scene.ledger.state, run, clean_report(report), diagnostics=broken)
+
+
+def _make_job(
+    scene: Scene, plan: Plan, secrets: Secrets, done: Mapping[str, Outcome], paces: Paces
+) -> ApplyRun:
+    return ApplyRun(
+        plan,
+        scene.sessions,
+        scene.space.types,
+        secrets,
+        scene.ledger,
+        scene.space.clock,
+        scene.stop,
+        scene.announce,
+        scene.lease,
+        done,
+        scene.ask.again,
+        paces,
+    )
+
+
+def _look_for_unseen(scene: Scene, plan: Plan) -> Report | None:
+    """Look again for what the last run applied and did not see, in a run that changes nothing. The
+    report if some of it still cannot be seen, otherwise None."""
+    if not scene.ask.wait or not scene.found.unseen:
+        return None
+    job = _make_job(scene, replace(plan, changes=()), {}, {}, Paces())
+    report = confirm_report(job, Report(), scene.found.unseen)
+    return clean_report(report) if report.make_error() else None
 
 
 # ── before the first send ───────────────────────────────────────────────────────────────
@@ -360,35 +380,6 @@ def _record_begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Ver
 
 
 # ── after the last send ─────────────────────────────────────────────────────────────────
-
-
-def _verify_report(scene: Scene, job: ApplyRun, report: Report) -> Report:
-    """The report, with the changes that some node does not show yet."""
-    # An object with a step that failed cannot be as planned, so it is not waited for.
-    good = {r.change.identity for r in report.results if r.outcome.status is OutcomeStatus.APPLIED}
-    bad = {
-        r.change.identity for r in report.results if r.outcome.status is not OutcomeStatus.APPLIED
-    }
-    good -= bad
-    whole = [change for change in job.plan.effective if change.identity in good]
-    if not scene.ask.wait or not whole or report.stopped is not None:
-        return report
-    made = {
-        result.change.identity: result.outcome.incarnation
-        for result in report.results
-        if result.outcome.incarnation is not None
-    }
-    try:
-        late = verify_applied(
-            whole, made, job.sessions, job.types, job.clock, job.stop, scene.announce
-        )
-    except (Interrupted, OtherSystem) as error:
-        return replace(report, stopped=error)
-    places = [(item.address, item.node) for item in late]
-    scene.ledger.journal.write(
-        RecordKind.VERIFY, make_verify_body(job.plan.approval, len(whole), places)
-    )
-    return replace(report, invisible=late)
 
 
 def _record_end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, Diagnostics]:

@@ -27,7 +27,7 @@ from ..plan.build import remake_changes
 from ..plan.codec import read_recorded_plan
 from ..plan.diff import agrees, equals_target, flatten, render_leaf, render_path, render_sides
 from ..plan.model import Plan
-from ..plan.observe import compute_destination, resolve_absence
+from ..plan.observe import compute_destination, hide_all_reported, resolve_absence
 from ..plan.select import drop_left_out, record_only, set_untyped_aside
 from ..provider.contract import ResourceType
 from ..render.jsonplan import to_json
@@ -274,11 +274,12 @@ def _read_changes(scene: Scene, changes: Iterable[Change]) -> Mapping[Identity, 
     for change in changes:
         if change.steps or change.action is Action.REFRESH:
             asked.setdefault(change.identity.instance, set()).add(change.identity)
-    return {
+    readings = {
         identity: reading
         for instance, ids in asked.items()
         for identity, reading in scene.sessions[instance].read(sorted(ids)).items()
     }
+    return hide_all_reported(readings, scene.ledger.state)
 
 
 def _is_shown(scene: Scene, change: Change, readings: Mapping[Identity, Reading]) -> bool:

@@ -178,13 +178,6 @@ def plan_workspace(
         desired = space.configuration.evaluate_settled(desired, sessions, planned=planned)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    head = state.audit_head
-    header = PlanHeader(
-        created=render_time(space.clock.now()),
-        kafkaform_version=VERSION,
-        audit_head=f"{head.seq}/{head.hash}" if head else "",
-        display=list_display_settings(space),
-    )
     plan = make_plan(
         desired,
         world,
@@ -193,7 +186,7 @@ def plan_workspace(
         {i: p for i, p in find_providers(space, world).items() if i in world},
         reached.look_further(space, world),
         options,
-        header,
+        _make_header(space, state),
     )
     if plan.drifted:
         plan = add_last_writes(plan, space.sink)
@@ -205,6 +198,16 @@ def plan_workspace(
         judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
         plan = judge_plan(plan, judge, space.policies.folders)
     return add_removals(plan, space, sessions, found)
+
+
+def _make_header(space: Workspace, state: State) -> PlanHeader:
+    head = state.audit_head
+    return PlanHeader(
+        created=render_time(space.clock.now()),
+        kafkaform_version=VERSION,
+        audit_head=f"{head.seq}/{head.hash}" if head else "",
+        display=list_display_settings(space),
+    )
 
 
 def add_removals(

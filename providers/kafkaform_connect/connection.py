@@ -116,6 +116,7 @@ def connect(
         # What a connector reads and writes is in the cluster that its workers use.
         partners=EMPTY if scope else FrozenMap(kafka=address.proof.cluster_id),
         acts_as=acts_as,
+        lists_nodes=False,
     )
     return ConnectSession(instance, facts, address.main, address.nodes, clock, prove_group)
 

@@ -44,7 +44,7 @@ case $code in
   0) next="" ;;
   4) next="This is not what was approved any more. Plan again, review, apply with the new approval." ;;
   5) next="Some changes failed: see why above, then run this job again with the same approval." ;;
-  6) next="Nobody knows yet whether some requests arrived. Run this job again: it finds out first." ;;
+  6) next="Nobody knows yet whether some requests arrived, or whether every broker shows what was applied. Run this job again: it finds out first." ;;
   7) next="Another run holds the lock. Run this job again; \`kafkaform lock show\` says who it is." ;;
   8) next="Not all that is declared is so: what is blocked, and what to do, stands above." ;;
   130 | 143) next="Cancelled, and everything is recorded. Run this job again: it goes on from here." ;;

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import groupby
-from operator import attrgetter
 
 import typer
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...apply.obligations import describe_work
 from ...apply.recover import SUPERSEDED, Recovered
 from ...apply.report import Report, Result, Work
-from ...apply.verify import Invisible
+from ...apply.verify import Invisible, Sight
 from ...core.change import Action, Verdict
 from ...core.clock import SystemClock
 from ...core.diagnostics import Diagnostics
@@ -173,18 +172,8 @@ class TextScreen(Struct):
         self._show_late(report.invisible)
 
     def _show_late(self, late: tuple[Invisible, ...]) -> None:
-        # A node that lags behind lags behind with everything, so its objects are listed together.
-        place = attrgetter("noun", "node", "why")
-        for (noun, node, why), many in groupby(sorted(late, key=place), place):
-            names = [inline(item.address) for item in many]
-            silent = f": it does not answer ({inline(why)})" if why else ""
-            where = f"applied, not yet visible on {noun} {node}{silent}"
-            if len(names) <= _FEW:
-                for name in names:
-                    self.note(f"{name}: {where}.")
-            else:
-                objects = render_count(len(names), "object")
-                self.note(f"{objects}: {where}: {join_names(names)}.")
+        for text in _render_late(late):
+            self.note(text)
 
     def show_outputs(self, outputs: tuple[Output, ...]) -> None:
         if outputs:
@@ -261,6 +250,8 @@ class JsonScreen(Struct):
             )
         summary = _make_report(report, run, plan, complete=complete)
         self._put(stream.make_apply_summary(summary))
+        for text in _render_late(report.invisible):
+            self.note(text)
 
     def show_outputs(self, outputs: tuple[Output, ...]) -> None:
         self._put(stream.make_outputs(outputs))
@@ -306,6 +297,28 @@ def _make_report(report: Report, run: str, plan: Plan, *, complete: bool) -> App
         complete=complete,
         removals=sum(work.is_removal for work in report.work),
     )
+
+
+def _render_late(late: Collection[Invisible]) -> Iterator[str]:
+    """One line for each applied object that a node does not show, or one for many alike."""
+    # A node that lags behind does so with everything, and a right is missing on all nodes alike.
+    alike: dict[tuple[object, ...], dict[str, Invisible]] = {}
+    for item in late:
+        hidden, silent = item.sight is Sight.HIDDEN, item.sight is Sight.SILENT
+        key = (item.sight, item.noun, "" if hidden else item.node, item.why if silent else "")
+        alike.setdefault(key, {})[item.address] = item
+    for items in alike.values():
+        if len(items) <= _FEW:
+            yield from (f"{inline(a)}: applied, {inline(item.text)}." for a, item in items.items())
+            continue
+        first = next(iter(items.values()))
+        # What each of them shows instead is its own.
+        first = replace(first, why="") if first.sight is Sight.LATE else first
+        rights = len({item.why for item in items.values()}) - 1
+        more = f", and {rights:,} more like it" if first.sight is Sight.HIDDEN and rights else ""
+        names = join_names([inline(address) for address in items])
+        objects = render_count(len(items), "object")
+        yield f"{objects}: applied, {inline(first.text)}{more}: {names}."
 
 
 def _render_recovered(found: Recovered) -> Iterator[str]:

@@ -30,7 +30,7 @@ from ...plan.amend import amend, plan_changes
 from ...plan.case import block_reserved
 from ...plan.instances import PlanHeader
 from ...plan.model import Plan
-from ...plan.observe import Look
+from ...plan.observe import Look, hide_all_reported
 from ...provider.commands import Alteration, Draft
 from ...provider.contract import Secrets
 from ...provider.registry import Registry
@@ -69,7 +69,7 @@ def plan_alteration(scene: Scene, found: Connection, wanted: Alteration) -> Plan
         scene.announce(Note(UNKNOWN_OWNER))
     needs = [Identity(instance, kind, key) for kind, key in wanted.needs]
     # In one call: what must exist is mostly what changes.
-    read = session.read([*needs, *identities])
+    read = hide_all_reported(session.read([*needs, *identities]), scene.ledger.state)
     wanted.refuse({identity: read[identity] for identity in needs})
     readings = {identity: read[identity] for identity in identities}
     changes = [

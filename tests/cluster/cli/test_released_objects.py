@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 )
 from msgspec.structs import replace
 
-from kafkaform.apply.provenance import find_origin
+from kafkaform.apply.freshness import find_origin
 from kafkaform.audit.chain import seal_record
 from kafkaform.audit.event import Record, decode, encode
 from kafkaform.audit.sinks.objects import ObjectSink

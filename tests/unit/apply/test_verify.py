@@ -47,7 +47,8 @@ def test_a_change_and_a_deletion_are_looked_for_too() -> None:
     where.cluster.lag(seconds=3600, broker=2)
     done = apply(where, desired(topic("t", config=MS), topic("u")))
     assert done.report is not None
-    assert done.report.invisible == (Invisible("kafka_topic.t", "2", noun="broker"),)
+    shown = Invisible("kafka_topic.t", "2", "config.retention.ms is not set", "broker")
+    assert done.report.invisible == (shown,)
 
 
 def heard(where: House, hook: Callable[[str], None] = lambda text: None) -> list[str]:

@@ -43,6 +43,7 @@ from ..topic.configs import (
     is_foreign_config,
     make_alter_step,
     make_remainder,
+    repair_removal,
     select_declared,
 )
 from . import risks
@@ -324,6 +325,7 @@ def _make_type(scope: ConfigScope, doc: str, *attributes: AttributeSchema) -> Re
         left=make_remainder("config", "secret_keys"),
         written=_write_arguments,
         switched_off=frozenset({FEATURE_MISSING}),
+        repair=repair_removal,
         risks=partial(risks.find_risks, scope.harms, scope.find),
         unit=partial(risks.find_unit, scope.find),
     )

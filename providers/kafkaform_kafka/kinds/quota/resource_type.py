@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from itertools import product
 from math import isclose
 
-from kafkaform.core.change import Action, Change, Request, Step
+from kafkaform.core.change import Action, Change, Path, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity, suggest
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema, map_of
@@ -303,6 +303,20 @@ def _make_step(
     return make_step(change, 1, request, payload, paths, weight=max(1, len(put) + len(gone)))
 
 
+def _repair_removal(step: Step, kept: Mapping[Path, Value]) -> tuple[FrozenMap, FrozenMap] | None:
+    """The payload that sets these limits as they are, and the one that removes them again.
+
+    As for configs, the controller writes no record for the removal of what it does not have.
+    """
+    if any(path[0] != "config" for path in kept):
+        return None
+    values = FrozenMap({path[1]: value for path, value in kept.items()})
+    return (
+        step.payload.with_items({"set": values, "remove": ()}),
+        step.payload.with_items({"set": EMPTY, "remove": tuple(sorted(values))}),
+    )
+
+
 def callback_warnings(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
     """A warning if the brokers decide by a quota callback (KIP-257) and not by stored quotas."""
     callback = facts.values.get("quota_callback")
@@ -362,6 +376,7 @@ TYPE = ResourceType(
     import_key=import_key,
     ours=select_declared,
     left=make_remainder("config"),
+    repair=_repair_removal,
     risks=find_quota_risks,
     unit=find_quota_unit,
     written=write_arguments,

@@ -134,6 +134,23 @@ def make_alter_step(
     )
 
 
+def repair_removal(step: Step, kept: Mapping[Path, Value]) -> tuple[FrozenMap, FrozenMap] | None:
+    """The payload that sets these configs as they are, and the one that removes them again.
+
+    A broker of Kafka 4 can show configs that the controller does not know: those of a deleted topic
+    of the same name come back when the broker restarts. The controller then takes a removal for
+    done, and writes no record that the broker could follow. A set and a removal are records.
+    """
+    if "delete" not in step.payload or any(path[0] != "config" for path in kept):
+        return None
+    values = FrozenMap({path[1]: value for path, value in kept.items()})
+    same = step.payload.without(["secrets"])
+    return (
+        same.with_items({"set": values, "delete": ()}),
+        same.with_items({"set": EMPTY, "delete": tuple(sorted(values))}),
+    )
+
+
 def make_update_step(change: Change, number: int) -> Step | None:
     """The step for the configs that an update changes, or None if it changes none."""
     paths = paths_below(change, "config")
@@ -240,6 +257,7 @@ TYPE = ResourceType(
     ours=select_declared,
     left=make_remainder("config"),
     part_of="kafka_topic",
+    repair=repair_removal,
     risks=find_topic_config_risks,
     unit=find_topic_unit,
 )

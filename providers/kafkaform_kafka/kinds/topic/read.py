@@ -206,7 +206,7 @@ def _add_configs(
     far = _measure_moves(context, rows, moves) if node is None else {}
     return {
         identity: _add_move(
-            _make_whole_reading(identity, row, answers[identity.key], fallbacks, node),
+            _make_whole_reading(context, identity, row, answers[identity.key], fallbacks, node),
             where[identity],
             far.get(row.name),
         )
@@ -242,6 +242,7 @@ def _add_move(reading: Reading, where: Placement, far: str | None) -> Reading:
 
 
 def _make_whole_reading(
+    context: ClusterContext,
     identity: Identity,
     row: TopicRow,
     answer: ItemAnswer | Fault,
@@ -265,6 +266,7 @@ def _make_whole_reading(
         named.incarnation,
         fallbacks=_select_fallbacks(tuple(config), fallbacks),
         details=named.details,
+        foreign=configs.find_foreign_paths("topic", config, context.facts),
     )
 
 

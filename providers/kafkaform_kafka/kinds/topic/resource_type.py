@@ -30,7 +30,13 @@ from ..request_order import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from . import moves
 from .config_risks import find_topic_unit
-from .configs import compute_target_config, get_config, make_update_step, select_declared
+from .configs import (
+    compute_target_config,
+    get_config,
+    make_update_step,
+    repair_removal,
+    select_declared,
+)
 from .risks import find_topic_risks
 
 KIND = "kafka_topic"
@@ -375,6 +381,7 @@ TYPE = ResourceType(
     ours=select_declared,
     protect=True,
     reserves=_explain_reservation,
+    repair=repair_removal,
     risks=find_topic_risks,
     unit=find_topic_unit,
 )

@@ -307,8 +307,9 @@ def _look_up(scene: ReadScene, identity: Identity, depth: Depth) -> Reading:
     moving, ticket = _describe_move(topic)
     fallbacks = _list_fallbacks(scene, topic)
     remarks = find_remarks(topic.assignment, topic.config, moving=moving is not None)
+    others = configs.find_foreign_paths("topic", topic.config, scene.facts)
     return Observed(
-        identity, whole_topic, topic.id, moving, fallbacks, details, ticket, remarks=remarks
+        identity, whole_topic, topic.id, moving, fallbacks, details, ticket, others, remarks
     )
 
 
