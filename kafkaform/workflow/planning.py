@@ -24,7 +24,7 @@ from ..core.change import Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import ignore_event
-from ..core.resource import Desired
+from ..core.resource import Desired, World
 from ..core.risk import RiskKind
 from ..plan.build import make_plan
 from ..plan.drift import refuse_idle_options
@@ -161,17 +161,7 @@ def plan_workspace(
     desired, sessions = space.desired, reached.sessions
     if options.adopt:
         _refuse_idle_adopt(desired, options)
-    recorded = find_providers(space, {identity.instance for identity in state.objects})
-    typed, _ = set_untyped_aside(state, recorded, options)
-    world = read_world(
-        sessions,
-        desired,
-        typed,
-        space.clock,
-        unread=reached.unread,
-        settle=_choose_settle_time(space, sessions, found),
-        report=announce,
-    )
+    world = _read_typed(space, reached, state, found, options, announce)
     # Only now is it known what the systems have set, such as ids that outputs show.
     if desired.settles:
         planned = options.mode is not Mode.REFRESH
@@ -207,6 +197,29 @@ def _make_header(space: Workspace, state: State) -> PlanHeader:
         kafkaform_version=VERSION,
         audit_head=f"{head.seq}/{head.hash}" if head else "",
         display=list_display_settings(space),
+    )
+
+
+def _read_typed(
+    space: Workspace,
+    reached: Reached,
+    state: State,
+    found: LogIndex,
+    options: Options,
+    announce: Announcer,
+) -> World:
+    """Read the live objects, without those whose type is not known. Raises StorageError if the
+    options do not leave these out."""
+    recorded = find_providers(space, {identity.instance for identity in state.objects})
+    typed, _ = set_untyped_aside(state, recorded, options)
+    return read_world(
+        reached.sessions,
+        space.desired,
+        typed,
+        space.clock,
+        unread=reached.unread,
+        settle=_choose_settle_time(space, reached.sessions, found),
+        report=announce,
     )
 
 
