@@ -226,7 +226,9 @@ def _record_verified(
     )
     state = run.ledger.state
     rows = [_note_values(row, verified) for row in _select_rows(state.objects, verified)]
-    run.ledger.save_state(put_rows(state, rows))
+    # The end of the run saves the state anyway.
+    if rows:
+        run.ledger.save_state(put_rows(state, rows))
 
 
 def _select_rows(rows: Mapping[Identity, Row], verified: Verified) -> Iterator[Row]:

@@ -36,7 +36,7 @@ FIRST = 100
 SILENT_SECONDS = 15.0
 """How long to wait for the nodes that do not answer, all together. A system needs some seconds to
 count a node as dead (Kafka's `broker.session.timeout.ms` is 9 s), and more until another one has
-taken over what it led."""
+taken over what it led. That does not depend on how long it may take for one request."""
 STUCK_SECONDS = 5.0
 """How long to wait without progress if nothing is missing that is likely to come: a right, or the
 removal of a value that is in effect anyway."""
@@ -234,7 +234,7 @@ def _wait_for_nodes(
     session, nodes = asker.session, tuple(asker.session.live_nodes())
     noun = session.words.node
     timeout = session.facts.operation_timeout
-    patience, give_up = min(timeout, SILENT_SECONDS), clock.monotonic() + timeout
+    give_up = clock.monotonic() + timeout
     left: dict[str, Gaps] = {n: {c.identity: _UNSEEN for c in changes} for n in nodes}
     least, progressed = len(nodes) * len(changes), clock.monotonic()
     silent, quiet = set[str](), set[str]()
@@ -253,7 +253,7 @@ def _wait_for_nodes(
         if new := quiet & left.keys() - silent:
             # One limit for all silent nodes: with a limit for each, nodes that fall silent one
             # after another would keep the run for minutes.
-            give_up = give_up if silent else clock.monotonic() + patience
+            give_up = give_up if silent else clock.monotonic() + SILENT_SECONDS
             silent |= new
             say_silent(report, new, give_up - clock.monotonic(), noun)
         if not left:

@@ -238,6 +238,7 @@ def _look_for_unseen(scene: Scene, plan: Plan) -> Report | None:
         return None
     job = _make_job(scene, replace(plan, changes=()), {}, {}, Paces())
     report = confirm_report(job, Report(), scene.found.unseen)
+    scene.ledger.save_state(scene.ledger.state)
     return clean_report(report) if report.make_error() else None
 
 

@@ -19,6 +19,7 @@ from kafkaform.core.change import Action, Batch, Outcome, OutcomeStatus
 from kafkaform.core.errors import AppliedInPart, OutcomeUnknown, exit_code
 from kafkaform.core.resource import Absent, Declared, Hidden, Identity, Observed, Reading
 from kafkaform.core.value import FrozenMap
+from kafkaform.plan.model import Mode, Options
 from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.run import Applied
 from kafkaform_kafka.memory import refused_items
@@ -467,6 +468,14 @@ def test_a_later_change_of_such_a_config_is_seen(brokers: Brokers, value: str) -
         (("config", "segment.ms"), value, None)
     ]
     assert [item.path for item in change.drift] == [("config", "segment.ms")]
+
+
+def test_a_refresh_takes_no_such_config_into_the_state(brokers: Brokers) -> None:
+    """It is not called a change from outside, either."""
+    brokers.unset = UNSET
+    where = built(desired(topic("t")))
+    made = plan(where, desired(topic("t")), Options(mode=Mode.REFRESH))
+    assert made.idle and not any(change.drift for change in made.changes)
 
 
 def test_a_real_removal_of_such_a_config_is_seen(brokers: Brokers) -> None:

@@ -12,6 +12,7 @@ from hypothesis.strategies import integers
 
 from kafkaform.core import canonical
 from kafkaform.core.errors import StorageError
+from kafkaform.core.value import FrozenMap
 from kafkaform.state import codec
 from kafkaform.state.codec import decode, encode
 from kafkaform.state.model import State
@@ -160,6 +161,8 @@ def test_invariants_of_the_state(changes: dict[str, Any], named: str) -> None:
         ({"attributes": None}, "attributes"),
         ({"labels": {"a": 1}}, "labels"),
         ({"incarnation": 7}, "incarnation"),
+        ({"reported": {}}, "reported"),
+        ({"reported": ["config.retention.ms"]}, "reported"),
         ({"extra": 1}, "objects[0] has unknown members: extra"),
     ],
 )
@@ -167,6 +170,17 @@ def test_invariants_of_a_row(changes: dict[str, Any], named: str) -> None:
     """The same for each object."""
     row = json.loads(encode(SMALL))["objects"][0]
     assert named in refused(refit(objects=[{**row, **changes}]))
+
+
+def test_values_that_are_only_reported_are_in_the_rows_that_have_some() -> None:
+    """A row without them is as earlier versions know it."""
+    values = FrozenMap({"config.retention.ms": "604800000"})
+    state = state_of(topic("orders", reported=values), topic("other"))
+    data = encode(state)
+    assert decode(data, "s") == state
+    assert encode(decode(data, "s")) == data
+    orders, other = json.loads(data)["objects"]
+    assert orders["reported"] == dict(values) and "reported" not in other
 
 
 def test_one_identity_once() -> None:
