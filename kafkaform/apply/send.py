@@ -41,6 +41,8 @@ def send_requests(now: Execution, task: str, batches: Sequence[Batch]) -> None:
         now.run.report(Progress(task, label, done, total, "steps", finished=finished))
 
     def show_left(end: int, left: int) -> None:
+        nonlocal shown
+        shown = True
         show_progress(end - left)
 
     for batch in batches:
@@ -49,7 +51,6 @@ def send_requests(now: Execution, task: str, batches: Sequence[Batch]) -> None:
         sent += len(batch.steps)
         # A single batch has a progress of its own only if it takes several requests.
         _send_batch(now, batch, partial(show_left, sent))
-        shown = shown or now.run.paces.find(batch.instance, batch.request.name).limited
     if shown:
         steps = (step.id for batch in batches for step in batch.steps)
         ends = count_ends(now.results[step_id].outcome for step_id in steps)
