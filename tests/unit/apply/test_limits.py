@@ -250,6 +250,33 @@ def test_what_was_never_sent_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert code_of(done) == 5 and len(count_intents(where, done.run)) == 200
 
 
+def test_what_somebody_changes_while_it_waits_is_not_overwritten() -> None:
+    """A step leaves minutes after its object was looked at. A topic that was made anew meanwhile is
+    not the reviewed one: nothing more is sent, and the next plan shows it."""
+    where = house()
+    assert complete(apply(where, many(40, 3)))
+    where.cluster.mutations.limit(ADMIN, Decimal("0.5"))
+    anew = False
+
+    def meddle(records: Any) -> None:
+        nonlocal anew
+        if records[0].kind == "outcome" and not anew:
+            anew = True
+            with where.cluster.others() as others:
+                others.delete("t035")
+                others.create("t035", 3)
+
+    on_append(where, meddle)
+    done = apply(where, many(40, 6))
+    on_append(where, lambda records: None)
+    assert anew and code_of(done) == 5
+    assert where.cluster.topics["t035"].partitions == 3
+    assert done.report is not None and done.report.stopped is not None
+    assert "kafka_topic.t035: it was deleted and recreated" in done.report.stopped.message
+    ends = Counter(statuses(done).values())
+    assert ends[OutcomeStatus.APPLIED] >= 10 and where.index.open_intents == ()
+
+
 # ── it ends in between ──────────────────────────────────────────────────────────────────
 
 
