@@ -31,9 +31,11 @@ IN_FLIGHT = Fault(
 )
 
 
-def send_requests(now: Execution, task: str, batches: Sequence[Batch], look: Look) -> None:
+def send_requests(
+    now: Execution, task: str, batches: Sequence[Batch], look: Look | None = None
+) -> None:
     """Send requests of one name, one after another. task: the id of their progress; look: looks
-    again at the objects of steps that had to wait.
+    again at the objects of steps that had to wait, None for steps whose objects were just read.
 
     Several of them have a progress of their own, because only their own pace predicts the rest.
     """
@@ -60,7 +62,9 @@ def send_requests(now: Execution, task: str, batches: Sequence[Batch], look: Loo
         now.run.report(Progress(task, label, sent, total, "steps", finished=True, ends=ends))
 
 
-def _send_batch(now: Execution, batch: Batch, look: Look, show: Callable[[int], None]) -> None:
+def _send_batch(
+    now: Execution, batch: Batch, look: Look | None, show: Callable[[int], None]
+) -> None:
     """Send one batch, and again, later, what the system certainly has not executed."""
     run, session = now.run, now.run.sessions[batch.instance]
     pace = run.paces.find(batch.instance, batch.request.name)
@@ -68,7 +72,7 @@ def _send_batch(now: Execution, batch: Batch, look: Look, show: Callable[[int], 
 
     def send(part: tuple[Step, ...]) -> dict[str, Fault]:
         run.stop.check()
-        if pace.limited:
+        if look is not None and pace.limited:
             # The wait may have taken minutes. What somebody did meanwhile was not reviewed.
             look([step.id for step in part])
         if why := find_silence(batch.instance, now.results.values()):
