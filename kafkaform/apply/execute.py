@@ -24,6 +24,9 @@ from .recheck import Recheck, refuse_if_stale
 from .report import GOOD, Report, Result, Work
 from .send import send_requests
 
+LOOK_SECONDS = 60.0
+"""How old a look at an object may be when a step leaves that had to wait for its system."""
+
 
 def execute_plan(run: ApplyRun) -> Report:
     """Send the whole plan, wave by wave.
@@ -88,8 +91,15 @@ def _run_wave(now: Execution, wave: Wave, *, later: bool) -> None:
         _look_again(now, ready)
         ready -= _refuse_after_wait(now, wave, ready)
     phase = f"{wave.part}.{wave.round}.{wave.phase}"
+    look = partial(_look_if_old, now, now.run.clock.monotonic())
     for name, batches in groupby(narrow_batches(wave.batches, ready), lambda b: b.request.name):
-        send_requests(now, f"{phase} {name}", tuple(batches))
+        send_requests(now, f"{phase} {name}", tuple(batches), look)
+
+
+def _look_if_old(now: Execution, looked: float, step_ids: Collection[str]) -> None:
+    """Look again at the objects of these steps if the last look is old. looked: when that was."""
+    if now.run.clock.monotonic() - looked > LOOK_SECONDS:
+        _look_again(now, step_ids)
 
 
 def _find_hindrance(now: Execution, step: Step, undone: Sequence[Result]) -> str | None:

@@ -149,9 +149,9 @@ def _preflight_batch(
     session, verdicts = asking.sessions[batch.instance], dict[str, Verdict]()
 
     def ask(part: tuple[Step, ...]) -> dict[str, Fault]:
-        found = session.preflight(replace(batch, steps=part))
-        verdicts.update({verdict.step: verdict for verdict in found})
-        return {v.step: v.fault for v in found if v.fault is not None and v.fault.is_for_now}
+        answers = session.preflight(replace(batch, steps=part))
+        verdicts.update({verdict.step: verdict for verdict in answers})
+        return {v.step: v.fault for v in answers if v.fault is not None and v.fault.is_for_now}
 
     def show(left: int) -> None:
         show_progress(len(batch.steps) - left)

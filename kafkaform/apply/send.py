@@ -8,7 +8,7 @@ sent again. Each attempt has an intent and an outcome of its own, and a step tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -22,6 +22,8 @@ from .report import Result, count_ends
 from .settle import compute_patience, settle_results
 from .waiting import Limited, say_unclear, send_in_parts
 
+Look = Callable[[Collection[str]], None]
+"""Looks again at the objects of these steps if the last look is old. Raises PlanRefused."""
 IN_FLIGHT = Fault(
     "NO_ANSWER",
     "the run ended before an answer came; the request may have been sent",
@@ -29,8 +31,11 @@ IN_FLIGHT = Fault(
 )
 
 
-def send_requests(now: Execution, task: str, batches: Sequence[Batch]) -> None:
-    """Send requests of one name, one after another. task: the id of their progress.
+def send_requests(
+    now: Execution, task: str, batches: Sequence[Batch], look: Look | None = None
+) -> None:
+    """Send requests of one name, one after another. task: the id of their progress; look: looks
+    again at the objects of steps that had to wait, None for steps whose objects were just read.
 
     Several of them have a progress of their own, because only their own pace predicts the rest.
     """
@@ -41,6 +46,8 @@ def send_requests(now: Execution, task: str, batches: Sequence[Batch]) -> None:
         now.run.report(Progress(task, label, done, total, "steps", finished=finished))
 
     def show_left(end: int, left: int) -> None:
+        nonlocal shown
+        shown = True
         show_progress(end - left)
 
     for batch in batches:
@@ -48,21 +55,26 @@ def send_requests(now: Execution, task: str, batches: Sequence[Batch]) -> None:
             show_progress(sent)
         sent += len(batch.steps)
         # A single batch has a progress of its own only if it takes several requests.
-        _send_batch(now, batch, partial(show_left, sent))
-        shown = shown or now.run.paces.find(batch.instance, batch.request.name).limited
+        _send_batch(now, batch, look, partial(show_left, sent))
     if shown:
         steps = (step.id for batch in batches for step in batch.steps)
         ends = count_ends(now.results[step_id].outcome for step_id in steps)
         now.run.report(Progress(task, label, sent, total, "steps", finished=True, ends=ends))
 
 
-def _send_batch(now: Execution, batch: Batch, show: Callable[[int], None]) -> None:
+def _send_batch(
+    now: Execution, batch: Batch, look: Look | None, show: Callable[[int], None]
+) -> None:
     """Send one batch, and again, later, what the system certainly has not executed."""
     run, session = now.run, now.run.sessions[batch.instance]
+    pace = run.paces.find(batch.instance, batch.request.name)
     attempts: Counter[str] = Counter()
 
     def send(part: tuple[Step, ...]) -> dict[str, Fault]:
         run.stop.check()
+        if look is not None and pace.limited:
+            # The wait may have taken minutes. What somebody did meanwhile was not reviewed.
+            look([step.id for step in part])
         if why := find_silence(batch.instance, now.results.values()):
             now.skip_steps([step.id for step in part], why)
             return {}
@@ -74,7 +86,6 @@ def _send_batch(now: Execution, batch: Batch, show: Callable[[int], None]) -> No
             if result.outcome.fault is not None and _may_repeat(result)
         }
 
-    pace = run.paces.find(batch.instance, batch.request.name)
     patience, system = compute_patience(session.facts), session.words.system
     wait = partial(run.stop.sleep, run.clock)
     limited = Limited(pace, run.clock, wait, patience, run.report, system, show)

@@ -10,6 +10,7 @@ not ready is asked with a single step, and gets twice as many whenever it takes 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import accumulate, takewhile
 
 from msgspec import Struct, field
 
@@ -22,6 +23,8 @@ LEAST_PAUSE = 0.1
 """Seconds to wait at least before a step is sent again."""
 LONGEST_PAUSE = 10.0
 """Seconds to wait at most where the system names no time."""
+LONGEST_GUESS = 60.0
+"""Seconds to wait at most for what the system has not refused."""
 ROUND_SECONDS = 1.0
 """What a limited system lets through in that time is sent together."""
 CAUTION = 1.01
@@ -88,13 +91,10 @@ class Pace(Struct):
         """The first of these steps, as many as will most likely get through together."""
         if self.rate is None:
             return tuple(steps[: self._size] if self.limited else steps)
-        room, number = self.rate * max(ROUND_SECONDS, now - self._find_free(now)), 1
-        cost = self._weigh(steps[:1])
-        while number < len(steps) and (cost := cost + self._weigh(steps[number : number + 1])) <= (
-            room
-        ):
-            number += 1
-        return tuple(steps[:number])
+        room = self.rate * max(ROUND_SECONDS, now - self._find_free(now))
+        totals = accumulate(map(self._weigh_step, steps))
+        number = sum(1 for _ in takewhile(lambda total: total <= room, totals))
+        return tuple(steps[: max(1, number)])
 
     def compute_pause(self, part: Sequence[Step], now: float) -> float:
         """Seconds until this part gets through."""
@@ -123,7 +123,10 @@ class Pace(Struct):
     def _note_success(self, passed: int, now: float) -> None:
         self._rounds, self._size, self._streak = 0, self._size * 2, self._streak + 1
         if self.rate is not None:
-            self.free = self._find_free(now) + self._compute_seconds(passed)
+            free = self._find_free(now) + self._compute_seconds(passed)
+            # A guess that is wrong must not hold up anything for long. If it is right, the system
+            # refuses the next part and names the time itself.
+            self.free = min(free, now + LONGEST_GUESS)
             times, rest = divmod(self._streak, STREAK)
             self.rate *= 1.0 if rest else 1.0 + times * GROWTH
 
@@ -146,7 +149,10 @@ class Pace(Struct):
             self.rate = self._passed / seconds
 
     def _weigh(self, steps: Collection[Step]) -> int:
-        return sum(self.costs.get(step.identity, step.weight) for step in steps)
+        return sum(map(self._weigh_step, steps))
+
+    def _weigh_step(self, step: Step) -> int:
+        return self.costs.get(step.identity, step.weight)
 
 
 class Paces(Struct, frozen=True):
@@ -189,7 +195,7 @@ class Limited(Struct, frozen=True):
     system: str
     """What the users of the system call it."""
     show: Callable[[int], None]
-    """Shows how many steps are left, after each part of them."""
+    """Shows how many steps are left, after each of several parts."""
 
 
 def send_in_parts(
@@ -205,7 +211,7 @@ def send_in_parts(
     pace, clock = limited.pace, limited.clock
     if pace.closed:
         return tuple(steps)
-    todo, moved = tuple(steps), clock.monotonic()
+    todo, moved, several = tuple(steps), clock.monotonic(), False
     while todo:
         part = pace.choose_part(todo, clock.monotonic())
         if (pause := pace.compute_pause(part, clock.monotonic())) > 0:
@@ -215,7 +221,8 @@ def send_in_parts(
         pace.note_answers(part, faults, clock.monotonic())
         sent = {step.id for step in part}
         todo = tuple(s for s in todo if s.id not in sent or s.id in faults)
-        if pace.limited:
+        several = several or bool(todo)
+        if several:
             limited.show(len(todo))
         if len(faults) < len(part):
             moved = clock.monotonic()
@@ -240,7 +247,7 @@ def _say_refused(limited: Limited, left: int) -> None:
 
 def _say_waiting(limited: Limited, pause: float, left: int) -> None:
     if pause >= WORTH_TELLING:
-        text = f"Waiting {pause:.0f} s, as the {limited.system} asks ({_count(left)} left)"
+        text = f"Waiting {pause:.0f} s for the {limited.system} ({_count(left)} left)"
     elif not limited.pace.told:
         text = f"The {limited.system} limits changes: going on as fast as it allows"
     else:

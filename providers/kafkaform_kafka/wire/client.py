@@ -225,9 +225,10 @@ class Wire:
             connection = manager.run(
                 _get_connection, manager, reach, node, choose, self._failures, changes
             )
-        except RequestNotSent:
+        except RequestNotSent as error:
             self._proof.refuse()
-            if reach != _PAUSE:
+            # A broker that throttles us is there, and the next request is worth the same wait.
+            if reach != _PAUSE and not error.throttled:
                 self._missed[node] = time.monotonic()
             raise
         self._missed.pop(node, None)

@@ -232,7 +232,7 @@ def transcript(session: Any, clock: Clock, prefix: str) -> list[tuple[str, float
     def wait() -> None:
         clock.sleep(said[-1][1] + 0.1)
 
-    a, b, c = (f"{prefix}-{name}" for name in "abc")
+    a, b, c, d, e, f = (f"{prefix}-{name}" for name in "abcdef")
     dry = [new(f"{prefix}-{number}", partitions=n) for number, n in enumerate((100, 100, 40, 1))]
     note(*preflight(session, *dry))
     wait()
@@ -242,6 +242,9 @@ def transcript(session: Any, clock: Clock, prefix: str) -> list[tuple[str, float
     note(*preflight(session, grow), *send(session, grow))
     wait()
     note(*send(session, gone(a, made.incarnation)), *send(session, new(c)))
+    wait()
+    # An item that is larger than the whole bucket passes, and the items after it do not.
+    note(*send(session, new(d, partitions=230), *map(new, (e, f))))
     return said
 
 
@@ -256,7 +259,7 @@ def test_the_simulated_cluster_throttles_like_a_real_one(
     real = transcript(session, SystemClock(), prefix)
     same = transcript(simulated, cluster.clock, prefix)
     assert [code for code, _ in real] == [code for code, _ in same]
-    assert [code for code, _ in same].count(OVER) == 4
+    assert [code for code, _ in same].count(OVER) == 6
     for (_, one), (_, two) in zip(real, same, strict=True):
         assert one == pytest.approx(two, abs=0.7)
 
