@@ -50,7 +50,8 @@ def execute_plan(run: ApplyRun) -> Report:
         stopped = error
     left = [step_id for step_id in now.pairs if step_id not in now.results]
     now.skip_steps(left, stopped.message if stopped else "the run ended before this step")
-    if left:
+    # Steps that were never sent have ended, too.
+    if now.reported < len(now.results):
         now.show_progress()
     report = Report(tuple(now.results[step_id] for step_id in now.pairs), (), stopped, work)
     return report if report.complete else replace(report, stopped=stopped or run.stop.make_error())

@@ -63,6 +63,8 @@ class Execution(Struct):
     """Step id -> ids of the steps that must be applied first."""
     results: dict[str, Result]
     """Step id -> how the step ended; in flight it counts as unknown."""
+    reported: int = 0
+    """How many results the last report of the progress counted."""
 
     def note_results(self, results: Iterable[Result]) -> None:
         """Set the results of these steps."""
@@ -80,7 +82,8 @@ class Execution(Struct):
 
     def show_progress(self) -> None:
         """Report how many steps have ended."""
-        done, total = len(self.results), len(self.pairs)
+        self.reported = done = len(self.results)
+        total = len(self.pairs)
         finished = done == total
         results = self.results.values() if finished else ()
         ends = count_ends(result.outcome for result in results)

@@ -136,6 +136,17 @@ def render_node(tree: Tree, depth: int, whole: FrozenMap, quoted: bool = False) 
         yield Line(depth, " ", f"# ({render_count(hidden, 'unchanged ' + noun)} hidden)", "dim")
 
 
+def list_leaves(tree: Tree) -> Iterator[tuple[str, PathChange]]:
+    """Each value that is set, with the name of its attribute, or of its key in a map."""
+    for name, child in tree.items():
+        if _is_nothing(child):
+            continue
+        if isinstance(child, PathChange):
+            yield inline(name), child
+        else:
+            yield from list_leaves(child)
+
+
 def _count_hidden(tree: Tree, whole: FrozenMap) -> int:
     """The number of entries of the whole map that are set but not shown."""
     left = (item for name, item in whole.items() if name not in tree)

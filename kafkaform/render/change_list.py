@@ -18,6 +18,7 @@ from .lines import (
     ALL_LISTED,
     is_line,
     is_plain,
+    name_object,
     render_brief,
     render_brief_entry,
     render_change,
@@ -235,7 +236,8 @@ def _render_drifted(entry: Entry, seen: PlanView, *, single: bool) -> Iterator[s
             yield from _render_last_set(entry.lead)
         return
     for change in entry.changes:
-        yield f"    ~ {inline(change.address)}: {drift}"
+        words = seen.words_of(change.identity.instance)
+        yield f"    ~ {name_object(change, words)}: {drift}"
         yield from _render_last_set(change)
         if seen.refresh:
             yield from (f"      ! {inline(note)}" for note in change.notes)

@@ -10,7 +10,16 @@ from ..core.change import Action, Change, Ownership, Path, PathChange
 from ..core.risk import Risk
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
-from .body import STYLES, Line, Tree, build_tree, render_node, render_piece, render_sides
+from .body import (
+    STYLES,
+    Line,
+    Tree,
+    build_tree,
+    list_leaves,
+    render_node,
+    render_piece,
+    render_sides,
+)
 from .entries import Entry, is_name, list_names
 from .evidence import render_evidence
 from .findings import render_findings
@@ -112,11 +121,34 @@ def render_members(entry: Entry, words: Words) -> Iterator[Line]:
 def render_brief_entry(entry: Entry, words: Words) -> str:
     """One entry on one line without its signs: the objects and the values that change."""
     lead = entry.lead
-    values = render_values(lead) if _is_update(lead) else ""
+    values = _render_brief_values(lead, words)
     if len(entry.changes) > 1:
         changed = f": {values}" if values and not find_only_path(lead) else ""
         return f"{render_title(entry, words, will=False)}{changed}"
     return f"{name_object(lead, words)}{f'  {values}' if values else ''}"
+
+
+def _render_brief_values(change: Change, words: Words) -> str:
+    """What an update changes, and what a new object has."""
+    if change.blocked is not None or is_line(change, words):
+        return render_values(change) if _is_update(change) else ""
+    if change.action is Action.UPDATE:
+        return render_values(change)
+    if change.action is not Action.CREATE:
+        return ""
+    # What the system decides is no value of the declaration.
+    leaves = [
+        (name, leaf)
+        for name, leaf in list_leaves(_drop_names(change, words))
+        if leaf.effective is None
+    ]
+    texts = [f"{name} {render_sides(leaf)}" for name, leaf in leaves[:BRIEF_PATHS]]
+    shown = [
+        text if len(text) <= BRIEF_LIMIT else name
+        for text, (name, _) in zip(texts, leaves, strict=False)
+    ]
+    more = [f"{len(leaves) - BRIEF_PATHS} more"] if len(leaves) > BRIEF_PATHS else []
+    return ", ".join([*shown, *more])
 
 
 def render_title(entry: Entry, words: Words, *, will: bool = True) -> str:

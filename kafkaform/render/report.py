@@ -44,8 +44,8 @@ class ResultRow(Struct, frozen=True):
     """True if only the address changed."""
     word: str = ""
     """What people read in place of the status, or empty."""
-    cause: str = ""
-    """The reason without the names of the object: equal for changes that failed for one cause."""
+    names: frozenset[str] = frozenset()
+    """All that people call the object."""
 
     @property
     def ended(self) -> str:
@@ -184,7 +184,7 @@ def _make_row(change: Change, outcomes: Sequence[Outcome], words: Words) -> Resu
         change.takes_away,
         change.moves,
         word,
-        mask_names(f"{reason}\n{advice}", read_names(change, words)),
+        read_names(change, words),
     )
 
 
@@ -195,7 +195,7 @@ def _group_rows(rows: Sequence[ResultRow]) -> list[list[ResultRow]]:
     for row in rows:
         # What was applied has no cause, and is listed only if it is little.
         applied = row.status is OutcomeStatus.APPLIED
-        cause = row.address if applied else _mask_addresses(row.cause, addresses)
+        cause = row.address if applied else _read_cause(row, addresses)
         alike.setdefault((row.ended, cause), []).append(row)
     return [
         part
@@ -215,9 +215,12 @@ def _limit_skipped(groups: list[list[ResultRow]]) -> tuple[list[list[ResultRow]]
     return shown, max(0, skipped - SKIPPED_LIMIT)
 
 
-def _mask_addresses(text: str, addresses: Collection[str]) -> str:
-    """The text without these addresses: many objects wait for one object each."""
-    return _ADDRESS.sub(lambda match: "\0" if match[0] in addresses else match[0], text)
+def _read_cause(row: ResultRow, addresses: Collection[str]) -> str:
+    """Why, without names: equal for objects that failed for one cause, each for its own, or each
+    because of another object."""
+    text = f"{row.reason}\n{row.fault_advice}"
+    known = _ADDRESS.sub(lambda match: "\0" if match[0] in addresses else match[0], text)
+    return mask_names(known, row.names)
 
 
 def _render_table(
@@ -250,7 +253,7 @@ def _render_group(group: Sequence[ResultRow], text: str, paint: Paint) -> Iterat
     why = f"  {render_message(reason)}" if reason else ""
     yield f"  {paint(first.status.value, text[:end])}{text[end:]}{why}"
     if len(group) > 1:
-        yield f"      {join_names([row.name for row in group])}"
+        yield f"      {join_names([inline(row.address) for row in group])}"
     advice = join_texts([row.fault_advice for row in group])
     if advice:
         yield f"      to do: {render_message(advice)}"

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ...core.errors import ConnectError, UsageError
 from ...provider.commands import Alteration
 from ...render.page import render_page
+from ...render.style import Detail
 from ...render.text import inline, render_json
 from ...workflow.alter.dry_run import rehearse
 from ...workflow.alter.planning import make_workspace, plan_alteration
@@ -25,6 +26,7 @@ from ..offers.questions import get_terminal_width
 from ..options.connection import Way, connects
 from ..options.flag_groups import take_flags
 from ..options.flags import AutoApprove, Input, Json, LockTimeout, Quiet, StateFile
+from ..options.plan_flags import Concise, Single, make_detail
 from ..terminal.console import Console
 from ..terminal.run_command import accept, advise, show_run
 from ..terminal.screen import open_screen
@@ -50,6 +52,7 @@ class AlterOptions(Struct, frozen=True):
     json: bool
     quiet: bool
     input: bool
+    detail: Detail
 
 
 def _read_options(
@@ -61,10 +64,15 @@ def _read_options(
     json: Json = False,
     quiet: Quiet = False,
     input: Input = True,
+    concise: Concise = False,
+    single: Single = False,
 ) -> AlterOptions:
     """The options that the flags mean. Raises UsageError."""
     seconds = parse_duration(lock_timeout, "--lock-timeout")
-    return AlterOptions(auto_approve, validate, not no_wait, state, seconds, json, quiet, input)
+    detail = make_detail(concise, single)
+    return AlterOptions(
+        auto_approve, validate, not no_wait, state, seconds, json, quiet, input, detail
+    )
 
 
 def _carry_out(make: Callable[..., Alteration]) -> Callable[..., None]:
@@ -93,7 +101,12 @@ def _alter(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
     # A shell that only reads shows the plan all the same, and then refuses it.
     sends = not doing.validate and (way.kept is None or way.kept.writes)
     with open_screen(
-        console, json=doing.json, quiet=doing.quiet, command="alter", sends=sends
+        console,
+        json=doing.json,
+        quiet=doing.quiet,
+        detail=doing.detail,
+        command="alter",
+        sends=sends,
     ) as shown:
         space = make_workspace(found, scope_id, doing.state, keep=sends)
         ask = _make_request(doing, found, wanted, shown.ask_approval)

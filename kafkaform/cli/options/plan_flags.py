@@ -104,12 +104,13 @@ def make_plan_files(
     return PlanFiles(out, comment, comment_name, html, approval_out)
 
 
-def make_detail(
-    concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
-    single: Annotated[
-        bool, typer.Option("--detail", help="Show each change by itself, also equal ones.")
-    ] = False,
-) -> Detail:
+Concise = Annotated[bool, typer.Option("--concise", help="Print one line per change.")]
+Single = Annotated[
+    bool, typer.Option("--detail", help="Show each change by itself, also equal ones.")
+]
+
+
+def make_detail(concise: Concise = False, single: Single = False) -> Detail:
     """How much of each change is shown. Raises UsageError for flags that exclude each other."""
     if concise and single:
         raise UsageError(

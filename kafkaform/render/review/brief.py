@@ -43,8 +43,9 @@ def _read_texts(change: Change) -> tuple[str, ...]:
 def is_brief(entry: Entry, words: Words) -> bool:
     """True if a row says everything: the name of the object and one short value, if any."""
     lead = entry.lead
+    # Its row is the sentence, with what is to be known about it.
     if is_line(lead, words):
-        return len(entry.changes) == 1
+        return True
     # A row about several objects or a block says why, and not from what to what.
     if lead.blocked is not None or (lead.grave and len(entry.changes) > 1):
         return False

@@ -47,7 +47,7 @@ def test_apply_plans_asks_nobody_and_verifies(folder: Folder) -> None:
     folder.declare("a", "b", more='config = { "retention.ms" = "1000000" }')
     said = folder.done("apply", "-auto-approve")
     assert "Apply complete: 2 added, 0 changed, 0 destroyed." in said.out
-    assert "Dry run: 2 steps, done" in said.err
+    assert "Dry run: 2 passed" in said.err
     assert "Verifying 2 objects on 1 broker: 2 objects, done" in said.err
     assert folder.config("a")["retention.ms"] == "1000000"
     assert "No changes. 2 managed objects match the configuration." in (

@@ -39,7 +39,7 @@ def test_each_change_shows_how_it_was_checked(folder: Folder) -> None:
         said = folder.done("plan", "--validate")
     assert "Dry run:\n" in said.out
     assert "  kafka_topic.a: checked by the broker\n" in said.out
-    assert "  kafka_acl.read: checked locally\n" in said.out
+    assert "(kafka_acl.read): checked locally\n" in said.out
     assert "  kafka_topic.later: depends on other changes, so it is checked just" in said.out
     assert not (folder.path / STATE).exists() and not (folder.path / LOG).exists()
     assert "Dry run:" not in folder.done("plan").out

@@ -12,12 +12,12 @@ from kafkaform.workflow.plan_files import save_plan
 from ..render.screens import night
 
 
-@pytest.mark.parametrize("command", ["plan", "apply", "destroy"])
+@pytest.mark.parametrize("command", ["plan", "apply", "destroy", "alter topic a"])
 def test_concise_and_detail_exclude_each_other(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Both at once is an error of usage that says what each is for, before anything connects."""
-    assert run_command_line([command, "--concise", "-detail"]) == 1
+    assert run_command_line([*command.split(), "--concise", "-detail"]) == 1
     errors = capsys.readouterr().err
     assert "--concise and --detail exclude each other" in errors and "one line per" in errors
 

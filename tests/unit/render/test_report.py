@@ -144,6 +144,13 @@ def test_causes_that_differ_in_names_are_one() -> None:
         '  skipped  + 1,000 topics  for example, it depends on kafka_topic.t["0001"], which was '
         "not applied"
     )
+    one = Fault(
+        "SKIPPED",
+        'it depends on kafka_topic.t["0000"], which was not applied',
+        FaultClass.NOT_APPLIED,
+    )
+    lines = list_lines(OutcomeStatus.SKIPPED, dict.fromkeys(range(10), one))
+    assert lines[0].startswith("  skipped  + 10 topics")
     taken = {
         n: Fault("TOPIC_ALREADY_EXISTS", f"Topic 't{n:04}' already exists.", FaultClass.DEFINITE)
         for n in range(500)

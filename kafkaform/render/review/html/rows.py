@@ -13,6 +13,8 @@ from ...body import Line
 from ...entries import Entry
 from ...findings import render_findings
 from ...lines import (
+    is_line,
+    name_object,
     render_brief,
     render_details,
     render_names,
@@ -126,7 +128,7 @@ def _make_row(name: str, group: str, entry: Entry, view: PlanView) -> Row:
         render_title(entry, words) if len(entry.changes) > 1 else "",
         tuple(_list_chips(entry)),
         _render_brief_line(entry, words),
-        list_texts(entry) if says_differently(entry) else (),
+        list_texts(entry) if says_differently(entry) or is_line(lead, words) else (),
         # The row's own line names the object, and those of a row of several stand above its lines.
         tuple(render_details(entry if len(entry.changes) > 1 else lead, words)),
     )
@@ -153,9 +155,12 @@ def _render_brief_line(entry: Entry, words: Words) -> str:
     texts += [text for text, _ in render_findings(entry)]
     if texts:
         return texts[0]
+    if is_line(lead, words):
+        # The name says it all; of several, the page lists each on a line of its own.
+        rest = len(entry.changes) - 1
+        if rest:
+            return f"{name_object(lead, words)}, … and {rest:,} more"
+        return render_values(lead) if lead.action is Action.UPDATE else inline(lead.reason)
     if len(entry.changes) > 1:
         return render_names(entry, words)
-    if lead.action is Action.UPDATE:
-        return render_values(lead)
-    sentence = words.describe_object(lead.identity.kind, lead.identity.key)
-    return inline(sentence) if sentence else quote(lead.identity.key)
+    return render_values(lead) if lead.action is Action.UPDATE else quote(lead.identity.key)

@@ -241,7 +241,8 @@ def _render_drift(seen: PlanView, change: Change) -> Markup:
     said = (change.last_set, *(change.notes if seen.refresh else ()))
     since = Markup("").join(Markup(f"; {render_prose(text)}") for text in said if text)
     what = render_code(", ".join(map(render_brief, change.drift)))
-    return Markup(f"- {render_code(change.address)} {what}{since}")
+    name = name_object(change, seen.words_of(change.identity.instance))
+    return Markup(f"- {render_code(name)} {what}{since}")
 
 
 def _render_output(change: OutputChange) -> Markup:
