@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from ..core.value import FrozenMap
+from ..core.value import EMPTY, FrozenMap
 from .contract import Provider
 
 
@@ -24,6 +24,9 @@ class ForeignObject(Struct, frozen=True):
     """Where it stands: `teams/orders.yaml:12`."""
     system: str = ""
     """The system that it is in, as the files name it; empty if they do not say."""
+    places: FrozenMap = EMPTY
+    """The places of single arguments, where the files have them: by NAME, and for an entry of a map
+    by NAME.KEY."""
 
 
 class Omission(Struct, frozen=True):

@@ -12,11 +12,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.diagnostics import has_errors, suggest
+from ...core.diagnostics import Diagnostic, Severity, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
 from ...core.redaction import mask_secrets, watched
 from ...core.resource import Desired, Identity
-from ...core.value import FrozenMap
+from ...core.schema import AttributeSchema
+from ...core.value import FrozenMap, Value
 from ...provider.contract import Provider, ResourceType, collect_types
 from ...provider.registry import Registry
 from ...provider.takeover import ForeignFiles, ForeignObject, Omission, Reader
@@ -69,6 +70,7 @@ def take_over(
         read = _select_system(load()(source.path), source.system)
         types = registry.load(desired.providers[instance].name).types
         stock = _take_stock(read, types, desired, instance)
+        _refuse_empty(stock, source)
         files = {"": ""}
         if stock.count:
             every = collect_types(_load_providers(registry, desired))
@@ -116,6 +118,16 @@ def _choose_instance(
             f"--provider {chosen!r} is not in this folder", f"It is one of: {', '.join(fit)}."
         )
     return chosen, fit[chosen]
+
+
+def _refuse_empty(stock: Stock, source: ForeignSource) -> None:
+    """Raises UsageError, with everything that was left out, if nothing is left."""
+    if stock.count or not stock.gaps:
+        return
+    gaps = tuple(Diagnostic(Severity.WARNING, gap) for gap in stock.gaps)
+    message = f"nothing could be taken over from {source.words}"
+    advice = "Correct what the warnings above name, and run this again."
+    raise UsageError(message, advice, (*gaps, Diagnostic(Severity.ERROR, message, advice=advice)))
 
 
 def _select_system(read: ForeignFiles, wanted: str) -> ForeignFiles:
@@ -194,14 +206,17 @@ def _make_object(
     item: ForeignObject, kind: ResourceType, instance: str
 ) -> UndeclaredObject | Omission:
     """The object with the arguments of its block, or why no block can declare it."""
-    faults = list(_find_faults(item.arguments, kind))
+    faults = list(_find_faults(item, kind))
     if not faults:
         try:
             key = kind.key(fill_defaults(item.arguments, kind.schema))
         except ValueError as error:
-            faults = [str(error)]
+            faults = [(item.place, str(error))]
     if faults:
-        return Omission(item.place, f"no {kind.name} can be this: {'; '.join(faults)}")
+        given = (item.arguments.get(name) for name in kind.schema.attributes)
+        what = f"{kind.name} {next((v for v in given if isinstance(v, str)), '')}".rstrip()
+        reasons = "; ".join(dict.fromkeys(reason for _, reason in faults))
+        return Omission(faults[0][0], f"{what} is left out whole: {reasons}")
     given = {
         name: value
         for name, value in item.arguments.items()
@@ -213,15 +228,40 @@ def _make_object(
     return UndeclaredObject(identity, arguments, find_import_id(identity, kind))
 
 
-def _find_faults(arguments: FrozenMap, kind: ResourceType) -> Iterator[str]:
-    """Why a block cannot have these arguments."""
+def _find_faults(item: ForeignObject, kind: ResourceType) -> Iterator[tuple[str, str]]:
+    """Why a block cannot have these arguments, each with its place in the files."""
     for name, attribute in kind.schema.attributes.items():
-        value = arguments.get(name)
+        value = item.arguments.get(name)
         if value is None:
             if attribute.required and not attribute.secret:
-                yield f"{name} is missing"
+                yield item.place, f"{name} is missing"
             continue
-        if attribute.choices and value not in attribute.choices:
-            yield f"{name} is not one of {', '.join(attribute.choices)}"
-        elif attribute.refuses is not None:
-            yield from (summary for summary, _ in attribute.refuses(value))
+        if isinstance(value, FrozenMap) and attribute.refuses is not None:
+            # Entry by entry, so that the one with the fault is known.
+            parts = {f"{name}.{key}": FrozenMap({key: entry}) for key, entry in value.items()}
+        else:
+            parts = {name: value}
+        for path, part in parts.items():
+            place = item.places.get(path) or item.places.get(name) or item.place
+            yield from ((place, reason) for reason in _judge_part(path, part, attribute, kind))
+
+
+def _judge_part(
+    path: str, part: Value, attribute: AttributeSchema, kind: ResourceType
+) -> Iterator[str]:
+    """Why an argument, or an entry of one, cannot have its value. It is shown unless objects of
+    this type can have secrets."""
+    secret = any(other.secret for other in kind.schema.attributes.values())
+    value = next(iter(part.values())) if isinstance(part, FrozenMap) and part else part
+    shown = path if secret or len(str(value)) > _LONGEST else f"{path} = {value!r}"
+    if attribute.choices and part not in attribute.choices:
+        yield f"{shown}: it is not one of {', '.join(attribute.choices)}"
+    elif attribute.refuses is not None:
+        key = path.removeprefix(f"{attribute.name}.")
+        for summary, _ in attribute.refuses(part):
+            told = summary.startswith(key) and str(value) in summary
+            yield summary if told else f"{shown}: {summary}"
+
+
+_LONGEST = 60
+"""Characters of a value in a message."""

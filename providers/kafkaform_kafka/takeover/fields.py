@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 
-from kafkaform.core.value import FrozenMap, Value
+from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.takeover import ForeignFiles, ForeignObject, Omission
 
-from .documents import WHOLE, YamlNode
+from .documents import WHOLE, BrokenDocument, YamlNode, read_documents
+from .templates import describe_template, is_template
 
 
 class Unfit(Exception):
@@ -29,11 +30,21 @@ class Findings:
         self.objects: list[ForeignObject] = []
         self.omissions: list[Omission] = []
 
-    def add(self, kind: str, arguments: FrozenMap, place: str) -> None:
-        self.objects.append(ForeignObject(kind, arguments, place, self.system))
+    def add(self, kind: str, arguments: FrozenMap, place: str, places: FrozenMap = EMPTY) -> None:
+        """places: as in `ForeignObject`."""
+        self.objects.append(ForeignObject(kind, arguments, place, self.system, places))
 
     def omit(self, place: str, reason: str) -> None:
         self.omissions.append(Omission(place, reason))
+
+    def read_documents(self, name: str, content: bytes, tool: str) -> Iterator[YamlNode]:
+        """The documents of a file. One that is not YAML is an omission. Raises UsageError for a
+        text that exceeds a limit."""
+        for document in read_documents(name, content, tool):
+            if isinstance(document, BrokenDocument):
+                self.omit(document.place, document.reason)
+            else:
+                yield document
 
     @contextmanager
     def contain(self) -> Iterator[None]:
@@ -81,6 +92,11 @@ class Fields:
         node = self.find(name)
         return None if node is None else read_text(node, f"{self.what}: {name}")
 
+    def pattern(self, name: str) -> str | None:
+        """A scalar in which the tool itself fills placeholders in braces."""
+        node = self.find(name)
+        return None if node is None else read_pattern(node, f"{self.what}: {name}")
+
     def require_text(self, name: str) -> str:
         text = self.text(name)
         if not text:
@@ -98,7 +114,8 @@ class Fields:
         if node is None:
             return None
         if node.kind not in ("bool", "text") or node.value.lower() not in ("true", "false"):
-            raise Unfit(node.place, f"{self.what}: {name} is neither true nor false")
+            what = f"{self.what}: {name} is neither true nor false"
+            raise Unfit(node.place, f"{what}{_quote(node)}")
         return bool(node.value.lower() == "true")
 
     def items(self, name: str) -> tuple[YamlNode, ...]:
@@ -133,6 +150,19 @@ class Fields:
         """A map of configs as texts; a list is joined with commas."""
         return read_config(self.entries(name), f"{self.what}: {name}")
 
+    def trace(self, arguments: Mapping[str, str]) -> FrozenMap:
+        """The places of fields that become arguments: field -> argument. The entries of a map have
+        places of their own: `config.retention.ms`."""
+        places: dict[str, Value] = {}
+        for name, argument in arguments.items():
+            node = self._given.get(name)
+            if node is None:
+                continue
+            places[argument] = node.place
+            entries = node.value if node.kind == "map" else {}
+            places |= {f"{argument}.{key}": entry.place for key, entry in entries.items()}
+        return FrozenMap(places)
+
     def skip(self, *names: str) -> None:
         """Pass over fields that say nothing about an object."""
         for name in names:
@@ -151,17 +181,26 @@ class Fields:
 
 
 def read_text(node: YamlNode, what: str) -> str:
-    """A scalar as text. Raises Unfit."""
+    """A scalar as text. Raises Unfit, also for a template."""
+    text = read_pattern(node, what)
+    if is_template(text):
+        raise Unfit(node.place, f"{what} is {describe_template(text, text, '')}")
+    return text
+
+
+def read_pattern(node: YamlNode, what: str) -> str:
+    """A scalar as text, whatever braces it has. Raises Unfit."""
     if node.kind in ("list", "map", "null"):
         raise Unfit(node.place, f"{what} is no text, but {_name(node)}")
-    return str(node.value)
+    return str(node.text or node.value)
 
 
 def read_number(node: YamlNode, what: str) -> int:
     """A whole number; as a text too, as templates write it. Raises Unfit."""
-    if node.kind not in ("int", "text") or not WHOLE.fullmatch(node.value):
-        raise Unfit(node.place, f"{what} is no whole number")
-    return int(node.value)
+    text = node.value if node.kind in ("int", "float", "text") else ""
+    if not WHOLE.fullmatch(text):
+        raise Unfit(node.place, f"{what} is no whole number{_quote(node)}")
+    return int(text)
 
 
 def read_decimal(node: YamlNode, what: str) -> Value:
@@ -171,8 +210,20 @@ def read_decimal(node: YamlNode, what: str) -> Value:
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite() or abs(number.adjusted()) > 20:
-        raise Unfit(node.place, f"{what} is no number")
+        raise Unfit(node.place, f"{what} is no number that kafkaform can use{_quote(node)}")
     return int(number) if number == number.to_integral_value() else number
+
+
+def _quote(node: YamlNode) -> str:
+    """The value in a message. Only values that should be numbers are quoted: none is a secret."""
+    if node.kind in ("list", "map", "null"):
+        return f", but {_name(node)}"
+    text = str(node.text or node.value)
+    return f": {text[:_LONGEST]!r}{' ...' if len(text) > _LONGEST else ''}"
+
+
+_LONGEST = 60
+"""Characters of a value in a message."""
 
 
 def read_config(entries: dict[str, YamlNode], what: str) -> FrozenMap:
@@ -182,14 +233,9 @@ def read_config(entries: dict[str, YamlNode], what: str) -> FrozenMap:
         if node.kind == "null":
             continue
         parts = node.value if node.kind == "list" else (node,)
-        texts = [_write_scalar(part, f"{what}.{name}") for part in parts]
+        texts = [read_text(part, f"{what}.{name}") for part in parts]
         found[name] = ",".join(texts)
     return FrozenMap(found)
-
-
-def _write_scalar(node: YamlNode, what: str) -> str:
-    text = read_text(node, what)
-    return text.lower() if node.kind == "bool" else text
 
 
 def _name(node: YamlNode) -> str:

@@ -19,15 +19,15 @@ from msgspec import Struct
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import add_acl, add_quota, add_topic, add_user, make_acl
-from .documents import YamlNode, parse_documents
+from .declarations import FACTOR, add_acl, add_quota, add_topic, add_user, make_acl
+from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_config, read_decimal, read_text
 from .files import YAML, read_files
+from .templates import find_template
 
 GROUP, CORE = "kafka.jikkou.io/", "core.jikkou.io/"
 IGNORE, DELETE = "jikkou.io/ignore", "jikkou.io/delete"
 ITERATIONS = 8192
-_JINJA = (b"{{", b"{%", b"{#")
 _LIMITS: Mapping[str, str] = {
     "producerByteRate": "producer_byte_rate",
     "consumerByteRate": "consumer_byte_rate",
@@ -57,12 +57,11 @@ def read_declarations(path: Path) -> ForeignFiles:
     resources: list[Resource] = []
     shared = Shared({}, {})
     for name, content in read_files(path, {*YAML, ".tpl"}):
-        if any(mark in content for mark in _JINJA):
-            findings.omit(
-                name, "a Jinja template: take over what `jikkou prepare --files …` prints of it"
-            )
+        if (template := find_template(content, "jikkou")) is not None:
+            line, reason = template
+            findings.omit(f"{name}:{line}", reason)
             continue
-        for document in parse_documents(name, content):
+        for document in findings.read_documents(name, content, "jikkou"):
             with findings.contain():
                 resources += _list_resources(Fields(document, findings, "a document"), shared)
     for resource in resources:
@@ -144,7 +143,9 @@ def _read_topic(resource: Resource, shared: Shared, findings: Findings) -> None:
             raise Unfit(fields.place, f"{fields.what}: the ConfigMap {name!r} is missing")
         config = config.with_items(shared.configs[name])
     numbers = spec.number("partitions"), spec.number("replicas")
-    add_topic(findings, fields.place, _require_name(resource), *numbers, config=config)
+    name = _require_name(resource)
+    places = spec.trace({"partitions": "partitions", "replicas": FACTOR, "configs": "config"})
+    add_topic(findings, fields.place, name, *numbers, config=config, places=places)
 
 
 def _require_name(resource: Resource) -> str:

@@ -19,7 +19,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
 from .declarations import add_quota, add_topic
-from .documents import WHOLE, YamlNode, parse_documents
+from .documents import WHOLE, YamlNode
 from .fields import Fields, Findings, Unfit, read_decimal
 from .files import YAML, read_files
 from .julieops_access import (
@@ -80,7 +80,7 @@ def read_declarations(path: Path) -> ForeignFiles:
     plans: dict[str, FrozenMap] = {}
     roles: dict[str, Role] = {}
     for name, content in read_files(path, YAML):
-        for node in parse_documents(name, content):
+        for node in findings.read_documents(name, content, "julieops"):
             fields = node.value if node.kind == "map" else {}
             with findings.contain():
                 if "context" in fields:
@@ -212,7 +212,8 @@ def _read_topic(topic: Fields, name: str, setup: Setup, more: Users | None) -> N
     config = FrozenMap({**plan, **topic.config("config")})
     partitions, replicas = (_read_count(topic, config, key) for key in (PARTITIONS, REPLICATION))
     rest = config.without((PARTITIONS, REPLICATION))
-    add_topic(topic.findings, topic.place, name, partitions, replicas, rest)
+    places = topic.trace({"config": "config"})
+    add_topic(topic.findings, topic.place, name, partitions, replicas, rest, places)
     users = _read_users(topic)
     if more is not None:
         # Those of the topic first: JulieOps drops a producer that it has already.
@@ -226,7 +227,7 @@ def _read_topic(topic: Fields, name: str, setup: Setup, more: Users | None) -> N
 def _read_count(topic: Fields, config: FrozenMap, key: str) -> int | None:
     text = config.get(key)
     if text is not None and not WHOLE.fullmatch(text):
-        raise Unfit(topic.place, f"{topic.what}: {key} is no whole number")
+        raise Unfit(topic.place, f"{topic.what}: {key} is no whole number: {text!r}")
     return None if text is None else int(text)
 
 

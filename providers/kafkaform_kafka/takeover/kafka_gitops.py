@@ -15,8 +15,8 @@ from msgspec import Struct
 from kafkaform.core.errors import UsageError
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import add_acl, add_acls, add_topic, make_acl
-from .documents import YamlNode, parse_documents
+from .declarations import FACTOR, add_acl, add_acls, add_topic, make_acl
+from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_text
 from .files import read_file
 
@@ -94,7 +94,7 @@ def _find_state(path: Path) -> Path:
 
 
 def _read_tops(path: Path, findings: Findings) -> Iterator[Fields]:
-    for node in parse_documents(str(path), read_file(path)):
+    for node in findings.read_documents(str(path), read_file(path), "kafka-gitops"):
         with findings.contain():
             yield Fields(node, findings, "the state file")
 
@@ -144,7 +144,13 @@ def _list_sections(
         if not other.is_relative_to(path.parent.resolve()):
             findings.omit(str(path), f"the file of {name} is outside of the folder")
             continue
-        for node in parse_documents(str(path.parent / file), read_file(other)):
+        try:
+            content = read_file(other)
+        except UsageError as fault:
+            findings.omit(top.locate("settings"), f"the file of {name}: {fault.message}")
+            continue
+        named = str(path.parent / file)
+        for node in findings.read_documents(named, content, "kafka-gitops"):
             with findings.contain():
                 fields = Fields(node, findings, file)
                 yield name, fields
@@ -158,7 +164,9 @@ def _read_topic(name: str, node: YamlNode, settings: StateSettings, findings: Fi
     topic = Fields(node, findings, f"topic {name}")
     replication = topic.number("replication") or settings.replication
     config = topic.config("configs")
-    add_topic(findings, topic.place, name, topic.number("partitions"), replication, config)
+    places = topic.trace({"partitions": "partitions", "replication": FACTOR, "configs": "config"})
+    partitions = topic.number("partitions")
+    add_topic(findings, topic.place, name, partitions, replication, config, places)
     topic.close()
 
 

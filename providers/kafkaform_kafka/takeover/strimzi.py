@@ -15,8 +15,8 @@ from pathlib import Path
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import add_acl, add_quota, add_topic, add_user, make_acl
-from .documents import YamlNode, parse_documents
+from .declarations import FACTOR, add_acl, add_quota, add_topic, add_user, make_acl
+from .documents import YamlNode
 from .fields import Fields, Findings, read_decimal, read_text
 from .files import YAML, read_files
 
@@ -35,7 +35,7 @@ def read_declarations(path: Path) -> ForeignFiles:
     """Read a manifest, or all manifests below a folder. Raises UsageError."""
     findings = Findings()
     for name, content in read_files(path, YAML):
-        for document in parse_documents(name, content):
+        for document in findings.read_documents(name, content, "strimzi"):
             for node in _list_resources(document):
                 with findings.contain():
                     _read_resource(node, findings)
@@ -94,6 +94,7 @@ def _read_topic(fields: Fields, name: str, findings: Findings) -> None:
         spec.number("partitions"),
         spec.number("replicas"),
         spec.config("config"),
+        spec.trace({"partitions": "partitions", "replicas": FACTOR, "config": "config"}),
     )
     spec.close()
 
