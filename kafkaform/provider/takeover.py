@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -45,11 +45,13 @@ class ForeignFiles(Struct, frozen=True):
     """In the order of the files. One object can stand there several times."""
     omissions: tuple[Omission, ...] = ()
     """Everything else in the files that could mean something."""
+    notes: tuple[str, ...] = ()
+    """What was assumed about all of them, such as which file the settings are from; sentences."""
 
 
-Reader: TypeAlias = Callable[[Path], ForeignFiles]
-"""Reads a file or a folder, and connects to nothing. Raises UsageError if that is not something of
-this tool."""
+Reader: TypeAlias = Callable[[Sequence[Path]], ForeignFiles]
+"""Reads files and folders, and connects to nothing. Raises UsageError if one of them is not
+something of this tool."""
 
 
 class TakeOverProvider(Provider, Protocol):

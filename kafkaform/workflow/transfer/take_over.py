@@ -33,14 +33,14 @@ class ForeignSource(Struct, frozen=True):
 
     tool: str
     """The name of the tool."""
-    path: Path
-    """A file or a folder."""
+    paths: tuple[Path, ...]
+    """Files and folders."""
     system: str = ""
     """Only objects that the files say are in this system; empty for all."""
 
     @property
     def words(self) -> str:
-        return f"{self.tool} {self.path}"
+        return " ".join((self.tool, *map(str, self.paths)))
 
 
 def take_over(
@@ -67,10 +67,12 @@ def take_over(
             )
         registry = configuration.registry
         instance, load = _choose_instance(desired, registry, source.tool, instance)
-        read = _select_system(load()(source.path), source.system)
+        read = _select_system(load()(source.paths), source.system)
         types = registry.load(desired.providers[instance].name).types
-        stock = _take_stock(read, types, desired, instance)
-        _refuse_empty(stock, source)
+        items, gaps = _make_objects(read, types, instance)
+        if not items:
+            _refuse_empty(gaps, source)
+        stock = _divide(items, desired) + Stock(gaps=gaps)
         files = {"": ""}
         if stock.count:
             every = collect_types(_load_providers(registry, desired))
@@ -120,14 +122,18 @@ def _choose_instance(
     return chosen, fit[chosen]
 
 
-def _refuse_empty(stock: Stock, source: ForeignSource) -> None:
-    """Raises UsageError, with everything that was left out, if nothing is left."""
-    if stock.count or not stock.gaps:
-        return
-    gaps = tuple(Diagnostic(Severity.WARNING, gap) for gap in stock.gaps)
+def _refuse_empty(gaps: Iterable[str], source: ForeignSource) -> None:
+    """Raises UsageError, with everything that was left out."""
+    warnings = tuple(Diagnostic(Severity.WARNING, gap) for gap in gaps)
     message = f"nothing could be taken over from {source.words}"
-    advice = "Correct what the warnings above name, and run this again."
-    raise UsageError(message, advice, (*gaps, Diagnostic(Severity.ERROR, message, advice=advice)))
+    advice = (
+        "Correct what the warnings above name, and run this again."
+        if warnings
+        else "None of these files declares an object: look whether the path and the tool are right."
+    )
+    raise UsageError(
+        message, advice, (*warnings, Diagnostic(Severity.ERROR, message, advice=advice))
+    )
 
 
 def _select_system(read: ForeignFiles, wanted: str) -> ForeignFiles:
@@ -157,16 +163,15 @@ def _select_system(read: ForeignFiles, wanted: str) -> ForeignFiles:
 # ── objects ─────────────────────────────────────────────────────────────────────────────
 
 
-def _take_stock(
-    read: ForeignFiles, types: Mapping[str, ResourceType], desired: Desired, instance: str
-) -> Stock:
+def _make_objects(
+    read: ForeignFiles, types: Mapping[str, ResourceType], instance: str
+) -> tuple[list[UndeclaredObject], tuple[str, ...]]:
     """The objects of the files, and as gaps what is not taken over and why."""
     objects: dict[Identity, UndeclaredObject] = {}
     places: dict[Identity, str] = {}
     omissions, spoiled = list(read.omissions), set[Identity]()
     for item in read.objects:
-        kind = types[item.kind]
-        made = _make_object(item, kind, instance)
+        made = _make_object(item, types[item.kind], instance)
         if isinstance(made, Omission):
             omissions.append(made)
             continue
@@ -179,9 +184,9 @@ def _take_stock(
             )
         objects.setdefault(identity, made)
         places.setdefault(identity, item.place)
-    gaps = [f"Not taken over: {one.place}: {one.reason}." for one in omissions]
+    gaps = [f"Not taken over: {omission.place}: {omission.reason}." for omission in omissions]
     left = [item for identity, item in objects.items() if identity not in spoiled]
-    return _divide(left, desired) + Stock(gaps=tuple(dict.fromkeys(gaps)))
+    return left, tuple(dict.fromkeys((*read.notes, *gaps)))
 
 
 def _divide(items: Iterable[UndeclaredObject], desired: Desired) -> Stock:
@@ -213,8 +218,8 @@ def _make_object(
         except ValueError as error:
             faults = [(item.place, str(error))]
     if faults:
-        given = (item.arguments.get(name) for name in kind.schema.attributes)
-        what = f"{kind.name} {next((v for v in given if isinstance(v, str)), '')}".rstrip()
+        values = (item.arguments.get(name) for name in kind.schema.attributes)
+        what = f"{kind.name} {next((v for v in values if isinstance(v, str)), '')}".rstrip()
         reasons = "; ".join(dict.fromkeys(reason for _, reason in faults))
         return Omission(faults[0][0], f"{what} is left out whole: {reasons}")
     given = {

@@ -29,6 +29,8 @@ class Findings:
         """The cluster that the next objects are in, as the files name it."""
         self.objects: list[ForeignObject] = []
         self.omissions: list[Omission] = []
+        self.notes: list[str] = []
+        """What was assumed about all of the files."""
 
     def add(self, kind: str, arguments: FrozenMap, place: str, places: FrozenMap = EMPTY) -> None:
         """places: as in `ForeignObject`."""
@@ -58,7 +60,8 @@ class Findings:
             self.omissions.append(fault.omission)
 
     def finish(self) -> ForeignFiles:
-        return ForeignFiles(tuple(self.objects), tuple(dict.fromkeys(self.omissions)))
+        omissions = tuple(dict.fromkeys(self.omissions))
+        return ForeignFiles(tuple(self.objects), omissions, tuple(self.notes))
 
 
 class Fields:

@@ -11,7 +11,7 @@ Source: jikkou 1.1.0, API versions v1 and v1beta2: `V1KafkaTopicSpec`, `ConfigMa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -51,12 +51,12 @@ class Shared(Struct, frozen=True):
     roles: dict[str, tuple[YamlNode, ...]]
 
 
-def read_declarations(path: Path) -> ForeignFiles:
-    """Read a file, or all files below a folder. Raises UsageError."""
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read files, and all files below folders. Raises UsageError."""
     findings = Findings()
     resources: list[Resource] = []
     shared = Shared({}, {})
-    for name, content in read_files(path, {*YAML, ".tpl"}):
+    for name, content in read_files(paths, {*YAML, ".tpl"}):
         if (template := find_template(content, "jikkou")) is not None:
             line, reason = template
             findings.omit(f"{name}:{line}", reason)

@@ -1,7 +1,7 @@
 """JulieOps: a folder of topologies, with its plans, its roles and its properties file.
 
 Files are told apart by their first fields: `context` is a topology, `plans` are plans, `roles` are
-roles. Of a properties file only the settings of `SETTINGS` are read.
+roles.
 
 Source: JulieOps 4.4.1: `TopologyCustomDeserializer`, `TopicCustomDeserializer`, `ProjectImpl` and
 `Topic` (names), `AccessControlManager` (who gets ACLs on what), `PlanMap`, `Configuration`,
@@ -10,7 +10,7 @@ Source: JulieOps 4.4.1: `TopologyCustomDeserializer`, `TopicCustomDeserializer`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -33,17 +33,9 @@ from .julieops_access import (
     fill_pattern,
     read_roles,
 )
+from .julieops_settings import SETTINGS_ENDING, choose_settings
 
 PARTITIONS, REPLICATION = "num.partitions", "replication.factor"
-SETTINGS: Mapping[str, str] = {
-    "topology.topic.prefix.format": "default",
-    "topology.topic.prefix.separator": ".",
-    "topology.project.prefix.format": "default",
-    "topology.acls.optimized": "false",
-    "topology.connector.allow.topic.create": "true",
-    "topology.dlq.topics.generate": "false",
-}
-"""The settings that decide what is in the cluster, with their defaults."""
 _PROJECT = {"name", "topics", "consumers", "producers", "connectors", "streams", "schemas", "ksql"}
 _RBAC = "role-based access control of Confluent is not in Kafka's ACLs"
 _TOPOLOGY = {"context", "projects", "platform", "special_topics"}
@@ -73,13 +65,14 @@ class Users(Struct, frozen=True):
     producers: dict[str, Fields]
 
 
-def read_declarations(path: Path) -> ForeignFiles:
-    """Read a topology, or all files below a folder. Raises UsageError."""
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read topologys, and all files below folders. Raises UsageError."""
     findings = Findings()
     topologies: list[YamlNode] = []
     plans: dict[str, FrozenMap] = {}
     roles: dict[str, Role] = {}
-    for name, content in read_files(path, YAML):
+    named = [path for path in paths if path.suffix == SETTINGS_ENDING]
+    for name, content in read_files([path for path in paths if path not in named], YAML):
         for node in findings.read_documents(name, content, "julieops"):
             fields = node.value if node.kind == "map" else {}
             with findings.contain():
@@ -91,26 +84,11 @@ def read_declarations(path: Path) -> ForeignFiles:
                     roles.update(read_roles(Fields(node, findings, "the roles")))
                 else:
                     findings.omit(node.place, "a file without context, plans or roles")
-    setup = Setup(_read_settings(path, findings), plans, roles)
+    setup = Setup(choose_settings(paths, findings), plans, roles)
     for node in topologies:
         with findings.contain():
             _read_topology(Fields(node, findings, "a topology"), setup)
     return findings.finish()
-
-
-def _read_settings(path: Path, findings: Findings) -> Mapping[str, str]:
-    """The settings in the properties files of the folder."""
-    settings = dict(SETTINGS)
-    folder = path if path.is_dir() else path.parent
-    files = sorted(folder.glob("*.properties"))
-    for name, content in (pair for file in files for pair in read_files(file, ())):
-        for line in content.decode(errors="replace").splitlines():
-            key, separator, value = line.strip().partition("=")
-            if separator and key.strip() in settings:
-                settings[key.strip()] = value.strip().strip('"')
-        if settings["topology.dlq.topics.generate"] == "true":
-            findings.omit(name, "topology.dlq.topics.generate: dead letter topics are not declared")
-    return settings
 
 
 def _read_plans(fields: Fields) -> Iterator[tuple[str, FrozenMap]]:

@@ -7,7 +7,7 @@ default replication, custom ACLs, only those of a declared service or user), `Ap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -56,26 +56,30 @@ class Service(Struct, frozen=True):
         add_acls(findings, place, self.principal, resource, operations, pattern=pattern)
 
 
-def read_declarations(path: Path) -> ForeignFiles:
-    """Read a state file, or the only one in a folder. Raises UsageError."""
-    path = _find_state(path)
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read state files, each given as itself or as the only one in a folder. Raises UsageError."""
     findings = Findings()
-    for top in _read_tops(path, findings):
-        settings = StateSettings()
-        with findings.contain():
-            settings = _read_settings(top)
-        owners: Owners = {name: {} for name in _SECTIONS}
-        for name, section in _list_sections(path, top, settings, findings):
-            with findings.contain():
-                owners[name].update(section.entries(name))
-        for name, entries in owners.items():
-            for key, node in entries.items():
-                with findings.contain():
-                    _READERS[name](key, node, settings, findings)
-        with findings.contain():
-            _read_custom_acls(top, owners, findings)
-        top.close()
+    for path in map(_find_state, paths):
+        for top in _read_tops(path, findings):
+            _read_state(path, top, findings)
     return findings.finish()
+
+
+def _read_state(path: Path, top: Fields, findings: Findings) -> None:
+    settings = StateSettings()
+    with findings.contain():
+        settings = _read_settings(top)
+    owners: Owners = {name: {} for name in _SECTIONS}
+    for name, section in _list_sections(path, top, settings, findings):
+        with findings.contain():
+            owners[name].update(section.entries(name))
+    for name, entries in owners.items():
+        for key, node in entries.items():
+            with findings.contain():
+                _READERS[name](key, node, settings, findings)
+    with findings.contain():
+        _read_custom_acls(top, owners, findings)
+    top.close()
 
 
 def _find_state(path: Path) -> Path:

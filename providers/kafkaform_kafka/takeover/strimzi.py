@@ -9,7 +9,7 @@ Source: strimzi-kafka-operator 1.1.0, API versions v1 and v1beta2: `KafkaTopicSp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kafkaform.core.value import FrozenMap
@@ -31,10 +31,10 @@ _LIMITS: Mapping[str, str] = {
 }
 
 
-def read_declarations(path: Path) -> ForeignFiles:
-    """Read a manifest, or all manifests below a folder. Raises UsageError."""
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read manifests, and all manifests below folders. Raises UsageError."""
     findings = Findings()
-    for name, content in read_files(path, YAML):
+    for name, content in read_files(paths, YAML):
         for document in findings.read_documents(name, content, "strimzi"):
             for node in _list_resources(document):
                 with findings.contain():

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,16 @@ VERSION = 4
 _FAMILIES = ("kafka_", "confluent_")
 
 
-def read_declarations(path: Path) -> ForeignFiles:
-    """Read one state file. Raises UsageError for anything else."""
-    state = _parse(path)
-    findings, others = Findings(), Counter[str]()
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read state files. Raises UsageError for anything else."""
+    findings = Findings()
+    for path in paths:
+        _read_state(path, findings)
+    return findings.finish()
+
+
+def _read_state(path: Path, findings: Findings) -> None:
+    state, others = _parse(path), Counter[str]()
     for resource in _list_maps(state, "resources", path):
         type = str(resource.get("type"))
         if resource.get("mode") != "managed":
@@ -52,7 +58,6 @@ def read_declarations(path: Path) -> ForeignFiles:
                 _read_instance(type, instance, f"{path}: {address}", findings)
     for type, count in sorted(others.items()):
         findings.omit(str(path), f"{count} of {type}, which is not a resource of Kafka")
-    return findings.finish()
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Source: topicctl 2.0.2: `pkg/config/topic.go` (retentionMinutes, placement), `ac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -30,10 +31,10 @@ _ARGUMENTS = {
 """Field -> argument of the block."""
 
 
-def read_declarations(path: Path) -> ForeignFiles:
-    """Read a file, or all files below a folder. Raises UsageError."""
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read files, and all files below folders. Raises UsageError."""
     findings = Findings()
-    for name, content in read_files(path, YAML):
+    for name, content in read_files(paths, YAML):
         for node in findings.read_documents(name, content, "topicctl"):
             with findings.contain():
                 _read_document(Fields(node, findings, "a document"), findings)

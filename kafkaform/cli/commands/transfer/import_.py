@@ -3,7 +3,7 @@ that files of another tool declare."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -25,19 +25,14 @@ from ...terminal.run_command import advise, show_run
 from ...terminal.screen import open_screen
 from .new_files import STDOUT, refuse_existing, show_generated
 
-Address = Annotated[
-    str | None,
+Named = Annotated[
+    list[str],
     typer.Argument(
-        metavar="ADDRESS",
-        help="The object's block; with --from, a file or folder of that tool.",
+        metavar="ADDRESS ID | PATH...",
+        help="The object's block and its ID, for example a topic name; with --from, files and "
+        "folders of that tool.",
         show_default=False,
         autocompletion=complete_addresses,
-    ),
-]
-Id = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="ID", help="The object's ID, for example a topic name.", show_default=False
     ),
 ]
 All = Annotated[
@@ -92,8 +87,7 @@ Split = Annotated[
 
 
 def import_command(
-    address: Address = None,
-    id: Id = None,
+    named: Named = [],
     all: All = False,
     from_: From = None,
     provider: Instance = None,
@@ -127,22 +121,22 @@ def import_command(
     if split and out == STDOUT:
         raise UsageError("--split needs --out", "Name the main file, such as --out live.kf.hcl.")
     if from_ is not None:
-        path = _require_path(from_, address, others=all or id is not None or json)
+        paths = _require_paths(from_, named, others=all or json)
         configuration = read_configuration(Path(), Inputs.read(var, var_file))
         target = _choose_target(configuration, out)
-        source, name = ForeignSource(from_, path, only), _get_name(target)
+        source, name = ForeignSource(from_, paths, only), _get_name(target)
         made = take_over(configuration, source, provider, name, split=split)
         show_generated(made, target, console)
         return
     if all:
-        _refuse_all_with(address, json=json)
+        _refuse_all_with(named, json=json)
         workspace = open_workspace(variables=var, variable_files=var_file, state=state)
         target = _choose_target(workspace.configuration, out)
         name = _get_name(target)
         made = import_all(workspace, types=type, match=match, name=name, split=split)
         show_generated(made, target, console)
         return
-    object = _require_object(address, id)
+    object = _require_object(named)
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     with open_screen(console, json=json, quiet=quiet, approved=True) as shown:
         workspace = open_workspace(variables=var, variable_files=var_file, state=state)
@@ -157,29 +151,30 @@ def _refuse_unfit_flags(given: Mapping[str, object], mode: str, wanted: str) -> 
             raise UsageError(f"{flag} goes with {wanted}", f"Leave {flag} out, or write {wanted}.")
 
 
-def _refuse_all_with(address: str | None, *, json: bool) -> None:
-    if address is not None or json:
-        given = "ADDRESS" if address is not None else "--json"
+def _refuse_all_with(named: Sequence[str], *, json: bool) -> None:
+    if named or json:
+        given = "ADDRESS" if named else "--json"
         raise UsageError(f"--all does not go with {given}", "Leave one of the two out.")
 
 
-def _require_path(tool: str, path: str | None, *, others: bool) -> Path:
-    """The file or folder of --from. others: something was typed that does not go with it."""
-    if path is None or others:
+def _require_paths(tool: str, paths: Sequence[str], *, others: bool) -> tuple[Path, ...]:
+    """The files and folders of --from. others: something was typed that does not go with it."""
+    if not paths or others:
         raise UsageError(
-            "--from needs one file or folder, and goes neither with --all nor with --json",
+            "--from needs files or folders, and goes neither with --all nor with --json",
             f"Write: kafkaform import --from {tool} PATH --out FILE",
         )
-    return Path(path)
+    return tuple(map(Path, paths))
 
 
-def _require_object(address: str | None, id: str | None) -> tuple[str, str]:
+def _require_object(named: Sequence[str]) -> tuple[str, str]:
     """Both arguments, checked before anything connects, so that a wrong address is reported at
     once."""
-    if address is None or id is None:
+    if len(named) != 2:  # noqa: PLR2004
         raise UsageError(
             "import needs an ADDRESS and an ID", "Or --all, which writes blocks for everything."
         )
+    address, id = named
     check_address(address)
     return address, id
 

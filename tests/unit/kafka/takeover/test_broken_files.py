@@ -36,7 +36,7 @@ TOPICS = {"strimzi": STRIMZI, "jikkou": JIKKOU, "topicctl": TOPICCTL, "julieops"
 
 def read(tool: str, path: Path) -> tuple[int, list[str]]:
     """The number of objects, and the omissions as `file:line: reason`."""
-    made = Registry().load_readers("kafka")[tool]()(path)
+    made = Registry().load_readers("kafka")[tool]()((path,))
     said = [f"{Path(gap.place).name}: {gap.reason}" for gap in made.omissions]
     return len(made.objects), said
 
@@ -121,7 +121,9 @@ def test_nothing_that_could_be_taken(tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m/t.yaml").write_text("{{ if .x }}\na: [\n")
     with pytest.raises(UsageError, match="nothing could be taken over") as caught:
-        take_over(read_configuration(tmp_path, Inputs()), ForeignSource("strimzi", tmp_path / "m"))
+        take_over(
+            read_configuration(tmp_path, Inputs()), ForeignSource("strimzi", (tmp_path / "m",))
+        )
     assert "t.yaml:1: a Helm template" in str(caught.value)
 
 
@@ -140,7 +142,7 @@ def test_a_value_out_of_range(tmp_path: Path) -> None:
         + "---\n"
         + STRIMZI.replace("NAME", "huge").replace("partitions: 1", "partitions: 1.5")
     )
-    source = ForeignSource("strimzi", tmp_path / "t.yaml")
+    source = ForeignSource("strimzi", (tmp_path / "t.yaml",))
     made = take_over(read_configuration(tmp_path, Inputs()), source)
     assert made.count == 1
     few, wrong, huge = sorted(made.gaps, key=lambda gap: int(gap.split("t.yaml:")[1].split(":")[0]))
