@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from ..core.diagnostics import Severity, suggest
 from ..core.errors import ConfigurationError, ConnectError, UsageError
-from ..core.redaction import mask_secrets
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Reading, Sweep
 from ..language.declare.folder import Tree
 from ..plan.diff import compare
@@ -27,8 +26,7 @@ from .generate.stock import (
     NAMES_SHOWN,
     GeneratedConfiguration,
     Stock,
-    prove_files,
-    render_stock,
+    generate_configuration,
 )
 from .secrecy import keep_secrets
 from .workspace import Workspace, make_first_state, open_instance, require_workspace
@@ -56,12 +54,14 @@ def import_all(
     match: Sequence[str] = (),
     name: str = "generated",
     split: bool = False,
+    documents: bool = False,
 ) -> GeneratedConfiguration:
     """Write configuration for every live object that is neither declared nor recorded.
 
     It changes nothing: the configuration takes the objects over with the next apply. types: only
     these types; match: only keys that one of these globs matches; name: of the file in faults;
-    split: write a text of its own for each first part of the names (`parts`).
+    split: write a text of its own for each first part of the names (`parts`); documents: keep long
+    texts, such as schemas, in files of their own (`documents`).
 
     Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if the
     generated configuration differs from the live objects.
@@ -69,15 +69,14 @@ def import_all(
     require_workspace(workspace)
     with keep_secrets(workspace.known):
         stock = take_stock(workspace, ImportFilter(tuple(types), tuple(match)))
-        files = {"": ""}
-        if stock.count:
-            tree = read_tree(workspace)
-            files = render_stock(workspace.types, tree, stock, split=split)
-            prove_files(workspace.configuration, tree, files, stock, name)
-        # The second line of defence: a plain attribute of a live object can contain a known secret.
-        masked = {part: mask_secrets(text) for part, text in files.items()}
-        return GeneratedConfiguration(
-            masked.pop(""), masked, stock.count, stock.gaps, not stock.failed
+        return generate_configuration(
+            workspace.configuration,
+            read_tree(workspace),
+            workspace.types,
+            stock,
+            name=name,
+            split=split,
+            documents=documents,
         )
 
 

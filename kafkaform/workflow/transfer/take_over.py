@@ -6,7 +6,8 @@ compares each with the live object, and never creates one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Severity, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
-from ...core.redaction import mask_secrets, watched
+from ...core.redaction import watched
 from ...core.resource import Desired, Identity
 from ...core.schema import AttributeSchema
 from ...core.value import FrozenMap, Value
@@ -24,7 +25,7 @@ from ...provider.takeover import ForeignFiles, ForeignObject, Omission, Reader
 from ..configuration.evaluation import Configuration
 from ..generate.arguments import PLACEHOLDER, fill_defaults, find_import_id
 from ..generate.blocks import UndeclaredObject
-from ..generate.stock import GeneratedConfiguration, Stock, prove_files, render_stock
+from ..generate.stock import GeneratedConfiguration, Stock, generate_configuration
 from ..secrecy import keep_secrets
 
 
@@ -46,15 +47,16 @@ class ForeignSource(Struct, frozen=True):
 def take_over(
     configuration: Configuration,
     source: ForeignSource,
-    instance: str | None = None,
+    instances: Sequence[str] = (),
     name: str = "generated",
     *,
     split: bool = False,
+    documents: bool = False,
 ) -> GeneratedConfiguration:
     """Write configuration for what the files declare. It changes nothing.
 
-    instance: the provider instance that leads to the objects, if the folder has several. name: of
-    the generated file in faults. split: see `import_all`.
+    instances: the provider instances that lead to the objects, where the folder has several of one
+    provider. name: of the generated file in faults. split, documents: see `import_all`.
 
     Raises ConfigurationError if the folder has faults; UsageError for a tool that no provider
     reads, for a folder without a block of that provider, and for files that cannot be read.
@@ -66,20 +68,24 @@ def take_over(
                 "the configuration has faults", diagnostics=desired.diagnostics
             )
         registry = configuration.registry
-        instance, load = _choose_instance(desired, registry, source.tool, instance)
-        read = _select_system(load()(source.paths), source.system)
-        types = registry.load(desired.providers[instance].name).types
-        items, gaps = _make_objects(read, types, instance)
+        instance, load = _choose_instance(desired, registry, source.tool, instances)
+        homes = _find_homes(desired, registry, instance, instances)
+        own = registry.load(desired.providers[instance].name).types
+        read = _select_system(load()(source.paths), source.system, own)
+        types = collect_types(_load_providers(registry, desired))
+        items, gaps = _make_objects(read, types, homes)
         if not items:
             _refuse_empty(gaps, source)
-        stock = _divide(items, desired) + Stock(gaps=gaps)
-        files = {"": ""}
-        if stock.count:
-            every = collect_types(_load_providers(registry, desired))
-            files = render_stock(every, configuration.tree, stock, source=source.words, split=split)
-            prove_files(configuration, configuration.tree, files, stock, name)
-        masked = {part: mask_secrets(text) for part, text in files.items()}
-        return GeneratedConfiguration(masked.pop(""), masked, stock.count, stock.gaps, True)
+        return generate_configuration(
+            configuration,
+            configuration.tree,
+            types,
+            _divide(items, desired) + Stock(gaps=gaps),
+            name=name,
+            source=source.words,
+            split=split,
+            documents=documents,
+        )
 
 
 def _load_providers(registry: Registry, desired: Desired) -> Iterable[Provider]:
@@ -87,7 +93,7 @@ def _load_providers(registry: Registry, desired: Desired) -> Iterable[Provider]:
 
 
 def _choose_instance(
-    desired: Desired, registry: Registry, tool: str, wanted: str | None
+    desired: Desired, registry: Registry, tool: str, wanted: Sequence[str]
 ) -> tuple[str, Callable[[], Reader]]:
     """The provider instance that the objects belong to, and a function that imports the reader."""
     names = sorted({*registry.built_in, *(one.name for one in desired.providers.values())})
@@ -109,17 +115,39 @@ def _choose_instance(
             f'this folder has no provider "{name}" block, so nothing says where the objects are',
             f'Write a provider "{name}" block into a file of this folder.',
         )
-    if wanted is None and len(fit) > 1:
+    for name in wanted:
+        if name not in desired.providers:
+            known = ", ".join(sorted(desired.providers))
+            raise UsageError(
+                f"--provider {name!r} is not in this folder", f"It is one of: {known}."
+            )
+    chosen = _choose_one([name for name in fit if name in wanted] or list(fit))
+    return chosen, fit[chosen]
+
+
+def _choose_one(instances: Sequence[str]) -> str:
+    if len(instances) > 1:
         raise UsageError(
-            f"--provider is needed: the folder has {', '.join(fit)}",
+            f"--provider is needed: the folder has {', '.join(instances)}",
             "Name the one that leads to the objects of these files.",
         )
-    chosen = wanted or next(iter(fit))
-    if chosen not in fit:
-        raise UsageError(
-            f"--provider {chosen!r} is not in this folder", f"It is one of: {', '.join(fit)}."
-        )
-    return chosen, fit[chosen]
+    return instances[0]
+
+
+def _find_homes(
+    desired: Desired, registry: Registry, chosen: str, wanted: Sequence[str]
+) -> Mapping[str, Sequence[str]]:
+    """Resource type -> the provider instances that can have the objects of these files."""
+    homes: dict[str, list[str]] = defaultdict(list)
+    name = desired.providers[chosen].name
+    for instance, block in sorted(desired.providers.items()):
+        if block.name != name or instance == chosen:
+            for kind in registry.load(block.name).types:
+                homes[kind].append(instance)
+    return {
+        kind: [instance for instance in instances if instance in wanted] or instances
+        for kind, instances in homes.items()
+    }
 
 
 def _refuse_empty(gaps: Iterable[str], source: ForeignSource) -> None:
@@ -136,9 +164,12 @@ def _refuse_empty(gaps: Iterable[str], source: ForeignSource) -> None:
     )
 
 
-def _select_system(read: ForeignFiles, wanted: str) -> ForeignFiles:
-    """Only the objects of one system. Raises UsageError if it is not clear which."""
-    systems = sorted({item.system for item in read.objects})
+def _select_system(
+    read: ForeignFiles, wanted: str, own: Mapping[str, ResourceType]
+) -> ForeignFiles:
+    """Only the objects of one system; all of other providers that name none. own: the types of the
+    provider whose system is chosen. Raises UsageError if it is not clear which."""
+    systems = sorted({item.system for item in read.objects if item.kind in own})
     if not wanted and len(systems) > 1:
         raise UsageError(
             f"the files describe objects of {len(systems)} systems: {', '.join(systems)}",
@@ -151,11 +182,15 @@ def _select_system(read: ForeignFiles, wanted: str) -> ForeignFiles:
         )
     if not wanted:
         return read
-    left = tuple(item for item in read.objects if item.system == wanted)
+    left = tuple(
+        item
+        for item in read.objects
+        if item.system == wanted or (not item.system and item.kind not in own)
+    )
     others = tuple(
         Omission(item.place, f"it is in {item.system or 'another system'}, not in {wanted}")
         for item in read.objects
-        if item.system != wanted
+        if item not in left
     )
     return replace(read, objects=left, omissions=(*read.omissions, *others))
 
@@ -164,14 +199,21 @@ def _select_system(read: ForeignFiles, wanted: str) -> ForeignFiles:
 
 
 def _make_objects(
-    read: ForeignFiles, types: Mapping[str, ResourceType], instance: str
+    read: ForeignFiles, types: Mapping[str, ResourceType], homes: Mapping[str, Sequence[str]]
 ) -> tuple[list[UndeclaredObject], tuple[str, ...]]:
     """The objects of the files, and as gaps what is not taken over and why."""
     objects: dict[Identity, UndeclaredObject] = {}
     places: dict[Identity, str] = {}
     omissions, spoiled = list(read.omissions), set[Identity]()
     for item in read.objects:
-        made = _make_object(item, types[item.kind], instance)
+        if item.kind not in homes:
+            reason = (
+                f"a {item.kind}, and this folder has no provider block for it: write one, and run "
+                "this again"
+            )
+            omissions.append(Omission(item.place, reason))
+            continue
+        made = _make_object(item, types[item.kind], _choose_one(homes[item.kind]))
         if isinstance(made, Omission):
             omissions.append(made)
             continue
@@ -211,6 +253,7 @@ def _make_object(
     item: ForeignObject, kind: ResourceType, instance: str
 ) -> UndeclaredObject | Omission:
     """The object with the arguments of its block, or why no block can declare it."""
+    item = replace(item, arguments=_hide_secrets(item.arguments, kind))
     faults = list(_find_faults(item, kind))
     if not faults:
         try:
@@ -231,6 +274,22 @@ def _make_object(
     identity = Identity(instance, kind.name, key)
     arguments = FrozenMap({**dict.fromkeys(secrets, PLACEHOLDER), **given})
     return UndeclaredObject(identity, arguments, find_import_id(identity, kind))
+
+
+def _hide_secrets(arguments: FrozenMap, kind: ResourceType) -> FrozenMap:
+    """The arguments with a reference in `secret_NAME` for each entry of a map NAME that the type
+    refuses there, as it refuses secrets in plain text."""
+    hidden: dict[str, Value] = {}
+    for name, value in arguments.items():
+        secret = kind.schema.attributes.get(f"secret_{name}")
+        refuses = kind.schema.attributes[name].refuses
+        if secret is None or refuses is None or not isinstance(value, FrozenMap):
+            continue
+        keys = [key for key, entry in value.items() if any(refuses(FrozenMap({key: entry})))]
+        if keys:
+            hidden[name] = value.without(keys)
+            hidden[secret.name] = FrozenMap(dict.fromkeys(keys, PLACEHOLDER))
+    return arguments.with_items(hidden) if hidden else arguments
 
 
 def _find_faults(item: ForeignObject, kind: ResourceType) -> Iterator[tuple[str, str]]:

@@ -46,12 +46,13 @@ From = Annotated[
         help="Write blocks for what files of this tool declare: see docs/take-over.md.",
     ),
 ]
-Instance = Annotated[
-    str | None,
+Instances = Annotated[
+    list[str],
     typer.Option(
         "--provider",
         metavar="INSTANCE",
-        help="With --from: the provider block that leads to these objects, if there are several.",
+        help="With --from: the provider block that leads to these objects, if there are several; "
+        "once for each provider.",
     ),
 ]
 Only = Annotated[
@@ -90,7 +91,7 @@ def import_command(
     named: Named = [],
     all: All = False,
     from_: From = None,
-    provider: Instance = None,
+    provider: Instances = [],
     only: Only = "",
     match: Match = [],
     type: Type = [],
@@ -125,7 +126,9 @@ def import_command(
         configuration = read_configuration(Path(), Inputs.read(var, var_file))
         target = _choose_target(configuration, out)
         source, name = ForeignSource(from_, paths, only), _get_name(target)
-        made = take_over(configuration, source, provider, name, split=split)
+        made = take_over(
+            configuration, source, provider, name, split=split, documents=target is not None
+        )
         show_generated(made, target, console)
         return
     if all:
@@ -133,7 +136,14 @@ def import_command(
         workspace = open_workspace(variables=var, variable_files=var_file, state=state)
         target = _choose_target(workspace.configuration, out)
         name = _get_name(target)
-        made = import_all(workspace, types=type, match=match, name=name, split=split)
+        made = import_all(
+            workspace,
+            types=type,
+            match=match,
+            name=name,
+            split=split,
+            documents=target is not None,
+        )
         show_generated(made, target, console)
         return
     object = _require_object(named)
