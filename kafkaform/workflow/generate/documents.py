@@ -13,7 +13,6 @@ from ...core.value import FrozenMap
 from ...provider.contract import ResourceType
 from ...syntax.write import Code, quote_string
 from .blocks import UndeclaredObject
-from .names import get_noun
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 120
@@ -32,7 +31,7 @@ def extract_documents(
     for index, item in indexed:
         codes: dict[str, Code] = {}
         for attribute, ending in _list_texts(item, types[item.identity.kind]):
-            folder = f"{get_noun(item.identity.kind)}s"
+            folder = f"{item.identity.kind.rpartition('_')[2]}s"
             path = _choose_path(folder, item.identity.key, ending, taken)
             documents[path] = str(item.arguments[attribute.name])
             codes[attribute.name] = Code(f"file({quote_string(path)})")

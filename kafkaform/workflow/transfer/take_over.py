@@ -167,32 +167,40 @@ def _refuse_empty(gaps: Iterable[str], source: ForeignSource) -> None:
 def _select_system(
     read: ForeignFiles, wanted: str, own: Mapping[str, ResourceType]
 ) -> ForeignFiles:
-    """Only the objects of one system; all of other providers that name none. own: the types of the
-    provider whose system is chosen. Raises UsageError if it is not clear which."""
-    systems = sorted({item.system for item in read.objects if item.kind in own})
-    if not wanted and len(systems) > 1:
+    """Only the objects of one system. Those of other providers are in systems of their own, so each
+    kind of system has to be clear. own: the types of the provider that reads the files.
+
+    Raises UsageError if it is not clear which.
+    """
+    groups: dict[str, set[str]] = defaultdict(set)
+    for item in read.objects:
+        groups["" if item.kind in own else item.kind].add(item.system)
+    every = sorted(set[str]().union(*groups.values()))
+    if wanted and wanted not in every:
+        raise UsageError(
+            f"--only {wanted!r} is nothing that the files name",
+            suggest(wanted, every) or f"They name {', '.join(filter(None, every)) or 'none'}.",
+        )
+    unclear = [
+        sorted(systems)
+        for systems in groups.values()
+        if len(systems) > 1 and (not wanted or wanted not in systems)
+    ]
+    if unclear:
+        systems = unclear[0]
         raise UsageError(
             f"the files describe objects of {len(systems)} systems: {', '.join(systems)}",
             "Choose the one that the provider block leads to with --only.",
         )
-    if wanted and wanted not in systems:
-        raise UsageError(
-            f"--only {wanted!r} is nothing that the files name",
-            suggest(wanted, systems) or f"They name {', '.join(filter(None, systems)) or 'none'}.",
-        )
-    if not wanted:
-        return read
-    left = tuple(
-        item
-        for item in read.objects
-        if item.system == wanted or (not item.system and item.kind not in own)
-    )
-    others = tuple(
-        Omission(item.place, f"it is in {item.system or 'another system'}, not in {wanted}")
-        for item in read.objects
-        if item not in left
-    )
-    return replace(read, objects=left, omissions=(*read.omissions, *others))
+    left, others = [], list(read.omissions)
+    for item in read.objects:
+        known = groups["" if item.kind in own else item.kind]
+        if not wanted or item.system == wanted or (len(groups) > 1 and wanted not in known):
+            left.append(item)
+        else:
+            reason = f"it is in {item.system or 'another system'}, not in {wanted}"
+            others.append(Omission(item.place, reason))
+    return replace(read, objects=tuple(left), omissions=tuple(others))
 
 
 # ── objects ─────────────────────────────────────────────────────────────────────────────

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.takeover import ForeignFiles, ForeignObject, Omission
@@ -24,11 +25,15 @@ class Unfit(Exception):
 class Findings:
     """What was found in the files so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Sequence[Path] = ()) -> None:
         self.system = ""
         """The cluster that the next objects are in, as the files name it."""
+        self.paths = paths
+        """What was asked to be read."""
         self.objects: list[ForeignObject] = []
         self.omissions: list[Omission] = []
+        self.named: set[Path] = set()
+        """Files that other files name, such as schemas, and that declare nothing themselves."""
         self.notes: list[str] = []
         """What was assumed about all of the files."""
 
@@ -60,7 +65,11 @@ class Findings:
             self.omissions.append(fault.omission)
 
     def finish(self) -> ForeignFiles:
-        omissions = tuple(dict.fromkeys(self.omissions))
+        omissions = tuple(
+            omission
+            for omission in dict.fromkeys(self.omissions)
+            if Path(omission.place.rpartition(":")[0]).resolve() not in self.named
+        )
         return ForeignFiles(tuple(self.objects), omissions, tuple(self.notes))
 
 
@@ -99,6 +108,12 @@ class Fields:
         """A scalar in which the tool itself fills placeholders in braces."""
         node = self.find(name)
         return None if node is None else read_pattern(node, f"{self.what}: {name}")
+
+    def require_pattern(self, name: str) -> str:
+        text = self.pattern(name)
+        if not text:
+            raise Unfit(self.place, f"{self.what}: {name} is missing")
+        return text
 
     def require_text(self, name: str) -> str:
         text = self.text(name)

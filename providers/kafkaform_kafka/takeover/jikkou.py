@@ -1,4 +1,5 @@
-"""Jikkou: resources of `kafka.jikkou.io`, and the ConfigMaps and roles that they refer to.
+"""Jikkou: resources of `kafka.jikkou.io` and `schemaregistry.jikkou.io`, and the ConfigMaps and
+roles that they refer to.
 
 Templates are not rendered: their values can come from anywhere, also from the environment. A file
 with Jinja in it is left out, with the command that renders it.
@@ -21,11 +22,27 @@ from kafkaform.provider.takeover import ForeignFiles
 
 from .declarations import FACTOR, add_acl, add_quota, add_topic, add_user, make_acl
 from .documents import YamlNode
-from .fields import Fields, Findings, Unfit, read_config, read_decimal, read_text
+from .fields import (
+    Fields,
+    Findings,
+    Unfit,
+    read_config,
+    read_decimal,
+    read_pattern,
+    read_text,
+)
 from .files import YAML, read_files
 from .templates import find_template
+from .wider_objects import (
+    add_connector,
+    add_group_config,
+    add_schema,
+    add_subject_config,
+    read_named_file,
+)
 
-GROUP, CORE = "kafka.jikkou.io/", "core.jikkou.io/"
+GROUP, CORE, SCHEMAS = "kafka.jikkou.io/", "core.jikkou.io/", "schemaregistry.jikkou.io/"
+CLUSTER = "kafka.jikkou.io/connect-cluster"
 IGNORE, DELETE = "jikkou.io/ignore", "jikkou.io/delete"
 ITERATIONS = 8192
 _LIMITS: Mapping[str, str] = {
@@ -42,6 +59,8 @@ class Resource(Struct, frozen=True):
     name: str
     fields: Fields
     spec: Fields
+    cluster: str = ""
+    """The Connect cluster of a connector."""
 
 
 class Shared(Struct, frozen=True):
@@ -53,7 +72,7 @@ class Shared(Struct, frozen=True):
 
 def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
     """Read files, and all files below folders. Raises UsageError."""
-    findings = Findings()
+    findings = Findings(paths)
     resources: list[Resource] = []
     shared = Shared({}, {})
     for name, content in read_files(paths, {*YAML, ".tpl"}):
@@ -83,7 +102,7 @@ def _list_resources(document: Fields, shared: Shared) -> Iterator[Resource]:
         _read_config_map(document, shared)
     elif version.startswith(GROUP) and kind == "KafkaPrincipalRole":
         _read_role(document, shared)
-    elif not version.startswith(GROUP) or single not in _KINDS:
+    elif not version.startswith((GROUP, SCHEMAS)) or single not in _KINDS:
         what = f"a resource of the kind {kind!r}" if kind else "a document without a kind"
         document.findings.omit(document.place, f"{what} is not taken over")
     elif kind == single:
@@ -100,9 +119,10 @@ def _list_resources(document: Fields, shared: Shared) -> Iterator[Resource]:
 
 def _make_resource(fields: Fields, kind: str) -> Iterator[Resource]:
     """The resource, unless an annotation says that jikkou leaves it alone or deletes it."""
-    name, notes = "", dict[str, YamlNode]()
+    name, notes, labels = "", dict[str, YamlNode](), dict[str, YamlNode]()
     if (metadata := fields.table("metadata", f"the metadata of a {kind}")) is not None:
         name, notes = metadata.text("name") or "", metadata.entries("annotations")
+        labels = metadata.entries("labels")
     fields.what = f"{kind} {name}".rstrip()
     for note in (IGNORE, DELETE):
         if note in notes and read_text(notes[note], note).lower() == "true":
@@ -112,7 +132,8 @@ def _make_resource(fields: Fields, kind: str) -> Iterator[Resource]:
     spec = fields.table("spec")
     if spec is None:
         raise Unfit(fields.place, f"{fields.what}: spec is missing")
-    yield Resource(kind, name, fields, spec)
+    cluster = read_text(labels[CLUSTER], CLUSTER) if CLUSTER in labels else ""
+    yield Resource(kind, name, fields, spec, cluster)
 
 
 def _read_config_map(document: Fields, shared: Shared) -> None:
@@ -238,9 +259,60 @@ def _read_user(resource: Resource, _: Shared, findings: Findings) -> None:
         login.close()
 
 
+def _read_connector(resource: Resource, _: Shared, findings: Findings) -> None:
+    spec, fields = resource.spec, resource.fields
+    config = dict(spec.config("config"))
+    if (tasks := spec.number("tasksMax")) is not None:
+        config["tasks.max"] = str(tasks)
+    findings.system = resource.cluster
+    places = spec.trace({"config": "config", "tasksMax": "config.tasks.max"})
+    add_connector(
+        findings,
+        fields.place,
+        _require_name(resource),
+        config,
+        class_=spec.require_text("connectorClass"),
+        state=spec.text("state"),
+        places=places,
+    )
+    findings.system = ""
+
+
+def _read_subject(resource: Resource, _: Shared, findings: Findings) -> None:
+    spec, fields, subject = resource.spec, resource.fields, _require_name(resource)
+    level, mode = spec.text("compatibilityLevel"), spec.text("mode")
+    add_subject_config(findings, fields.place, subject, level, mode)
+    node, what = spec.find("schema"), f"{fields.what}: schema"
+    if node is None:
+        return
+    if node.kind == "map":
+        named = Fields(node, findings, what)
+        name = named.require_text("$ref").removeprefix("file://")
+        text = read_named_file(findings, node.place, what, name)
+        named.close()
+    else:
+        text = read_pattern(node, what)
+    rows = [Fields(row, findings, f"{what}: a reference") for row in spec.items("references")]
+    format = spec.text("schemaType") or "avro"
+    add_schema(findings, fields.place, subject, text, format=format, references=rows)
+    spec.skip("schemaRegistry")
+
+
+def _read_group(resource: Resource, _: Shared, findings: Findings) -> None:
+    spec, place, group = resource.spec, resource.fields.place, _require_name(resource)
+    config = spec.config("configs")
+    if not config:
+        findings.omit(place, f"{resource.fields.what}: it has no configs, so nothing to declare")
+    add_group_config(findings, place, group, config, spec.trace({"configs": "config"}))
+
+
 _KINDS: Mapping[str, Callable[[Resource, Shared, Findings], None]] = {
     "KafkaTopic": _read_topic,
     "KafkaPrincipalAuthorization": _read_authorization,
     "KafkaClientQuota": _read_quota,
     "KafkaUser": _read_user,
+    "KafkaConnector": _read_connector,
+    "KafkaConsumerGroup": _read_group,
+    "KafkaShareGroup": _read_group,
+    "SchemaRegistrySubject": _read_subject,
 }

@@ -33,6 +33,7 @@ from .julieops_access import (
     fill_pattern,
     read_roles,
 )
+from .julieops_files import TOPIC_STRATEGY, read_connector, read_topic_schemas
 from .julieops_settings import SETTINGS_ENDING, choose_settings
 
 PARTITIONS, REPLICATION = "num.partitions", "replication.factor"
@@ -67,7 +68,7 @@ class Users(Struct, frozen=True):
 
 def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
     """Read topologys, and all files below folders. Raises UsageError."""
-    findings = Findings()
+    findings = Findings(paths)
     topologies: list[YamlNode] = []
     plans: dict[str, FrozenMap] = {}
     roles: dict[str, Role] = {}
@@ -197,9 +198,19 @@ def _read_topic(topic: Fields, name: str, setup: Setup, more: Users | None) -> N
         # Those of the topic first: JulieOps drops a producer that it has already.
         users = Users({**more.consumers, **users.consumers}, {**more.producers, **users.producers})
     _add_users(users, name, "Literal")
-    topic.leave("schemas are subjects of a schema registry", "schemas", "subject.name.strategy")
+    _read_schemas(topic, name)
     topic.skip("metadata", "name", "dataType")
     topic.close()
+
+
+def _read_schemas(topic: Fields, name: str) -> None:
+    strategy = topic.text("subject.name.strategy") or TOPIC_STRATEGY
+    node = topic.find("schemas")
+    rows = node.value if node is not None and node.kind == "list" else [node] if node else []
+    for row in rows:
+        with topic.findings.contain():
+            schemas = Fields(row, topic.findings, f"{topic.what}: schemas")
+            read_topic_schemas(schemas, name, strategy)
 
 
 def _read_count(topic: Fields, config: FrozenMap, key: str) -> int | None:
@@ -239,7 +250,13 @@ def _list_applications(fields: Fields, kind: str) -> tuple[YamlNode, ...]:
     table = fields.table(kind, f"{fields.what}: {kind}")
     if table is None:
         return ()
-    table.leave("connectors and queries are not objects of Kafka", "artefacts", "artifacts")
+    if kind == "connectors":
+        for name in ("artefacts", "artifacts"):
+            for artefact in table.items(name):
+                with fields.findings.contain():
+                    read_connector(Fields(artefact, fields.findings, f"{table.what}: {name}"))
+    else:
+        table.leave("queries are not objects of Kafka", "artefacts", "artifacts")
     found = table.items("access_control")
     table.close()
     return found

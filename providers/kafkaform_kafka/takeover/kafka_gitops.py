@@ -58,7 +58,7 @@ class Service(Struct, frozen=True):
 
 def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
     """Read state files, each given as itself or as the only one in a folder. Raises UsageError."""
-    findings = Findings()
+    findings = Findings(paths)
     for path in map(_find_state, paths):
         for top in _read_tops(path, findings):
             _read_state(path, top, findings)

@@ -33,7 +33,7 @@ _ARGUMENTS = {
 
 def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
     """Read files, and all files below folders. Raises UsageError."""
-    findings = Findings()
+    findings = Findings(paths)
     for name, content in read_files(paths, YAML):
         for node in findings.read_documents(name, content, "topicctl"):
             with findings.contain():
