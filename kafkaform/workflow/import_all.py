@@ -6,6 +6,7 @@ as absent.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
@@ -19,6 +20,7 @@ from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Read
 from ..language.declare.folder import Tree
 from ..plan.diff import compare
 from ..provider.contract import ResourceType, Session
+from ..provider.ownership import OwnerFinder, load_owners
 from .configuration.evaluation import read_configuration
 from .generate.arguments import choose_arguments, fill_defaults, find_import_id
 from .generate.blocks import UndeclaredObject
@@ -43,7 +45,14 @@ class ImportFilter(Struct, frozen=True):
     match: tuple[str, ...] = ()
     """Globs over the keys; everything if empty."""
 
+    exclude: tuple[str, ...] = ()
+    """Globs over the keys that are left out."""
+    owned: bool = False
+    """Also what applications and services make for themselves."""
+
     def has_match(self, identity: Identity) -> bool:
+        if any(fnmatchcase(identity.key, glob) for glob in self.exclude):
+            return False
         return not self.match or any(fnmatchcase(identity.key, glob) for glob in self.match)
 
 
@@ -55,20 +64,25 @@ def import_all(
     name: str = "generated",
     split: bool = False,
     documents: bool = False,
+    exclude: Sequence[str] = (),
+    owned: bool = False,
 ) -> GeneratedConfiguration:
     """Write configuration for every live object that is neither declared nor recorded.
 
     It changes nothing: the configuration takes the objects over with the next apply. types: only
     these types; match: only keys that one of these globs matches; name: of the file in faults;
     split: write a text of its own for each first part of the names (`parts`); documents: keep long
-    texts, such as schemas, in files of their own (`documents`).
+    texts, such as schemas, in files of their own (`documents`); exclude: without the keys that one
+    of these globs matches; owned: also what applications and services make for themselves.
 
     Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if the
     generated configuration differs from the live objects.
     """
     require_workspace(workspace)
     with keep_secrets(workspace.known):
-        stock = take_stock(workspace, ImportFilter(tuple(types), tuple(match)))
+        stock = take_stock(
+            workspace, ImportFilter(tuple(types), tuple(match), tuple(exclude), owned)
+        )
         return generate_configuration(
             workspace.configuration,
             read_tree(workspace),
@@ -161,14 +175,19 @@ def _take_instance_stock(
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not wanted.types or name in wanted.types):
-            stock += _take_listed(kind, session, known, wanted)
+            find_owned = load_owners(space.providers[instance])
+            stock += _take_listed(kind, session, known, wanted, find_owned)
     # Another instance can lead to the same system, and must not find them again.
     known.update(_make_thing(item.identity, session, space) for item in stock.found)
     return stock
 
 
 def _take_listed(
-    kind: ResourceType, session: Session, known: set[Thing], wanted: ImportFilter
+    kind: ResourceType,
+    session: Session,
+    known: set[Thing],
+    wanted: ImportFilter,
+    find_owned: OwnerFinder,
 ) -> Stock:
     """The objects of one kind."""
     sweep = session.sweep(kind.name, Depth.FULL)
@@ -187,8 +206,11 @@ def _take_listed(
     ]
     own = {item.identity for item in unknown if _is_own(item, kind, session.facts)}
     left = [item for item in unknown if item.identity not in own]
+    owned = {} if wanted.owned or not left else find_owned(session, kind.name, left)
+    left = [item for item in left if item.identity not in owned]
     told = [_make_found(item, kind, session.facts) for item in left]
     gaps = [*_describe_gaps(sweep, session), *(gap for gap in told if isinstance(gap, str))]
+    gaps += _describe_owned(kind.name, owned)
     if own:
         shown = ", ".join(_name_keys((identity.key for identity in own), kind.name, session))
         gaps.append(
@@ -201,6 +223,18 @@ def _take_listed(
         gaps=tuple(gaps),
         failed=sweep.coverage.kind is CoverageKind.FAILED,
     )
+
+
+def _describe_owned(kind: str, owned: Mapping[Identity, str]) -> Iterator[str]:
+    """All objects that somebody else makes, by their owner."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for identity, owner in owned.items():
+        groups[owner].append(identity.key)
+    for owner, keys in sorted(groups.items()):
+        yield (
+            f"Left out: {len(keys)} of {kind}, made by {owner}: {', '.join(sorted(keys))}. "
+            "--include-owned writes them too."
+        )
 
 
 def _take_declared(

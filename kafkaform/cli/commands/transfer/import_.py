@@ -66,6 +66,18 @@ Only = Annotated[
 Match = Annotated[
     list[str], typer.Option("--match", metavar="GLOB", help="With --all: only matching names.")
 ]
+Exclude = Annotated[
+    list[str],
+    typer.Option("--exclude", metavar="GLOB", help="With --all: without matching names."),
+]
+Owned = Annotated[
+    bool,
+    typer.Option(
+        "--include-owned",
+        help="With --all: also what applications and services make for themselves, such as the "
+        "topics of Kafka Streams and Kafka Connect.",
+    ),
+]
 Type = Annotated[
     list[str], typer.Option("--type", metavar="TYPE", help="With --all: only this type.")
 ]
@@ -94,6 +106,8 @@ def import_command(
     provider: Instances = [],
     only: Only = "",
     match: Match = [],
+    exclude: Exclude = [],
+    owned: Owned = False,
     type: Type = [],
     out: Out = STDOUT,
     split: Split = False,
@@ -117,7 +131,8 @@ def import_command(
     """
     console = Console.make_standard(no_color=no_color)
     mode = "--all" if all else "--from" if from_ is not None else ""
-    _refuse_unfit_flags({"--match": match, "--type": type}, mode, "--all")
+    chosen = {"--match": match, "--exclude": exclude, "--type": type, "--include-owned": owned}
+    _refuse_unfit_flags(chosen, mode, "--all")
     _refuse_unfit_flags({"--provider": provider, "--only": only}, mode, "--from")
     if split and out == STDOUT:
         raise UsageError("--split needs --out", "Name the main file, such as --out live.kf.hcl.")
@@ -125,33 +140,25 @@ def import_command(
         paths = _require_paths(from_, named, others=all or json)
         configuration = read_configuration(Path(), Inputs.read(var, var_file))
         target = _choose_target(configuration, out)
-        source, name = ForeignSource(from_, paths, only), _get_name(target)
-        made = take_over(
-            configuration, source, provider, name, split=split, documents=target is not None
-        )
-        show_generated(made, target, console)
-        return
-    if all:
+        source = ForeignSource(from_, paths, only)
+        write = partial(take_over, configuration, source, provider)
+    elif all:
         _refuse_all_with(named, json=json)
         workspace = open_workspace(variables=var, variable_files=var_file, state=state)
         target = _choose_target(workspace.configuration, out)
-        name = _get_name(target)
-        made = import_all(
-            workspace,
-            types=type,
-            match=match,
-            name=name,
-            split=split,
-            documents=target is not None,
+        write = partial(
+            import_all, workspace, types=type, match=match, exclude=exclude, owned=owned
         )
-        show_generated(made, target, console)
+    else:
+        address, id = _require_object(named)
+        seconds = parse_duration(lock_timeout, "--lock-timeout")
+        with open_screen(console, json=json, quiet=quiet, approved=True) as shown:
+            workspace = open_workspace(variables=var, variable_files=var_file, state=state)
+            run = partial(import_object, workspace, address, id, lock_timeout=seconds)
+            show_run(shown, partial(run, again=advise("import")), outputs=json)
         return
-    object = _require_object(named)
-    seconds = parse_duration(lock_timeout, "--lock-timeout")
-    with open_screen(console, json=json, quiet=quiet, approved=True) as shown:
-        workspace = open_workspace(variables=var, variable_files=var_file, state=state)
-        run = partial(import_object, workspace, *object, lock_timeout=seconds)
-        show_run(shown, partial(run, again=advise("import")), outputs=json)
+    made = write(name=_get_name(target), split=split, documents=target is not None)
+    show_generated(made, target, console)
 
 
 def _refuse_unfit_flags(given: Mapping[str, object], mode: str, wanted: str) -> None:
