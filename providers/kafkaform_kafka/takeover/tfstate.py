@@ -260,10 +260,12 @@ def _read_confluent_connector(fields: Fields, findings: Findings) -> None:
 def _read_schema(fields: Fields, findings: Findings) -> None:
     subject, place = fields.require_text("subject"), fields.place
     add_subject_config(findings, place, subject, fields.text("compatibility_level"))
-    rows = [Fields(row, findings, f"{subject}: a reference") for row in fields.items("reference")]
+    # The providers of this name differ in it.
+    nodes = (*fields.items("references"), *fields.items("reference"))
+    rows = [Fields(row, findings, f"{subject}: a reference") for row in nodes]
     format, text = fields.text("schema_type") or "avro", fields.require_pattern("schema")
     add_schema(findings, place, subject, text, format=format, references=rows)
-    fields.skip("version", "schema_id", "references", "hard_delete")
+    fields.skip("version", "schema_id", "hard_delete")
 
 
 def _read_confluent_schema(fields: Fields, findings: Findings) -> None:

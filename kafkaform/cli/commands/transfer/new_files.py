@@ -56,6 +56,13 @@ def refuse_existing(path: Path) -> None:
         raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
 
 
+def _has_text(path: Path, text: str) -> bool:
+    try:
+        return path.is_file() and path.read_text(encoding="utf-8") == text
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def _write_files(generated: GeneratedConfiguration, target: Path) -> None:
     """Write the main file, and the parts beside it; all of them or none."""
     ending = next((e for f in FAMILIES for e in f.configuration if target.name.endswith(e)), "")
@@ -66,6 +73,13 @@ def _write_files(generated: GeneratedConfiguration, target: Path) -> None:
         target: generated.text,
         **{names[p]: text for p, text in generated.parts.items()},
         **{target.parent / path: text for path, text in generated.documents.items()},
+    }
+    documents = {target.parent / path for path in generated.documents}
+    # A schema that an earlier import has written already is the same file.
+    texts = {
+        path: text
+        for path, text in texts.items()
+        if path not in documents or not _has_text(path, text)
     }
     for path in texts:
         refuse_existing(path)
