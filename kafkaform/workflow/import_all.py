@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..core.change import PathChange
 from ..core.diagnostics import Severity, suggest
 from ..core.errors import ConfigurationError, ConnectError, UsageError
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Reading, Sweep
@@ -209,7 +210,7 @@ def _take_listed(
     owned = {} if wanted.owned or not left else find_owned(session, kind.name, left)
     left = [item for item in left if item.identity not in owned]
     told = [_make_found(item, kind, session.facts) for item in left]
-    gaps = [*_describe_gaps(sweep, session), *(gap for gap in told if isinstance(gap, str))]
+    gaps = [*_describe_gaps(sweep, session), *(gap for _, gap in told if gap)]
     gaps += _describe_owned(kind.name, owned)
     if own:
         shown = ", ".join(_name_keys((identity.key for identity in own), kind.name, session))
@@ -219,7 +220,7 @@ def _take_listed(
             "changes them could lock you out."
         )
     return Stock(
-        found=tuple(found for found in told if isinstance(found, UndeclaredObject)),
+        found=tuple(found for found, _ in told if found is not None),
         gaps=tuple(gaps),
         failed=sweep.coverage.kind is CoverageKind.FAILED,
     )
@@ -285,8 +286,11 @@ def _is_own(item: Observed, kind: ResourceType, facts: Facts) -> bool:
 # ── one object ──────────────────────────────────────────────────────────────────────────
 
 
-def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredObject | str:
-    """The object with the arguments of its block, or the reason why no block can declare it."""
+def _make_found(
+    item: Observed, kind: ResourceType, facts: Facts
+) -> tuple[UndeclaredObject | None, str]:
+    """The object with the arguments of its block, None if no block can declare it; and what to know
+    about it, or why there is none."""
     # Proved by the way back: what the arguments mean must be exactly what is live.
     live = kind.canonical(item.attributes, facts)
     try:
@@ -294,12 +298,21 @@ def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredO
         made = kind.target(fill_defaults(arguments, kind.schema), item, facts, False)
         same = kind.key(fill_defaults(arguments, kind.schema)) == item.identity.key
     except ValueError as error:
-        return f"Not complete: {item.identity}: no block can declare it: {error}"
+        return None, f"Not complete: {item.identity}: no block can declare it: {error}"
     differ = compare(live, made, schema=kind.schema)
-    if differ or not same:
+    # What nobody declares is as it is for now, such as a task that has failed.
+    passing = [change for change in differ if _is_computed(change, kind)]
+    if len(passing) < len(differ) or not same:
         paths = ", ".join(".".join(change.path) for change in differ) or "its key"
-        return f"Not complete: {item.identity} has no block that declares it: {paths}"
-    return UndeclaredObject(item.identity, arguments, find_import_id(item.identity, kind))
+        return None, f"Not complete: {item.identity} has no block that declares it: {paths}"
+    paths = ", ".join(".".join(change.path) for change in passing)
+    note = f"{item.identity}: the next apply changes {paths} too." if paths else ""
+    return UndeclaredObject(item.identity, arguments, find_import_id(item.identity, kind)), note
+
+
+def _is_computed(change: PathChange, kind: ResourceType) -> bool:
+    attribute = kind.schema.attributes.get(change.path[0])
+    return attribute is not None and attribute.computed
 
 
 # ── what may be missing ─────────────────────────────────────────────────────────────────
