@@ -7,6 +7,7 @@ become JSON; jackson-dataformat-yaml 2.17 (`YAMLParser._decodeScalar`) on SnakeY
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -39,14 +40,16 @@ _JAVA_FLOAT = re.compile(
     r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?"
     r"|[0-9][0-9_]*[eE][-+]?[0-9]+|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?)"
 )
+_LONGEST_NUMBER = 80
 _BASES = {"b": 2, "x": 16, "o": 8}
 
 
 def _read_whole(text: str) -> str | None:
     """A whole number in decimal, hexadecimal, binary or octal digits."""
     if _DECIMAL.fullmatch(text):
-        return str(int(text))
-    if (match := _RADIX.fullmatch(text)) is None:
+        # Not through int(), which refuses texts of more than 4,300 digits.
+        return "0" if text.strip("+-") == "0" else text.removeprefix("+")
+    if len(text) > _LONGEST_NUMBER or (match := _RADIX.fullmatch(text)) is None:
         return None
     digits = match[2]
     base = _BASES.get(digits[0], 8)
@@ -92,6 +95,8 @@ def _resolve_java(text: str) -> Scalar:
 
 def _write_double(number: float) -> str:
     """`Double.toString`: 1.0e+9 is 1.0E9."""
+    if not math.isfinite(number):
+        return repr(number)
     if number == 0 or 1e-3 <= abs(number) < 1e7:
         return repr(number) if "." in repr(number) else f"{number:.1f}"
     digits, _, exponent = f"{Decimal(repr(number)).normalize():E}".partition("E")

@@ -6,7 +6,7 @@ import pytest
 
 from kafkaform_kafka.takeover.dialects import DIALECTS
 from kafkaform_kafka.takeover.documents import YamlNode, read_documents
-from kafkaform_kafka.takeover.fields import read_number, read_text
+from kafkaform_kafka.takeover.fields import Unfit, read_number, read_text
 
 GO = {
     **{"no": "false", "On": "true", "y": "true", "N": "false", "TRUE": "true", "yES": "yES"},
@@ -54,6 +54,14 @@ def test_texts(tool: str) -> None:
         assert read_text(parse(text, tool), "a") == expected, text
         assert read_text(parse(f'"{text}"', tool), "a") == text
         assert read_text(parse(f"!!str {text}", tool), "a") == text
+
+
+@pytest.mark.parametrize("tool", EXPECTED)
+@pytest.mark.parametrize("text", ["9" * 5000, "0" + "7" * 5000, "1.0e+999", "0x" + "f" * 5000])
+def test_numbers_that_nobody_can_use(tool: str, text: str) -> None:
+    """They are refused with their place, and nothing else happens."""
+    with pytest.raises(Unfit):
+        read_number(parse(text, tool), "a")
 
 
 @pytest.mark.parametrize("tool", EXPECTED)
