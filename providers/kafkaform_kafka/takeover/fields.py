@@ -164,9 +164,9 @@ class Fields:
         node = self.find(name)
         return None if node is None else Fields(node, self.findings, what or self.what)
 
-    def config(self, name: str) -> FrozenMap:
-        """A map of configs as texts; a list is joined with commas."""
-        return read_config(self.entries(name), f"{self.what}: {name}")
+    def config(self, name: str, *, variables: bool = True) -> FrozenMap:
+        """A map of configs as texts; a list is joined with commas. variables: see `read_text`."""
+        return read_config(self.entries(name), f"{self.what}: {name}", variables=variables)
 
     def trace(self, arguments: Mapping[str, str]) -> FrozenMap:
         """The places of fields that become arguments: field -> argument. The entries of a map have
@@ -198,10 +198,11 @@ class Fields:
             self.findings.omit(node.place, f"{self.what}: the field {name} is not known")
 
 
-def read_text(node: YamlNode, what: str) -> str:
-    """A scalar as text. Raises Unfit, also for a template."""
+def read_text(node: YamlNode, what: str, *, variables: bool = True) -> str:
+    """A scalar as text. Raises Unfit, also for a template. variables: `${NAME}` is a template; in
+    the configs of a connector, such as `orders_${topic}`, it is a value."""
     text = read_pattern(node, what)
-    if is_template(text):
+    if is_template(text, variables=variables):
         raise Unfit(node.place, f"{what} is {describe_template(text, text, '')}")
     return text
 
@@ -244,14 +245,14 @@ _LONGEST = 60
 """Characters of a value in a message."""
 
 
-def read_config(entries: dict[str, YamlNode], what: str) -> FrozenMap:
+def read_config(entries: dict[str, YamlNode], what: str, *, variables: bool = True) -> FrozenMap:
     """Configs by name as texts. Raises Unfit for a map inside; a null is left out."""
     found = {}
     for name, node in entries.items():
         if node.kind == "null":
             continue
         parts = node.value if node.kind == "list" else (node,)
-        texts = [read_text(part, f"{what}.{name}") for part in parts]
+        texts = [read_text(part, f"{what}.{name}", variables=variables) for part in parts]
         found[name] = ",".join(texts)
     return FrozenMap(found)
 

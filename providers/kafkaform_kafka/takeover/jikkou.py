@@ -261,7 +261,7 @@ def _read_user(resource: Resource, _: Shared, findings: Findings) -> None:
 
 def _read_connector(resource: Resource, _: Shared, findings: Findings) -> None:
     spec, fields = resource.spec, resource.fields
-    config = dict(spec.config("config"))
+    config = dict(spec.config("config", variables=False))
     if (tasks := spec.number("tasksMax")) is not None:
         config["tasks.max"] = str(tasks)
     findings.system = resource.cluster

@@ -191,7 +191,7 @@ def _read_connector(fields: Fields, name: str, findings: Findings) -> None:
     spec = fields.table("spec")
     if spec is None:
         raise Unfit(fields.place, f"{fields.what}: spec is missing")
-    config = dict(spec.config("config"))
+    config = dict(spec.config("config", variables=False))
     if (tasks := spec.number("tasksMax")) is not None:
         config["tasks.max"] = str(tasks)
     # v1beta2 has `pause` too, which `state` replaces.

@@ -72,6 +72,7 @@ def describe_template(text: str, whole: str, tool: str) -> str:
     return f"{name}: render it first{means} and take over the result"
 
 
-def is_template(text: str) -> bool:
-    """Whether a value has a mark of a template in it."""
-    return any(language.mark.search(text) for language in LANGUAGES)
+def is_template(text: str, *, variables: bool = True) -> bool:
+    """Whether a value has a mark of a template in it. variables: `${NAME}` is one, too."""
+    languages = LANGUAGES if variables else LANGUAGES[:-1]
+    return any(language.mark.search(text) for language in languages)

@@ -240,7 +240,7 @@ def _read_user(fields: Fields, findings: Findings) -> None:
 
 
 def _read_connector(fields: Fields, findings: Findings) -> None:
-    config = dict(fields.config("config"))
+    config = dict(fields.config("config", variables=False))
     name = fields.text("name") or config.get("name") or fields.require_text("name")
     secrets = [*fields.entries("config_sensitive"), *fields.entries("config_sensitive_wo")]
     add_connector(findings, fields.place, name, config, secrets=secrets)
@@ -248,7 +248,7 @@ def _read_connector(fields: Fields, findings: Findings) -> None:
 
 
 def _read_confluent_connector(fields: Fields, findings: Findings) -> None:
-    config = dict(fields.config("config_nonsensitive"))
+    config = dict(fields.config("config_nonsensitive", variables=False))
     if "name" not in config:
         raise Unfit(fields.place, f"{fields.what}: config_nonsensitive has no name")
     state = {"RUNNING": "running", "PAUSED": "paused"}.get(fields.text("status") or "")

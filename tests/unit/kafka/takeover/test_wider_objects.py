@@ -86,6 +86,17 @@ def test_a_connector_of_strimzi(folder: Path) -> None:
     assert [gap for gap in made.gaps if "c.yaml:8: KafkaConnector sink: autoRestart" in gap]
 
 
+def test_configs_with_placeholders_of_the_connector(folder: Path) -> None:
+    """`${topic}` is filled in by the connector, and stays text; a template of Helm is left out."""
+    named = STRIMZI.replace('"jdbc:x"', "'jdbc:${topic}'")
+    helm = STRIMZI.replace('"jdbc:x"', "'{{ .Values.url }}'").replace("name: sink", "name: other")
+    (folder / "source/c.yaml").write_text(f"{named}---\n{helm}")
+    made = run(folder, "strimzi")
+    assert made.count == 1
+    assert '"jdbc:$${topic}"' in made.text
+    assert [gap for gap in made.gaps if "c.yaml:19: " in gap and "helm template" in gap]
+
+
 def test_connectors_of_several_connect_clusters(folder: Path) -> None:
     """They are never mixed."""
     other = STRIMZI.replace("cluster: one", "cluster: two").replace("name: sink", "name: other")
