@@ -151,6 +151,9 @@ class AttributeSchema(Struct, frozen=True):
     """In a provider block: it is taken from an untrusted configuration, too."""
     names: bool = False
     """It names the object: if it is left out, the key of the identity is what others see."""
+    ending: Callable[[Mapping[str, Value]], str] | None = None
+    """Of a long text, which generated configuration keeps in a file of its own: the arguments of
+    its object -> the ending of that file."""
     keys: Keys | None = None
     """Of a map: the keys that the system knows, which editors offer. Others are allowed, too."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from ..core.value import FrozenMap
+from ..core.value import EMPTY, FrozenMap
 from .contract import Provider
 
 
@@ -24,6 +24,9 @@ class ForeignObject(Struct, frozen=True):
     """Where it stands: `teams/orders.yaml:12`."""
     system: str = ""
     """The system that it is in, as the files name it; empty if they do not say."""
+    places: FrozenMap = EMPTY
+    """The places of single arguments, where the files have them: by NAME, and for an entry of a map
+    by NAME.KEY."""
 
 
 class Omission(Struct, frozen=True):
@@ -42,11 +45,13 @@ class ForeignFiles(Struct, frozen=True):
     """In the order of the files. One object can stand there several times."""
     omissions: tuple[Omission, ...] = ()
     """Everything else in the files that could mean something."""
+    notes: tuple[str, ...] = ()
+    """What was assumed about all of them, such as which file the settings are from; sentences."""
 
 
-Reader: TypeAlias = Callable[[Path], ForeignFiles]
-"""Reads a file or a folder, and connects to nothing. Raises UsageError if that is not something of
-this tool."""
+Reader: TypeAlias = Callable[[Sequence[Path]], ForeignFiles]
+"""Reads files and folders, and connects to nothing. Raises UsageError if one of them is not
+something of this tool."""
 
 
 class TakeOverProvider(Provider, Protocol):

@@ -6,6 +6,7 @@ as absent.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
@@ -13,13 +14,14 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..core.change import PathChange
 from ..core.diagnostics import Severity, suggest
 from ..core.errors import ConfigurationError, ConnectError, UsageError
-from ..core.redaction import mask_secrets
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Reading, Sweep
 from ..language.declare.folder import Tree
 from ..plan.diff import compare
 from ..provider.contract import ResourceType, Session
+from ..provider.ownership import OwnerFinder, load_owners
 from .configuration.evaluation import read_configuration
 from .generate.arguments import choose_arguments, fill_defaults, find_import_id
 from .generate.blocks import UndeclaredObject
@@ -27,8 +29,7 @@ from .generate.stock import (
     NAMES_SHOWN,
     GeneratedConfiguration,
     Stock,
-    prove_files,
-    render_stock,
+    generate_configuration,
 )
 from .secrecy import keep_secrets
 from .workspace import Workspace, make_first_state, open_instance, require_workspace
@@ -45,7 +46,14 @@ class ImportFilter(Struct, frozen=True):
     match: tuple[str, ...] = ()
     """Globs over the keys; everything if empty."""
 
+    exclude: tuple[str, ...] = ()
+    """Globs over the keys that are left out."""
+    owned: bool = False
+    """Also what applications and services make for themselves."""
+
     def has_match(self, identity: Identity) -> bool:
+        if any(fnmatchcase(identity.key, glob) for glob in self.exclude):
+            return False
         return not self.match or any(fnmatchcase(identity.key, glob) for glob in self.match)
 
 
@@ -56,28 +64,34 @@ def import_all(
     match: Sequence[str] = (),
     name: str = "generated",
     split: bool = False,
+    documents: bool = False,
+    exclude: Sequence[str] = (),
+    owned: bool = False,
 ) -> GeneratedConfiguration:
     """Write configuration for every live object that is neither declared nor recorded.
 
     It changes nothing: the configuration takes the objects over with the next apply. types: only
     these types; match: only keys that one of these globs matches; name: of the file in faults;
-    split: write a text of its own for each first part of the names (`parts`).
+    split: write a text of its own for each first part of the names (`parts`); documents: keep long
+    texts, such as schemas, in files of their own (`documents`); exclude: without the keys that one
+    of these globs matches; owned: also what applications and services make for themselves.
 
     Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if the
     generated configuration differs from the live objects.
     """
     require_workspace(workspace)
     with keep_secrets(workspace.known):
-        stock = take_stock(workspace, ImportFilter(tuple(types), tuple(match)))
-        files = {"": ""}
-        if stock.count:
-            tree = read_tree(workspace)
-            files = render_stock(workspace.types, tree, stock, split=split)
-            prove_files(workspace.configuration, tree, files, stock, name)
-        # The second line of defence: a plain attribute of a live object can contain a known secret.
-        masked = {part: mask_secrets(text) for part, text in files.items()}
-        return GeneratedConfiguration(
-            masked.pop(""), masked, stock.count, stock.gaps, not stock.failed
+        stock = take_stock(
+            workspace, ImportFilter(tuple(types), tuple(match), tuple(exclude), owned)
+        )
+        return generate_configuration(
+            workspace.configuration,
+            read_tree(workspace),
+            workspace.types,
+            stock,
+            name=name,
+            split=split,
+            documents=documents,
         )
 
 
@@ -162,14 +176,19 @@ def _take_instance_stock(
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not wanted.types or name in wanted.types):
-            stock += _take_listed(kind, session, known, wanted)
+            find_owned = load_owners(space.providers[instance])
+            stock += _take_listed(kind, session, known, wanted, find_owned)
     # Another instance can lead to the same system, and must not find them again.
     known.update(_make_thing(item.identity, session, space) for item in stock.found)
     return stock
 
 
 def _take_listed(
-    kind: ResourceType, session: Session, known: set[Thing], wanted: ImportFilter
+    kind: ResourceType,
+    session: Session,
+    known: set[Thing],
+    wanted: ImportFilter,
+    find_owned: OwnerFinder,
 ) -> Stock:
     """The objects of one kind."""
     sweep = session.sweep(kind.name, Depth.FULL)
@@ -188,8 +207,11 @@ def _take_listed(
     ]
     own = {item.identity for item in unknown if _is_own(item, kind, session.facts)}
     left = [item for item in unknown if item.identity not in own]
+    owned = {} if wanted.owned or not left else find_owned(session, kind.name, left)
+    left = [item for item in left if item.identity not in owned]
     told = [_make_found(item, kind, session.facts) for item in left]
-    gaps = [*_describe_gaps(sweep, session), *(gap for gap in told if isinstance(gap, str))]
+    gaps = [*_describe_gaps(sweep, session), *(gap for _, gap in told if gap)]
+    gaps += _describe_owned(kind.name, owned)
     if own:
         shown = ", ".join(_name_keys((identity.key for identity in own), kind.name, session))
         gaps.append(
@@ -198,10 +220,22 @@ def _take_listed(
             "changes them could lock you out."
         )
     return Stock(
-        found=tuple(found for found in told if isinstance(found, UndeclaredObject)),
+        found=tuple(found for found, _ in told if found is not None),
         gaps=tuple(gaps),
         failed=sweep.coverage.kind is CoverageKind.FAILED,
     )
+
+
+def _describe_owned(kind: str, owned: Mapping[Identity, str]) -> Iterator[str]:
+    """All objects that somebody else makes, by their owner."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for identity, owner in owned.items():
+        groups[owner].append(identity.key)
+    for owner, keys in sorted(groups.items()):
+        yield (
+            f"Left out: {len(keys)} of {kind}, made by {owner}: {', '.join(sorted(keys))}. "
+            "--include-owned writes them too."
+        )
 
 
 def _take_declared(
@@ -252,8 +286,11 @@ def _is_own(item: Observed, kind: ResourceType, facts: Facts) -> bool:
 # ── one object ──────────────────────────────────────────────────────────────────────────
 
 
-def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredObject | str:
-    """The object with the arguments of its block, or the reason why no block can declare it."""
+def _make_found(
+    item: Observed, kind: ResourceType, facts: Facts
+) -> tuple[UndeclaredObject | None, str]:
+    """The object with the arguments of its block, None if no block can declare it; and what to know
+    about it, or why there is none."""
     # Proved by the way back: what the arguments mean must be exactly what is live.
     live = kind.canonical(item.attributes, facts)
     try:
@@ -261,12 +298,21 @@ def _make_found(item: Observed, kind: ResourceType, facts: Facts) -> UndeclaredO
         made = kind.target(fill_defaults(arguments, kind.schema), item, facts, False)
         same = kind.key(fill_defaults(arguments, kind.schema)) == item.identity.key
     except ValueError as error:
-        return f"Not complete: {item.identity}: no block can declare it: {error}"
+        return None, f"Not complete: {item.identity}: no block can declare it: {error}"
     differ = compare(live, made, schema=kind.schema)
-    if differ or not same:
+    # What nobody declares is as it is for now, such as a task that has failed.
+    passing = [change for change in differ if _is_computed(change, kind)]
+    if len(passing) < len(differ) or not same:
         paths = ", ".join(".".join(change.path) for change in differ) or "its key"
-        return f"Not complete: {item.identity} has no block that declares it: {paths}"
-    return UndeclaredObject(item.identity, arguments, find_import_id(item.identity, kind))
+        return None, f"Not complete: {item.identity} has no block that declares it: {paths}"
+    paths = ", ".join(".".join(change.path) for change in passing)
+    note = f"{item.identity}: the next apply changes {paths} too." if paths else ""
+    return UndeclaredObject(item.identity, arguments, find_import_id(item.identity, kind)), note
+
+
+def _is_computed(change: PathChange, kind: ResourceType) -> bool:
+    attribute = kind.schema.attributes.get(change.path[0])
+    return attribute is not None and attribute.computed
 
 
 # ── what may be missing ─────────────────────────────────────────────────────────────────

@@ -31,6 +31,8 @@ class ConnectProvider(Struct, frozen=True):
     """Nothing is changed by commands alone."""
     data: Mapping[str, ObjectSchema] = FrozenMap(DATA)
     """Data sources by name."""
+    exporters: ClassVar[Mapping[str, str]] = {"terraform": "kafkaform_connect.terraform:EXPORTER"}
+    """See `kafkaform.provider.takeover.ExportProvider`."""
     simulation: ClassVar[str] = "kafkaform_connect.memory.simulation:SIMULATION"
     """See `kafkaform.provider.simulation.SimulatingProvider`."""
 

@@ -65,6 +65,8 @@ class KafkaProvider(Struct, frozen=True):
     """See `kafkaform.provider.takeover.TakeOverProvider`."""
     exporters: ClassVar[Mapping[str, str]] = EXPORTERS
     """See `kafkaform.provider.takeover.ExportProvider`."""
+    owners: ClassVar[str] = "kafkaform_kafka.inspect.application_topics:find_owned"
+    """See `kafkaform.provider.ownership.OwnershipProvider`."""
     name: str = "kafka"
 
     check = staticmethod(provider_block.check)

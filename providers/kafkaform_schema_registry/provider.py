@@ -46,6 +46,10 @@ class SchemaRegistryProvider(Struct, frozen=True):
     words: Words = WORDS
     config: ObjectSchema = provider_block.CONFIG
     commanded: Mapping[str, ResourceType] = {}
+    exporters: ClassVar[Mapping[str, str]] = {
+        "terraform": "kafkaform_schema_registry.terraform:EXPORTER"
+    }
+    """See `kafkaform.provider.takeover.ExportProvider`."""
     simulation: ClassVar[str] = "kafkaform_schema_registry.memory.simulation:SIMULATION"
     """See `kafkaform.provider.simulation.SimulatingProvider`."""
 

@@ -33,7 +33,7 @@ def choose_arguments(item: Observed, kind: ResourceType, facts: Facts) -> Frozen
 
 def _is_needed(value: Value, attribute: AttributeSchema) -> bool:
     nothing = value is None or value == attribute.default or attribute.computed
-    return not nothing and (attribute.required or value != FrozenMap())
+    return not nothing and (attribute.required or value not in (FrozenMap(), ()))
 
 
 def _select_own_entries(

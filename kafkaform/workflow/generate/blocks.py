@@ -205,14 +205,20 @@ def _make_argument(
     """A value and its comment; a secret is replaced by a reference to an environment variable."""
     if not _is_secret(draft.type.schema, argument):
         return value, ""
-    name = make_unique(make_variable_name(block, argument), names.secrets)
     raised = next((n for n in draft.type.schema.attributes if n.endswith("_version")), "its block")
-    comment = SECRET.format(name=name, attribute=argument.replace("_", " "), version=raised)
-    if isinstance(value, FrozenMap):
-        return FrozenMap(
-            {key: SecretRef("env", make_variable_name(name, key)) for key in value}
-        ), comment
-    return SecretRef("env", name), comment
+    keys = list(value) if isinstance(value, FrozenMap) else [""]
+    # The comment names the very variables that the block refers to.
+    variables = {
+        key: make_unique(make_variable_name(*filter(None, (block, argument, key))), names.secrets)
+        for key in keys
+    }
+    comment = SECRET.format(
+        name=" and ".join(variables.values()),
+        attribute=argument.replace("_", " "),
+        version=raised,
+    )
+    references = {key: SecretRef("env", name) for key, name in variables.items()}
+    return (FrozenMap(references) if isinstance(value, FrozenMap) else references[""]), comment
 
 
 # ── several objects ─────────────────────────────────────────────────────────────────────

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.errors import KafkaformError
+from ...core.redaction import mask_secrets
 from ...core.value import EMPTY, FrozenMap, SecretRef
 from ...language.declare.folder import Tree
 from ...language.declare.top_level import declare_blocks
@@ -26,6 +27,7 @@ from .blocks import (
     render_imports,
 )
 from .composites import gather_composites
+from .documents import extract_documents
 
 NAMES_SHOWN = 5
 
@@ -68,6 +70,41 @@ class GeneratedConfiguration(Struct, frozen=True):
     """What is missing or can be missing, for people."""
     complete: bool
     """Every listing answered."""
+    documents: Mapping[str, str] = {}
+    """Files that the configuration reads with `file()`, such as schemas: path -> text."""
+
+
+def generate_configuration(
+    configuration: Configuration,
+    tree: Tree,
+    types: Mapping[str, ResourceType],
+    stock: Stock,
+    *,
+    name: str,
+    source: str = "",
+    split: bool = False,
+    documents: bool = False,
+) -> GeneratedConfiguration:
+    """Write and prove the files of a stock. source, split: as for `render_stock`; name: as for
+    `prove_files`; documents: keep long texts in files of their own.
+
+    Raises KafkaformError as `prove_files` does.
+    """
+    files, texts = {"": ""}, dict[str, str]()
+    if stock.count:
+        files = render_stock(types, tree, stock, source=source, split=split)
+        # With the texts inside, since files cannot be read before they are written.
+        prove_files(configuration, tree, files, stock, name)
+        if documents:
+            found, texts = extract_documents(stock.found, types)
+            outside = replace(stock, found=found)
+            files = render_stock(types, tree, outside, source=source, split=split)
+    # The second line of defence: a plain attribute of a live object can contain a known secret.
+    masked = {part: mask_secrets(text) for part, text in files.items()}
+    texts = {path: mask_secrets(text) for path, text in texts.items()}
+    return GeneratedConfiguration(
+        masked.pop(""), masked, stock.count, stock.gaps, not stock.failed, texts
+    )
 
 
 def render_stock(

@@ -92,14 +92,18 @@ def _write_instance(
             draft.gaps.append(f"Not exported: {identity}: {made}.")
             continue
         draft.count.append(identity)
-        _write_resource(identity, made, draft)
+        _write_resource(identity, made, next(iter(exporter.requirements)), draft)
     return complete
 
 
-def _write_resource(identity: Identity, made: ForeignResource, draft: _Export) -> None:
+def _write_resource(
+    identity: Identity, made: ForeignResource, provider: str, draft: _Export
+) -> None:
+    """provider: its name there."""
     taken = draft.names.setdefault(made.type, set())
     name = make_unique(make_identifier(identity.key, get_noun(made.type)), taken)
-    alias = {"provider": Code(identity.instance)} if "." in identity.instance else {}
+    _, dot, label = identity.instance.partition(".")
+    alias = {"provider": Code(f"{provider}.{label}")} if dot else {}
     arguments = {n: _write_argument(value, draft) for n, value in made.arguments.items()}
     draft.blocks.append(NewBlock("resource", (made.type, name), {**alias, **arguments}))
     if made.id is None:
@@ -114,6 +118,8 @@ def _write_resource(identity: Identity, made: ForeignResource, draft: _Export) -
 
 def _write_argument(value: Writable, draft: _Export) -> Writable:
     """A value; a secret becomes a sensitive variable, whose value somebody has to give."""
+    if isinstance(value, FrozenMap) and any(isinstance(v, SecretRef) for v in value.values()):
+        return {key: _write_argument(entry, draft) for key, entry in value.items()}
     if not isinstance(value, SecretRef):
         return value
     taken = draft.names.setdefault("variable", set())

@@ -6,24 +6,26 @@ compares each with the live object, and never creates one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.diagnostics import has_errors, suggest
+from ...core.diagnostics import Diagnostic, Severity, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
-from ...core.redaction import mask_secrets, watched
+from ...core.redaction import watched
 from ...core.resource import Desired, Identity
-from ...core.value import FrozenMap
+from ...core.schema import AttributeSchema
+from ...core.value import FrozenMap, Value
 from ...provider.contract import Provider, ResourceType, collect_types
 from ...provider.registry import Registry
 from ...provider.takeover import ForeignFiles, ForeignObject, Omission, Reader
 from ..configuration.evaluation import Configuration
 from ..generate.arguments import PLACEHOLDER, fill_defaults, find_import_id
 from ..generate.blocks import UndeclaredObject
-from ..generate.stock import GeneratedConfiguration, Stock, prove_files, render_stock
+from ..generate.stock import GeneratedConfiguration, Stock, generate_configuration
 from ..secrecy import keep_secrets
 
 
@@ -32,28 +34,29 @@ class ForeignSource(Struct, frozen=True):
 
     tool: str
     """The name of the tool."""
-    path: Path
-    """A file or a folder."""
+    paths: tuple[Path, ...]
+    """Files and folders."""
     system: str = ""
     """Only objects that the files say are in this system; empty for all."""
 
     @property
     def words(self) -> str:
-        return f"{self.tool} {self.path}"
+        return " ".join((self.tool, *map(str, self.paths)))
 
 
 def take_over(
     configuration: Configuration,
     source: ForeignSource,
-    instance: str | None = None,
+    instances: Sequence[str] = (),
     name: str = "generated",
     *,
     split: bool = False,
+    documents: bool = False,
 ) -> GeneratedConfiguration:
     """Write configuration for what the files declare. It changes nothing.
 
-    instance: the provider instance that leads to the objects, if the folder has several. name: of
-    the generated file in faults. split: see `import_all`.
+    instances: the provider instances that lead to the objects, where the folder has several of one
+    provider. name: of the generated file in faults. split, documents: see `import_all`.
 
     Raises ConfigurationError if the folder has faults; UsageError for a tool that no provider
     reads, for a folder without a block of that provider, and for files that cannot be read.
@@ -65,17 +68,24 @@ def take_over(
                 "the configuration has faults", diagnostics=desired.diagnostics
             )
         registry = configuration.registry
-        instance, load = _choose_instance(desired, registry, source.tool, instance)
-        read = _select_system(load()(source.path), source.system)
-        types = registry.load(desired.providers[instance].name).types
-        stock = _take_stock(read, types, desired, instance)
-        files = {"": ""}
-        if stock.count:
-            every = collect_types(_load_providers(registry, desired))
-            files = render_stock(every, configuration.tree, stock, source=source.words, split=split)
-            prove_files(configuration, configuration.tree, files, stock, name)
-        masked = {part: mask_secrets(text) for part, text in files.items()}
-        return GeneratedConfiguration(masked.pop(""), masked, stock.count, stock.gaps, True)
+        instance, load = _choose_instance(desired, registry, source.tool, instances)
+        homes = _find_homes(desired, registry, instance, instances)
+        own = registry.load(desired.providers[instance].name).types
+        read = _select_system(load()(source.paths), source.system, own)
+        types = collect_types(_load_providers(registry, desired))
+        items, gaps = _make_objects(read, types, homes)
+        if not items:
+            _refuse_empty(gaps, source)
+        return generate_configuration(
+            configuration,
+            configuration.tree,
+            types,
+            _divide(items, desired) + Stock(gaps=gaps),
+            name=name,
+            source=source.words,
+            split=split,
+            documents=documents,
+        )
 
 
 def _load_providers(registry: Registry, desired: Desired) -> Iterable[Provider]:
@@ -83,7 +93,7 @@ def _load_providers(registry: Registry, desired: Desired) -> Iterable[Provider]:
 
 
 def _choose_instance(
-    desired: Desired, registry: Registry, tool: str, wanted: str | None
+    desired: Desired, registry: Registry, tool: str, wanted: Sequence[str]
 ) -> tuple[str, Callable[[], Reader]]:
     """The provider instance that the objects belong to, and a function that imports the reader."""
     names = sorted({*registry.built_in, *(one.name for one in desired.providers.values())})
@@ -105,56 +115,113 @@ def _choose_instance(
             f'this folder has no provider "{name}" block, so nothing says where the objects are',
             f'Write a provider "{name}" block into a file of this folder.',
         )
-    if wanted is None and len(fit) > 1:
-        raise UsageError(
-            f"--provider is needed: the folder has {', '.join(fit)}",
-            "Name the one that leads to the objects of these files.",
-        )
-    chosen = wanted or next(iter(fit))
-    if chosen not in fit:
-        raise UsageError(
-            f"--provider {chosen!r} is not in this folder", f"It is one of: {', '.join(fit)}."
-        )
+    for name in wanted:
+        if name not in desired.providers:
+            known = ", ".join(sorted(desired.providers))
+            raise UsageError(
+                f"--provider {name!r} is not in this folder", f"It is one of: {known}."
+            )
+    chosen = _choose_one([name for name in fit if name in wanted] or list(fit))
     return chosen, fit[chosen]
 
 
-def _select_system(read: ForeignFiles, wanted: str) -> ForeignFiles:
-    """Only the objects of one system. Raises UsageError if it is not clear which."""
-    systems = sorted({item.system for item in read.objects})
-    if not wanted and len(systems) > 1:
+def _choose_one(instances: Sequence[str]) -> str:
+    if len(instances) > 1:
+        raise UsageError(
+            f"--provider is needed: the folder has {', '.join(instances)}",
+            "Name the one that leads to the objects of these files.",
+        )
+    return instances[0]
+
+
+def _find_homes(
+    desired: Desired, registry: Registry, chosen: str, wanted: Sequence[str]
+) -> Mapping[str, Sequence[str]]:
+    """Resource type -> the provider instances that can have the objects of these files."""
+    homes: dict[str, list[str]] = defaultdict(list)
+    name = desired.providers[chosen].name
+    for instance, block in sorted(desired.providers.items()):
+        if block.name != name or instance == chosen:
+            for kind in registry.load(block.name).types:
+                homes[kind].append(instance)
+    return {
+        kind: [instance for instance in instances if instance in wanted] or instances
+        for kind, instances in homes.items()
+    }
+
+
+def _refuse_empty(gaps: Iterable[str], source: ForeignSource) -> None:
+    """Raises UsageError, with everything that was left out."""
+    warnings = tuple(Diagnostic(Severity.WARNING, gap) for gap in gaps)
+    message = f"nothing could be taken over from {source.words}"
+    advice = (
+        "Correct what the warnings above name, and run this again."
+        if warnings
+        else "None of these files declares an object: look whether the path and the tool are right."
+    )
+    raise UsageError(
+        message, advice, (*warnings, Diagnostic(Severity.ERROR, message, advice=advice))
+    )
+
+
+def _select_system(
+    read: ForeignFiles, wanted: str, own: Mapping[str, ResourceType]
+) -> ForeignFiles:
+    """Only the objects of one system. Those of other providers are in systems of their own, so each
+    kind of system has to be clear. own: the types of the provider that reads the files.
+
+    Raises UsageError if it is not clear which.
+    """
+    groups: dict[str, set[str]] = defaultdict(set)
+    for item in read.objects:
+        groups["" if item.kind in own else item.kind].add(item.system)
+    every = sorted(set[str]().union(*groups.values()))
+    if wanted and wanted not in every:
+        raise UsageError(
+            f"--only {wanted!r} is nothing that the files name",
+            suggest(wanted, every) or f"They name {', '.join(filter(None, every)) or 'none'}.",
+        )
+    unclear = [
+        sorted(systems)
+        for systems in groups.values()
+        if len(systems) > 1 and (not wanted or wanted not in systems)
+    ]
+    if unclear:
+        systems = unclear[0]
         raise UsageError(
             f"the files describe objects of {len(systems)} systems: {', '.join(systems)}",
             "Choose the one that the provider block leads to with --only.",
         )
-    if wanted and wanted not in systems:
-        raise UsageError(
-            f"--only {wanted!r} is nothing that the files name",
-            suggest(wanted, systems) or f"They name {', '.join(filter(None, systems)) or 'none'}.",
-        )
-    if not wanted:
-        return read
-    left = tuple(item for item in read.objects if item.system == wanted)
-    others = tuple(
-        Omission(item.place, f"it is in {item.system or 'another system'}, not in {wanted}")
-        for item in read.objects
-        if item.system != wanted
-    )
-    return replace(read, objects=left, omissions=(*read.omissions, *others))
+    left, others = [], list(read.omissions)
+    for item in read.objects:
+        known = groups["" if item.kind in own else item.kind]
+        if not wanted or item.system == wanted or (len(groups) > 1 and wanted not in known):
+            left.append(item)
+        else:
+            reason = f"it is in {item.system or 'another system'}, not in {wanted}"
+            others.append(Omission(item.place, reason))
+    return replace(read, objects=tuple(left), omissions=tuple(others))
 
 
 # ── objects ─────────────────────────────────────────────────────────────────────────────
 
 
-def _take_stock(
-    read: ForeignFiles, types: Mapping[str, ResourceType], desired: Desired, instance: str
-) -> Stock:
+def _make_objects(
+    read: ForeignFiles, types: Mapping[str, ResourceType], homes: Mapping[str, Sequence[str]]
+) -> tuple[list[UndeclaredObject], tuple[str, ...]]:
     """The objects of the files, and as gaps what is not taken over and why."""
     objects: dict[Identity, UndeclaredObject] = {}
     places: dict[Identity, str] = {}
     omissions, spoiled = list(read.omissions), set[Identity]()
     for item in read.objects:
-        kind = types[item.kind]
-        made = _make_object(item, kind, instance)
+        if item.kind not in homes:
+            reason = (
+                f"a {item.kind}, and this folder has no provider block for it: write one, and run "
+                "this again"
+            )
+            omissions.append(Omission(item.place, reason))
+            continue
+        made = _make_object(item, types[item.kind], _choose_one(homes[item.kind]))
         if isinstance(made, Omission):
             omissions.append(made)
             continue
@@ -167,9 +234,9 @@ def _take_stock(
             )
         objects.setdefault(identity, made)
         places.setdefault(identity, item.place)
-    gaps = [f"Not taken over: {one.place}: {one.reason}." for one in omissions]
+    gaps = [f"Not taken over: {omission.place}: {omission.reason}." for omission in omissions]
     left = [item for identity, item in objects.items() if identity not in spoiled]
-    return _divide(left, desired) + Stock(gaps=tuple(dict.fromkeys(gaps)))
+    return left, tuple(dict.fromkeys((*read.notes, *gaps)))
 
 
 def _divide(items: Iterable[UndeclaredObject], desired: Desired) -> Stock:
@@ -194,14 +261,18 @@ def _make_object(
     item: ForeignObject, kind: ResourceType, instance: str
 ) -> UndeclaredObject | Omission:
     """The object with the arguments of its block, or why no block can declare it."""
-    faults = list(_find_faults(item.arguments, kind))
+    item = replace(item, arguments=_hide_secrets(item.arguments, kind))
+    faults = list(_find_faults(item, kind))
     if not faults:
         try:
             key = kind.key(fill_defaults(item.arguments, kind.schema))
         except ValueError as error:
-            faults = [str(error)]
+            faults = [(item.place, str(error))]
     if faults:
-        return Omission(item.place, f"no {kind.name} can be this: {'; '.join(faults)}")
+        values = (item.arguments.get(name) for name in kind.schema.attributes)
+        what = f"{kind.name} {next((v for v in values if isinstance(v, str)), '')}".rstrip()
+        reasons = "; ".join(dict.fromkeys(reason for _, reason in faults))
+        return Omission(faults[0][0], f"{what} is left out whole: {reasons}")
     given = {
         name: value
         for name, value in item.arguments.items()
@@ -213,15 +284,56 @@ def _make_object(
     return UndeclaredObject(identity, arguments, find_import_id(identity, kind))
 
 
-def _find_faults(arguments: FrozenMap, kind: ResourceType) -> Iterator[str]:
-    """Why a block cannot have these arguments."""
+def _hide_secrets(arguments: FrozenMap, kind: ResourceType) -> FrozenMap:
+    """The arguments with a reference in `secret_NAME` for each entry of a map NAME that the type
+    refuses there, as it refuses secrets in plain text."""
+    hidden: dict[str, Value] = {}
+    for name, value in arguments.items():
+        secret = kind.schema.attributes.get(f"secret_{name}")
+        refuses = kind.schema.attributes[name].refuses
+        if secret is None or refuses is None or not isinstance(value, FrozenMap):
+            continue
+        keys = [key for key, entry in value.items() if any(refuses(FrozenMap({key: entry})))]
+        if keys:
+            hidden[name] = value.without(keys)
+            hidden[secret.name] = FrozenMap(dict.fromkeys(keys, PLACEHOLDER))
+    return arguments.with_items(hidden) if hidden else arguments
+
+
+def _find_faults(item: ForeignObject, kind: ResourceType) -> Iterator[tuple[str, str]]:
+    """Why a block cannot have these arguments, each with its place in the files."""
     for name, attribute in kind.schema.attributes.items():
-        value = arguments.get(name)
+        value = item.arguments.get(name)
         if value is None:
             if attribute.required and not attribute.secret:
-                yield f"{name} is missing"
+                yield item.place, f"{name} is missing"
             continue
-        if attribute.choices and value not in attribute.choices:
-            yield f"{name} is not one of {', '.join(attribute.choices)}"
-        elif attribute.refuses is not None:
-            yield from (summary for summary, _ in attribute.refuses(value))
+        if isinstance(value, FrozenMap) and attribute.refuses is not None:
+            # Entry by entry, so that the one with the fault is known.
+            parts = {f"{name}.{key}": FrozenMap({key: entry}) for key, entry in value.items()}
+        else:
+            parts = {name: value}
+        for path, part in parts.items():
+            place = item.places.get(path) or item.places.get(name) or item.place
+            yield from ((place, reason) for reason in _judge_part(path, part, attribute, kind))
+
+
+def _judge_part(
+    path: str, part: Value, attribute: AttributeSchema, kind: ResourceType
+) -> Iterator[str]:
+    """Why an argument, or an entry of one, cannot have its value. It is shown unless objects of
+    this type can have secrets."""
+    secret = any(other.secret for other in kind.schema.attributes.values())
+    value = next(iter(part.values())) if isinstance(part, FrozenMap) and part else part
+    shown = path if secret or len(str(value)) > _LONGEST else f"{path} = {value!r}"
+    if attribute.choices and part not in attribute.choices:
+        yield f"{shown}: it is not one of {', '.join(attribute.choices)}"
+    elif attribute.refuses is not None:
+        key = path.removeprefix(f"{attribute.name}.")
+        for summary, _ in attribute.refuses(part):
+            told = summary.startswith(key) and str(value) in summary
+            yield summary if told else f"{shown}: {summary}"
+
+
+_LONGEST = 60
+"""Characters of a value in a message."""

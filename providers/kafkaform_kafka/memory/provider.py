@@ -39,6 +39,10 @@ class MemoryProvider(Struct, frozen=True):
         return self.cluster.provider.name
 
     @property
+    def owners(self) -> str:
+        return self.cluster.provider.owners
+
+    @property
     def words(self) -> Words:
         return self.cluster.provider.words
 

@@ -22,6 +22,8 @@ from ..kinds.topic.resource_type import KIND as TOPIC
 from ..kinds.user.resource_type import KIND as USER
 from .fields import Findings, Unfit
 
+FACTOR = "replication_factor"
+"""The argument for the number of replicas, which other tools call differently."""
 _ALIASES = {"prefix": "Prefixed", "transactionalid": "TransactionalID"}
 
 
@@ -47,13 +49,15 @@ def add_topic(
     partitions: int | None = None,
     replication_factor: int | None = None,
     config: FrozenMap = EMPTY,
+    places: FrozenMap = EMPTY,
 ) -> None:
-    """Add a topic. Numbers that are None or -1 are the broker's defaults."""
-    numbers = {"partitions": partitions, "replication_factor": replication_factor}
+    """Add a topic. Numbers that are None or -1 are the broker's defaults. places: as in
+    `ForeignObject`."""
+    numbers = {"partitions": partitions, FACTOR: replication_factor}
     given: dict[str, Value] = {n: v for n, v in numbers.items() if v is not None and v != -1}
     if config:
         given["config"] = config
-    findings.add(TOPIC, FrozenMap(name=name, **given), place)
+    findings.add(TOPIC, FrozenMap(name=name, **given), place, places)
 
 
 def make_acl(

@@ -1,5 +1,7 @@
 """Parse YAML into nodes that know their line, within limits.
 
+A document that is not YAML, and a template, is listed as left out; the others are read.
+
 Only scalars, lists and maps with text keys exist here, whatever tags a file has: nothing in a file
 can name a class. An alias counts as much as what it stands for, so a file cannot unfold into more
 than MAX_NODES (a "billion laughs").
@@ -8,12 +10,15 @@ than MAX_NODES (a "billion laughs").
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from kafkaform.core.errors import UsageError
+
+from .dialects import DIALECTS, Dialect
+from .templates import find_template, is_rendered_whole
 
 MAX_NODES = 2_000_000
 MAX_DEPTH = 64
@@ -31,20 +36,30 @@ class YamlNode(Struct, frozen=True):
     kind: str
     """null, bool, int, float, text, list or map."""
     value: Any
-    """The text of a scalar as it is written, a tuple of nodes, or a map of nodes by key."""
+    """A scalar as the tool's parser hands it on, a tuple of nodes, or a map of nodes by key."""
     size: int = 1
     """How many nodes it has when all aliases are unfolded."""
+    text: str = ""
+    """Of a scalar: what the tool reads where it asks for a text, if that is not the value."""
 
     def get(self, name: str) -> YamlNode | None:
         """A field; None if it is missing, or if this is no map."""
         return self.value.get(name) if self.kind == "map" else None
 
 
-class _NodeBuilder:
-    """Builds nodes from the events of one file."""
+class BrokenDocument(Exception):
+    """A text that is not YAML, or YAML that no tool reads."""
 
-    def __init__(self, file: str, events: Iterator[Any], resolve: Callable[..., str]) -> None:
-        self.file, self.events, self.resolve = file, events, resolve
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(reason)
+        self.place, self.reason = place, reason
+
+
+class _NodeBuilder:
+    """Builds nodes from the events of one text. above: the lines of its file before it."""
+
+    def __init__(self, file: str, events: Iterator[Any], dialect: Dialect, above: int) -> None:
+        self.file, self.events, self.dialect, self.above = file, events, dialect, above
         self.anchors: dict[str, YamlNode] = {}
         self.left = MAX_NODES
 
@@ -56,7 +71,7 @@ class _NodeBuilder:
                     yield self.read_node(next(self.events), 0)
 
     def read_node(self, event: Any, depth: int) -> YamlNode:
-        place = f"{self.file}:{event.start_mark.line + 1}"
+        place = f"{self.file}:{self.above + event.start_mark.line + 1}"
         if depth > MAX_DEPTH:
             raise UsageError(f"{place}: more than {MAX_DEPTH} levels inside each other")
         node = self._build(event, place, depth)
@@ -71,16 +86,23 @@ class _NodeBuilder:
         match type(event).__name__:
             case "AliasEvent":
                 if event.anchor not in self.anchors:
-                    raise UsageError(f"{place}: an alias without an anchor before it")
+                    raise BrokenDocument(place, "an alias without an anchor before it")
                 return self.anchors[event.anchor]
             case "ScalarEvent":
-                kind = _TAGS.get(self.resolve(event.value, event.implicit, event.tag), "text")
-                return YamlNode(place, kind, event.value)
+                return self._build_scalar(place, event)
             case "SequenceStartEvent":
                 items = tuple(self._read_items(depth))
                 return YamlNode(place, "list", items, 1 + sum(item.size for item in items))
             case _:
                 return self._read_map(place, depth)
+
+    def _build_scalar(self, place: str, event: Any) -> YamlNode:
+        kind, value = "text", event.value
+        if event.implicit[0] or event.tag in _TAGS:
+            kind, value = self.dialect.resolve(event.value)
+        if event.tag in _TAGS and kind != _TAGS[event.tag]:
+            kind, value = _TAGS[event.tag], event.value
+        return YamlNode(place, kind, value, 1, event.value if self.dialect.keeps_texts else "")
 
     def _read_items(self, depth: int) -> Iterator[YamlNode]:
         while type(event := next(self.events)).__name__ != "SequenceEndEvent":
@@ -95,47 +117,112 @@ class _NodeBuilder:
             value = self.read_node(next(self.events), depth + 1)
             size += value.size
             if not isinstance(key.value, str):
-                raise UsageError(f"{key.place}: a list or map is the name of a field")
-            if key.value == _MERGE:
+                raise BrokenDocument(key.place, "a list or map is the name of a field")
+            name = key.text or key.value
+            if name == _MERGE:
                 merged += value.value if value.kind == "list" else [value]
                 continue
-            if key.value in fields:
-                raise UsageError(f"{key.place}: the field {key.value!r} stands here twice")
-            fields[key.value] = value
+            if name in fields:
+                raise BrokenDocument(key.place, f"the field {name!r} is declared twice")
+            fields[name] = value
         for other in merged:
             if other.kind != "map":
-                raise UsageError(f"{other.place}: << needs a map")
+                raise BrokenDocument(other.place, "<< needs a map")
             fields = {**other.value, **fields}
         return YamlNode(place, "map", fields, size)
 
 
-def parse_documents(name: str, content: bytes) -> tuple[YamlNode, ...]:
-    """Every document of a YAML or JSON file that is not empty.
+def read_documents(name: str, content: bytes, tool: str) -> Iterator[YamlNode | BrokenDocument]:
+    """Every document of a YAML or JSON file that is not empty, as this tool reads it, and what is
+    not YAML.
 
-    Raises UsageError with `name` and the line for text that is not YAML or exceeds a limit; the
-    message repeats nothing of the text.
+    Raises UsageError with `name` and the line for a text that exceeds a limit; no message repeats
+    anything of the text.
     """
+    try:
+        yield from list(_parse(name, content, tool))
+    except BrokenDocument as fault:
+        parts = [(0, content)] if is_rendered_whole(content) else list(_divide(content))
+        if len(parts) < 2:  # noqa: PLR2004
+            yield _explain(name, content, tool, fault)
+            return
+        for above, part in parts:
+            try:
+                yield from list(_parse(name, part, tool, above))
+            except BrokenDocument as own:
+                yield _explain(name, part, tool, own, above)
+
+
+def _explain(
+    name: str, content: bytes, tool: str, fault: BrokenDocument, above: int = 0
+) -> BrokenDocument:
+    """The fault, or that the text is a template."""
+    if (template := find_template(content, tool)) is None:
+        return fault
+    line, reason = template
+    return BrokenDocument(f"{name}:{above + line}", reason)
+
+
+def _divide(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """The documents of a text with the number of lines above each. No anchor reaches from one
+    document into another, and `---` begins a line nowhere else."""
+    start, lines = 0, content.splitlines(keepends=True)
+    for number, line in enumerate([*lines, b"---"]):
+        if _SEPARATOR.match(line) and number > start:
+            part = lines[start:number]
+            if not all(_NOTHING.match(text) for text in part):
+                yield start, b"".join(part)
+            start = number
+
+
+def _parse(name: str, content: bytes, tool: str, above: int = 0) -> Iterator[YamlNode]:
+    """Raises BrokenDocument, UsageError."""
     import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and only this command needs it
-
-    resolver = yaml.resolver.Resolver()
-
-    def resolve(value: str, implicit: tuple[bool, bool], tag: str | None) -> str:
-        if tag is not None and tag != "!":
-            return tag
-        found: str = resolver.resolve(yaml.ScalarNode, value, implicit)
-        return found
 
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
-        reader = _NodeBuilder(name, yaml.parse(content, Loader=loader), resolve)
-        return tuple(node for node in reader.read_documents() if node.kind != "null")
+        events = yaml.parse(content, Loader=loader)
+        builder = _NodeBuilder(name, events, DIALECTS[tool], above)
+        yield from (node for node in builder.read_documents() if node.kind != "null")
     except (yaml.YAMLError, UnicodeDecodeError) as fault:
-        # Its own text can quote the file, and so a password.
-        mark = getattr(fault, "problem_mark", None)
-        where = f"{name}:{mark.line + 1}" if mark else name
-        raise UsageError(f"{where}: this is not YAML", "Correct the file.") from None
+        raise _describe_fault(name, content, above, fault) from None
     except RecursionError:
         raise UsageError(f"{name}: too many levels inside each other") from None
+
+
+def _describe_fault(name: str, content: bytes, above: int, fault: Any) -> BrokenDocument:
+    # Its own text can quote the file, and so a password.
+    context, problem = getattr(fault, "context", None) or "", getattr(fault, "problem", None) or ""
+    mark = getattr(fault, "problem_mark", None)
+    if context.startswith(_BEGUN) and fault.context_mark is not None:
+        # The parser notices it lines later, maybe at the end of the file.
+        mark = fault.context_mark
+    reason = next((why for part, why in _PROBLEMS.items() if part in problem), "")
+    if mark is not None:
+        line = mark.line
+    else:  # a character or an encoding that is not allowed
+        start = getattr(fault, "position", None) or getattr(fault, "start", 0)
+        line, reason = content[:start].count(b"\n"), "a character that YAML does not allow"
+    text = f"this is not YAML: {reason}" if reason else "this is not YAML"
+    return BrokenDocument(f"{name}:{above + line + 1}", f"{text}; correct it, and run this again")
+
+
+_SEPARATOR = re.compile(rb"---(?:\s|$)")
+_NOTHING = re.compile(rb"\s*(?:#.*)?$|%|---\s*$|\.\.\.")
+_BEGUN = ("while scanning a", "while parsing a flow")
+"""What a fault of the parser begins with if the fault is where the construct begins."""
+_PROBLEMS: Mapping[str, str] = {
+    "could not find expected ':'": "a key without a colon",
+    "cannot start any token": "a value begins with a tab or a special character",
+    "mapping values are not allowed": "a second colon in one line",
+    "did not find expected key": "wrong indentation, or text after a quoted value",
+    "did not find expected '-' indicator": "wrong indentation of a list",
+    "did not find expected ',' or": "a bracket or brace that is not closed",
+    "unexpected end of stream": "a quote that is not closed",
+    "expected <block end>": "wrong indentation",
+    "undefined alias": "an alias without an anchor before it",
+}
+"""A part of the parser's own words -> what is wrong."""
 
 
 # Bounded: Kafka has no longer numbers, and int() refuses texts of more than 4,300 digits.

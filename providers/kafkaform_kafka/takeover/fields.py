@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 
-from kafkaform.core.value import FrozenMap, Value
+from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.takeover import ForeignFiles, ForeignObject, Omission
 
-from .documents import WHOLE, YamlNode
+from .documents import WHOLE, BrokenDocument, YamlNode, read_documents
+from .templates import describe_template, is_template
 
 
 class Unfit(Exception):
@@ -23,17 +25,33 @@ class Unfit(Exception):
 class Findings:
     """What was found in the files so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Sequence[Path] = ()) -> None:
         self.system = ""
         """The cluster that the next objects are in, as the files name it."""
+        self.paths = paths
+        """What was asked to be read."""
         self.objects: list[ForeignObject] = []
         self.omissions: list[Omission] = []
+        self.named: set[Path] = set()
+        """Files that other files name, such as schemas, and that declare nothing themselves."""
+        self.notes: list[str] = []
+        """What was assumed about all of the files."""
 
-    def add(self, kind: str, arguments: FrozenMap, place: str) -> None:
-        self.objects.append(ForeignObject(kind, arguments, place, self.system))
+    def add(self, kind: str, arguments: FrozenMap, place: str, places: FrozenMap = EMPTY) -> None:
+        """places: as in `ForeignObject`."""
+        self.objects.append(ForeignObject(kind, arguments, place, self.system, places))
 
     def omit(self, place: str, reason: str) -> None:
         self.omissions.append(Omission(place, reason))
+
+    def read_documents(self, name: str, content: bytes, tool: str) -> Iterator[YamlNode]:
+        """The documents of a file. One that is not YAML is an omission. Raises UsageError for a
+        text that exceeds a limit."""
+        for document in read_documents(name, content, tool):
+            if isinstance(document, BrokenDocument):
+                self.omit(document.place, document.reason)
+            else:
+                yield document
 
     @contextmanager
     def contain(self) -> Iterator[None]:
@@ -47,7 +65,12 @@ class Findings:
             self.omissions.append(fault.omission)
 
     def finish(self) -> ForeignFiles:
-        return ForeignFiles(tuple(self.objects), tuple(dict.fromkeys(self.omissions)))
+        omissions = tuple(
+            omission
+            for omission in dict.fromkeys(self.omissions)
+            if Path(omission.place.rpartition(":")[0]).resolve() not in self.named
+        )
+        return ForeignFiles(tuple(self.objects), omissions, tuple(self.notes))
 
 
 class Fields:
@@ -81,6 +104,17 @@ class Fields:
         node = self.find(name)
         return None if node is None else read_text(node, f"{self.what}: {name}")
 
+    def pattern(self, name: str) -> str | None:
+        """A scalar in which the tool itself fills placeholders in braces."""
+        node = self.find(name)
+        return None if node is None else read_pattern(node, f"{self.what}: {name}")
+
+    def require_pattern(self, name: str) -> str:
+        text = self.pattern(name)
+        if not text:
+            raise Unfit(self.place, f"{self.what}: {name} is missing")
+        return text
+
     def require_text(self, name: str) -> str:
         text = self.text(name)
         if not text:
@@ -98,7 +132,8 @@ class Fields:
         if node is None:
             return None
         if node.kind not in ("bool", "text") or node.value.lower() not in ("true", "false"):
-            raise Unfit(node.place, f"{self.what}: {name} is neither true nor false")
+            what = f"{self.what}: {name} is neither true nor false"
+            raise Unfit(node.place, f"{what}{_quote(node)}")
         return bool(node.value.lower() == "true")
 
     def items(self, name: str) -> tuple[YamlNode, ...]:
@@ -129,9 +164,22 @@ class Fields:
         node = self.find(name)
         return None if node is None else Fields(node, self.findings, what or self.what)
 
-    def config(self, name: str) -> FrozenMap:
-        """A map of configs as texts; a list is joined with commas."""
-        return read_config(self.entries(name), f"{self.what}: {name}")
+    def config(self, name: str, *, variables: bool = True) -> FrozenMap:
+        """A map of configs as texts; a list is joined with commas. variables: see `read_text`."""
+        return read_config(self.entries(name), f"{self.what}: {name}", variables=variables)
+
+    def trace(self, arguments: Mapping[str, str]) -> FrozenMap:
+        """The places of fields that become arguments: field -> argument. The entries of a map have
+        places of their own: `config.retention.ms`."""
+        places: dict[str, Value] = {}
+        for name, argument in arguments.items():
+            node = self._given.get(name)
+            if node is None:
+                continue
+            places[argument] = node.place
+            entries = node.value if node.kind == "map" else {}
+            places |= {f"{argument}.{key}": entry.place for key, entry in entries.items()}
+        return FrozenMap(places)
 
     def skip(self, *names: str) -> None:
         """Pass over fields that say nothing about an object."""
@@ -150,18 +198,28 @@ class Fields:
             self.findings.omit(node.place, f"{self.what}: the field {name} is not known")
 
 
-def read_text(node: YamlNode, what: str) -> str:
-    """A scalar as text. Raises Unfit."""
+def read_text(node: YamlNode, what: str, *, variables: bool = True) -> str:
+    """A scalar as text. Raises Unfit, also for a template. variables: `${NAME}` is a template; in
+    the configs of a connector, such as `orders_${topic}`, it is a value."""
+    text = read_pattern(node, what)
+    if is_template(text, variables=variables):
+        raise Unfit(node.place, f"{what} is {describe_template(text, text, '')}")
+    return text
+
+
+def read_pattern(node: YamlNode, what: str) -> str:
+    """A scalar as text, whatever braces it has. Raises Unfit."""
     if node.kind in ("list", "map", "null"):
         raise Unfit(node.place, f"{what} is no text, but {_name(node)}")
-    return str(node.value)
+    return str(node.text or node.value)
 
 
 def read_number(node: YamlNode, what: str) -> int:
     """A whole number; as a text too, as templates write it. Raises Unfit."""
-    if node.kind not in ("int", "text") or not WHOLE.fullmatch(node.value):
-        raise Unfit(node.place, f"{what} is no whole number")
-    return int(node.value)
+    text = node.value if node.kind in ("int", "float", "text") else ""
+    if not WHOLE.fullmatch(text):
+        raise Unfit(node.place, f"{what} is no whole number{_quote(node)}")
+    return int(text)
 
 
 def read_decimal(node: YamlNode, what: str) -> Value:
@@ -171,25 +229,32 @@ def read_decimal(node: YamlNode, what: str) -> Value:
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite() or abs(number.adjusted()) > 20:
-        raise Unfit(node.place, f"{what} is no number")
+        raise Unfit(node.place, f"{what} is no number that kafkaform can use{_quote(node)}")
     return int(number) if number == number.to_integral_value() else number
 
 
-def read_config(entries: dict[str, YamlNode], what: str) -> FrozenMap:
+def _quote(node: YamlNode) -> str:
+    """The value in a message. Only values that should be numbers are quoted: none is a secret."""
+    if node.kind in ("list", "map", "null"):
+        return f", but {_name(node)}"
+    text = str(node.text or node.value)
+    return f": {text[:_LONGEST]!r}{' ...' if len(text) > _LONGEST else ''}"
+
+
+_LONGEST = 60
+"""Characters of a value in a message."""
+
+
+def read_config(entries: dict[str, YamlNode], what: str, *, variables: bool = True) -> FrozenMap:
     """Configs by name as texts. Raises Unfit for a map inside; a null is left out."""
     found = {}
     for name, node in entries.items():
         if node.kind == "null":
             continue
         parts = node.value if node.kind == "list" else (node,)
-        texts = [_write_scalar(part, f"{what}.{name}") for part in parts]
+        texts = [read_text(part, f"{what}.{name}", variables=variables) for part in parts]
         found[name] = ",".join(texts)
     return FrozenMap(found)
-
-
-def _write_scalar(node: YamlNode, what: str) -> str:
-    text = read_text(node, what)
-    return text.lower() if node.kind == "bool" else text
 
 
 def _name(node: YamlNode) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from kafkaform.core.errors import UsageError
@@ -17,22 +17,27 @@ YAML = frozenset({".yaml", ".yml", ".json"})
 """Endings of files that a YAML parser reads; JSON is YAML."""
 
 
-def read_files(path: Path, endings: Collection[str]) -> Iterator[tuple[str, bytes]]:
-    """Path and content: of one file, or of all files below a folder
-    that have one of these endings, sorted. Hidden files and folders are passed over.
+def read_files(paths: Sequence[Path], endings: Collection[str]) -> Iterator[tuple[str, bytes]]:
+    """Path and content, each file once: of the files among the paths, and of all files below the
+    folders that have one of these endings, sorted. Hidden files and folders are passed over.
 
     Raises UsageError for what cannot be read, is not a regular file or is too large.
     """
-    names = sorted(_list_files(path, endings)) if path.is_dir() else [path]
+    names: dict[Path, Path] = {}
+    for path in paths:
+        listed = sorted(_list_files(path, endings)) if path.is_dir() else [path]
+        for name in listed:
+            names.setdefault(name.resolve(), name)
+    where = ", ".join(map(str, paths))
     if len(names) > MAX_FILES:
-        raise UsageError(f"{path} has more than {MAX_FILES} files", "Name a smaller folder.")
+        raise UsageError(f"{where} has more than {MAX_FILES} files", "Name a smaller folder.")
     left = MAX_TOTAL
-    for name in names:
+    for name in names.values():
         content = read_file(name)
         left -= len(content)
         if left < 0:
             raise UsageError(
-                f"the files below {path} have more than {MAX_TOTAL // 1_000_000} MB",
+                f"the files below {where} have more than {MAX_TOTAL // 1_000_000} MB",
                 "Name a smaller folder.",
             )
         yield str(name), content

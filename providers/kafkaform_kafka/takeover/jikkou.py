@@ -1,4 +1,5 @@
-"""Jikkou: resources of `kafka.jikkou.io`, and the ConfigMaps and roles that they refer to.
+"""Jikkou: resources of `kafka.jikkou.io` and `schemaregistry.jikkou.io`, and the ConfigMaps and
+roles that they refer to.
 
 Templates are not rendered: their values can come from anywhere, also from the environment. A file
 with Jinja in it is left out, with the command that renders it.
@@ -11,7 +12,7 @@ Source: jikkou 1.1.0, API versions v1 and v1beta2: `V1KafkaTopicSpec`, `ConfigMa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,15 +20,31 @@ from msgspec import Struct
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import add_acl, add_quota, add_topic, add_user, make_acl
-from .documents import YamlNode, parse_documents
-from .fields import Fields, Findings, Unfit, read_config, read_decimal, read_text
+from .declarations import FACTOR, add_acl, add_quota, add_topic, add_user, make_acl
+from .documents import YamlNode
+from .fields import (
+    Fields,
+    Findings,
+    Unfit,
+    read_config,
+    read_decimal,
+    read_pattern,
+    read_text,
+)
 from .files import YAML, read_files
+from .templates import find_template
+from .wider_objects import (
+    add_connector,
+    add_group_config,
+    add_schema,
+    add_subject_config,
+    read_named_file,
+)
 
-GROUP, CORE = "kafka.jikkou.io/", "core.jikkou.io/"
+GROUP, CORE, SCHEMAS = "kafka.jikkou.io/", "core.jikkou.io/", "schemaregistry.jikkou.io/"
+CLUSTER = "kafka.jikkou.io/connect-cluster"
 IGNORE, DELETE = "jikkou.io/ignore", "jikkou.io/delete"
 ITERATIONS = 8192
-_JINJA = (b"{{", b"{%", b"{#")
 _LIMITS: Mapping[str, str] = {
     "producerByteRate": "producer_byte_rate",
     "consumerByteRate": "consumer_byte_rate",
@@ -42,6 +59,8 @@ class Resource(Struct, frozen=True):
     name: str
     fields: Fields
     spec: Fields
+    cluster: str = ""
+    """The Connect cluster of a connector."""
 
 
 class Shared(Struct, frozen=True):
@@ -51,18 +70,17 @@ class Shared(Struct, frozen=True):
     roles: dict[str, tuple[YamlNode, ...]]
 
 
-def read_declarations(path: Path) -> ForeignFiles:
-    """Read a file, or all files below a folder. Raises UsageError."""
-    findings = Findings()
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read files, and all files below folders. Raises UsageError."""
+    findings = Findings(paths)
     resources: list[Resource] = []
     shared = Shared({}, {})
-    for name, content in read_files(path, {*YAML, ".tpl"}):
-        if any(mark in content for mark in _JINJA):
-            findings.omit(
-                name, "a Jinja template: take over what `jikkou prepare --files …` prints of it"
-            )
+    for name, content in read_files(paths, {*YAML, ".tpl"}):
+        if (template := find_template(content, "jikkou")) is not None:
+            line, reason = template
+            findings.omit(f"{name}:{line}", reason)
             continue
-        for document in parse_documents(name, content):
+        for document in findings.read_documents(name, content, "jikkou"):
             with findings.contain():
                 resources += _list_resources(Fields(document, findings, "a document"), shared)
     for resource in resources:
@@ -84,7 +102,7 @@ def _list_resources(document: Fields, shared: Shared) -> Iterator[Resource]:
         _read_config_map(document, shared)
     elif version.startswith(GROUP) and kind == "KafkaPrincipalRole":
         _read_role(document, shared)
-    elif not version.startswith(GROUP) or single not in _KINDS:
+    elif not version.startswith((GROUP, SCHEMAS)) or single not in _KINDS:
         what = f"a resource of the kind {kind!r}" if kind else "a document without a kind"
         document.findings.omit(document.place, f"{what} is not taken over")
     elif kind == single:
@@ -101,9 +119,10 @@ def _list_resources(document: Fields, shared: Shared) -> Iterator[Resource]:
 
 def _make_resource(fields: Fields, kind: str) -> Iterator[Resource]:
     """The resource, unless an annotation says that jikkou leaves it alone or deletes it."""
-    name, notes = "", dict[str, YamlNode]()
+    name, notes, labels = "", dict[str, YamlNode](), dict[str, YamlNode]()
     if (metadata := fields.table("metadata", f"the metadata of a {kind}")) is not None:
         name, notes = metadata.text("name") or "", metadata.entries("annotations")
+        labels = metadata.entries("labels")
     fields.what = f"{kind} {name}".rstrip()
     for note in (IGNORE, DELETE):
         if note in notes and read_text(notes[note], note).lower() == "true":
@@ -113,7 +132,8 @@ def _make_resource(fields: Fields, kind: str) -> Iterator[Resource]:
     spec = fields.table("spec")
     if spec is None:
         raise Unfit(fields.place, f"{fields.what}: spec is missing")
-    yield Resource(kind, name, fields, spec)
+    cluster = read_text(labels[CLUSTER], CLUSTER) if CLUSTER in labels else ""
+    yield Resource(kind, name, fields, spec, cluster)
 
 
 def _read_config_map(document: Fields, shared: Shared) -> None:
@@ -144,7 +164,9 @@ def _read_topic(resource: Resource, shared: Shared, findings: Findings) -> None:
             raise Unfit(fields.place, f"{fields.what}: the ConfigMap {name!r} is missing")
         config = config.with_items(shared.configs[name])
     numbers = spec.number("partitions"), spec.number("replicas")
-    add_topic(findings, fields.place, _require_name(resource), *numbers, config=config)
+    name = _require_name(resource)
+    places = spec.trace({"partitions": "partitions", "replicas": FACTOR, "configs": "config"})
+    add_topic(findings, fields.place, name, *numbers, config=config, places=places)
 
 
 def _require_name(resource: Resource) -> str:
@@ -237,9 +259,60 @@ def _read_user(resource: Resource, _: Shared, findings: Findings) -> None:
         login.close()
 
 
+def _read_connector(resource: Resource, _: Shared, findings: Findings) -> None:
+    spec, fields = resource.spec, resource.fields
+    config = dict(spec.config("config", variables=False))
+    if (tasks := spec.number("tasksMax")) is not None:
+        config["tasks.max"] = str(tasks)
+    findings.system = resource.cluster
+    places = spec.trace({"config": "config", "tasksMax": "config.tasks.max"})
+    add_connector(
+        findings,
+        fields.place,
+        _require_name(resource),
+        config,
+        class_=spec.require_text("connectorClass"),
+        state=spec.text("state"),
+        places=places,
+    )
+    findings.system = ""
+
+
+def _read_subject(resource: Resource, _: Shared, findings: Findings) -> None:
+    spec, fields, subject = resource.spec, resource.fields, _require_name(resource)
+    level, mode = spec.text("compatibilityLevel"), spec.text("mode")
+    add_subject_config(findings, fields.place, subject, level, mode)
+    node, what = spec.find("schema"), f"{fields.what}: schema"
+    if node is None:
+        return
+    if node.kind == "map":
+        named = Fields(node, findings, what)
+        name = named.require_text("$ref").removeprefix("file://")
+        text = read_named_file(findings, node.place, what, name)
+        named.close()
+    else:
+        text = read_pattern(node, what)
+    rows = [Fields(row, findings, f"{what}: a reference") for row in spec.items("references")]
+    format = spec.text("schemaType") or "avro"
+    add_schema(findings, fields.place, subject, text, format=format, references=rows)
+    spec.skip("schemaRegistry")
+
+
+def _read_group(resource: Resource, _: Shared, findings: Findings) -> None:
+    spec, place, group = resource.spec, resource.fields.place, _require_name(resource)
+    config = spec.config("configs")
+    if not config:
+        findings.omit(place, f"{resource.fields.what}: it has no configs, so nothing to declare")
+    add_group_config(findings, place, group, config, spec.trace({"configs": "config"}))
+
+
 _KINDS: Mapping[str, Callable[[Resource, Shared, Findings], None]] = {
     "KafkaTopic": _read_topic,
     "KafkaPrincipalAuthorization": _read_authorization,
     "KafkaClientQuota": _read_quota,
     "KafkaUser": _read_user,
+    "KafkaConnector": _read_connector,
+    "KafkaConsumerGroup": _read_group,
+    "KafkaShareGroup": _read_group,
+    "SchemaRegistrySubject": _read_subject,
 }

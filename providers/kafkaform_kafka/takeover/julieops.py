@@ -1,7 +1,7 @@
 """JulieOps: a folder of topologies, with its plans, its roles and its properties file.
 
 Files are told apart by their first fields: `context` is a topology, `plans` are plans, `roles` are
-roles. Of a properties file only the settings of `SETTINGS` are read.
+roles.
 
 Source: JulieOps 4.4.1: `TopologyCustomDeserializer`, `TopicCustomDeserializer`, `ProjectImpl` and
 `Topic` (names), `AccessControlManager` (who gets ACLs on what), `PlanMap`, `Configuration`,
@@ -10,7 +10,7 @@ Source: JulieOps 4.4.1: `TopologyCustomDeserializer`, `TopicCustomDeserializer`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
 from .declarations import add_quota, add_topic
-from .documents import WHOLE, YamlNode, parse_documents
+from .documents import WHOLE, YamlNode
 from .fields import Fields, Findings, Unfit, read_decimal
 from .files import YAML, read_files
 from .julieops_access import (
@@ -33,17 +33,10 @@ from .julieops_access import (
     fill_pattern,
     read_roles,
 )
+from .julieops_files import TOPIC_STRATEGY, read_connector, read_topic_schemas
+from .julieops_settings import SETTINGS_ENDING, choose_settings
 
 PARTITIONS, REPLICATION = "num.partitions", "replication.factor"
-SETTINGS: Mapping[str, str] = {
-    "topology.topic.prefix.format": "default",
-    "topology.topic.prefix.separator": ".",
-    "topology.project.prefix.format": "default",
-    "topology.acls.optimized": "false",
-    "topology.connector.allow.topic.create": "true",
-    "topology.dlq.topics.generate": "false",
-}
-"""The settings that decide what is in the cluster, with their defaults."""
 _PROJECT = {"name", "topics", "consumers", "producers", "connectors", "streams", "schemas", "ksql"}
 _RBAC = "role-based access control of Confluent is not in Kafka's ACLs"
 _TOPOLOGY = {"context", "projects", "platform", "special_topics"}
@@ -73,14 +66,15 @@ class Users(Struct, frozen=True):
     producers: dict[str, Fields]
 
 
-def read_declarations(path: Path) -> ForeignFiles:
-    """Read a topology, or all files below a folder. Raises UsageError."""
-    findings = Findings()
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read topologys, and all files below folders. Raises UsageError."""
+    findings = Findings(paths)
     topologies: list[YamlNode] = []
     plans: dict[str, FrozenMap] = {}
     roles: dict[str, Role] = {}
-    for name, content in read_files(path, YAML):
-        for node in parse_documents(name, content):
+    named = [path for path in paths if path.suffix == SETTINGS_ENDING]
+    for name, content in read_files([path for path in paths if path not in named], YAML):
+        for node in findings.read_documents(name, content, "julieops"):
             fields = node.value if node.kind == "map" else {}
             with findings.contain():
                 if "context" in fields:
@@ -91,26 +85,11 @@ def read_declarations(path: Path) -> ForeignFiles:
                     roles.update(read_roles(Fields(node, findings, "the roles")))
                 else:
                     findings.omit(node.place, "a file without context, plans or roles")
-    setup = Setup(_read_settings(path, findings), plans, roles)
+    setup = Setup(choose_settings(paths, findings), plans, roles)
     for node in topologies:
         with findings.contain():
             _read_topology(Fields(node, findings, "a topology"), setup)
     return findings.finish()
-
-
-def _read_settings(path: Path, findings: Findings) -> Mapping[str, str]:
-    """The settings in the properties files of the folder."""
-    settings = dict(SETTINGS)
-    folder = path if path.is_dir() else path.parent
-    files = sorted(folder.glob("*.properties"))
-    for name, content in (pair for file in files for pair in read_files(file, ())):
-        for line in content.decode(errors="replace").splitlines():
-            key, separator, value = line.strip().partition("=")
-            if separator and key.strip() in settings:
-                settings[key.strip()] = value.strip().strip('"')
-        if settings["topology.dlq.topics.generate"] == "true":
-            findings.omit(name, "topology.dlq.topics.generate: dead letter topics are not declared")
-    return settings
 
 
 def _read_plans(fields: Fields) -> Iterator[tuple[str, FrozenMap]]:
@@ -212,21 +191,32 @@ def _read_topic(topic: Fields, name: str, setup: Setup, more: Users | None) -> N
     config = FrozenMap({**plan, **topic.config("config")})
     partitions, replicas = (_read_count(topic, config, key) for key in (PARTITIONS, REPLICATION))
     rest = config.without((PARTITIONS, REPLICATION))
-    add_topic(topic.findings, topic.place, name, partitions, replicas, rest)
+    places = topic.trace({"config": "config"})
+    add_topic(topic.findings, topic.place, name, partitions, replicas, rest, places)
     users = _read_users(topic)
     if more is not None:
         # Those of the topic first: JulieOps drops a producer that it has already.
         users = Users({**more.consumers, **users.consumers}, {**more.producers, **users.producers})
     _add_users(users, name, "Literal")
-    topic.leave("schemas are subjects of a schema registry", "schemas", "subject.name.strategy")
+    _read_schemas(topic, name)
     topic.skip("metadata", "name", "dataType")
     topic.close()
+
+
+def _read_schemas(topic: Fields, name: str) -> None:
+    strategy = topic.text("subject.name.strategy") or TOPIC_STRATEGY
+    node = topic.find("schemas")
+    rows = node.value if node is not None and node.kind == "list" else [node] if node else []
+    for row in rows:
+        with topic.findings.contain():
+            schemas = Fields(row, topic.findings, f"{topic.what}: schemas")
+            read_topic_schemas(schemas, name, strategy)
 
 
 def _read_count(topic: Fields, config: FrozenMap, key: str) -> int | None:
     text = config.get(key)
     if text is not None and not WHOLE.fullmatch(text):
-        raise Unfit(topic.place, f"{topic.what}: {key} is no whole number")
+        raise Unfit(topic.place, f"{topic.what}: {key} is no whole number: {text!r}")
     return None if text is None else int(text)
 
 
@@ -260,7 +250,13 @@ def _list_applications(fields: Fields, kind: str) -> tuple[YamlNode, ...]:
     table = fields.table(kind, f"{fields.what}: {kind}")
     if table is None:
         return ()
-    table.leave("connectors and queries are not objects of Kafka", "artefacts", "artifacts")
+    if kind == "connectors":
+        for name in ("artefacts", "artifacts"):
+            for artefact in table.items(name):
+                with fields.findings.contain():
+                    read_connector(Fields(artefact, fields.findings, f"{table.what}: {name}"))
+    else:
+        table.leave("queries are not objects of Kafka", "artefacts", "artifacts")
     found = table.items("access_control")
     table.close()
     return found

@@ -232,7 +232,7 @@ def _read_rules(role: Fields) -> Iterator[RoleRule]:
         yield RoleRule(
             node.place,
             rule.require_text("resourceType"),
-            rule.require_text("resourceName"),
+            rule.pattern("resourceName") or rule.require_text("resourceName"),
             rule.require_text("patternType"),
             rule.require_text("host"),
             rule.text("operation") or rule.require_text("role"),

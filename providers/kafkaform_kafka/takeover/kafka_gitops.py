@@ -7,7 +7,7 @@ default replication, custom ACLs, only those of a declared service or user), `Ap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,8 +15,8 @@ from msgspec import Struct
 from kafkaform.core.errors import UsageError
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import add_acl, add_acls, add_topic, make_acl
-from .documents import YamlNode, parse_documents
+from .declarations import FACTOR, add_acl, add_acls, add_topic, make_acl
+from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_text
 from .files import read_file
 
@@ -56,26 +56,30 @@ class Service(Struct, frozen=True):
         add_acls(findings, place, self.principal, resource, operations, pattern=pattern)
 
 
-def read_declarations(path: Path) -> ForeignFiles:
-    """Read a state file, or the only one in a folder. Raises UsageError."""
-    path = _find_state(path)
-    findings = Findings()
-    for top in _read_tops(path, findings):
-        settings = StateSettings()
-        with findings.contain():
-            settings = _read_settings(top)
-        owners: Owners = {name: {} for name in _SECTIONS}
-        for name, section in _list_sections(path, top, settings, findings):
-            with findings.contain():
-                owners[name].update(section.entries(name))
-        for name, entries in owners.items():
-            for key, node in entries.items():
-                with findings.contain():
-                    _READERS[name](key, node, settings, findings)
-        with findings.contain():
-            _read_custom_acls(top, owners, findings)
-        top.close()
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read state files, each given as itself or as the only one in a folder. Raises UsageError."""
+    findings = Findings(paths)
+    for path in map(_find_state, paths):
+        for top in _read_tops(path, findings):
+            _read_state(path, top, findings)
     return findings.finish()
+
+
+def _read_state(path: Path, top: Fields, findings: Findings) -> None:
+    settings = StateSettings()
+    with findings.contain():
+        settings = _read_settings(top)
+    owners: Owners = {name: {} for name in _SECTIONS}
+    for name, section in _list_sections(path, top, settings, findings):
+        with findings.contain():
+            owners[name].update(section.entries(name))
+    for name, entries in owners.items():
+        for key, node in entries.items():
+            with findings.contain():
+                _READERS[name](key, node, settings, findings)
+    with findings.contain():
+        _read_custom_acls(top, owners, findings)
+    top.close()
 
 
 def _find_state(path: Path) -> Path:
@@ -94,7 +98,7 @@ def _find_state(path: Path) -> Path:
 
 
 def _read_tops(path: Path, findings: Findings) -> Iterator[Fields]:
-    for node in parse_documents(str(path), read_file(path)):
+    for node in findings.read_documents(str(path), read_file(path), "kafka-gitops"):
         with findings.contain():
             yield Fields(node, findings, "the state file")
 
@@ -144,7 +148,13 @@ def _list_sections(
         if not other.is_relative_to(path.parent.resolve()):
             findings.omit(str(path), f"the file of {name} is outside of the folder")
             continue
-        for node in parse_documents(str(path.parent / file), read_file(other)):
+        try:
+            content = read_file(other)
+        except UsageError as fault:
+            findings.omit(top.locate("settings"), f"the file of {name}: {fault.message}")
+            continue
+        named = str(path.parent / file)
+        for node in findings.read_documents(named, content, "kafka-gitops"):
             with findings.contain():
                 fields = Fields(node, findings, file)
                 yield name, fields
@@ -158,7 +168,9 @@ def _read_topic(name: str, node: YamlNode, settings: StateSettings, findings: Fi
     topic = Fields(node, findings, f"topic {name}")
     replication = topic.number("replication") or settings.replication
     config = topic.config("configs")
-    add_topic(findings, topic.place, name, topic.number("partitions"), replication, config)
+    places = topic.trace({"partitions": "partitions", "replication": FACTOR, "configs": "config"})
+    partitions = topic.number("partitions")
+    add_topic(findings, topic.place, name, partitions, replication, config, places)
     topic.close()
 
 

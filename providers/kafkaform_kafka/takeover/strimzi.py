@@ -1,5 +1,5 @@
-"""Strimzi: `KafkaTopic` and `KafkaUser` resources, as files or as `kubectl get -o yaml` prints
-them.
+"""Strimzi: `KafkaTopic`, `KafkaUser` and `KafkaConnector` resources, as files or as
+`kubectl get -o yaml` prints them.
 
 Source: strimzi-kafka-operator 1.1.0, API versions v1 and v1beta2: `KafkaTopicSpec`,
 `TopicOperatorUtil` (names, defaults, configs as texts, `strimzi.io/managed`), `KafkaUserModel`
@@ -9,19 +9,21 @@ Source: strimzi-kafka-operator 1.1.0, API versions v1 and v1beta2: `KafkaTopicSp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.takeover import ForeignFiles
 
-from .declarations import add_acl, add_quota, add_topic, add_user, make_acl
-from .documents import YamlNode, parse_documents
-from .fields import Fields, Findings, read_decimal, read_text
+from .declarations import FACTOR, add_acl, add_quota, add_topic, add_user, make_acl
+from .documents import YamlNode
+from .fields import Fields, Findings, Unfit, read_decimal, read_text
 from .files import YAML, read_files
+from .wider_objects import add_connector
 
 GROUP = "kafka.strimzi.io/"
 MANAGED = "strimzi.io/managed"
+CLUSTER = "strimzi.io/cluster"
 ITERATIONS = 4096
 _LIMITS: Mapping[str, str] = {
     "producerByteRate": "producer_byte_rate",
@@ -31,11 +33,11 @@ _LIMITS: Mapping[str, str] = {
 }
 
 
-def read_declarations(path: Path) -> ForeignFiles:
-    """Read a manifest, or all manifests below a folder. Raises UsageError."""
-    findings = Findings()
-    for name, content in read_files(path, YAML):
-        for document in parse_documents(name, content):
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read manifests, and all manifests below folders. Raises UsageError."""
+    findings = Findings(paths)
+    for name, content in read_files(paths, YAML):
+        for document in findings.read_documents(name, content, "strimzi"):
             for node in _list_resources(document):
                 with findings.contain():
                     _read_resource(node, findings)
@@ -59,9 +61,14 @@ def _read_resource(node: YamlNode, findings: Findings) -> None:
     read_kind = _KINDS.get(kind) if version.startswith(GROUP) else None
     if read_kind is None:
         what = f"a resource of the kind {kind!r}" if kind else "a document without a kind"
-        findings.omit(node.place, f"{what}: only KafkaTopic and KafkaUser are taken over")
+        known = "only KafkaTopic, KafkaUser and KafkaConnector are taken over"
+        if kind == "Template" and version.startswith("template.openshift.io/"):
+            known = "render it first with `oc process -f FILE`, and take over the result"
+        findings.omit(node.place, f"{what}: {known}")
         return
-    name, managed = _read_metadata(fields, kind)
+    name, managed, cluster = _read_metadata(fields, kind)
+    # Of a connector, it is the Connect cluster; topics and users are all in one Kafka cluster.
+    findings.system = cluster if kind == "KafkaConnector" else ""
     fields.what = f"{kind} {name}"
     fields.skip("status")
     if not managed:
@@ -71,15 +78,17 @@ def _read_resource(node: YamlNode, findings: Findings) -> None:
     fields.close()
 
 
-def _read_metadata(fields: Fields, kind: str) -> tuple[str, bool]:
-    """The name of the resource, and whether the operator manages it."""
+def _read_metadata(fields: Fields, kind: str) -> tuple[str, bool, str]:
+    """The name of the resource, whether the operator manages it, and the cluster in its label."""
     metadata = fields.table("metadata", f"the metadata of a {kind}")
     if metadata is None:
-        return fields.require_text("metadata"), False
+        return fields.require_text("metadata"), False, ""
     # Labels, versions and the like are about Kubernetes, not about Kafka.
     notes = metadata.entries("annotations")
     managed = read_text(notes[MANAGED], MANAGED).lower() if MANAGED in notes else "true"
-    return metadata.require_text("name"), managed != "false"
+    labels = metadata.entries("labels")
+    cluster = read_text(labels[CLUSTER], CLUSTER) if CLUSTER in labels else ""
+    return metadata.require_text("name"), managed != "false", cluster
 
 
 def _read_topic(fields: Fields, name: str, findings: Findings) -> None:
@@ -94,6 +103,7 @@ def _read_topic(fields: Fields, name: str, findings: Findings) -> None:
         spec.number("partitions"),
         spec.number("replicas"),
         spec.config("config"),
+        spec.trace({"partitions": "partitions", "replicas": FACTOR, "config": "config"}),
     )
     spec.close()
 
@@ -177,4 +187,26 @@ def _read_quotas(spec: Fields, user: str, findings: Findings) -> None:
     quotas.close()
 
 
-_KINDS = {"KafkaTopic": _read_topic, "KafkaUser": _read_user}
+def _read_connector(fields: Fields, name: str, findings: Findings) -> None:
+    spec = fields.table("spec")
+    if spec is None:
+        raise Unfit(fields.place, f"{fields.what}: spec is missing")
+    config = dict(spec.config("config", variables=False))
+    if (tasks := spec.number("tasksMax")) is not None:
+        config["tasks.max"] = str(tasks)
+    # v1beta2 has `pause` too, which `state` replaces.
+    state = spec.text("state") or ("paused" if spec.flag("pause") else None)
+    places = spec.trace({"config": "config", "tasksMax": "config.tasks.max", "class": "class"})
+    class_ = spec.require_text("class")
+    add_connector(findings, fields.place, name, config, class_=class_, state=state, places=places)
+    spec.leave("the operator restarts it, not Kafka Connect", "autoRestart")
+    spec.leave("a version of the plugin is chosen by the workers", "version")
+    spec.skip("listOffsets", "alterOffsets")
+    spec.close()
+
+
+_KINDS = {
+    "KafkaTopic": _read_topic,
+    "KafkaUser": _read_user,
+    "KafkaConnector": _read_connector,
+}

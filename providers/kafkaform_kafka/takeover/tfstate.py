@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -29,15 +29,22 @@ from .declarations import add_acl, add_topic, make_acl
 from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_decimal
 from .files import read_file
+from .wider_objects import REGISTRY_CONFIG, add_connector, add_schema, add_subject_config
 
 VERSION = 4
-_FAMILIES = ("kafka_", "confluent_")
+_FAMILIES = ("kafka_", "confluent_", "kafka-connect_", "schemaregistry_")
 
 
-def read_declarations(path: Path) -> ForeignFiles:
-    """Read one state file. Raises UsageError for anything else."""
-    state = _parse(path)
-    findings, others = Findings(), Counter[str]()
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read state files. Raises UsageError for anything else."""
+    findings = Findings(paths)
+    for path in paths:
+        _read_state(path, findings)
+    return findings.finish()
+
+
+def _read_state(path: Path, findings: Findings) -> None:
+    state, others = _parse(path), Counter[str]()
     for resource in _list_maps(state, "resources", path):
         type = str(resource.get("type"))
         if resource.get("mode") != "managed":
@@ -47,12 +54,13 @@ def read_declarations(path: Path) -> ForeignFiles:
             continue
         for instance in _list_maps(resource, "instances", path):
             address = _render_address(resource, instance)
-            findings.system = _find_system(resource, instance)
+            # Only Kafka's own objects are chosen by it: the others have a system of another kind.
+            own = type.startswith(("kafka_", "confluent_kafka_"))
+            findings.system = _find_system(resource, instance) if own else ""
             with findings.contain():
                 _read_instance(type, instance, f"{path}: {address}", findings)
     for type, count in sorted(others.items()):
         findings.omit(str(path), f"{count} of {type}, which is not a resource of Kafka")
-    return findings.finish()
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -133,7 +141,10 @@ def _read_instance(type: str, instance: Mapping[str, Any], place: str, findings:
     fields.close()
 
 
-_PASSWORDS = frozenset({"password", "password_wo", "credentials", "rest_endpoint"})
+_PASSWORDS = frozenset(
+    {"password", "password_wo", "credentials", "rest_endpoint", "config_sensitive"}
+)
+"""What is sensitive and not taken over; of a connector's secret configs, the names are."""
 
 
 def _list_sensitive(instance: Mapping[str, Any]) -> Iterator[str]:
@@ -228,6 +239,61 @@ def _read_user(fields: Fields, findings: Findings) -> None:
     findings.add(USER, FrozenMap(set_), fields.place)
 
 
+def _read_connector(fields: Fields, findings: Findings) -> None:
+    config = dict(fields.config("config", variables=False))
+    name = fields.text("name") or config.get("name") or fields.require_text("name")
+    secrets = [*fields.entries("config_sensitive"), *fields.entries("config_sensitive_wo")]
+    add_connector(findings, fields.place, name, config, secrets=secrets)
+    fields.skip("config_wo_version", "config_sensitive_wo_version")
+
+
+def _read_confluent_connector(fields: Fields, findings: Findings) -> None:
+    config = dict(fields.config("config_nonsensitive", variables=False))
+    if "name" not in config:
+        raise Unfit(fields.place, f"{fields.what}: config_nonsensitive has no name")
+    state = {"RUNNING": "running", "PAUSED": "paused"}.get(fields.text("status") or "")
+    secrets = list(fields.entries("config_sensitive"))
+    add_connector(findings, fields.place, config["name"], config, state=state, secrets=secrets)
+    fields.skip("environment", "kafka_cluster", "offsets")
+
+
+def _read_schema(fields: Fields, findings: Findings) -> None:
+    subject, place = fields.require_text("subject"), fields.place
+    add_subject_config(findings, place, subject, fields.text("compatibility_level"))
+    # The providers of this name differ in it.
+    nodes = (*fields.items("references"), *fields.items("reference"))
+    rows = [Fields(row, findings, f"{subject}: a reference") for row in nodes]
+    format, text = fields.text("schema_type") or "avro", fields.require_pattern("schema")
+    add_schema(findings, place, subject, text, format=format, references=rows)
+    fields.skip("version", "schema_id", "hard_delete")
+
+
+def _read_confluent_schema(fields: Fields, findings: Findings) -> None:
+    subject, place = fields.require_text("subject_name"), fields.place
+    rows = fields.items("schema_reference")
+    references = [Fields(row, findings, f"{subject}: a reference") for row in rows]
+    format, text = fields.text("format") or "avro", fields.require_pattern("schema")
+    add_schema(findings, place, subject, text, format=format, references=references)
+    fields.skip("schema_registry_cluster", "rest_endpoint", "credentials", "hard_delete")
+    fields.skip("version", "schema_identifier", "recreate_on_update", "normalize")
+    fields.skip("skip_validation_during_plan", "disable_schema_normalization")
+    fields.leave("rules and metadata of a schema are not managed", "ruleset", "metadata")
+
+
+def _read_confluent_subject(fields: Fields, findings: Findings) -> None:
+    level, mode = fields.text("compatibility_level"), fields.text("mode")
+    subject = fields.require_text("subject_name")
+    add_subject_config(findings, fields.place, subject, level, mode)
+    fields.skip("schema_registry_cluster", "rest_endpoint", "credentials", "force")
+    fields.leave("groups of compatibility are not managed", "compatibility_group")
+
+
+def _read_confluent_registry(fields: Fields, findings: Findings) -> None:
+    level = fields.require_text("compatibility_level")
+    findings.add(REGISTRY_CONFIG, FrozenMap(compatibility=level), fields.place)
+    fields.skip("schema_registry_cluster", "rest_endpoint", "credentials")
+
+
 _TYPES: Mapping[str, Callable[[Fields, Findings], None]] = {
     "kafka_topic": _read_topic,
     "kafka_acl": _read_acl,
@@ -235,4 +301,11 @@ _TYPES: Mapping[str, Callable[[Fields, Findings], None]] = {
     "kafka_user_scram_credential": _read_user,
     "confluent_kafka_topic": _read_confluent_topic,
     "confluent_kafka_acl": _read_confluent_acl,
+    "confluent_connector": _read_confluent_connector,
+    "confluent_schema": _read_confluent_schema,
+    "confluent_subject_config": _read_confluent_subject,
+    "confluent_subject_mode": _read_confluent_subject,
+    "confluent_schema_registry_cluster_config": _read_confluent_registry,
+    "kafka-connect_connector": _read_connector,
+    "schemaregistry_schema": _read_schema,
 }

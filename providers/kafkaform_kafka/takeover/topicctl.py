@@ -6,6 +6,7 @@ Source: topicctl 2.0.2: `pkg/config/topic.go` (retentionMinutes, placement), `ac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,21 +14,28 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.takeover import ForeignFiles
 
 from ..kinds.topic.resource_type import KIND as TOPIC
-from .declarations import add_acl, add_topic, make_acl
-from .documents import YamlNode, parse_documents
+from .declarations import FACTOR, add_acl, add_topic, make_acl
+from .documents import YamlNode
 from .fields import Fields, Findings, Unfit, read_number
 from .files import YAML, read_files
 
 RETENTION = "retention.ms"
 _MINUTE = 60_000
 _MOST_DIGITS = 30
+_ARGUMENTS = {
+    "partitions": "partitions",
+    "replicationFactor": FACTOR,
+    "settings": "config",
+    "retentionMinutes": f"config.{RETENTION}",
+}
+"""Field -> argument of the block."""
 
 
-def read_declarations(path: Path) -> ForeignFiles:
-    """Read a file, or all files below a folder. Raises UsageError."""
-    findings = Findings()
-    for name, content in read_files(path, YAML):
-        for node in parse_documents(name, content):
+def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
+    """Read files, and all files below folders. Raises UsageError."""
+    findings = Findings(paths)
+    for name, content in read_files(paths, YAML):
+        for node in findings.read_documents(name, content, "topicctl"):
             with findings.contain():
                 _read_document(Fields(node, findings, "a document"), findings)
     return findings.finish()
@@ -73,11 +81,12 @@ def _read_topic(spec: Fields, place: str, name: str, findings: Findings) -> None
     spec.leave("throttles and batches belong to a run, not to a topic", "migration")
     assignment = _read_placement(spec)
     config = FrozenMap(settings)
+    places = spec.trace(_ARGUMENTS)
     if not assignment:
-        add_topic(findings, place, name, partitions, replicas, config)
+        add_topic(findings, place, name, partitions, replicas, config, places)
         return
     given: dict[str, Value] = {"name": name, "replica_assignment": assignment}
-    findings.add(TOPIC, FrozenMap(given | ({"config": config} if config else {})), place)
+    findings.add(TOPIC, FrozenMap(given | ({"config": config} if config else {})), place, places)
 
 
 def _read_settings(spec: Fields) -> dict[str, str]:

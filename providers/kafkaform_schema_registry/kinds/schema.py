@@ -153,6 +153,9 @@ def _find_uses(attributes: FrozenMap) -> tuple[Use, ...]:
     )
 
 
+_ENDINGS = {"avro": ".avsc", "json": ".json", "protobuf": ".proto"}
+"""Format -> the ending of files with such a schema."""
+
 TYPE = ResourceType(
     name=KIND,
     schema=make_schema(
@@ -175,6 +178,7 @@ TYPE = ResourceType(
             'Text of the schema, such as file("order.avsc"). Whitespace, comments of protobuf and '
             "the order of JSON attributes make no difference.",
             required=True,
+            ending=lambda arguments: _ENDINGS[str(arguments.get("format") or "avro")],
         ),
         AttributeSchema(
             "references",

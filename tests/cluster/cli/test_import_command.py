@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from ...conftest import Broker
 from ...kit.commands.folder import LOG, STATE, Folder
-from ...kit.kafka.logins import Login
+from ...kit.kafka.logins import Login, admin_login
 from ...kit.kafka.versions import get_choice
 from .mongey_cluster import PASSWORDS, made_by_terraform
 
@@ -109,3 +110,36 @@ def test_every_kind_of_object(folder: Folder) -> None:
         assert {r["body"]["action"] for r in folder.records("intent")} <= {"import"}
         assert "No changes." in folder.done("plan", "--detailed-exitcode").text
         assert all(password not in text for password in PASSWORDS.values())
+
+
+def test_topics_of_applications_are_left_out(folder: Folder) -> None:
+    """A changelog topic whose application is a group is listed with that group and not written; a
+    topic that only has such a name is."""
+    app = f"{folder.prefix}app"
+    for name in ("app-totals-changelog", "audit-changelog"):
+        folder.create(name)
+        folder.alter(name, "cleanup.policy", "compact")
+    login = admin_login(folder.broker)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": folder.broker.bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": login.mechanism,
+            "sasl.username": login.user,
+            "sasl.password": login.password,
+            "group.id": app,
+        }
+    )
+    offset = TopicPartition(f"{app}-totals-changelog", 0, 0)
+    consumer.commit(offsets=[offset], asynchronous=False)
+    consumer.close()
+    chosen = ("--all", "--type", "kafka_topic", "--match", f"{folder.prefix}*")
+    said = folder.done("import", *chosen)
+    assert f"made by Kafka Streams for the group {app}: {app}-totals-changelog" in said.text
+    assert f"{folder.prefix}audit-changelog" in said.out
+    assert f'name       = "{app}' not in said.out
+    assert f"{app}-totals" in folder.done("import", *chosen, "--include-owned").out
+    assert (
+        "1 object to import"
+        in folder.done("import", *chosen, "--exclude", "*audit*", "--include-owned").text
+    )

@@ -34,7 +34,7 @@ NONSENSE: tuple[Any, ...] = (
 
 
 def read(tool: str, path: Path) -> ForeignFiles:
-    return Registry().load_readers("kafka")[tool]()(path)
+    return Registry().load_readers("kafka")[tool]()((path,))
 
 
 def write(path: Path, text: str | bytes) -> Path:
@@ -97,7 +97,7 @@ def test_damaged_values(tool: str, tmp_path: Path) -> None:
             else yaml.safe_dump_all(broken, allow_unicode=True)
         )
         try:
-            made = take_over(configuration, ForeignSource(tool, source))
+            made = take_over(configuration, ForeignSource(tool, (source,)))
         except UsageError as fault:
             assert CANARY not in fault.message + fault.advice
         else:
@@ -211,7 +211,7 @@ def test_one_object_twice(tmp_path: Path) -> None:
     )
     write(tmp_path / "folder/main.kf.hcl", PROVIDER)
     made = take_over(
-        read_configuration(tmp_path / "folder", Inputs()), ForeignSource("strimzi", path)
+        read_configuration(tmp_path / "folder", Inputs()), ForeignSource("strimzi", (path,))
     )
     assert made.count == 1
     assert 'name       = "a"' in made.text
@@ -228,6 +228,6 @@ def test_names_that_are_code(tmp_path: Path) -> None:
     path = write(tmp_path / "a/t.yaml", user)
     write(tmp_path / "folder/main.kf.hcl", PROVIDER)
     made = take_over(
-        read_configuration(tmp_path / "folder", Inputs()), ForeignSource("strimzi", path)
+        read_configuration(tmp_path / "folder", Inputs()), ForeignSource("strimzi", (path,))
     )
     assert '"$${file(\\"/etc/passwd\\")}"' in made.text

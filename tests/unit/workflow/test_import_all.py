@@ -337,6 +337,28 @@ def test_match_and_type_choose(tmp_path: Path) -> None:
     assert "Did you mean" in caught.value.advice
 
 
+def test_exclude_leaves_out(tmp_path: Path) -> None:
+    """--exclude counts more than --match."""
+    where = desk(tmp_path, cluster_of(topics=dict.fromkeys(["shop.a", "shop.b", "pay.a"], TOPIC)))
+    chosen = where.stock(ImportFilter(match=("shop.*",), exclude=("*.b", "x*")))
+    assert [item.identity.key for item in chosen.found] == ["shop.a"]
+
+
+def test_what_others_make_for_themselves(tmp_path: Path) -> None:
+    """It is listed by name and owner and not written, unless somebody asks for it."""
+    names = ["orders", "_schemas", "heartbeats", "west.heartbeats"]
+    where = desk(tmp_path, cluster_of(topics=dict.fromkeys(names, TOPIC)))
+    stock = where.stock()
+    assert [item.identity.key for item in stock.found] == ["orders"]
+    assert [gap for gap in stock.gaps if gap.startswith("Left out")] == [
+        "Left out: 2 of kafka_topic, made by MirrorMaker, as the name says: heartbeats, "
+        "west.heartbeats. --include-owned writes them too.",
+        "Left out: 1 of kafka_topic, made by a schema registry, as the name says: _schemas. "
+        "--include-owned writes them too.",
+    ]
+    assert len(where.stock(ImportFilter(owned=True)).found) == 4
+
+
 def test_what_is_hidden_is_said(tmp_path: Path) -> None:
     """A user who may describe one topic, and read the configs of none, learns that there may be
     more, and which one could not be read; nothing is written for it."""

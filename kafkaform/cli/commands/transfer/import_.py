@@ -3,7 +3,7 @@ that files of another tool declare."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -25,19 +25,14 @@ from ...terminal.run_command import advise, show_run
 from ...terminal.screen import open_screen
 from .new_files import STDOUT, refuse_existing, show_generated
 
-Address = Annotated[
-    str | None,
+Named = Annotated[
+    list[str],
     typer.Argument(
-        metavar="ADDRESS",
-        help="The object's block; with --from, a file or folder of that tool.",
+        metavar="ADDRESS ID | PATH...",
+        help="The object's block and its ID, for example a topic name; with --from, files and "
+        "folders of that tool.",
         show_default=False,
         autocompletion=complete_addresses,
-    ),
-]
-Id = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="ID", help="The object's ID, for example a topic name.", show_default=False
     ),
 ]
 All = Annotated[
@@ -51,12 +46,13 @@ From = Annotated[
         help="Write blocks for what files of this tool declare: see docs/take-over.md.",
     ),
 ]
-Instance = Annotated[
-    str | None,
+Instances = Annotated[
+    list[str],
     typer.Option(
         "--provider",
         metavar="INSTANCE",
-        help="With --from: the provider block that leads to these objects, if there are several.",
+        help="With --from: the provider block that leads to these objects, if there are several; "
+        "once for each provider.",
     ),
 ]
 Only = Annotated[
@@ -69,6 +65,18 @@ Only = Annotated[
 ]
 Match = Annotated[
     list[str], typer.Option("--match", metavar="GLOB", help="With --all: only matching names.")
+]
+Exclude = Annotated[
+    list[str],
+    typer.Option("--exclude", metavar="GLOB", help="With --all: without matching names."),
+]
+Owned = Annotated[
+    bool,
+    typer.Option(
+        "--include-owned",
+        help="With --all: also what applications and services make for themselves, such as the "
+        "topics of Kafka Streams and Kafka Connect.",
+    ),
 ]
 Type = Annotated[
     list[str], typer.Option("--type", metavar="TYPE", help="With --all: only this type.")
@@ -92,13 +100,14 @@ Split = Annotated[
 
 
 def import_command(
-    address: Address = None,
-    id: Id = None,
+    named: Named = [],
     all: All = False,
     from_: From = None,
-    provider: Instance = None,
+    provider: Instances = [],
     only: Only = "",
     match: Match = [],
+    exclude: Exclude = [],
+    owned: Owned = False,
     type: Type = [],
     out: Out = STDOUT,
     split: Split = False,
@@ -122,32 +131,34 @@ def import_command(
     """
     console = Console.make_standard(no_color=no_color)
     mode = "--all" if all else "--from" if from_ is not None else ""
-    _refuse_unfit_flags({"--match": match, "--type": type}, mode, "--all")
+    chosen = {"--match": match, "--exclude": exclude, "--type": type, "--include-owned": owned}
+    _refuse_unfit_flags(chosen, mode, "--all")
     _refuse_unfit_flags({"--provider": provider, "--only": only}, mode, "--from")
     if split and out == STDOUT:
         raise UsageError("--split needs --out", "Name the main file, such as --out live.kf.hcl.")
     if from_ is not None:
-        path = _require_path(from_, address, others=all or id is not None or json)
+        paths = _require_paths(from_, named, others=all or json)
         configuration = read_configuration(Path(), Inputs.read(var, var_file))
         target = _choose_target(configuration, out)
-        source, name = ForeignSource(from_, path, only), _get_name(target)
-        made = take_over(configuration, source, provider, name, split=split)
-        show_generated(made, target, console)
-        return
-    if all:
-        _refuse_all_with(address, json=json)
+        source = ForeignSource(from_, paths, only)
+        write = partial(take_over, configuration, source, provider)
+    elif all:
+        _refuse_all_with(named, json=json)
         workspace = open_workspace(variables=var, variable_files=var_file, state=state)
         target = _choose_target(workspace.configuration, out)
-        name = _get_name(target)
-        made = import_all(workspace, types=type, match=match, name=name, split=split)
-        show_generated(made, target, console)
+        write = partial(
+            import_all, workspace, types=type, match=match, exclude=exclude, owned=owned
+        )
+    else:
+        address, id = _require_object(named)
+        seconds = parse_duration(lock_timeout, "--lock-timeout")
+        with open_screen(console, json=json, quiet=quiet, approved=True) as shown:
+            workspace = open_workspace(variables=var, variable_files=var_file, state=state)
+            run = partial(import_object, workspace, address, id, lock_timeout=seconds)
+            show_run(shown, partial(run, again=advise("import")), outputs=json)
         return
-    object = _require_object(address, id)
-    seconds = parse_duration(lock_timeout, "--lock-timeout")
-    with open_screen(console, json=json, quiet=quiet, approved=True) as shown:
-        workspace = open_workspace(variables=var, variable_files=var_file, state=state)
-        run = partial(import_object, workspace, *object, lock_timeout=seconds)
-        show_run(shown, partial(run, again=advise("import")), outputs=json)
+    made = write(name=_get_name(target), split=split, documents=target is not None)
+    show_generated(made, target, console)
 
 
 def _refuse_unfit_flags(given: Mapping[str, object], mode: str, wanted: str) -> None:
@@ -157,29 +168,30 @@ def _refuse_unfit_flags(given: Mapping[str, object], mode: str, wanted: str) -> 
             raise UsageError(f"{flag} goes with {wanted}", f"Leave {flag} out, or write {wanted}.")
 
 
-def _refuse_all_with(address: str | None, *, json: bool) -> None:
-    if address is not None or json:
-        given = "ADDRESS" if address is not None else "--json"
+def _refuse_all_with(named: Sequence[str], *, json: bool) -> None:
+    if named or json:
+        given = "ADDRESS" if named else "--json"
         raise UsageError(f"--all does not go with {given}", "Leave one of the two out.")
 
 
-def _require_path(tool: str, path: str | None, *, others: bool) -> Path:
-    """The file or folder of --from. others: something was typed that does not go with it."""
-    if path is None or others:
+def _require_paths(tool: str, paths: Sequence[str], *, others: bool) -> tuple[Path, ...]:
+    """The files and folders of --from. others: something was typed that does not go with it."""
+    if not paths or others:
         raise UsageError(
-            "--from needs one file or folder, and goes neither with --all nor with --json",
+            "--from needs files or folders, and goes neither with --all nor with --json",
             f"Write: kafkaform import --from {tool} PATH --out FILE",
         )
-    return Path(path)
+    return tuple(map(Path, paths))
 
 
-def _require_object(address: str | None, id: str | None) -> tuple[str, str]:
+def _require_object(named: Sequence[str]) -> tuple[str, str]:
     """Both arguments, checked before anything connects, so that a wrong address is reported at
     once."""
-    if address is None or id is None:
+    if len(named) != 2:  # noqa: PLR2004
         raise UsageError(
             "import needs an ADDRESS and an ID", "Or --all, which writes blocks for everything."
         )
+    address, id = named
     check_address(address)
     return address, id
 

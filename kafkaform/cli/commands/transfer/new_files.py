@@ -35,7 +35,8 @@ def show_generated(
         _write_files(generated, target)
     if generated.count:
         count = render_count(generated.count, "object")
-        advice = _advise_next(target, len(generated.parts)) if verb == "import" else ""
+        more = len(generated.parts) + len(generated.documents)
+        advice = _advise_next(target, more) if verb == "import" else ""
         console.note(f"{count} to {verb}. {advice}".rstrip())
     if not generated.complete:
         raise AppliedInPart(
@@ -55,18 +56,37 @@ def refuse_existing(path: Path) -> None:
         raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
 
 
+def _has_text(path: Path, text: str) -> bool:
+    try:
+        return path.is_file() and path.read_text(encoding="utf-8") == text
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
 def _write_files(generated: GeneratedConfiguration, target: Path) -> None:
     """Write the main file, and the parts beside it; all of them or none."""
     ending = next((e for f in FAMILIES for e in f.configuration if target.name.endswith(e)), "")
     stem = target.name.removesuffix(ending)
     # With "-": a name that ends in "_override" would change the blocks of the other files.
     names = {part: target.with_name(f"{stem}-{part}{ending}") for part in generated.parts}
-    texts = {target: generated.text, **{names[p]: text for p, text in generated.parts.items()}}
+    texts = {
+        target: generated.text,
+        **{names[p]: text for p, text in generated.parts.items()},
+        **{target.parent / path: text for path, text in generated.documents.items()},
+    }
+    documents = {target.parent / path for path in generated.documents}
+    # A schema that an earlier import has written already is the same file.
+    texts = {
+        path: text
+        for path, text in texts.items()
+        if path not in documents or not _has_text(path, text)
+    }
     for path in texts:
         refuse_existing(path)
     written: list[Path] = []
     for path, text in texts.items():
         try:
+            path.parent.mkdir(exist_ok=True)
             # "x": a file that somebody has made since then is not overwritten.
             with path.open("x", encoding="utf-8") as file:
                 written.append(path)

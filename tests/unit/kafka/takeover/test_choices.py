@@ -48,7 +48,9 @@ def run(
     only: str = "",
 ) -> GeneratedConfiguration:
     configuration = read_configuration(folder, Inputs())
-    return take_over(configuration, ForeignSource(tool, path, only), instance)
+    return take_over(
+        configuration, ForeignSource(tool, (path,), only), [instance] if instance else []
+    )
 
 
 def test_one_of_several_clusters(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_the_plan_imports_exactly_what_the_tool_has_made(
     source = copy_source(example, tmp_path).relative_to(tmp_path)
 
     read = read_configuration(taker.path, Inputs())
-    generated = take_over(read, ForeignSource(get_tool(example), source))
+    generated = take_over(read, ForeignSource(get_tool(example), (source,)))
     taker.write("taken.kf.hcl", generated.text)
 
     plan = taker.plan()

@@ -1,0 +1,109 @@
+"""The settings of JulieOps that decide which names and ACLs it makes, from its properties file.
+
+JulieOps gets exactly one such file (`--clientConfig`). The same topologies mean other objects with
+another file, so two files that differ are never merged.
+
+Source: JulieOps 4.4.1: `Configuration`, `Constants`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from kafkaform.core.errors import UsageError
+
+from .fields import Findings
+from .files import read_files
+
+SETTINGS: Mapping[str, str] = {
+    "topology.topic.prefix.format": "default",
+    "topology.topic.prefix.separator": ".",
+    "topology.project.prefix.format": "default",
+    "topology.acls.optimized": "false",
+    "topology.connector.allow.topic.create": "true",
+    "topology.dlq.topics.generate": "false",
+}
+"""The settings that decide what is in the cluster, with their defaults."""
+SETTINGS_ENDING = ".properties"
+_DEAD_LETTERS = "topology.dlq.topics.generate"
+_PAIR = re.compile(r"\s*([^\s=:#!][^\s=:]*)\s*[=:\s]\s*(.*?)\s*")
+# Other lines of such a file have passwords, so only these are looked at.
+
+
+class SettingsFile(Struct, frozen=True):
+    """A properties file that has at least one of the settings."""
+
+    name: str
+    given: Mapping[str, tuple[int, str]]
+    """Setting -> its line and value."""
+
+    def locate(self, key: str) -> str:
+        return f"{self.name}:{self.given[key][0]}" if key in self.given else self.name
+
+    def get(self, key: str) -> str:
+        return self.given[key][1] if key in self.given else SETTINGS[key]
+
+
+def choose_settings(paths: Sequence[Path], findings: Findings) -> Mapping[str, str]:
+    """The settings of the properties file among the paths, or of the one in their folders. Notes
+    which file they are from.
+
+    Raises UsageError if there are several files that differ.
+    """
+    named = [path for path in paths if path.suffix == SETTINGS_ENDING]
+    files = list(_read_settings(named or _list_files(paths)))
+    if not files:
+        findings.notes.append(
+            "The settings of JulieOps are its defaults: no file that was read has one of "
+            f"{', '.join(SETTINGS)}. If JulieOps runs with a --clientConfig file, name that file, "
+            "too."
+        )
+        return SETTINGS
+    first, *others = files
+    for other in others:
+        _refuse_difference(first, other)
+    settings = {key: first.get(key) for key in SETTINGS}
+    told = ", ".join(f"{key}={first.get(key)}" for key in SETTINGS if key in first.given)
+    also = f" (and, with the same values, {', '.join(o.name for o in others)})" if others else ""
+    findings.notes.append(f"The settings of JulieOps are those of {first.name}{also}: {told}.")
+    if settings[_DEAD_LETTERS] == "true":
+        reason = f"{_DEAD_LETTERS}: dead letter topics are not declared"
+        findings.omit(first.locate(_DEAD_LETTERS), reason)
+    return settings
+
+
+def _list_files(paths: Sequence[Path]) -> list[Path]:
+    """The properties files in the folders, and in those of files; not in folders below."""
+    folders = dict.fromkeys(path if path.is_dir() else path.parent for path in paths)
+    return [file for folder in folders for file in sorted(folder.glob(f"*{SETTINGS_ENDING}"))]
+
+
+def _read_settings(files: Sequence[Path]) -> Iterator[SettingsFile]:
+    for name, content in read_files(files, ()):
+        given: dict[str, tuple[int, str]] = {}
+        for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
+            match = _PAIR.fullmatch(line)
+            if match is not None and match[1] in SETTINGS:
+                given[match[1]] = (number, match[2].strip('"'))
+        if given:
+            yield SettingsFile(name, given)
+
+
+def _refuse_difference(one: SettingsFile, other: SettingsFile) -> None:
+    """Raises UsageError if the files mean different settings."""
+    for key in SETTINGS:
+        if one.get(key) != other.get(key):
+            values = [
+                f"{file.locate(key)} {'says' if key in file.given else 'leaves the default'} "
+                f"{file.get(key)!r}"
+                for file in (one, other)
+            ]
+            raise UsageError(
+                f"the settings of JulieOps differ: {key}: {values[0]}, but {values[1]}",
+                "Name the file that JulieOps runs with (--clientConfig) after the topologies: "
+                f"kafkaform import --from julieops TOPOLOGIES {one.name}",
+            )
