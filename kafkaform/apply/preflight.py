@@ -25,10 +25,6 @@ from .settle import compute_patience
 from .waiting import Limited, Paces, Wait, send_in_parts
 
 _PASSED, _REFUSED, _UNCHECKED = "passed", "refused", "not checked"
-_DRY_RUN_ENDS = {
-    _REFUSED: "was refused in the dry run",
-    _UNCHECKED: "could not be checked in the dry run",
-}
 _JUDGEMENTS = (FaultClass.DEFINITE, FaultClass.PERMISSION, FaultClass.CONVERGED)
 """What a system says of a step that it has looked at."""
 
@@ -171,19 +167,24 @@ def _preflight_batch(
 def refuse_failed(verdicts: Mapping[str, Verdict], steps: Mapping[str, Step]) -> None:
     """Raises DryRunRefused naming every refused step, if any."""
     faults = [
-        Diagnostic(
-            Severity.ERROR,
-            f"{steps[v.step].address}: {steps[v.step].request.name} {_DRY_RUN_ENDS[_name_end(v)]}",
-            detail=f"{v.fault.message} ({v.fault.code}{', ' if v.fault.where else ''}"
-            f"{v.fault.where})",
-            advice=v.fault.advice,
-            address=steps[v.step].address,
-        )
-        for v in verdicts.values()
-        if v.fault is not None
+        _describe_refusal(steps[verdict.step], verdict, verdict.fault)
+        for verdict in verdicts.values()
+        if verdict.fault is not None
     ]
     if not faults:
         return
     if any(_name_end(verdict) == _REFUSED for verdict in verdicts.values()):
         raise DryRunRefused("the dry run was refused; nothing was sent", diagnostics=tuple(faults))
     raise DryRunRefused("the dry run did not finish; nothing was sent", diagnostics=tuple(faults))
+
+
+def _describe_refusal(step: Step, verdict: Verdict, fault: Fault) -> Diagnostic:
+    return Diagnostic(
+        Severity.ERROR,
+        f"{step.address}: {step.request.name} was refused in the dry run"
+        if _name_end(verdict) == _REFUSED
+        else f"{step.address}: {step.request.name} could not be checked in the dry run",
+        detail=f"{fault.message} ({fault.code}{', ' if fault.where else ''}{fault.where})",
+        advice=fault.advice,
+        address=step.address,
+    )

@@ -107,8 +107,9 @@ class LocalBackend(Struct):
         try:
             with _explain_errors("cannot lock the state", self._lock_path):
                 _write_owner(descriptor, info)
-                for leftover in files.list_leftovers(self.path):
-                    leftover.unlink()
+                for path in (self.path, self._folder / "backups" / self.path.name):
+                    for leftover in files.list_leftovers(path):
+                        leftover.unlink()
             self._lease = lease
             yield lease
         finally:

@@ -292,6 +292,8 @@ class _Throttled:
 
     def __init__(self, looks: int) -> None:
         self.looks, self._net, self.init_future = looks, self, None
+        self._conns = {1: self}
+        self.cluster = ClusterMetadata(bootstrap_servers=["localhost:9092"])
 
     def get_connection(self, node: int) -> _Throttled:
         return self
@@ -300,9 +302,9 @@ class _Throttled:
         """It is connected."""
 
     @property
-    def paused(self) -> bool:
+    def paused(self) -> set[str]:
         self.looks -= 1
-        return self.looks > 0
+        return {"throttle"} if self.looks > 0 else set()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(0.01)

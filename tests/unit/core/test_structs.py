@@ -39,7 +39,9 @@ CHANGING = {
     # The outline of a text that an editor has open, while its tokens are read.
     *("BlockOutline", "ItemOutline", "Chain", "OpenPart", "_OutlineWalk", "OutlineCache"),
     # What one pass over a log finds.
-    *("RunEntry", "LogSurvey"),
+    *("RunEntry", "LogSurvey", "RunSurvey", "ObjectEntry"),
+    # How fast a system takes changes, as far as a run knows; what an editor has parsed.
+    *("Pace", "ParseCache"),
     # What simulated workers run.
     "SimulatedConnector",
 }
