@@ -57,6 +57,8 @@ class Diagnostic(Struct, frozen=True):
     """The object that it is about."""
     context: tuple[str, ...] = ()
     """What was being evaluated, outermost first: `while evaluating kafka_topic.orders["eu"]`."""
+    places: tuple[Diagnostic, ...] = ()
+    """If it sums up several places: what is wrong at each, which an editor shows there."""
 
     def rewrite(self, change: Callable[[str], str]) -> Diagnostic:
         """The same diagnostic with `change` applied to each text; places stay."""
@@ -67,6 +69,7 @@ class Diagnostic(Struct, frozen=True):
             advice=change(self.advice),
             excerpt=None if self.excerpt is None else change(self.excerpt),
             context=tuple(map(change, self.context)),
+            places=tuple(item.rewrite(change) for item in self.places),
         )
 
 

@@ -25,6 +25,7 @@ from ..values.faults import (
     make_diagnostic,
     make_error,
     make_sentence,
+    quote_names,
     suggest_near,
 )
 from ..values.types import describe_type
@@ -290,11 +291,18 @@ def _check_rules(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diag
     """Errors for missing arguments, and for pairs that exclude each other."""
     # Only null counts as missing; "" and [] are values, which the provider judges.
     places = {a.attribute.name: a for a in arguments.given}
-    for name, attribute in arguments.schema.attributes.items():
-        if attribute.required and found[name] is None:
-            place = places[name].node if name in places else arguments.place
-            given = "It is null." if name in places else ""
-            yield make_error(place, f'{arguments.title} needs "{name}"', given, attribute.doc)
+    lacking = [
+        a for a in arguments.schema.attributes.values() if a.required and found[a.name] is None
+    ]
+    for attribute in lacking:
+        if attribute.name in places:
+            summary = f'{arguments.title} needs "{attribute.name}"'
+            yield make_error(places[attribute.name].node, summary, "It is null.", attribute.doc)
+    missing = {a.name: a.doc for a in lacking if a.name not in places}
+    if missing:
+        docs = [f"{name}: {doc}" if len(missing) > 1 else doc for name, doc in missing.items()]
+        summary = f"{arguments.title} needs {quote_names([*missing])}"
+        yield make_error(arguments.place, summary, "", "\n".join(docs))
     for one, other in arguments.schema.conflicts:
         if {one, other} <= places.keys() and None not in (found[one], found[other]):
             first, second = places[one].node, places[other].node
