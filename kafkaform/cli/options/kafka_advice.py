@@ -220,6 +220,9 @@ COMMANDS: Mapping[str, str] = {
 """A word that is not a command -> what to do instead."""
 
 
+GROUPS = frozenset(f"{ROOT} {name}" for name in ("describe", "explain", "alter"))
+"""The groups in which these words are typed, too; `state delete` means something else."""
+
 CLASSES: Mapping[str, str] = {
     "ConfigCommand": "kafka-configs",
     "TopicCommand": "kafka-topics",

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.cli.options.kafka_advice import COMMANDS, INSTEAD
 from kafkaform.cli.options.kafka_tools import ALTERED, SAME, translate_words
+from kafkaform.cli.options.other_tools_advice import COMMANDS as OTHERS
 from kafkaform.core.errors import UsageError
 
 from ...kit.commands.here import Here
@@ -227,13 +228,14 @@ def flags(command: Any) -> set[str]:
 
 def test_answers_name_commands_that_there_are() -> None:
     """Whoever types what an answer says gets no further error of this kind."""
-    texts = " ".join((*INSTEAD.values(), *COMMANDS.values()))
-    named = re.findall(r"`kafkaform ([a-z-]+)(?: ([a-z][a-z-]+))?", texts)
+    texts = " ".join((*INSTEAD.values(), *COMMANDS.values(), *OTHERS.values()))
+    named = re.findall(r"`kafkaform ([a-z][a-z-]*)(?: ([a-z][a-z-]+))?", texts)
     assert named
     for first, second in named:
         command = get_commands().commands[first]
         if second and isinstance(command, TyperGroup):
             assert second in command.commands, (first, second)
+    assert OTHERS.keys().isdisjoint(get_commands().commands)
     altered = set(get_commands().commands["alter"].commands)
     assert set(ALTERED.values()) == altered - NO_ENTITIES
 
@@ -253,7 +255,19 @@ def test_answers_name_commands_that_there_are() -> None:
         ("alter --describe", "show what a cluster has"),
         ("apply --throttle 5", "reassignment_throttle"),
         ("kafka-topics.sh --create", "by a block of the configuration"),
-        ("alter topics t", "Did you mean 'topic'?"),
+        ("alter topics t", 'Did you mean "topic"?'),
+        ("drift", "`kafkaform plan` shows what differs from the configuration"),
+        ("status", "`kafkaform state list` what is managed"),
+        ("rebalance", "`kafkaform propose placement`"),
+        ("plann", 'Did you mean "plan"?'),
+        ("preview", 'Did you mean "plan"?'),
+        ("sandbox list", 'Did you mean "status"?'),
+        ("sandbox stop", 'Did you mean "down"?'),
+        ("state delete", 'Did you mean "rm"?'),
+        ("audit list", 'Did you mean "show"?'),
+        ("lock unlock", 'Did you mean "release"?'),
+        ("describe consumer-groups", 'Did you mean "groups"?'),
+        ("explain acl", 'Did you mean "access"?'),
         ("describe acls --topic t", "such as --resource-type Topic"),
         ("alter user alice --add SCRAM-SHA-256=[password=x]", "--add-config 'SCRAM-SHA-256=["),
         ("alter user alice --delete SCRAM-SHA-512", "`--delete-config SCRAM-SHA-512` deletes one"),
