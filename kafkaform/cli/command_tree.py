@@ -174,15 +174,13 @@ def _show_usage_error(console: Console, error: typer.TyperException, path: str) 
 def _advise_instead(error: typer.TyperException, text: str, path: str) -> str | None:
     """What to type instead of an option or a command of Kafka's own tools, or of Terraform."""
     # Only wrong command lines need these tables.
-    from .options.kafka_advice import OPERANDS, advise_option  # noqa: PLC0415  # see above
+    from .options.kafka_advice import advise_option  # noqa: PLC0415  # see above
     from .options.terraform_advice import advise_terraform_option  # noqa: PLC0415  # see above
 
     flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if text.startswith("No such option") and flag is not None and context is not None:
         known = advise_option(flag, context.command, path)
         return known or advise_terraform_option(flag, path)
-    if text.startswith("Got unexpected extra argument"):
-        return OPERANDS.get(path)
     match = _NO_COMMAND.fullmatch(text)
     if match is None or context is None:
         return None

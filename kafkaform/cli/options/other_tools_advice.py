@@ -39,7 +39,7 @@ _OFFSETS = (
     "kafka-consumer-groups.sh changes offsets."
 )
 _ACCESS = (
-    "`kafkaform explain access --topic NAME` shows who can do what with a topic, and `kafkaform "
+    "`kafkaform explain access topic NAME` shows who can do what with a topic, and `kafkaform "
     "fleet who-can` the same on all clusters."
 )
 _STATE = "`kafkaform state {0}` does this in the state; a change of a block does it in the cluster."

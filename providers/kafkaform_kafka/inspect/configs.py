@@ -54,13 +54,18 @@ SOURCES: Mapping[int, tuple[str, str]] = {
 _GLOB = re.compile(r"[*?\[]")
 
 
+def is_glob(text: str) -> bool:
+    """Whether a text stands for several names; no name of Kafka's has such a character."""
+    return _GLOB.search(text) is not None
+
+
 def document_configs(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
     """The members of the document `configs`."""
     require_feature(source.context, CONFIG_ENTITIES[wanted.entity_type].capability)
     # Full names are sent along (KIP-133), because a broker has hundreds of configs. Globs cannot
     # be.
     names, hidden = _list_entities(source, wanted)
-    keys = None if not wanted.keys or any(map(_GLOB.search, wanted.keys)) else wanted.keys
+    keys = None if not wanted.keys or any(map(is_glob, wanted.keys)) else wanted.keys
     found = read_config_rows(source, wanted.entity_type, names, keys)
     faults = {name: fault for name in names if (fault := _find_fault(name, found[name]))}
     if faults and wanted.exact and wanted.entity_type == "topics":
@@ -176,6 +181,14 @@ CONFIG_ENTITIES: Mapping[str, Entity] = {
     ),
 }
 """What is typed as --entity-type -> the type of entities."""
+ENTITY_TYPES: Mapping[str, str] = {
+    "topic": "topics",
+    "broker": "brokers",
+    "cluster": "brokers",
+    "group": "groups",
+    "client-metrics": "client-metrics",
+}
+"""Kind of an object with configs -> its entity type. `cluster` is the default of all brokers."""
 
 
 def read_config_rows(
