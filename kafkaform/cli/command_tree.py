@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import UserDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ..core.diagnostics import Diagnostic, Severity
+from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import UsageError
 from ..workflow.configuration.places import enter_folder
 from .commands import COMMANDS
@@ -37,7 +37,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 _NO_NUMBER = re.compile(r"not a valid (int|float)( range)?(?=\.)")
-_NO_COMMAND = re.compile(r"No such command '(?P<word>[^']*)'\.(?P<near>.*)", re.DOTALL)
+_NO_COMMAND = re.compile(r"No such command '(?P<word>[^']*)'\..*", re.DOTALL)
 NUMBERS = {"int": "not an integer", "float": "not a number"}
 """Typer's name of a number type -> what an error says of a word that is not one."""
 
@@ -176,18 +176,36 @@ def _show_usage_error(console: Console, error: typer.TyperException, path: str) 
 def _advise_instead(error: typer.TyperException, text: str, path: str) -> str | None:
     """What to type instead of an option or a command of Kafka's own tools, or of Terraform."""
     # Only wrong command lines need these tables.
-    from .options.kafka_advice import OPERANDS, ROOT, advise_command, advise_option  # noqa: PLC0415  # see above
-    from .options.terraform_advice import advise_terraform_command, advise_terraform_option  # noqa: PLC0415  # see above
+    from .options.kafka_advice import advise_option  # noqa: PLC0415  # see above
+    from .options.terraform_advice import advise_terraform_option  # noqa: PLC0415  # see above
 
     flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if text.startswith("No such option") and flag is not None and context is not None:
         known = advise_option(flag, context.command, path)
         return known or advise_terraform_option(flag, path)
-    if text.startswith("Got unexpected extra argument"):
-        return OPERANDS.get(path)
     match = _NO_COMMAND.fullmatch(text)
-    if match is None:
+    if match is None or context is None:
         return None
-    near = match["near"] and path != ROOT  # what typer suggests fits there
-    known = None if near else advise_command(match["word"])
-    return known or advise_terraform_command(match["word"], path)
+    return _advise_command(match["word"], path, context.command.commands)
+
+
+def _advise_command(word: str, path: str, known: Iterable[str]) -> str | None:
+    """What to type instead of an unknown command of a group. known: its commands."""
+    # Only wrong command lines need these tables.
+    from .options.kafka_advice import GROUPS, ROOT, advise_command  # noqa: PLC0415  # see above
+    from .options.other_tools_advice import COMMANDS as OTHERS  # noqa: PLC0415  # see above
+    from .options.terraform_advice import advise_terraform_command  # noqa: PLC0415  # see above
+
+    near = suggest(word, known)
+    if path == ROOT:
+        return (
+            advise_command(word)
+            or advise_terraform_command(word, path)
+            or OTHERS.get(word)
+            or (near and f"{near} `{path} --help` lists the commands.")
+        )
+    if near:
+        return f"{near} `{path} --help` lists the commands."
+    return (advise_command(word) if path in GROUPS else None) or advise_terraform_command(
+        word, path
+    )

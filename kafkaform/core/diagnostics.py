@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 
@@ -57,6 +58,8 @@ class Diagnostic(Struct, frozen=True):
     """The object that it is about."""
     context: tuple[str, ...] = ()
     """What was being evaluated, outermost first: `while evaluating kafka_topic.orders["eu"]`."""
+    places: tuple[Diagnostic, ...] = ()
+    """If it sums up several places: what is wrong at each, which an editor shows there."""
 
     def rewrite(self, change: Callable[[str], str]) -> Diagnostic:
         """The same diagnostic with `change` applied to each text; places stay."""
@@ -67,6 +70,7 @@ class Diagnostic(Struct, frozen=True):
             advice=change(self.advice),
             excerpt=None if self.excerpt is None else change(self.excerpt),
             context=tuple(map(change, self.context)),
+            places=tuple(item.rewrite(change) for item in self.places),
         )
 
 
@@ -78,11 +82,47 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
     return any(item.severity is Severity.ERROR for item in diagnostics)
 
 
+_SEPARATORS = "_.-:"
+"""What separates the parts of a name."""
+_SAME = 0.9
+"""The likeness from which a word is a misspelling of another, and not a word of its own."""
+
+
 def suggest(word: str, known: Iterable[str], likeness: float = 0.6) -> str:
-    """`Did you mean "x"?` for the nearest known word in any case, or an empty text. likeness: the
-    share of equal characters from which a word counts as near."""
-    import difflib  # noqa: PLC0415  # only a misspelt word needs it
+    """`Did you mean "x"?` for the known word that is meant, in any case, or an empty text: a
+    misspelt one, one that other tools call so, or the nearest. likeness: the share of equal
+    characters from which a word counts as near."""
+    from .text.synonyms import list_meant_words  # noqa: PLC0415  # only an unknown word needs them
 
     folded = {item.casefold(): item for item in known}
-    near = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=likeness)
-    return f'Did you mean "{folded[near[0]]}"?' if near else ""
+    key = word.casefold()
+    near, share = _find_nearest(key, folded, likeness)
+    if share < _SAME:
+        near = next((other for other in list_meant_words(key) if other in folded), near)
+    return f'Did you mean "{folded[near]}"?' if near else ""
+
+
+def _find_nearest(word: str, known: Iterable[str], likeness: float) -> tuple[str, float]:
+    """The nearest known word, and the share of equal characters; empty and 0 for none."""
+    import difflib  # noqa: PLC0415  # only a misspelt word needs it
+
+    # What two words have in common up to a separator, such as the name of the system in front of
+    # all types, makes no word near to another.
+    rests: dict[int, dict[str, str]] = {}
+    for other in known:
+        start = _measure_common_parts(word, other)
+        rests.setdefault(start, {})[other[start:]] = other
+    near = [
+        others[rest]
+        for start, others in rests.items()
+        for rest in difflib.get_close_matches(word[start:], others, n=1, cutoff=likeness)
+    ]
+    shares = {other: difflib.SequenceMatcher(None, other, word).ratio() for other in near}
+    best = max(shares, key=shares.__getitem__, default="")
+    return best, shares.get(best, 0.0)
+
+
+def _measure_common_parts(word: str, other: str) -> int:
+    """The length of the equal begin of two words, up to its last separator."""
+    common = os.path.commonprefix((word, other))
+    return max(common.rfind(mark) for mark in _SEPARATORS) + 1

@@ -61,7 +61,9 @@ def find_faults(
     first = parts[0] if parts else None
     if first is None and configuration is not None:
         first = next((folder / file.source.file for file in configuration.tree.configuration), None)
-    found += [_place_fault(folder, one, first) for one in faults]
+    found += [
+        _place_fault(folder, item, first) for fault in faults for item in fault.places or (fault,)
+    ]
     for path in opened:
         own = _find_own_faults(path, buffers.get(path, b""), configuration, built)
         found += [(path, one) for one in own]

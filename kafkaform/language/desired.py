@@ -40,7 +40,7 @@ from .expressions.namespaces import Unset
 from .functions import FunctionTable
 from .functions.file_reader import Read, record_reads
 from .policy.compilation import Policy
-from .values.faults import Poisoned, make_error, suggest_near
+from .values.faults import Poisoned, make_error, make_warning, suggest_near
 
 __all__ = [
     "DataInfo",
@@ -309,17 +309,33 @@ def _list_outputs(root: Scope) -> Iterator[Output]:
 
 
 def _warn_unset(run: Run) -> None:
-    unset = [name for name, value in run.variables.values.items() if isinstance(value, Unset)]
-    modules = run.graph.modules.values()
-    unread = [module.render_label(f"data.{one}") for module in modules for one in module.found.data]
+    """One warning for all variables without a value, and one for all data sources that were not
+    read. Each knows the places of their blocks."""
+    declared, values = run.graph.modules[()].found.variables, run.variables.values
+    unset = {n: declared[n].block for n in sorted(values) if isinstance(values[n], Unset)}
+    unread = {
+        module.render_label(f"data.{address}"): resource.block
+        for module in run.graph.modules.values()
+        for address, resource in module.found.data.items()
+    }
     lacking = (("variable", "no value", unset), ("data source", "not been read", unread))
-    for what, lack, names in lacking:
-        if names:
-            many = f"1 {what} has" if len(names) == 1 else f"{len(names)} {what}s have"
+    for what, lack, blocks in lacking:
+        places = tuple(
+            make_warning(
+                Header(block),
+                f"1 {what} has {lack}: {name}",
+                "What depends on it was checked for names only.",
+            )
+            for name, block in blocks.items()
+        )
+        if len(places) == 1:
+            run.faults.add(places[0])
+        elif places:
             run.faults.add(
                 Diagnostic(
                     Severity.WARNING,
-                    f"{many} {lack}: {', '.join(sorted(names))}",
+                    f"{len(places)} {what}s have {lack}: {', '.join(sorted(blocks))}",
                     "What depends on them was checked for names only.",
+                    places=places,
                 )
             )

@@ -7,7 +7,7 @@ password.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ..core.diagnostics import Diagnostic
@@ -55,6 +55,9 @@ _CLOSER_OF: Mapping[str, str] = {
 }
 _CLOSING = frozenset(_CLOSER_OF.values())
 _BODIES = frozenset({"", "BODY"})
+_LINE_STARTS = frozenset({"NL_OR_COMMENT", "LBRACE"})
+_DOTTED_SHOWN = 5
+"""Names with dots that an advice repeats."""
 
 
 class _Stop(NamedTuple):
@@ -68,6 +71,10 @@ class _Stop(NamedTuple):
     """What the grammar would have accepted."""
     inside: str
     """The innermost open bracket; BODY for the brace of a block, empty if nothing is open."""
+    block: str
+    """The type of the innermost block, empty if it has labels or if there is none."""
+    dotted: tuple[str, ...]
+    """The names with dots that begin the lines of this body, from the stop on."""
 
     @property
     def last(self) -> str:
@@ -94,7 +101,10 @@ def explain_error(
     """
     before = tuple(token.type for token in tokens[:index])
     type_ = tokens[index].type if index < len(tokens) else _END
-    stop = _Stop(type_, before, expected, _find_innermost(before))
+    inside, opener = _find_innermost(before)
+    block = _get_block_type(tokens, opener) if inside == "BODY" else ""
+    dotted = tuple(_list_dotted_names(tokens, index)) if type_ == "DOT" else ()
+    stop = _Stop(type_, before, expected, inside, block, dotted)
     message = next(found for rule in _RULES if (found := rule(stop)))
     start, end = _find_place(source, tokens, index)
     return make_fault(source, start, end, *message)
@@ -108,22 +118,47 @@ def _find_place(source: Source, tokens: Sequence[Token], index: int) -> tuple[in
     return end, end
 
 
-def _find_innermost(types: Sequence[str]) -> str:
-    """The type of the innermost open bracket."""
+def _find_innermost(types: Sequence[str]) -> tuple[str, int]:
+    """The type and the index of the innermost open bracket."""
     # The grammar's states know this, too, but are only numbers here. A brace opens a body unless
     # it follows a `=` on its line, which is how the scanner tells blocks from objects.
-    stack: list[str] = []
+    stack: list[tuple[str, int]] = []
     in_value = False
-    for type_ in types:
-        if type_ == "LBRACE" and not in_value and (not stack or stack[-1] == "BODY"):
-            stack.append("BODY")
+    for index, type_ in enumerate(types):
+        if type_ == "LBRACE" and not in_value and (not stack or stack[-1][0] == "BODY"):
+            stack.append(("BODY", index))
         elif type_ in _CLOSER_OF:
-            stack.append(type_)
+            stack.append((type_, index))
         elif type_ in _CLOSING and stack:
             stack.pop()
-        if not stack or stack[-1] == "BODY":
+        if not stack or stack[-1][0] == "BODY":
             in_value = type_ == "EQ" or (in_value and type_ != "NL_OR_COMMENT")
-    return stack[-1] if stack else ""
+    return stack[-1] if stack else ("", -1)
+
+
+def _get_block_type(tokens: Sequence[Token], opener: int) -> str:
+    """The word directly before the brace of a block; empty if there is none, or if labels are
+    between them."""
+    before = tokens[max(opener - 2, 0) : opener]
+    starts = len(before) == 1 or (len(before) == 2 and before[0].type in _LINE_STARTS)
+    return before[-1].text if starts and before[-1].type == "NAME" else ""
+
+
+def _list_dotted_names(tokens: Sequence[Token], index: int) -> Iterator[str]:
+    """The dotted names that begin the lines of a body, from the one of tokens[index], its first
+    dot, to the end of the body."""
+    depth = 0
+    for at in range(index - 1, len(tokens)):
+        depth += (tokens[at].type in _CLOSER_OF) - (tokens[at].type in _CLOSING)
+        if depth < 0:
+            return
+        if depth or (at >= index and tokens[at - 1].type != "NL_OR_COMMENT"):
+            continue
+        end = at
+        while end + 2 < len(tokens) and tokens[end + 1].type == "DOT":
+            end += 2
+        if end > at and all(token.type in _NAMES for token in tokens[at : end + 1 : 2]):
+            yield "".join(token.text for token in tokens[at : end + 1])
 
 
 def _explain_item_start(stop: _Stop) -> _Message | None:
@@ -137,6 +172,10 @@ def _explain_item_start(stop: _Stop) -> _Message | None:
         return f"A line cannot begin with {_name_type(stop.type)} here", detail, advice
     if stop.type in _STRINGS:
         advice = "Remove the quotes from the name."
+        if stop.block:
+            advice = f"If {stop.block} is a map, write {stop.block} = {{ … }}; otherwise " + (
+                f"{advice[0].lower()}{advice[1:]}"
+            )
         detail = "An argument or a block begins with a name."
         return "Expected a name without quotes", detail, advice
     if stop.type == "LBRACE":
@@ -155,11 +194,6 @@ _HEADER_MISTAKES: Mapping[str, _Message] = {
         "",
     ),
     "FOR_OBJECT_ARROW": ('Expected "=" instead of "=>"', "Use = to set an argument.", ""),
-    "DOT": (
-        "A dot cannot be part of a name here",
-        "Names of arguments and blocks have no dots.",
-        "Names with dots belong inside a map, in quotes.",
-    ),
 }
 
 
@@ -168,6 +202,8 @@ def _explain_header(stop: _Stop) -> _Message | None:
     in_header = stop.inside in _BODIES and stop.can_take("LBRACE", "DBLQUOTE", "NAME")
     if not in_header or stop.can_take("INT_LITERAL"):
         return None
+    if stop.type == "DOT":
+        return _explain_dotted_name(stop)
     if stop.type in _HEADER_MISTAKES:
         return _HEADER_MISTAKES[stop.type]
     if stop.can_take("EQ"):
@@ -177,6 +213,17 @@ def _explain_header(stop: _Stop) -> _Message | None:
         return 'A block has no "="', "An argument has no labels, and a block has no =.", ""
     advice = "The { of a block must be on this line; an argument has = between name and value."
     return 'Expected "{"', f"{stop.found} after a label.", advice
+
+
+def _explain_dotted_name(stop: _Stop) -> _Message:
+    more = len(stop.dotted) - _DOTTED_SHOWN
+    keys = ", ".join(f'"{name}" = …' for name in stop.dotted[:_DOTTED_SHOWN])
+    form = f"{stop.block} = " if stop.block else ""
+    return (
+        "A dot cannot be part of a name here",
+        "Names of arguments and blocks have no dots.",
+        f"Names with dots belong inside a map, in quotes: {form}{{ {keys}{', …' * (more > 0)} }}.",
+    )
 
 
 def _explain_one_line_block(stop: _Stop) -> _Message | None:

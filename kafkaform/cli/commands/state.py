@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -10,10 +11,12 @@ import typer
 from ...core.address import matches, parse_address
 from ...core.clock import SystemClock
 from ...core.diagnostics import suggest
-from ...core.errors import UsageError
-from ...core.value import FrozenMap
+from ...core.errors import ConfigurationError, UsageError
+from ...core.resource import Identity
+from ...core.value import EMPTY, FrozenMap
 from ...core.words import NEUTRAL, NO_WORDS, Vocabulary
-from ...render.text import inline, render_count, render_json, render_value
+from ...provider.registry import Registry
+from ...render.text import inline, mask_value, render_count, render_json, render_value
 from ...state.codec import encode
 from ...state.edit import drop_address, move_address
 from ...state.model import Row, State
@@ -218,14 +221,32 @@ def render_row(row: Row, words: Vocabulary = NO_WORDS) -> Iterator[str]:
     for name, item in about.items():
         if item is not None and not (sentence and item == "no"):
             yield f"  {name} = {render_value(item)}"
+    find_unit = _choose_units(row.identity)
     attributes = () if sentence else sorted(row.attributes.items())
     for name, item in (*labels.items(), *attributes):
         if isinstance(item, FrozenMap):
             yield f"  {name}:"
-            yield from (f"    {inline(k)} = {render_value(v)}" for k, v in sorted(item.items()))
+            for key, value in sorted(item.items()):
+                shown = mask_value(value, sensitive=False, unit=find_unit((name, key)))
+                yield f"    {inline(key)} = {shown}"
         else:
-            yield f"  {name} = {render_value(item)}"
+            yield f"  {name} = {mask_value(item, sensitive=False, unit=find_unit((name,)))}"
     yield ""
+
+
+def _choose_units(identity: Identity) -> Callable[[tuple[str, ...]], str]:
+    """What finds the unit of an attribute of this object."""
+    kind = _load_kinds(identity.instance.partition(".")[0]).get(identity.kind)
+    return kind.unit if kind is not None and kind.unit is not None else lambda _: ""
+
+
+@cache
+def _load_kinds(provider: str) -> FrozenMap:
+    """The words for the objects of a provider; none if it is not installed here."""
+    try:
+        return Registry().load(provider).words.kinds
+    except ConfigurationError:
+        return EMPTY
 
 
 def make_state_document(state: State | None) -> dict[str, Any]:

@@ -44,7 +44,7 @@ _FEATURES = (
 )
 _TOPIC = (
     "Name topics without a flag: `kafkaform describe topics NAME`, `kafkaform alter topic NAME`; "
-    "their configs are `kafkaform describe configs --entity-name NAME`."
+    "their configs are `kafkaform describe configs topic NAME`."
 )
 _MEMBERS = "`kafkaform describe groups NAME` shows members, offsets and lag."
 _OFFSETS = f"{_MEMBERS} Only Kafka's kafka-consumer-groups.sh changes offsets."
@@ -130,8 +130,8 @@ INSTEAD: Mapping[str, str] = {
 }
 """An option of Kafka's tools that the command does not have -> what to do instead."""
 
-_RESOURCE = "--resource-type and --resource-name choose, such as --resource-type Topic."
-_FILTERS = "--user, --client-id and --ip choose; an empty name is the default."
+_RESOURCE = "Write the kind and the name: `kafkaform describe acls topic NAME`, for instance."
+_FILTERS = "Write `user NAME`, `client ID` or `ip ADDRESS`; an empty name is the default."
 _CREDENTIALS = (
     "`--add-config 'SCRAM-SHA-256=[iterations=8192,password=env:NAME]'` sets a password, "
     f"`--delete-config SCRAM-SHA-512` deletes one. {SCRAM_BLOCK}"
@@ -152,16 +152,6 @@ HERE: Mapping[str, Mapping[str, str]] = {
     "kafkaform describe quotas": dict.fromkeys(("--client", TYPE, NAME, DEFAULT), _FILTERS),
 }
 """Command -> options of Kafka's tools -> the flags that it has for them."""
-
-OPERANDS: Mapping[str, str] = {
-    "kafkaform describe users": "--name GLOB chooses.",
-    "kafkaform describe brokers": "--name GLOB chooses among their ids.",
-    "kafkaform describe acls": f"--principal chooses, such as User:ci. {_RESOURCE}",
-    "kafkaform describe quotas": _FILTERS,
-    "kafkaform explain access": "The resource is a flag, such as --topic NAME; so is --principal.",
-    "kafkaform explain quota": "Whom it asks about are flags: --user and --client-id, or --ip.",
-}
-"""A command without operands -> the flags to use instead."""
 
 _HOW = "`kafkaform describe {0}` shows them."
 _CONFIGS = (
@@ -198,7 +188,7 @@ COMMANDS: Mapping[str, str] = {
     "kafka-cluster": "`kafkaform describe cluster` shows it.",
     "group": _GROUPS,
     "groups": _GROUPS,
-    "client-metrics": "`kafkaform describe configs --entity-type client-metrics` lists them.",
+    "client-metrics": "`kafkaform describe configs client-metrics` lists them.",
     "features": _FEATURES,
     "kafka-features": _FEATURES,
     "kafka-groups": _GROUPS,
@@ -219,6 +209,9 @@ COMMANDS: Mapping[str, str] = {
 }
 """A word that is not a command -> what to do instead."""
 
+
+GROUPS = frozenset(f"{ROOT} {name}" for name in ("describe", "explain", "alter"))
+"""The groups in which these words are typed, too; `state delete` means something else."""
 
 CLASSES: Mapping[str, str] = {
     "ConfigCommand": "kafka-configs",

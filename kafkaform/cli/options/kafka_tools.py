@@ -58,7 +58,7 @@ _SET = (
     "alter user {user} --add-config 'SCRAM-SHA-256=[iterations=8192,password=env:NAME]'",
 )
 SCRAM_TOOL: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "--describe": (("To see credentials", "describe users --name {user}"),),
+    "--describe": (("To see credentials", "describe users {user}"),),
     "--add": (_SET,),
     "--delete": (("To delete one", "alter user {user} --delete-config SCRAM-SHA-512"),),
 }

@@ -1,4 +1,4 @@
-"""Times and sizes in the units that people think in, next to the exact value.
+"""Times and sizes in the units that people think in, next to the exact value, and read from them.
 
 A value is never rounded: it is shown in the largest unit in which it has at most two decimals.
 """
@@ -25,8 +25,62 @@ SCALES: Mapping[str, tuple[tuple[str, int], ...]] = {
     "percent": (("%", 1),),
 }
 
+MILLISECONDS: Mapping[str, int] = {
+    "ms": 1,
+    "s": 1000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 604_800_000,
+}
+BYTES: Mapping[str, int] = {
+    "": 1,
+    "B": 1,
+    **{f"{letter}B": 1000**power for power, letter in enumerate("kMGTP", 1)},
+    "KB": 1000,
+    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGTP", 1)},
+}
+"""Unit that somebody writes -> how many of the smallest one it has."""
+WRITTEN: Mapping[str, tuple[Mapping[str, int], str]] = {
+    "ms": (MILLISECONDS, '"7d" or "1d12h"'),
+    "s": (
+        {name: factor // 1000 for name, factor in MILLISECONDS.items() if factor >= 1000},
+        '"7d" or "1d12h"',
+    ),
+    "bytes": (BYTES, '"1GiB" or "500MB"'),
+    "bytes/s": (
+        {f"{name}{per}": factor for name, factor in BYTES.items() for per in ("", "/s") if name}
+        | {"": 1},
+        '"1MiB" or "500kB/s"',
+    ),
+}
+"""Unit of a value -> the units in which it can be written, and examples."""
+_AMOUNT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]*(?:/s)?)")
+_FOREVER = ("forever", "unlimited", "-1")
+"""Values for no limit."""
+
 # What some values say instead of an amount.
 _UNLIMITED = {LONG_MAX: "no limit", INT_MAX: "no limit", -1: "no limit"}
+
+
+def parse_amount(text: str, unit: str) -> int:
+    """604800000 for `7d` in `ms`: the sum of the amounts in a text, in this unit. Raises ValueError
+    with a clause that says what is expected."""
+    units, example = WRITTEN[unit]
+    if text in _FOREVER:
+        return -1
+    total, position = Decimal(0), 0
+    while position < len(text.rstrip()):
+        match = _AMOUNT.match(text, position)
+        if match is None or match[2] not in units:
+            known = ", ".join(name for name in units if name)
+            raise ValueError(f"expected an amount and a unit ({known}), such as {example}")
+        # Decimal, because half of a unit must be exact: 0.1 of a day is 8,640,000 ms.
+        total += Decimal(match[1]) * units[match[2]]
+        position = match.end()
+    if not position or total != total.to_integral_value():
+        raise ValueError(f"the amount must be a whole number, such as {example}")
+    return int(total)
 
 
 def render_quantity(value: object, unit: str) -> str:

@@ -17,6 +17,7 @@ from ...core.canonical import dumps
 from ...core.storage import make_storage_error
 from ...core.text.cell_width import cell_width
 from ...core.text.foreign import escape_log_commands
+from ...core.text.quantity import render_amount, render_quantity
 from ..access.operation_bits import MASKS
 from ..tables.definitions import GOLD, SCHEMA_VERSION, TABLES
 from ..tables.reader import Gold, to_rows
@@ -33,6 +34,10 @@ INTERNAL: Mapping[str, frozenset[str]] = {
     ),
 }
 """Table -> columns that only the next build reads."""
+_COLUMN_UNITS: Mapping[str, str] = {"_bytes": "bytes", "_ms": "ms"}
+"""The end of a column's name -> the unit of its values."""
+_LARGE = 1000
+"""Smaller figures are readable as they are."""
 Mask = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 """Turns a row of a table into the row that may be shown."""
 
@@ -46,17 +51,45 @@ class Sheet(Struct, frozen=True):
     """Each with as many values."""
 
 
-def render_table(sheet: Sheet) -> str:
-    """Render columns two spaces apart, numbers flush right, null as `-`, masks in words. The last
-    line counts the rows."""
+FindUnit = Callable[[Mapping[str, Any], str], str]
+"""A row and one of its columns -> the unit of the value (`core/text/quantity.py`), empty for
+none."""
+
+
+def render_table(
+    sheet: Sheet, find_unit: FindUnit = lambda _, column: find_column_unit(column)
+) -> str:
+    """Render columns two spaces apart, numbers flush right, null as `-`, masks in words, times and
+    sizes with a readable amount before the exact number. The last line counts the rows."""
     rows = [tuple(map(expand_mask, sheet.names, row)) for row in sheet.rows]
-    cells = [[to_text(v) or NOTHING for v in row] for row in (sheet.names, *rows)]
+    cells = [[to_text(name) for name in sheet.names]]
+    for row in rows:
+        named = dict(zip(sheet.names, row, strict=True))
+        units = [
+            find_unit(named, name) if find_unit is not None else find_column_unit(name)
+            for name in sheet.names
+        ]
+        cells.append(list(map(_render_cell, row, units)))
     columns = list(zip(*cells, strict=True))
     widths = [max(map(cell_width, column)) for column in columns]
     right = [_is_numeric(values) for values in zip(*rows, strict=True)] or [False] * len(widths)
     lines = ("  ".join(map(_pad_cell, row, widths, right)).rstrip() for row in cells)
     count = len(sheet.rows)
     return "\n".join((*lines, f"({count:,} {'row' if count == 1 else 'rows'})")) + "\n"
+
+
+def find_column_unit(column: str) -> str:
+    """The unit that the name of a column says."""
+    return next((unit for end, unit in _COLUMN_UNITS.items() if f"_{column}".endswith(end)), "")
+
+
+def _render_cell(value: Any, unit: str) -> str:
+    exact = to_text(value) or NOTHING
+    number = int(value) if isinstance(value, float) and value.is_integer() else value
+    amount = render_quantity(number, unit)
+    if isinstance(number, int) and number >= _LARGE and amount.partition(" ")[0] == str(number):
+        amount = render_amount(number, unit)  # a measured figure has no short exact amount
+    return f"{amount} ({exact})" if amount and amount.partition(" ")[0] != exact else exact
 
 
 def _pad_cell(cell: str, width: int, flush: bool) -> str:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
 from ...syntax.nodes import Block, Lit
-from ..values.faults import Place, make_error, suggest_near
+from ..values.faults import Place, make_error, quote_names, suggest_near
 
 NAME = re.compile(r"[^\W\d][\w-]*")
 
@@ -129,9 +129,9 @@ def find_shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
                 summary,
                 "A name is a letter followed by letters, digits, _ and -.",
             )
-    for name in shape.required:
-        if name not in block.body.attributes:
-            yield make_error(Header(block), f'{render_title(block)} needs "{name}"')
+    missing = [name for name in shape.required if name not in block.body.attributes]
+    if missing:
+        yield make_error(Header(block), f"{render_title(block)} needs {quote_names(missing)}")
     # Unknown arguments of an open block are reported where its schema is known.
     if shape.open:
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from sys import intern
 
 from msgspec import Struct
@@ -25,6 +25,7 @@ from ..values.faults import (
     make_diagnostic,
     make_error,
     make_sentence,
+    quote_names,
     suggest_near,
 )
 from ..values.types import describe_type
@@ -86,11 +87,13 @@ def compile_arguments(
     report: Report,
     meta: tuple[str, ...] = (),
     meta_blocks: tuple[str, ...] = (),
+    others: Mapping[str, ObjectSchema] = EMPTY,
 ) -> Arguments:
     """Compile a body, and report the faults that the text alone shows.
 
     title: the name of the block in messages. meta, meta_blocks: arguments and nested blocks that
-    are not part of the schema.
+    are not part of the schema. others: the schemas of other types of blocks, of which an unknown
+    argument can be.
     """
     given: dict[str, Argument] = {}
     blocks = [block for block in body.blocks if block.type not in meta_blocks]
@@ -105,7 +108,7 @@ def compile_arguments(
                 continue
         attribute = schema.find(name)
         if attribute is None or attribute.computed:
-            report(_make_name_fault(node, attribute is not None, schema, title, meta))
+            report(_make_name_fault(node, attribute is not None, schema, title, meta, others))
         elif attribute.name in given:  # one of the two is another name for the same attribute
             report(_make_same_argument_fault(node, given[attribute.name].node))
         else:
@@ -120,7 +123,12 @@ def compile_arguments(
 
 
 def _make_name_fault(
-    node: nodes.Attribute, computed: bool, schema: ObjectSchema, title: str, meta: tuple[str, ...]
+    node: nodes.Attribute,
+    computed: bool,
+    schema: ObjectSchema,
+    title: str,
+    meta: tuple[str, ...],
+    others: Mapping[str, ObjectSchema],
 ) -> Diagnostic:
     """An argument that the schema does not have, or that only the server sets."""
     place, name = Spot(node.name_range, node.excerpt), node.name
@@ -130,10 +138,33 @@ def _make_name_fault(
         )
     if name in schema.blocks:
         return make_error(place, f'"{name}" is a block', advice=f"Write {name} {{ … }}.")
+    summary = f'{title} has no argument "{name}"'
+    if (key := _find_key(name, schema)) is not None:
+        return make_error(
+            place, summary, f"It is a key of {key[0]}.", f"Write {_render_key(*key)}."
+        )
     settable = (a.name for a in schema.attributes.values() if not a.computed)
     known = f"It takes {', '.join((*settable, *schema.blocks))}."
     advice = suggest_near(name, (*schema.list_names(), *meta))
-    return make_error(place, f'{title} has no argument "{name}"', known, advice)
+    for other, its in others.items():
+        if not advice and (key := _find_key(name, its)) is not None:
+            advice = f"It is a key of {key[0]} in a {other} block: {_render_key(*key)}."
+    return make_error(place, summary, known, advice)
+
+
+def _find_key(name: str, schema: ObjectSchema) -> tuple[str, str] | None:
+    """The argument whose map has a key of this name, and the key as the system spells it; None if
+    there is none."""
+    spelled = (name, name.replace("_", "."))
+    for attribute in schema.attributes.values():
+        for key in attribute.keys() if attribute.keys is not None else ():
+            if key.name in spelled:
+                return attribute.name, key.name
+    return None
+
+
+def _render_key(argument: str, key: str) -> str:
+    return f'{argument} = {{ "{key}" = … }}'
 
 
 def _make_same_argument_fault(node: nodes.Attribute, first: nodes.Attribute) -> Diagnostic:
@@ -290,11 +321,19 @@ def _check_rules(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diag
     """Errors for missing arguments, and for pairs that exclude each other."""
     # Only null counts as missing; "" and [] are values, which the provider judges.
     places = {a.attribute.name: a for a in arguments.given}
-    for name, attribute in arguments.schema.attributes.items():
-        if attribute.required and found[name] is None:
-            place = places[name].node if name in places else arguments.place
-            given = "It is null." if name in places else ""
-            yield make_error(place, f'{arguments.title} needs "{name}"', given, attribute.doc)
+    lacking = [
+        a for a in arguments.schema.attributes.values() if a.required and found[a.name] is None
+    ]
+    for attribute in lacking:
+        if attribute.name in places:
+            summary = f'{arguments.title} needs "{attribute.name}"'
+            yield make_error(places[attribute.name].node, summary, "It is null.", attribute.doc)
+    missing = {a.name: a.doc for a in lacking if a.name not in places}
+    if missing:
+        docs = [f"{name}: {doc}" if len(missing) > 1 else doc for name, doc in missing.items()]
+        summary = f"{arguments.title} needs {quote_names([*missing])}"
+        yield make_error(arguments.place, summary, "", "\n".join(docs))
+    yield from _find_misplaced_arguments(arguments, found)
     for one, other in arguments.schema.conflicts:
         if {one, other} <= places.keys() and None not in (found[one], found[other]):
             first, second = places[one].node, places[other].node
@@ -303,6 +342,27 @@ def _check_rules(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diag
                 f'"{first.name}" and "{second.name}" exclude each other',
                 f'"{first.name}" is given at {first.range}.',
                 "Keep one of them.",
+            )
+
+
+def _find_misplaced_arguments(
+    arguments: Arguments, found: Mapping[str, Value]
+) -> Iterator[Diagnostic]:
+    """Errors for keys of a map that are arguments of the block around it."""
+    names = arguments.schema.attributes.keys()
+    for argument in arguments.given:
+        attribute, value = argument.attribute, found[argument.attribute.name]
+        if attribute.keys is None or not isinstance(value, FrozenMap):
+            continue
+        misplaced = value.keys() & names
+        # The keys are texts for people, which only a fault should load.
+        known = {key.name for key in (attribute.keys() if misplaced else ())}
+        for name in sorted(misplaced - known):
+            yield make_error(
+                argument.node,
+                f'"{name}" is an argument of {arguments.title} and no key of {attribute.name}',
+                "",
+                f"Write {name} = … beside {attribute.name}.",
             )
 
 

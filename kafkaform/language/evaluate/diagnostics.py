@@ -37,8 +37,10 @@ class Collector(Struct, eq=False):
     """What will be shown; the key makes two faults one."""
     shown: Counter[_Place] = field(default_factory=Counter)
     """How many faults of each place will be shown."""
+    repeated: Counter[tuple[object, ...]] = field(default_factory=Counter)
+    """How often each fault that will be shown occurs again."""
     hidden: Counter[_Place] = field(default_factory=Counter)
-    """How many faults of each place will not be shown."""
+    """How many other faults of each place will not be shown."""
     counts: Counter[Severity] = field(default_factory=Counter)
     static: set[Range] = field(default_factory=set)
     """The places of the faults that the text alone shows."""
@@ -91,7 +93,10 @@ class Collector(Struct, eq=False):
         # same text is shown once, and other texts of one place a few times.
         place = (fault.range, fault.severity)
         key = (*place, fault.summary, fault.detail)
-        if key in self.found or (fault.range is not None and self.shown[place] >= SAME_PLACE):
+        if key in self.found:
+            self.repeated[key] += 1
+            return
+        if fault.range is not None and self.shown[place] >= SAME_PLACE:
             self.hidden[place] += 1
             return
         self.counts[fault.severity] += 1
@@ -101,16 +106,21 @@ class Collector(Struct, eq=False):
 
     @property
     def diagnostics(self) -> Diagnostics:
-        """All faults, sorted by place. The first one of a crowded place says how many more there
-        are."""
+        """All faults, sorted by place. One that occurs again says how often, and the first one of
+        a crowded place how many others are left out there."""
         hidden = dict(self.hidden)
         shown = []
-        for fault in self.found.values():
-            more = hidden.pop((fault.range, fault.severity), 0)
-            if more:
-                words = "It happens once more" if more == 1 else f"It happens {more} times more"
-                fault = replace(fault, detail=f"{fault.detail} {words} here.".strip())
-            shown.append(fault)
+        for key, fault in self.found.items():
+            detail = fault.detail
+            if again := self.repeated[key]:
+                detail += " It happens " + ("once more" if again == 1 else f"{again} times more")
+                detail += " here."
+            if more := hidden.pop((fault.range, fault.severity), 0):
+                what = f"{fault.severity.value}{'' if more == 1 else 's'}"
+                detail += (
+                    f" {more} more {what} at this place {'is' if more == 1 else 'are'} not shown."
+                )
+            shown.append(fault if detail == fault.detail else replace(fault, detail=detail.strip()))
         rest = [_summarize_rest(severity, count - SHOWN) for severity, count in self.counts.items()]
         return (*sorted(shown, key=_get_place), *(one for one in rest if one is not None))
 

@@ -178,7 +178,8 @@ def _compile_resource(run: Run, module: Module, block: ResourceBlock) -> Evaluat
         if shared is not None:
             return _compile_repeated(run, module, block, shared)
     address, name, info = block.address, str(block.address), run.schemas.types[block.address.type]
-    plan = compile_resource(block, info, run.context, module.providers, run.faults.add)
+    types = run.schemas.types
+    plan = compile_resource(block, info, run.context, module.providers, run.faults.add, types)
     if plan is not None:
         run.resources[module.steps][address] = plan
 

@@ -26,9 +26,10 @@ from ..expressions.calls import (
 )
 from ..expressions.code import get_literal
 from ..expressions.dependencies import AllUses, Reference, ReferenceStep
+from ..expressions.operators import make_dotted_key_fault
 from ..expressions.traversal import PATHS, find_iterator, walk_expressions
 from ..functions.spec import Function
-from ..values.faults import make_diagnostic, make_error, make_warning, suggest_near
+from ..values.faults import make_diagnostic, make_error, make_warning, quote_names, suggest_near
 from .graph import STATIC
 from .run import Schemas
 
@@ -103,6 +104,7 @@ def _check_nodes(nodes: Iterable[Expression], names: Names) -> Iterator[Diagnost
             )
             if name not in names.functions and name not in SPECIAL and not foreign:
                 yield make_diagnostic(make_unknown_function_fault(call, names.functions))
+        yield from (make_diagnostic(make_dotted_key_fault(key)) for key in used.dotted)
         for reference in used.references:
             yield from _check_reference(reference, names)
 
@@ -150,14 +152,28 @@ def _check_call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
             detail = f"It has {known}." if known else "It has none."
             summary = f'The module {call.source} does not declare a variable "{name}"'
             yield make_error(item, summary, detail, suggest_near(name, (*variables, *CALL_META)))
-    for name, variable in variables.items():
-        if variable.default is None and call.block.get_argument(name) is None:
-            yield make_error(
-                Header(call.block),
-                f'module.{call.name} needs "{name}"',
-                f"The variable is declared at {variable.block.header_range}, without a default.",
-                f"Write {name} = … in the module block.",
-            )
+    missing = {
+        name: variable.block.header_range
+        for name, variable in variables.items()
+        if variable.default is None and call.block.get_argument(name) is None
+    }
+    if missing:
+        yield _make_missing_variables_fault(call, missing)
+
+
+def _make_missing_variables_fault(call: ModuleBlock, missing: Mapping[str, object]) -> Diagnostic:
+    """missing: variable of the module -> where it is declared."""
+    first = next(iter(missing))
+    places = ", ".join(f"{name} at {place}" for name, place in missing.items())
+    several = len(missing) > 1
+    return make_error(
+        Header(call.block),
+        f"module.{call.name} needs {quote_names([*missing])}",
+        f"The variables are declared without a default: {places}."
+        if several
+        else f"The variable is declared at {missing[first]}, without a default.",
+        f"Write {first} = …{' and the others' if several else ''} in the module block.",
+    )
 
 
 def _check_block(check: CheckBlock, names: Names) -> Iterator[Diagnostic]:

@@ -111,13 +111,15 @@ def compile_resource(
     context: Context,
     providers: Mapping[str, str],
     report: Report,
+    types: Mapping[str, TypeInfo] = EMPTY,
 ) -> ResourcePlan | None:
     """Compile a block; None after a fault. providers: name in the block's module -> provider
-    instance."""
+    instance; types: all types, of which an unknown argument can be."""
     written, schema = block.block, info.schema
     place, title = Header(written), str(block.address)
+    others = {name: other.schema for name, other in types.items() if other.schema is not schema}
     arguments = compile_arguments(
-        written.body, schema, context, place, title, report, META_ARGUMENTS, META_BLOCKS
+        written.body, schema, context, place, title, report, META_ARGUMENTS, META_BLOCKS, others
     )
     try:
         node = written.get_argument("provider")

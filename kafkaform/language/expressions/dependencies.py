@@ -57,6 +57,8 @@ class Uses(Struct, frozen=True, eq=False):
     """Without names that a `for` sets."""
     calls: tuple[FunctionCall, ...]
     """Calls of functions."""
+    dotted: tuple[Attr, ...] = ()
+    """Keys of objects with dots and without quotes, which are faults and not references."""
 
 
 class AllUses(dict[Expression, Uses]):
@@ -66,9 +68,9 @@ class AllUses(dict[Expression, Uses]):
     def __missing__(self, node: Expression) -> Uses:
         found = _NONE
         if type(node) is not Lit:
-            walk = _Walk([], [])
+            walk = _Walk([], [], [])
             walk.walk_into(node, _NOTHING, ())
-            found = Uses(tuple(walk.references), tuple(walk.calls))
+            found = Uses(tuple(walk.references), tuple(walk.calls), tuple(walk.dotted))
         self[node] = found
         return found
 
@@ -82,6 +84,7 @@ class _Walk(Struct, frozen=True):
 
     references: list[Reference]
     calls: list[FunctionCall]
+    dotted: list[Attr]
 
     def walk_into(
         self, node: Expression, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
@@ -167,7 +170,9 @@ class _Walk(Struct, frozen=True):
         self, node: Object, bound: frozenset[str], _: tuple[ReferenceStep, ...]
     ) -> None:
         for item in node.items:
-            if not isinstance(item.key, Root):  # a bare word is a key, not a reference
+            if isinstance(item.key, Attr) and render_dotted_name(item.key):
+                self.dotted.append(item.key)
+            elif not isinstance(item.key, Root):  # a bare word is a key, not a reference
                 self.walk_into(item.key, bound, ())
             self.walk_into(item.value, bound, ())
 
@@ -187,6 +192,16 @@ _WALKS: Mapping[type, Callable[[_Walk, Any, frozenset[str], tuple[ReferenceStep,
     Binary: _Walk.walk_binary,
     Object: _Walk.walk_object,
 }
+
+
+def render_dotted_name(node: Attr) -> str:
+    """`a.b.c` as it is written; empty if the node is more than names and dots."""
+    names: list[str] = []
+    target: Expression = node
+    while isinstance(target, Attr):
+        names.append(target.name)
+        target = target.target
+    return ".".join((target.name, *reversed(names))) if isinstance(target, Root) else ""
 
 
 def _get_constant(node: Expression) -> str | int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any
 
 from ...core.schema import ANY, BOOL, NUMBER, Type
 from ...core.value import SecretRef
@@ -48,7 +48,13 @@ from ..values.value import (
     unmark,
     work_of,
 )
-from .code import Code, Context, Env, get_literal
+from .code import Code, Context, Env, get_literal, make_failing
+from .dependencies import render_dotted_name
+
+_REFERENCE_WORDS = frozenset(
+    ("var", "local", "each", "count", "module", "data", "path", "self", "terraform")
+)
+"""First words of references: a key that begins with one of them can be meant as a reference."""
 
 
 def compile_slot(node: Slot, _: Context) -> Code:
@@ -117,16 +123,26 @@ def _compile_key(node: Expression, context: Context) -> Code:
         return lambda env: "null"
     # The parser accepts a dotted key, because the `providers` of a module have such keys.
     if isinstance(node, Attr):
-        return lambda env: _refuse_ambiguous(node)
+        return make_failing(make_dotted_key_fault(node))
     return context.compile_node(node)
 
 
-def _refuse_ambiguous(node: Attr) -> NoReturn:
-    raise EvalError(
+def make_dotted_key_fault(node: Attr) -> EvalError:
+    """The fault of a key with dots and without quotes."""
+    name = render_dotted_name(node)
+    if not name:
+        return EvalError(
+            node,
+            "Ambiguous key",
+            "It could be a name with dots or a reference.",
+            'Put a name in quotes ("a.b"), and a reference in parentheses.',
+        )
+    meant = f", or ({name}) if you mean the value of this reference"
+    return EvalError(
         node,
-        "Ambiguous key",
-        "It could be a name with dots or a reference.",
-        'Put a name in quotes ("a.b"), and a reference in parentheses.',
+        f"The key {name} needs quotes",
+        "Without quotes, a name with dots is a reference.",
+        f'Write "{name}"{meant if name.partition(".")[0] in _REFERENCE_WORDS else ""}.',
     )
 
 

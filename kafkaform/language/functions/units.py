@@ -4,58 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 
+from ...core.text.quantity import MILLISECONDS, parse_amount
 from ..values.faults import FunctionFault
 from ..values.value import Val
 from .spec import Function, make_string_param
 
-_MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_BYTES = {
-    "": 1,
-    "B": 1,
-    **{f"{letter}B": 1000**power for power, letter in enumerate("kMGTP", 1)},
-    "KB": 1000,
-    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGTP", 1)},
-}
-_AMOUNT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]*)")
 _SIZES = tuple(
     (f"{letter}iB", 1024**power) for power, letter in ((4, "T"), (3, "G"), (2, "M"), (1, "K"))
 )
 _NUMBER = re.compile(r"[1-9]\d{0,17}", re.ASCII)
-_FOREVER = ("forever", "unlimited", "-1")
-"""Configs of retention take -1 for no limit."""
 
 
-def _parse_amounts(text: str, units: Mapping[str, int], example: str) -> Val:
-    """The sum of the amounts in the text, in the smallest unit."""
-    if text in _FOREVER:
-        return -1
-    total, position = Decimal(0), 0
-    while position < len(text.rstrip()):
-        match = _AMOUNT.match(text, position)
-        if match is None or match[2] not in units:
-            known = ", ".join(unit for unit in units if unit)
-            raise FunctionFault(f"expected an amount and a unit ({known}), such as {example}", 0)
-        # Decimal, because half of a unit must be exact: 0.1 of a day is 8,640,000 ms.
-        total += Decimal(match[1]) * units[match[2]]
-        position = match.end()
-    if not position or total != total.to_integral_value():
-        raise FunctionFault(f"the amount must be a whole number, such as {example}", 0)
-    return int(total)
+def _parse(text: str, unit: str) -> Val:
+    try:
+        return parse_amount(text, unit)
+    except ValueError as error:
+        raise FunctionFault(str(error), 0) from None
 
 
 def _retention(text: str) -> Val:
-    return _parse_amounts(text, _MILLISECONDS, '"7d" or "1d12h"')
+    return _parse(text, "ms")
 
 
 def _bytes(text: str) -> Val:
-    return _parse_amounts(text, _BYTES, '"1GiB" or "500MB"')
+    return _parse(text, "bytes")
 
 
 # The largest first. Weeks are left out, because nobody says four of them for a month.
 _CALLS: Mapping[str, tuple[str, tuple[tuple[str, int], ...]]] = {
-    "ms": ("retention", tuple((unit, _MILLISECONDS[unit]) for unit in ("d", "h", "m", "s"))),
+    "ms": ("retention", tuple((unit, MILLISECONDS[unit]) for unit in ("d", "h", "m", "s"))),
     "bytes": ("bytes", _SIZES),
     "bytes/s": ("bytes", _SIZES),
 }

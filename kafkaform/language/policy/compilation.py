@@ -15,6 +15,7 @@ from ..expressions.calls import SPECIAL, make_unknown_function_fault
 from ..expressions.code import Code, Context, Env
 from ..expressions.compilation import make_context
 from ..expressions.dependencies import AllUses, Reference
+from ..expressions.operators import make_dotted_key_fault
 from ..functions import NAMES, FunctionTable
 from ..values.conversion import convert_value
 from ..values.faults import (
@@ -168,6 +169,7 @@ def _find_unknown_names(
             )
         elif call.name not in parts.context.functions and call.name not in SPECIAL:
             yield make_diagnostic(make_unknown_function_fault(call, parts.context.functions))
+    yield from (make_diagnostic(make_dotted_key_fault(key)) for key in used.dotted)
     for reference in used.references:
         yield from _check_reference(reference, known)
 

@@ -3,7 +3,7 @@ that is known only after the apply."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -16,6 +16,12 @@ _KNOWN = 200
 def suggest_near(word: str, known: Collection[str]) -> str:
     """`Did you mean "x"?` for the nearest known word, or an empty string."""
     return suggest(word, known) if len(known) <= _KNOWN else ""
+
+
+def quote_names(names: Sequence[str]) -> str:
+    """Names in a sentence: `"a", "b" and "c"`."""
+    *first, last = (f'"{name}"' for name in names)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def make_sentence(reason: object) -> str:

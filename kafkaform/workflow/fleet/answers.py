@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,17 @@ from ...core.errors import UsageError
 from ...fleet.answers import history
 from ...fleet.answers.table_sql import run_query
 from ...fleet.answers.who_can import list_needed_rows, parse_query, who_can
-from ...fleet.exports.rows import FORMATS, Sheet, to_jsonable
+from ...fleet.exports.rows import (
+    FORMATS,
+    Sheet,
+    find_column_unit,
+    render_table,
+    to_jsonable,
+)
 from ...fleet.report import make
 from ...fleet.tables.reader import Gold, read_current
 from ...fleet.tables.reader import quote_text as sql_text
+from ...provider.registry import Registry
 from .runs import need_packages
 
 _OPERATORS = {"=": "=", "in": "IN"}
@@ -23,7 +31,28 @@ def format_sheet(sheet: Sheet, form: str) -> str:
     """Render the table. Raises UsageError: there is no such format."""
     if form not in FORMATS:
         raise UsageError(f"--format {form}: there is no such format", f"Use {_join_or(FORMATS)}.")
-    return FORMATS[form](sheet)
+    return render_table(sheet, _find_unit) if form == "table" else FORMATS[form](sheet)
+
+
+_SIDES = frozenset(("desired", "state", "live", "before", "after"))
+"""Columns with the values of the attribute that `path` names."""
+
+
+def _find_unit(row: Mapping[str, Any], column: str) -> str:
+    """The unit of a value, from the name of its column or from the attribute that the row is
+    about."""
+    if column in _SIDES and row.get("kind") and row.get("path"):
+        return _find_kind_unit(row["kind"], (*row["path"].split(".", 1),))
+    if column == "value" and row.get("quota_key"):
+        return _find_kind_unit("kafka_quota", ("config", row["quota_key"]))
+    return find_column_unit(column)
+
+
+@cache
+def _find_kind_unit(kind: str, path: tuple[str, ...]) -> str:
+    """The unit of an attribute of Kafka's objects."""
+    words = Registry().load("kafka").words.kinds.get(kind)
+    return words.unit(path) if words is not None and words.unit is not None else ""
 
 
 def write_report(root: str, out: Path, *, csv: bool, redact: bool) -> tuple[Path, ...]:

@@ -20,7 +20,8 @@ from .completion import (
     offer_names,
 )
 from .delegation_tokens import alter_delegation_token
-from .describe import ask_document, ask_own_configs
+from .describe import ask_document
+from .describe_configs import ask_own_configs
 from .drafts import ConfigEdit, make_drafts, read_edit, read_entity_names, refuse_missing
 from .elections import elect_preferred
 from .features import alter_features

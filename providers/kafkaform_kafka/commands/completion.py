@@ -8,7 +8,7 @@ from itertools import pairwise
 from kafkaform.provider.commands import Ask, Complete, NameListing
 from kafkaform.provider.contract import Session
 
-from ..inspect.configs import CONFIG_ENTITIES
+from ..inspect.configs import CONFIG_ENTITIES, ENTITY_TYPES
 from ..inspect.documents import open_source, read_document
 from ..inspect.source import DescribeQuery
 from ..kinds.quota.keys import QUOTA_KEYS
@@ -147,10 +147,21 @@ def complete_entity(words: Sequence[str], ask: Ask) -> Iterable[str]:
     return ask(listing) if listing else ()
 
 
-def complete_described_configs(words: Sequence[str], _: Ask) -> Iterable[str]:
-    """Complete with configs of the entity type that `describe configs` shows."""
-    entity = CONFIG_ENTITIES.get(_read_entity_type(words))
-    return entity.known() if entity else ()
+def complete_described_configs(words: Sequence[str], ask: Ask) -> Iterable[str]:
+    """Complete the words of `describe configs`: a kind, a name unless it is the cluster, and
+    configs. After --entity-type, and after a config, only configs follow."""
+    operands = [word for word in words[2:] if word[:2] != "--"]
+    entity_type = _read_entity_type(words)
+    kinds: Iterable[str] = ()
+    if operands[:1] and operands[0] in ENTITY_TYPES:
+        kind, *rest = operands
+        if not rest and kind != "cluster":
+            return complete_entity(("alter", kind), ask)
+        entity_type = ENTITY_TYPES[kind]
+    elif entity_type == "topics" and operands in ([], ["topics"]):
+        kinds = ENTITY_TYPES
+    entity = CONFIG_ENTITIES.get(entity_type)
+    return (*kinds, *(entity.known() if entity else ()))
 
 
 def complete_altered_keys(words: Sequence[str], _: Ask) -> Iterable[str]:

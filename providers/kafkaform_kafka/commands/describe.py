@@ -3,8 +3,8 @@ wanted."""
 
 from __future__ import annotations
 
-import shlex
-from functools import partial
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Annotated
 
 from kafkaform.core.diagnostics import suggest
@@ -13,15 +13,13 @@ from kafkaform.core.text.foreign import inline
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import Answer, Command, CommandGroup, Operand, Option, Question
 from kafkaform.provider.contract import Session
-from kafkaform.provider.page import Page
 
-from ..inspect.configs import CONFIG_ENTITIES, find_unknown, select_own
+from ..inspect.configs import is_glob
 from ..inspect.document_page import document_page
 from ..inspect.documents import read_document
 from ..inspect.source import DescribeQuery
 from ..kinds.acl.resource_type import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from .completion import (
-    complete_described_configs,
     complete_entity,
     list_addresses,
     list_clients,
@@ -31,10 +29,16 @@ from .completion import (
     offer_words,
 )
 from .delegation_tokens import ask_delegation_tokens
+from .describe_configs import ask_configs
 from .describe_groups import ask_groups
 from .describe_transactions import ask_transactions
+from .explain_access import RESOURCE_LISTINGS, read_resource
 from .features import ask_features
+from .named_objects import complete_objects, merge_objects, read_objects
 
+CLIENT_PARTS = {"user": "user", "client": "client-id", "ip": "ip"}
+"""Kind of whom a quota limits -> its part of the entity."""
+CLIENT_LISTINGS = {"user": list_users, "client": list_clients, "ip": list_addresses}
 Name = Annotated[
     str,
     Option("--name", "Only matching names; * stands for any text.", "GLOB", complete_entity),
@@ -58,68 +62,10 @@ def ask_topics(
     return ask_document("topics", wanted)
 
 
-def ask_configs(
-    keys: Annotated[list[str] | None, Operand("CONFIG…", complete_described_configs)] = None,
-    entity_type: Annotated[
-        str,
-        Option(
-            "--entity-type",
-            ", ".join(CONFIG_ENTITIES) + ".",
-            "TYPE",
-            offer_words(CONFIG_ENTITIES),
-        ),
-    ] = "topics",
-    entity_name: Annotated[
-        list[str] | None,
-        Option("--entity-name", "Only this entity; '' is the default.", "NAME", complete_entity),
-    ] = None,
-    entity_default: Annotated[
-        bool, Option("--entity-default", "The configs that all brokers share.")
-    ] = False,
-    name: Annotated[
-        str,
-        Option("--name", "Only topics, brokers, … with matching names.", "GLOB", complete_entity),
-    ] = "*",
-) -> Question:
-    """Show configs with value and source.
-
-    A name can be a glob. Defaults are included. The five columns are those of KIP-248.
-    """
-    if entity_type not in CONFIG_ENTITIES:
-        raise UsageError(
-            f"--entity-type {entity_type!r} has no configs to describe",
-            suggest(entity_type, CONFIG_ENTITIES)
-            or f"It is one of {', '.join(CONFIG_ENTITIES)}. `kafkaform describe quotas` and "
-            "`kafkaform describe users` show clients and users.",
-        )
-    named = tuple(dict.fromkeys(entity_name or ()))
-    if (entity_default or "" in named) and entity_type != "brokers":
-        raise UsageError(
-            f"{entity_type} have no default entity (--entity-default, or an empty --entity-name)",
-            "Only brokers have configs that apply to all of them: --entity-type brokers.",
-        )
-    if entity_default and named:
-        raise UsageError(
-            "--entity-default and --entity-name exclude each other", "Give one of them."
-        )
-    if name != "*" and (entity_default or named):
-        raise UsageError(
-            f"--name selects among all {entity_type}, so it excludes --entity-name and "
-            "--entity-default",
-            "Give one of them. Configs are named without a flag: `kafkaform describe configs "
-            "retention.ms --entity-name orders`.",
-        )
-    wanted = DescribeQuery(
-        name,
-        named,
-        entity_type=entity_type,
-        default=entity_default,
-        keys=tuple(dict.fromkeys(keys or ())),
-    )
-    return Question(partial(_read_configs, wanted=wanted), document_page)
-
-
 def ask_acls(
+    words: Annotated[
+        list[str] | None, Operand("[KIND NAME]", complete_objects(RESOURCE_LISTINGS))
+    ] = None,
     principal: Annotated[
         str,
         Option("--principal", "For example User:ci.", "GLOB", offer_names(list_principals)),
@@ -136,7 +82,16 @@ def ask_acls(
         str, Option("--permission", "Allow or Deny.", "GLOB", offer_words(PERMISSIONS))
     ] = "*",
 ) -> Question:
-    """List ACLs: who can do what with which resources."""
+    """List ACLs: who can do what with which resources.
+
+    `topic NAME`, `group NAME`, `cluster` and the like choose a resource.
+    """
+    if words:
+        if (resource_type, resource_name) != ("*", "*"):
+            raise UsageError(
+                "a resource excludes --resource-type and --resource-name", "Leave out the flags."
+            )
+        resource_type, resource_name = read_resource(words)
     asked = {
         "acl_principal": principal,
         "resource_type": resource_type,
@@ -149,6 +104,9 @@ def ask_acls(
 
 
 def ask_quotas(
+    words: Annotated[
+        list[str] | None, Operand("[user|client|ip NAME]…", complete_objects(CLIENT_LISTINGS))
+    ] = None,
     user: Annotated[str | None, Option("--user", None, "GLOB", offer_names(list_users))] = None,
     client_id: Annotated[
         str | None, Option("--client-id", None, "GLOB", offer_names(list_clients))
@@ -162,25 +120,34 @@ def ask_quotas(
 
     `default`, or an empty name, stands for the default user, client ID or IP address.
     """
-    asked = {"user": user, "client-id": client_id, "ip": ip}
+    named = read_objects(words or (), CLIENT_LISTINGS)
+    if any(name is None for name in named.values()):
+        named = {kind: "*" if name is None else name for kind, name in named.items()}
+    given = merge_objects(named, {"user": user, "client": client_id, "ip": ip})
+    asked = {part: given.get(kind) for kind, part in CLIENT_PARTS.items()}
     if only and not any(glob is not None for glob in asked.values()):
         raise UsageError(
             "--only leaves out what is combined with a user, client ID or IP address, and none is "
             "given",
-            "Give --user, --client-id or --ip; '*' stands for all.",
+            "Name one, as in `user NAME`; '*' stands for all.",
         )
     fields = FrozenMap({part: glob for part, glob in asked.items() if only or glob is not None})
     return ask_document("quotas", DescribeQuery(fields=fields))
 
 
-def ask_users(name: Name = "*") -> Question:
+def ask_users(
+    names: Annotated[list[str] | None, Operand("NAME…", complete_entity)] = None,
+    name: Name = "*",
+) -> Question:
     """List users with their SCRAM mechanisms."""
-    return ask_document("users", DescribeQuery(name))
+    return _ask_rows("users", "user", "name", names or (), name)
 
 
-def ask_brokers(name: Name = "*") -> Question:
+def ask_brokers(
+    ids: Annotated[list[str] | None, Operand("ID…", complete_entity)] = None, name: Name = "*"
+) -> Question:
     """List brokers with host, rack and fencing."""
-    return ask_document("brokers", DescribeQuery(name))
+    return _ask_rows("brokers", "broker", "id", ids or (), name)
 
 
 def ask_cluster() -> Question:
@@ -199,49 +166,34 @@ def ask_document(kind: str, wanted: DescribeQuery) -> Question:
     return Question(lambda session: Answer(read_document(session, kind, wanted)), document_page)
 
 
-def ask_own_configs(wanted: DescribeQuery) -> Question:
-    """A question for configs. The page shows those that are set on the entities themselves."""
-    return Question(partial(_read_configs, wanted=wanted), _own_configs_page)
+def _ask_rows(
+    document_name: str, noun: str, column: str, names: Sequence[str], glob: str
+) -> Question:
+    """A question for the rows of a document that names or globs choose. A name that is not there is
+    an error, after the others are shown."""
+    if names and glob != "*":
+        raise UsageError("--name and names exclude each other", "Give one of them.")
 
-
-def _read_configs(session: Session, wanted: DescribeQuery) -> Answer:
-    document = read_document(session, "configs", wanted)
-    # A config that nothing here has is a typing error: with only such names there is nothing to
-    # show.
-    missing = find_unknown(document, wanted.keys) if wanted.keys else ()
-    if missing and missing == wanted.keys:
-        raise _make_unknown_error(wanted.entity_type, missing)
-    unread = sum(entity["error"] is not None for entity in document["entities"])
-    if unread:
-        what = f"{unread:,} {'entity' if unread == 1 else 'entities'}"
-        fault = KafkaformError(
-            f"the configs of {what} cannot be read", "The answer names the reason for each."
+    def read(session: Session) -> Answer:
+        document = read_document(session, document_name, DescribeQuery(glob))
+        if not names:
+            return Answer(document)
+        rows = {str(row[column]): row for row in document[document_name]}
+        chosen = tuple(
+            row for key, row in rows.items() if any(fnmatchcase(key, name) for name in names)
         )
-        return Answer(document, fault)
-    return Answer(document, _make_unknown_error(wanted.entity_type, missing) if missing else None)
+        missing = [name for name in names if not is_glob(name) and name not in rows]
+        fault = (
+            KafkaformError(
+                f"there is no {noun} {', '.join(map(inline, missing))}",
+                suggest(missing[0], rows) or f"`kafkaform describe {document_name}` lists all.",
+            )
+            if missing
+            else None
+        )
+        return Answer(document.with_items({document_name: chosen}), fault)
 
-
-def _make_unknown_error(kind: str, missing: tuple[str, ...]) -> UsageError:
-    """The error for names of configs that no entity here has."""
-    known = CONFIG_ENTITIES[kind].known()
-    near = {name: text for name in missing if (text := suggest(name, known))}
-    advice = [text if len(missing) == 1 else f"{inline(n)}: {text}" for n, text in near.items()]
-    return UsageError(
-        f"{kind} have no config {', '.join(map(inline, missing))}",
-        " ".join(advice)
-        or f"Entities are named with a flag: --entity-name {shlex.quote(missing[0])}.",
-    )
-
-
-def _own_configs_page(document: FrozenMap) -> Page:
-    """The page of the configs that are set on each entity itself, and how to see all."""
-    # A broker has hundreds of configs, and after an `alter` one of them is of interest.
-    own = select_own(document)
-    yield from document_page(own)
-    if own != document:
-        names = " ".join(f"--entity-name {shlex.quote(e['name'])}" for e in document["entities"])
-        kind = document["entity_type"]
-        yield f"All of them: `kafkaform describe configs --entity-type {kind} {names}`."
+    return Question(read, document_page)
 
 
 GROUP = CommandGroup(

@@ -19,7 +19,7 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Absent, Hidden, Identity, Reading
 from kafkaform.core.text.foreign import inline
-from kafkaform.core.text.quantity import parse_whole
+from kafkaform.core.text.quantity import WRITTEN, parse_amount, parse_whole
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value, freeze
 from kafkaform.provider.commands import Draft
 
@@ -31,6 +31,7 @@ from ..kinds.topic.resource_type import KIND as TOPIC
 from ..kinds.user.resource_type import FEWEST, MECHANISMS, identity_key
 from ..kinds.user.resource_type import KIND as SCRAM
 from ..protocol.broker_rules import INTERNAL_TOPICS
+from ..words import WORDS
 from .config_lists import Pair, parse_keys, parse_pairs
 
 Edit = Callable[[FrozenMap | None, Reading], FrozenMap | None]
@@ -38,6 +39,14 @@ Edit = Callable[[FrozenMap | None, Reading], FrozenMap | None]
 ADD, DELETE = "--add-config", "--delete-config"
 DEFAULTABLE = frozenset({"broker", "user", "client", "ip"})
 """Entities with a default one (--entity-default)."""
+_KINDS = {
+    "topic": TOPIC_CONFIG,
+    "broker": BROKER.kind,
+    "group": GROUP.kind,
+    "client-metrics": METRICS.kind,
+    **dict.fromkeys(("user", "client", "ip"), QUOTA),
+}
+"""Entity -> the type of the objects that have its configs."""
 _ENV = re.compile(r"env:([A-Za-z_]\w*)", re.ASCII)
 
 
@@ -62,7 +71,8 @@ def read_edit(
     client_id: tuple[bool, str | None] = (False, None),
 ) -> ConfigEdit:
     """The edit that the texts of the flags mean. Raises UsageError."""
-    added = tuple(pair for text in add for pair in parse_pairs(text, ADD))
+    pairs = (pair for text in add for pair in parse_pairs(text, ADD))
+    added = tuple(_read_amount(entity, pair) for pair in pairs)
     deleted = tuple(key for text in delete for key in parse_keys(text, DELETE))
     given = [pair.key for pair in added]
     if not given and not deleted:
@@ -74,6 +84,18 @@ def read_edit(
         advice = "Name one, or give --entity-default." if entity in DEFAULTABLE else "Name one."
         raise UsageError(f"no {entity} is named", advice)
     return ConfigEdit(entity, read_entity_names(entity, names), added, deleted, client_id)
+
+
+def _read_amount(entity: str, pair: Pair) -> Pair:
+    """The config with a number instead of `7d` or `1KiB`, if its values have such a unit."""
+    find_unit = WORDS.kinds[_KINDS[entity]].unit if entity in _KINDS else None
+    unit = find_unit(("config", pair.key)) if find_unit is not None else ""
+    if unit not in WRITTEN or pair.value.lstrip("-").isdecimal():
+        return pair
+    try:
+        return pair._replace(value=str(parse_amount(pair.value, unit)))
+    except ValueError:
+        return pair  # the rules of the config say what is wrong
 
 
 def read_entity_names(entity: str, names: Sequence[str | None]) -> tuple[str | None, ...]:
@@ -262,7 +284,8 @@ def _parse_limit(pair: Pair) -> Value:
         return freeze(number)
     raise UsageError(
         f"{ADD}, character {pair.at}: {inline(pair.key)} is not a number above 0",
-        f"A limit is a number above 0. {DELETE} {inline(pair.key)} removes it.",
+        "A limit is a number above 0; limits in bytes can have a unit, such as 1MiB. "
+        f"{DELETE} {inline(pair.key)} removes it.",
     )
 
 

@@ -37,12 +37,17 @@ from .completion import (
     list_users,
     offer_names,
 )
+from .describe import CLIENT_LISTINGS
 from .explain_access import ask_access
+from .named_objects import complete_objects, merge_objects, read_objects
 
 # ── quotas ──────────────────────────────────────────────────────────────────────────────
 
 
 def ask_quota(
+    words: Annotated[
+        list[str] | None, Operand("[user|client|ip NAME]…", complete_objects(CLIENT_LISTINGS))
+    ] = None,
     user: Annotated[
         str | None,
         Option("--user", "The user name, without User:.", "NAME", offer_names(list_users)),
@@ -58,12 +63,16 @@ def ask_quota(
 ) -> Question:
     """Show which quotas limit a client, and who shares them.
 
-    Lists all eight levels, and the level that applies.
+    Lists all eight levels, and the level that applies. Limits can depend on the user and on the
+    client ID; for one of them alone, the answer is for all that have no limit by name.
     """
+    named = read_objects(words or (), CLIENT_LISTINGS)
+    given = merge_objects(named, {"user": user, "client": client_id, "ip": ip})
+    user, client_id, ip = (given.get(kind) for kind in CLIENT_LISTINGS)
     client = _make_client(user, client_id, ip)
     # Quotas name the user without the type of a principal: User:ci is a user whom nobody has.
     doubts = tuple(
-        Diagnostic(Severity.WARNING, f"--user {inline(text)}", advice=inline(f"{advice}."))
+        Diagnostic(Severity.WARNING, f"user {inline(text)}", advice=inline(f"{advice}."))
         for text, advice in plain_name_faults(user or "")
     )
 
@@ -79,21 +88,13 @@ def ask_quota(
 
 def _make_client(user: str | None, client_id: str | None, ip: str | None) -> Client:
     """The client that the flags mean. Raises UsageError."""
-    # A limit can be set for a user, for a client id, or for both (KIP-55), so one alone has no
-    # answer.
-    if (user is None) != (client_id is None):
-        raise UsageError(
-            "--user and --client-id go together: limits depend on both",
-            "A client without a name of its own is --client-id '', one without a login "
-            "--user ANONYMOUS.",
-        )
-    if user is None and ip is None:
-        raise UsageError("no client is named", "Give --user and --client-id, or --ip.")
+    if user is None and client_id is None and ip is None:
+        raise UsageError("no client is named", "Write `user NAME`, `client ID` or `ip ADDRESS`.")
     if "" in (user, ip):
         raise UsageError(
-            f"{'--user' if user == '' else '--ip'} is empty, which names the default and no client",
+            f"the {'user' if user == '' else 'ip'} is empty, which names the default and no client",
             "Name a client that has no limit of its own to see the defaults, or type "
-            "`kafkaform describe quotas --user ''`. One without a login is --user ANONYMOUS.",
+            "`kafkaform describe quotas user ''`. One without a login is `user ANONYMOUS`.",
         )
     return Client(user, client_id, ip)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import CoverageKind, Depth, Sweep
-from kafkaform.provider.commands import Answer, Option, Question
+from kafkaform.provider.commands import Answer, NameListing, Operand, Option, Question
 from kafkaform.provider.contract import Session
 
 from ..inspect.access_explanation import (
@@ -20,7 +20,16 @@ from ..inspect.access_explanation import (
 )
 from ..inspect.access_page import access_page
 from ..kinds.acl import resource_type as acls
-from .completion import list_groups, list_principals, list_topics, offer_names, offer_words
+from .completion import (
+    list_groups,
+    list_principals,
+    list_tokens,
+    list_topics,
+    list_transactional_ids,
+    offer_names,
+    offer_words,
+)
+from .named_objects import complete_objects, merge_objects, read_objects
 
 CLUSTER = "cluster"
 RESOURCES = {
@@ -70,7 +79,27 @@ AllowIfNoAcl = Annotated[
 ]
 
 
+RESOURCE_LISTINGS: Mapping[str, NameListing | None] = {
+    "topic": list_topics,
+    "group": list_groups,
+    "transactional-id": list_transactional_ids,
+    "delegation-token": list_tokens,
+    "user-principal": list_principals,
+    CLUSTER: None,
+}
+"""Kind of resource -> what lists the names that there are."""
+
+
+def read_resource(words: Sequence[str]) -> tuple[str, str]:
+    """Type and name of the resource that words such as `topic orders` name. Raises UsageError."""
+    named = merge_objects(read_objects(words, RESOURCE_LISTINGS), {})
+    return _choose_resource({**named, CLUSTER: acls.CLUSTER} if CLUSTER in named else named)
+
+
 def ask_access(
+    words: Annotated[
+        list[str] | None, Operand("[KIND NAME]", complete_objects(RESOURCE_LISTINGS))
+    ] = None,
     principal: Principal = None,
     operation: Operation = None,
     topic: Topic = None,
@@ -85,6 +114,9 @@ def ask_access(
 ) -> Question:
     """Show who can do what with a resource, and which ACL decides.
 
+    The resource is `topic NAME`, `group NAME`, `transactional-id NAME`, `delegation-token NAME`,
+    `user-principal NAME` or `cluster`; flags name it, too.
+
     The output names what is unknown, for example the brokers' super users if nothing declares them.
     """
     names = {
@@ -95,7 +127,8 @@ def ask_access(
         "user-principal": user_principal,
         CLUSTER: acls.CLUSTER if cluster else None,
     }
-    kind, name = _choose_resource(names)
+    given = merge_objects(read_objects(words or (), RESOURCE_LISTINGS), names)
+    kind, name = _choose_resource({**given, CLUSTER: acls.CLUSTER} if CLUSTER in given else given)
     for principal_name in super_user or ():
         _check_principal("--super-user", principal_name)
     wanted = AccessQuery(
@@ -131,15 +164,18 @@ def _read_acls(session: Session) -> Sweep:
 
 def _choose_resource(names: Mapping[str, str | None]) -> tuple[str, str]:
     """Type and name of the resource that the flags name. Raises UsageError."""
-    given = {flag: name for flag, name in names.items() if name is not None}
+    given = {kind: name for kind, name in names.items() if name is not None}
     if len(given) != 1:
-        flags = ", ".join(f"--{flag}" for flag in given) or "no resource"
-        listed = ", ".join(f"--{flag}" for flag in names)
-        raise UsageError(f"{flags}: exactly one resource is needed", f"Give one of {listed}.")
-    ((flag, name),) = given.items()
+        flags = ", ".join(given) or "no resource"
+        listed = ", ".join(RESOURCE_LISTINGS)
+        raise UsageError(
+            f"{flags}: exactly one resource is needed",
+            f"Write its kind and its name, such as `topic NAME`; the kinds are {listed}.",
+        )
+    ((kind, name),) = given.items()
     if not name:
-        raise UsageError(f"--{flag} is empty", "Name one.")
-    return RESOURCES.get(flag, "Cluster"), name
+        raise UsageError(f"the name of the {kind} is empty", "Name one.")
+    return RESOURCES.get(kind, "Cluster"), name
 
 
 def _read_operations(kind: str, given: Sequence[str]) -> tuple[str, ...]:

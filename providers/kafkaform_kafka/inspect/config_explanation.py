@@ -22,7 +22,7 @@ from ..protocol.config_keys import BROKER_TIMES
 from ..wire.answers import ConfigEntry, Synonym
 from ..wire.configs import describe_configs
 from .configs import SOURCES
-from .source import require_feature
+from .source import add_suggestion, list_topic_names, require_feature
 
 _DEFAULT = 5
 _LEVELS: Mapping[str, tuple[int, ...]] = {
@@ -125,6 +125,8 @@ def _describe_entries(
     answer = answers[name]
     if answer.code:
         fault = config_fault(DESCRIBE, resource, name, answer.code, answer.message)
+        if resource == "topic":
+            fault = add_suggestion(fault, name, list_topic_names(context))
         raise KafkaformError(f"{resource} {name} cannot be read: {fault.message}", fault.advice)
     return {entry.name: entry for entry in answer.configs or ()}
 

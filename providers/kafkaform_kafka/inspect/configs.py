@@ -29,7 +29,9 @@ from .source import (
     TOPICS_HIDDEN,
     DescribeQuery,
     DescribeSource,
+    add_suggestion,
     describe_fault,
+    list_topic_names,
     make_read_error,
     require_feature,
 )
@@ -52,17 +54,28 @@ SOURCES: Mapping[int, tuple[str, str]] = {
 _GLOB = re.compile(r"[*?\[]")
 
 
+def is_glob(text: str) -> bool:
+    """Whether a text stands for several names; no name of Kafka's has such a character."""
+    return _GLOB.search(text) is not None
+
+
 def document_configs(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
     """The members of the document `configs`."""
     require_feature(source.context, CONFIG_ENTITIES[wanted.entity_type].capability)
     # Full names are sent along (KIP-133), because a broker has hundreds of configs. Globs cannot
     # be.
     names, hidden = _list_entities(source, wanted)
-    keys = None if not wanted.keys or any(map(_GLOB.search, wanted.keys)) else wanted.keys
+    keys = None if not wanted.keys or any(map(is_glob, wanted.keys)) else wanted.keys
     found = read_config_rows(source, wanted.entity_type, names, keys)
+    faults = {name: fault for name in names if (fault := _find_fault(name, found[name]))}
+    if faults and wanted.exact and wanted.entity_type == "topics":
+        known = list_topic_names(source.context)
+        faults = {name: add_suggestion(fault, name, known) for name, fault in faults.items()}
     return {
         "entity_type": wanted.entity_type,
-        "entities": tuple(_document_entity(name, found[name], wanted.keys) for name in names),
+        "entities": tuple(
+            _document_entity(name, found[name], faults.get(name), wanted.keys) for name in names
+        ),
         "complete": hidden is None,
         "hidden": hidden,
     }
@@ -168,6 +181,14 @@ CONFIG_ENTITIES: Mapping[str, Entity] = {
     ),
 }
 """What is typed as --entity-type -> the type of entities."""
+ENTITY_TYPES: Mapping[str, str] = {
+    "topic": "topics",
+    "broker": "brokers",
+    "cluster": "brokers",
+    "group": "groups",
+    "client-metrics": "client-metrics",
+}
+"""Kind of an object with configs -> its entity type. `cluster` is the default of all brokers."""
 
 
 def read_config_rows(
@@ -222,10 +243,16 @@ def _left_out_fault() -> Fault:
     return Fault("NO_ANSWER", "the broker left it out of its answer", FaultClass.DEFINITE)
 
 
-def _document_entity(name: str, row: ResourceRow | Fault, keys: Sequence[str] = ()) -> FrozenMap:
-    fault = row if isinstance(row, Fault) else None
-    if isinstance(row, ResourceRow) and row.code:
-        fault = fault_of("DescribeConfigs", row.code, name, row.message)
+def _find_fault(name: str, row: ResourceRow | Fault) -> Fault | None:
+    """Why an entity has no configs to show, None if it has."""
+    if isinstance(row, Fault):
+        return row
+    return fault_of("DescribeConfigs", row.code, name, row.message) if row.code else None
+
+
+def _document_entity(
+    name: str, row: ResourceRow | Fault, fault: Fault | None, keys: Sequence[str] = ()
+) -> FrozenMap:
     told_rows = () if isinstance(row, Fault) else row.configs
     configs = [
         row for row in told_rows if not keys or any(fnmatchcase(row.name, key) for key in keys)

@@ -33,7 +33,14 @@ from ..wire.configs import describe_configs
 from ..wire.describe import BrokerRow, DescribedTopic, ResourceRow
 from .configs import document_configs, read_config_rows
 from .features import document_features
-from .source import TOPICS_HIDDEN, DescribeQuery, DescribeSource, make_read_error
+from .source import (
+    TOPICS_HIDDEN,
+    DescribeQuery,
+    DescribeSource,
+    add_suggestion,
+    list_topic_names,
+    make_read_error,
+)
 
 # A broker that has just stopped is listed until it is fenced (broker.session.timeout.ms), and only
 # this one column would wait for it.
@@ -71,7 +78,7 @@ def open_source(session: Session) -> DescribeSource:
 
 def _document_topics(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
     rows = source.require("Metadata", wire.describe_topics, wanted.exact or None)
-    _require_all(rows, wanted)
+    _require_all(source, rows, wanted)
     seen = sorted(
         (row for row in rows if row.code == 0 and fnmatchcase(row.name, wanted.name)),
         key=lambda row: row.name,
@@ -90,10 +97,14 @@ def _document_topics(source: DescribeSource, wanted: DescribeQuery) -> dict[str,
     }
 
 
-def _require_all(rows: Iterable[DescribedTopic], wanted: DescribeQuery) -> None:
+def _require_all(
+    source: DescribeSource, rows: Iterable[DescribedTopic], wanted: DescribeQuery
+) -> None:
+    """Raises KafkaformError for a topic that was named and cannot be described."""
     for row in rows:
         if wanted.exact and row.code:
             fault = fault_of("Metadata", row.code, row.name)
+            fault = add_suggestion(fault, row.name, list_topic_names(source.context))
             raise KafkaformError(f'topic "{row.name}": {fault.message}', fault.advice)
 
 

@@ -14,8 +14,11 @@ from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
 from ..kinds.quota.keys import QUOTA_KEYS
-from ..kinds.quota.levels import LevelLimit, Quotas, list_levels, sharers_text
+from ..kinds.quota.levels import CLIENT_ID, USER, LevelLimit, Quotas, list_levels, sharers_text
 from ..kinds.quota.resource_type import IP, index_quotas, make_exact
+
+UNNAMED = "\0"
+"""Stands for a user or client id that no quota names; no real one has this character."""
 
 
 class Client(Struct, frozen=True):
@@ -23,7 +26,7 @@ class Client(Struct, frozen=True):
 
     user: str | None = None
     client_id: str | None = None
-    """Given with a user, or neither is."""
+    """The user or the client id is None for all that no quota names."""
     ip: str | None = None
     """The address from which it connects."""
 
@@ -35,10 +38,13 @@ def explain_quotas(client: Client, sweep: Sweep, facts: Facts) -> FrozenMap:
     # it, and the page says that these levels are Kafka's.
     quotas = index_quotas(sweep)
     levels, limits = [], []
-    if client.user is not None and client.client_id is not None:
-        rungs = {
-            k: list_levels(k, client.user, client.client_id, quotas) for k in _list_keys(ip=False)
-        }
+    if client.user is not None or client.client_id is not None:
+        user, client_id = [
+            UNNAMED if name is None else name for name in (client.user, client.client_id)
+        ]
+        rungs = {key: list_levels(key, user, client_id, quotas) for key in _list_keys(ip=False)}
+        if UNNAMED in (user, client_id):
+            rungs = {key: _drop_unnamed(found) for key, found in rungs.items()}
         levels += _describe_levels(rungs)
         limits += [_describe_limit(key, found) for key, found in rungs.items()]
     if client.ip is not None:
@@ -54,9 +60,31 @@ def explain_quotas(client: Client, sweep: Sweep, facts: Facts) -> FrozenMap:
         user=client.user,
         client_id=client.client_id,
         ip=client.ip,
+        others=_list_others(client, quotas),
         callback=facts.values.get("quota_callback"),
         levels=tuple(levels),
         limits=tuple(limits),
+    )
+
+
+def _drop_unnamed(levels: tuple[LevelLimit, ...]) -> tuple[LevelLimit, ...]:
+    """The levels without those of a name."""
+    return tuple(found for found in levels if UNNAMED not in found.entity.values())
+
+
+def _list_others(client: Client, quotas: Quotas) -> tuple[str, ...]:
+    """If only the user is given: the client ids that quotas name for this user; if only the client
+    id is given: the users with quotas of their own. They have other limits than the answer says."""
+    if (client.user is None) == (client.client_id is None):
+        return ()
+    part, named, other = (
+        (USER, client.user, CLIENT_ID)
+        if client.client_id is None
+        else (CLIENT_ID, client.client_id, USER)
+    )
+    fits = (entity for entity in quotas if entity.get(other) is not None)
+    return tuple(
+        sorted({entity[other] for entity in fits if entity.get(part, named) in (named, None)})
     )
 
 
@@ -87,8 +115,18 @@ def _describe_limit(key: str, rungs: tuple[LevelLimit, ...]) -> FrozenMap:
     if found is None:
         return _make_row(key, None, None, None, None)
     return _make_row(
-        key, found.level.number, found.entity, found.value, sharers_text(*found.sharers)
+        key, found.level.number, found.entity, found.value, _name_sharers(*found.sharers)
     )
+
+
+def _name_sharers(user: str | None, client_id: str | None) -> str:
+    """Who shares a limit. Of those that no quota names, each has it alone."""
+    if UNNAMED not in (user, client_id):
+        return sharers_text(user, client_id)
+    kind, other, named = (
+        (USER, CLIENT_ID, client_id) if user == UNNAMED else (CLIENT_ID, USER, user)
+    )
+    return f"each {kind} alone" + (f", with {other} {named}" if named is not None else "")
 
 
 def _describe_addresses(ip: str, quotas: Quotas) -> list[FrozenMap]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kafkaform.core.text.foreign import inline
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.page import Cells, Grid, Page
 
 from .cells import cell, entity_text, limit_text
 
 WINS = "*"
+_OTHERS_SHOWN = 10
+"""Names that the page lists of those with limits of their own."""
 
 
 def quota_page(document: FrozenMap) -> Page:
@@ -21,11 +24,19 @@ def quota_page(document: FrozenMap) -> Page:
             "class decides. The following shows what Kafka's own rules would do with these quotas."
         )
         yield ""
-    if document["user"] is not None:
-        yield (
-            f"{_render_client('user', document['user'])}, "
-            f"{_render_client('client-id', document['client_id'])}"
+    if document["user"] is not None or document["client_id"] is not None:
+        parts = {"user": document["user"], "client-id": document["client_id"]}
+        yield ", ".join(
+            f"any {part} without a limit of its own" if name is None else _render_client(part, name)
+            for part, name in parts.items()
         )
+        if document["others"]:
+            part = "client-id" if document["client_id"] is None else "user"
+            option = "client ID" if part == "client-id" else "user NAME"
+            names = ", ".join(inline(name) for name in document["others"][:_OTHERS_SHOWN])
+            more = len(document["others"]) - _OTHERS_SHOWN
+            tail = f" and {more:,} more" if more > 0 else ""
+            yield f"Other limits can apply with {part} {names}{tail}: add `{option}`."
         numbered = [row for row in document["levels"] if row["level"] is not None]
         yield _render_grid(numbered, _select_limits(document, "client"))
         yield ""

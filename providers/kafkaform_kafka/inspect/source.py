@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
@@ -15,8 +17,13 @@ from kafkaform.core.value import FrozenMap, Value
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
 from ..protocol.capabilities import Capability, find_capability_fault
+from ..wire.describe import describe_topics
 
 T = TypeVar("T")
+_NOT_FOUND = frozenset(
+    ("UNKNOWN_TOPIC_OR_PARTITION", "GROUP_ID_NOT_FOUND", "TRANSACTIONAL_ID_NOT_FOUND")
+)
+"""The faults of a name that does not exist."""
 TOPICS_HIDDEN = "Kafka leaves out topics that this principal may not describe"
 
 
@@ -73,6 +80,18 @@ def require_feature(context: ClusterContext, capability: Capability | None) -> N
 def make_read_error(fault: Fault) -> KafkaformError:
     """The error for a failed listing."""
     return KafkaformError(f"{fault.message} ({fault.code}, {fault.where})", fault.advice)
+
+
+def add_suggestion(fault: Fault, name: str, known: Iterable[str]) -> Fault:
+    """The fault with the nearest name that exists, if it says that there is no such name."""
+    near = suggest(name, known) if fault.code in _NOT_FOUND else ""
+    return replace(fault, advice=f"{near} {fault.advice}".strip()) if near else fault
+
+
+def list_topic_names(context: ClusterContext) -> tuple[str, ...]:
+    """The topics that we can see, none if they cannot be listed: for the answer to a wrong name."""
+    rows = attempt("Metadata", lambda: describe_topics(context.wire, None, timeout=context.timeout))
+    return () if isinstance(rows, Fault) else tuple(row.name for row in rows if row.code == 0)
 
 
 def describe_fault(fault: Fault | None) -> Value:

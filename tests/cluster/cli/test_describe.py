@@ -211,6 +211,23 @@ def test_a_topic_that_is_not_there(bare: Bare) -> None:
     assert "plan" not in said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("describe", "topics", "{}"),
+        ("describe", "configs", "--entity-name", "{}"),
+        ("explain", "config", "topic", "{}", "retention.ms"),
+    ],
+)
+def test_a_misspelt_topic_is_answered_with_the_nearest(bare: Bare, words: tuple[str, ...]) -> None:
+    """Of those that the cluster has and that this principal can see."""
+    bare.folder.create("shop.orders")
+    misspelt = f"{bare.folder.prefix}shop.order"
+    said = bare.run(*(word.format(misspelt) for word in words))
+    assert said.code == 1
+    assert f'Did you mean "{misspelt}s"?' in " ".join(said.text.split())
+
+
 def test_a_user_without_rights_is_told_so(bare: Bare, stranger: Login) -> None:
     """Nothing is to be seen, and that is said: an empty list is no proof."""
     bare.folder.create("a")

@@ -335,3 +335,5 @@ def test_a_group_that_does_not_exist(bare: Bare, topic: str) -> None:
     told = bare.fails(1, "describe", "groups", group, f"{topic}-nope")
     assert f'group "{topic}-nope": there is no such group' in told
     assert f"Offsets of {group}" in told
+    near = bare.fails(1, "describe", "groups", f"{group}s")
+    assert f'Did you mean "{group}"?' in " ".join(near.split())

@@ -13,15 +13,16 @@ from ...kit.kafka.logins import Login
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--user", "ci"], "--user and --client-id go together"),
-        (["--client-id", "app"], "--user and --client-id go together"),
         ([], "no client is named"),
-        (["--user", "", "--client-id", "app"], "kafkaform describe quotas --user ''"),
-        (["--ip", ""], "--ip is empty"),
+        (["ci"], "'ci' is not a kind of object here"),
+        (["user"], "user has no name"),
+        (["user", "ci", "--user", "ci"], "exclude each other"),
+        (["--user", "", "--client-id", "app"], "kafkaform describe quotas user ''"),
+        (["--ip", ""], "the ip is empty"),
     ],
 )
 def test_who_is_asked_about_must_be_clear(folder: Folder, arguments: list[str], says: str) -> None:
-    """Half a client has no limits; nothing is read before that is said."""
+    """Nothing is read before that is said."""
     assert says in folder.fails(1, "explain", "quota", *arguments)
 
 
@@ -39,6 +40,16 @@ def test_a_principal_is_no_user(folder: Folder) -> None:
     assert "use the name without 'User:'" in said.text and "write 'ci'" in said.text
     assert said.lines[0]["user"] == "User:ci"
     assert folder.done(*asked, "ci").err == ""
+
+
+def test_words_and_flags_mean_the_same(folder: Folder) -> None:
+    """`user ci client app` and its flags; a user alone is answered, too."""
+    asked = ("explain", "quota", "--json")
+    both = folder.done(*asked, "user", "ci", "client", "app").lines
+    assert both == folder.done(*asked, "--user", "ci", "--client-id", "app").lines
+    alone = folder.done(*asked, "--user", "ci").lines
+    assert alone == folder.done(*asked, "user", "ci").lines
+    assert (alone[0]["user"], alone[0]["client_id"]) == ("ci", None)
 
 
 def test_programs_get_the_same(folder: Folder) -> None:

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.cli.options.kafka_advice import COMMANDS, INSTEAD
 from kafkaform.cli.options.kafka_tools import ALTERED, SAME, translate_words
+from kafkaform.cli.options.other_tools_advice import COMMANDS as OTHERS
 from kafkaform.core.errors import UsageError
 
 from ...kit.commands.here import Here
@@ -166,7 +167,7 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=alice-secret]"
         ),
         (
             "--zookeeper z:2181 --describe --username=alice",
-            "To see credentials: `kafkaform describe users --name alice`",
+            "To see credentials: `kafkaform describe users alice`",
             "alter user",
         ),
         (
@@ -177,7 +178,7 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=alice-secret]"
         (f"alter --zookeeper z:1 --add {SCRAM} --username", "`kafkaform alter user NAME", "alice"),
         (
             "describe users --username alice",
-            "`kafkaform describe users --name alice`",
+            "`kafkaform describe users alice`",
             "--zookeeper",
         ),
     ],
@@ -227,13 +228,14 @@ def flags(command: Any) -> set[str]:
 
 def test_answers_name_commands_that_there_are() -> None:
     """Whoever types what an answer says gets no further error of this kind."""
-    texts = " ".join((*INSTEAD.values(), *COMMANDS.values()))
-    named = re.findall(r"`kafkaform ([a-z-]+)(?: ([a-z][a-z-]+))?", texts)
+    texts = " ".join((*INSTEAD.values(), *COMMANDS.values(), *OTHERS.values()))
+    named = re.findall(r"`kafkaform ([a-z][a-z-]*)(?: ([a-z][a-z-]+))?", texts)
     assert named
     for first, second in named:
         command = get_commands().commands[first]
         if second and isinstance(command, TyperGroup):
             assert second in command.commands, (first, second)
+    assert OTHERS.keys().isdisjoint(get_commands().commands)
     altered = set(get_commands().commands["alter"].commands)
     assert set(ALTERED.values()) == altered - NO_ENTITIES
 
@@ -253,8 +255,20 @@ def test_answers_name_commands_that_there_are() -> None:
         ("alter --describe", "show what a cluster has"),
         ("apply --throttle 5", "reassignment_throttle"),
         ("kafka-topics.sh --create", "by a block of the configuration"),
-        ("alter topics t", "Did you mean 'topic'?"),
-        ("describe acls --topic t", "such as --resource-type Topic"),
+        ("alter topics t", 'Did you mean "topic"?'),
+        ("drift", "`kafkaform plan` shows what differs from the configuration"),
+        ("status", "`kafkaform state list` what is managed"),
+        ("rebalance", "`kafkaform propose placement`"),
+        ("plann", 'Did you mean "plan"?'),
+        ("preview", 'Did you mean "plan"?'),
+        ("sandbox list", 'Did you mean "status"?'),
+        ("sandbox stop", 'Did you mean "down"?'),
+        ("state delete", 'Did you mean "rm"?'),
+        ("audit list", 'Did you mean "show"?'),
+        ("lock unlock", 'Did you mean "release"?'),
+        ("describe consumer-groups", 'Did you mean "groups"?'),
+        ("explain acl", 'Did you mean "access"?'),
+        ("describe acls --topic t", "`kafkaform describe acls topic NAME`"),
         ("alter user alice --add SCRAM-SHA-256=[password=x]", "--add-config 'SCRAM-SHA-256=["),
         ("alter user alice --delete SCRAM-SHA-512", "`--delete-config SCRAM-SHA-512` deletes one"),
         ("alter broker 1 --add k=v", "`--add-config K=V` sets configs"),
@@ -263,10 +277,17 @@ def test_answers_name_commands_that_there_are() -> None:
         ("config-command --describe", "`kafkaform describe configs` shows configs"),
         ("org.apache.kafka.tools.TopicCommand --list", "`kafkaform describe topics` shows them"),
         ("kafka-run-class.sh kafka.admin.ConfigCommand", "The tools of Kafka have commands here"),
-        ("describe quotas --entity-type users", "--user, --client-id and --ip choose"),
-        ("describe users ci", "--name GLOB chooses"),
-        ("describe acls User:ci", "--principal chooses"),
-        ("explain access t", "such as --topic NAME"),
+        ("describe quotas --entity-type users", "Write `user NAME`, `client ID` or `ip ADDRESS`"),
+        ("describe acls User:ci", "Write the kind and the name; the kinds are topic, group"),
+        ("describe acls topics t", 'Did you mean "topic"?'),
+        ("explain access t", "Write the kind and the name; the kinds are topic, group"),
+        ("explain access topic", "Write topic NAME"),
+        ("explain access topic t --topic t", "exclude each other"),
+        ("explain access topic t group g", "exactly one resource is needed"),
+        ("explain quota ci", "Write the kind and the name; the kinds are user, client, ip"),
+        ("describe quotas user a user b", "user is named twice"),
+        ("describe users ci --name c", "exclude each other"),
+        ("describe configs topic t --entity-type topics --entity-name t", "Leave out the flags"),
         ("state nope", "`kafkaform state --help`"),
     ],
 )

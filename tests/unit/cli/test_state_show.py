@@ -40,3 +40,27 @@ def test_an_acl_is_one_line() -> None:
         "",
     ]
     assert '  acl_operation = "Write"' in list(render_row(row))
+
+
+def test_amounts_have_units() -> None:
+    """As a plan shows them, beside the exact number; an object whose provider is not here has
+    none."""
+    config = FrozenMap({"retention.ms": "604800000", "cleanup.policy": "delete"})
+    topic = Row(
+        Identity("kafka.eu", "kafka_topic", "orders"),
+        ("kafka_topic.orders",),
+        7,
+        FrozenMap(name="orders", partitions=604800000, config=config),
+    )
+    lines = list(render_row(topic))
+    assert "    retention.ms = 7 d (604800000)" in lines
+    assert '    cleanup.policy = "delete"' in lines
+    assert "  partitions = 604800000" in lines
+    quota = replace(
+        topic,
+        identity=Identity("kafka", "kafka_quota", "user=ci"),
+        attributes=FrozenMap(config=FrozenMap(producer_byte_rate=1048576)),
+    )
+    assert "    producer_byte_rate = 1 MiB/s (1048576)" in list(render_row(quota))
+    stranger = replace(topic, identity=Identity("ldap", "kafka_topic", "orders"))
+    assert '    retention.ms = "604800000"' in list(render_row(stranger))

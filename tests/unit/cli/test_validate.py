@@ -107,6 +107,40 @@ TOLD = {
 }
 
 
+MISPLACED = {
+    ("kafka_topic", "retention_ms"): 'Write config = { "retention.ms" = … }.',
+    ("kafka_topic", "min_insync_replicas"): 'Write config = { "min.insync.replicas" = … }.',
+    ("kafka_quota", "producer_byte_rate"): 'Write config = { "producer_byte_rate" = … }.',
+    ("kafka_broker_config", "log_retention_ms"): 'Write config = { "log.retention.ms" = … }.',
+    ("kafka_client_metrics", "interval_ms"): 'Write config = { "interval.ms" = … }.',
+    ("kafka_topic", "producer_byte_rate"): "It is a key of config in a kafka_quota block: "
+    'config = { "producer_byte_rate" = … }.',
+    ("kafka_quota", "retention_ms"): "It is a key of config in a kafka_topic block: "
+    'config = { "retention.ms" = … }.',
+    ("kafka_topic", "replicas"): 'Did you mean "replication_factor"?',
+}
+
+
+@pytest.mark.parametrize(("kind", "argument"), MISPLACED)
+def test_a_config_beside_config_is_told_where_it_belongs(
+    here: Here, kind: str, argument: str
+) -> None:
+    """Also one of another kind of object; and what users of another tool call an argument."""
+    here.write("main.kf.hcl", f'resource "{kind}" "a" {{\n  {argument} = 1\n}}\n')
+    faults = here.json("validate", "-json", code=1)["diagnostics"]
+    (fault,) = (one for one in faults if one["summary"].endswith(f'"{argument}"'))
+    assert fault["advice"] == MISPLACED[kind, argument]
+
+
+def test_an_argument_in_config_is_told_where_it_belongs(here: Here) -> None:
+    """A broker would refuse it, or a plugin would take it and ignore it."""
+    topic = 'resource "kafka_topic" "a" {\n  name = "a"\n  config = { partitions = "3" }\n}\n'
+    here.write("main.kf.hcl", topic)
+    (fault,) = here.json("validate", "-json", code=1)["diagnostics"]
+    assert fault["summary"] == '"partitions" is an argument of kafka_topic.a and no key of config'
+    assert fault["advice"] == "Write partitions = … beside config."
+
+
 UNKNOWN = """\
 resource "kafka_topic" "a" {
   name   = "a"

@@ -8,6 +8,7 @@ import pytest
 
 from kafkaform.core.text.quantity import (
     SCALES,
+    parse_amount,
     render_amount,
     render_quantity,
     render_with_exact,
@@ -66,3 +67,32 @@ def test_measured_figures_are_rounded() -> None:
     """A size that was measured is not typed back, so two digits are enough."""
     assert render_amount(147_762, "bytes") == "144.3 KiB"
     assert render_amount(0, "bytes") == "0 B"
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "number"),
+    [
+        ("7d", "ms", 604_800_000),
+        ("1d12h", "ms", 129_600_000),
+        ("0.5s", "ms", 500),
+        ("forever", "ms", -1),
+        ("90m", "s", 5400),
+        ("1KiB", "bytes", 1024),
+        ("500MB", "bytes", 500_000_000),
+        ("1KiB/s", "bytes/s", 1024),
+        ("1MiB", "bytes/s", 1_048_576),
+        ("4096", "bytes", 4096),
+    ],
+)
+def test_an_amount_is_read(text: str, unit: str, number: int) -> None:
+    """Of the words that configurations and commands take."""
+    assert parse_amount(text, unit) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"), [("7x", "ms"), ("", "ms"), ("1KiB", "ms"), ("7d", "bytes"), ("0.5ms", "ms")]
+)
+def test_what_is_no_amount_of_the_unit_is_refused(text: str, unit: str) -> None:
+    """With an example of one that is."""
+    with pytest.raises(ValueError, match="such as"):
+        parse_amount(text, unit)

@@ -17,6 +17,10 @@ PROVIDER = 'provider "kafka" {\n  bootstrap_servers = ["localhost:9092"]\n}\n'
 GOOD = PROVIDER + 'resource "kafka_topic" "a" {\n  name = "a"\n}\n'
 
 
+def _accept_all(found: object) -> bool:
+    return True
+
+
 def messages(found: list[types.Diagnostic]) -> list[str]:
     return [one.message.partition("\n")[0] for one in found]
 
@@ -33,6 +37,33 @@ def test_a_fault_comes_and_goes_as_somebody_types(editor: Editor) -> None:
     assert {one.source for one in found} == {"kafkaform"}
     editor.type("main.kf.hcl", GOOD)
     editor.wait_for_faults("main.kf.hcl", lambda found: not found)
+
+
+def test_a_missing_value_is_shown_at_the_declaration(editor: Editor) -> None:
+    """Of each variable without a value and each data source, and in no other open file."""
+    texts = {
+        "main.kf.hcl": GOOD,
+        "variables.kf.hcl": '# Values come from a file.\nvariable "x" {}\nvariable "y" {}\n',
+        "data.kf.hcl": '\ndata "kafka_topics" "a" {}\n\ndata "kafka_topics" "b" {}\n',
+    }
+    for name, text in texts.items():
+        editor.write(name, text)
+        editor.open(name, text)
+    places = {
+        name: [
+            (one.range.start.line, one.message.partition("\n")[0])
+            for one in editor.wait_for_faults(name, bool if name != "main.kf.hcl" else _accept_all)
+        ]
+        for name in ("variables.kf.hcl", "data.kf.hcl", "main.kf.hcl")
+    }
+    assert places == {
+        "main.kf.hcl": [],
+        "variables.kf.hcl": [(1, "1 variable has no value: x"), (2, "1 variable has no value: y")],
+        "data.kf.hcl": [
+            (1, "1 data source has not been read: data.kafka_topics.a"),
+            (3, "1 data source has not been read: data.kafka_topics.b"),
+        ],
+    }
 
 
 def test_the_faults_are_those_of_validate(tmp_path: Path, editor: Editor) -> None:

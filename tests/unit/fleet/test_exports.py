@@ -31,6 +31,7 @@ from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.definitions import GOLD, TABLES
 from kafkaform.fleet.tables.reader import Gold
 from kafkaform.render import text as render_text
+from kafkaform.workflow.fleet.answers import format_sheet
 
 from ...kit.fleet import sample
 from ...kit.fleet.lake import NOW, publish
@@ -190,3 +191,25 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     publish(tmp_path, "b-1", {"capacity": []})
     with pytest.raises(StorageError, match=r"x-capacity\.csv: it does not exist"):
         write_csv(Gold(reader.read_current(str(tmp_path))), tmp_path / "no", "x")
+
+
+def test_amounts_in_a_table_have_units() -> None:
+    """From the name of a column, or from the attribute that a row is about; CSV and JSON keep the
+    numbers alone."""
+    sheet = Sheet(
+        ("kind", "path", "desired", "live", "bytes", "p50_ms", "duration_ms"),
+        (
+            ("kafka_topic", "config.retention.ms", "604800000", None, 1_288_490_189, 1.5, 60_000),
+            ("kafka_topic", "config.cleanup.policy", "delete", "compact", 12, None, 7),
+        ),
+    )
+    head, first, second, _ = format_sheet(sheet, "table").splitlines()
+    assert "7 d (604800000)  -  " in first
+    assert "1.2 GiB (1288490189)" in first
+    assert "1 min (60000)" in first
+    assert second.split() == ["kafka_topic", "config.cleanup.policy", "delete", "compact"] + [
+        *("12", "-", "7")
+    ]
+    assert " d " not in format_sheet(sheet, "csv")
+    quotas = Sheet(("quota_key", "value"), (("producer_byte_rate", 1048576.0), ("x", 5.0)))
+    assert "1 MiB/s (1048576" in format_sheet(quotas, "table")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from kafkaform.language.desired import load_tree
+from kafkaform.core.resource import Desired
+from kafkaform.core.schema import STRING, AttributeSchema, make_schema
+from kafkaform.language.desired import TypeInfo, VariableInputs, build_desired, load_tree
 
-from .example import desired, faults
+from .example import BLOCK, SCHEMAS, TYPES, desired, faults
 
 
 def _topic(body: str, name: str = "a") -> str:
@@ -21,6 +24,11 @@ GOLDEN: list[tuple[str, list[str]]] = [
         ['3:16: "partitions" must be a number', '4:12: "config" must be a map of strings'],
     ),
     (_topic(""), ['1:1: kafka_topic.a needs "name"']),
+    (
+        _topic('name = "a"\n  config = {\n    retention.ms = 1\n    a.b.c : 2\n  }'),
+        ["4:5: The key retention.ms needs quotes", "5:5: The key a.b.c needs quotes"],
+    ),
+    ("locals {\n  m = [{ a.b = 1 }]\n}\n", ["2:10: The key a.b needs quotes"]),
     (_topic("name = null"), ['2:3: kafka_topic.a needs "name"']),
     (_topic('name = ""'), ["1:1: kafka_topic.a does not name an object"]),
     (
@@ -127,6 +135,21 @@ def test_golden(text: str, expected: list[str]) -> None:
 
 
 ADVICE = [
+    (_topic('name = "a"\n  config = { retention.ms = 1 }'), 'Write "retention.ms".'),
+    (
+        'variable "k" {\n  default = "a"\n}\n' + _topic('name = "a"\n  config = { var.k = 1 }'),
+        'Write "var.k", or (var.k) if you mean the value of this reference.',
+    ),
+    (
+        'resource "kafka_topic" "a" {\n  config {\n    retention.ms = 1\n    x = { a.b = 1 }\n'
+        "    cleanup.policy = 2\n  }\n}\n",
+        "Names with dots belong inside a map, in quotes: "
+        'config = { "retention.ms" = …, "cleanup.policy" = … }.',
+    ),
+    (
+        'resource "kafka_topic" "a" {\n  config {\n    "retention.ms" = 1\n  }\n}\n',
+        "If config is a map, write config = { … }; otherwise remove the quotes from the name.",
+    ),
     (_topic('name = "a"\n  partition = 3'), 'Did you mean "partitions"?'),
     (_topic("name = lenght([])"), 'Did you mean "length"?'),
     (_topic("name = orders"), 'Write "orders" in quotes if it is a string.'),
@@ -139,6 +162,39 @@ ADVICE = [
 def test_advice(text: str, advice: str) -> None:
     """A near miss is answered with the word that was meant."""
     assert desired(text).diagnostics[0].advice == advice
+
+
+def desired_rule(body: str) -> Desired:
+    """What one block of a type with four required arguments declares."""
+    required = (
+        AttributeSchema(n, STRING, f"The {n}.", required=True) for n in ("a", "b", "c", "d")
+    )
+    rule = TypeInfo(make_schema("A rule.", *required), str, "kafka")
+    text = f'resource "kafka_rule" "r" {{\n  {body}\n}}\n'
+    tree = load_tree({"main.kf.hcl": (text + BLOCK).encode()})
+    schemas = replace(SCHEMAS, types={**TYPES, "kafka_rule": rule})
+    return build_desired(tree, VariableInputs(), schemas)
+
+
+def test_missing_arguments_are_named_once() -> None:
+    """All of them in one error, with what each is for; null is reported where it is written."""
+    (fault,) = desired_rule("").diagnostics
+    assert fault.summary == 'kafka_rule.r needs "a", "b", "c" and "d"'
+    assert fault.advice == "a: The a.\nb: The b.\nc: The c.\nd: The d."
+    assert fault.detail == ""
+    assert faults(desired_rule("b = null")) == [
+        'main.kf.hcl:1:1: kafka_rule.r needs "a", "c" and "d"',
+        'main.kf.hcl:2:3: kafka_rule.r needs "b"',
+    ]
+
+
+def test_more_faults_of_one_place_are_counted_apart() -> None:
+    """What is left out is not said to be the fault that is shown."""
+    found = desired(_topic('name = ""\n  for_each = toset(["a", "b", "c", "d", "e"])'))
+    details = [item.detail for item in found.diagnostics]
+    assert len(details) == 3
+    assert details[0].endswith("2 more errors at this place are not shown.")
+    assert not any("It happens" in detail for detail in details)
 
 
 def test_faults_of_many_instances_are_counted() -> None:

@@ -81,6 +81,16 @@ output "all" { value = module.orders }
     assert [output.value for output in after.outputs] == ["X", {"id": "X", "name": "orders"}]
 
 
+def test_missing_variables_of_a_module_are_named_once() -> None:
+    """With the places of their declarations."""
+    module = "".join(f'variable "{name}" {{}}\n' for name in ("a", "b", "c", "d"))
+    files = {"main.kf.hcl": 'module "m" {\n  source = "./m"\n}\n', "m/main.kf.hcl": module}
+    (fault,) = built(files).diagnostics
+    assert fault.summary == 'module.m needs "a", "b", "c" and "d"'
+    assert "a at m/main.kf.hcl:1:1" in fault.detail
+    assert "d at m/main.kf.hcl:4:1" in fault.detail
+
+
 def test_for_each_and_count_of_modules() -> None:
     """Each instance has its key in the address; the module's value is keyed in the same way."""
     main = """

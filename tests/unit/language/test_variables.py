@@ -135,7 +135,7 @@ def test_partial_inputs_check_names_only() -> None:
     )
     found = desired(text, VariableInputs(partial=True))
     assert faults(found) == [
-        "None: 1 variable has no value: zone",
+        "main.kf.hcl:1:1: 1 variable has no value: zone",
         'main.kf.hcl:4:16: "partitions" must be a number',
         'main.kf.hcl:5:12: There is no local value "nope"',
     ]

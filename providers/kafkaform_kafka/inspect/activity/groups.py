@@ -16,7 +16,7 @@ from kafkaform.provider.commands import Answer
 
 from ...wire.groups import DescribedGroup, MemberRow
 from ...wire.usage import CONSUMER
-from ..source import DescribeSource, describe_fault
+from ..source import DescribeSource, add_suggestion, describe_fault
 from .end_offsets import End, Place, read_ends
 from .gaps import READ_THE_ANSWER, Gap, document_gap
 from .group_details import SHARE, Position, Positions, describe_groups, read_positions
@@ -59,7 +59,8 @@ def read_groups(source: DescribeSource, query: GroupQuery) -> Answer:
     chosen = [group for group in listing.groups if _is_wanted(group, query)]
     there = {group.name for group in listing.groups}
     absent = [name for name in query.exact if name not in there]
-    missing = explain_missing(source, absent, listing.gaps) if absent else {}
+    faults = explain_missing(source, absent, listing.gaps) if absent else {}
+    missing = {name: add_suggestion(fault, name, there) for name, fault in faults.items()}
     described, positions = describe_groups(source, chosen), read_positions(source, chosen)
     groups = [
         _narrow_group(_Group(group, described[group.name], positions[group.name]), query)

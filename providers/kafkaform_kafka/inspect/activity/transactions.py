@@ -24,7 +24,7 @@ from ...wire.transactions import (
     describe_transactions,
     list_transactions,
 )
-from ..source import DescribeSource, describe_fault
+from ..source import DescribeSource, add_suggestion, describe_fault
 from .gaps import READ_THE_ANSWER, Gap, document_gap, explain_gap, find_leaderless
 from .node_requests import NodeRequest, ask_all_brokers, cut_batches, send_each
 
@@ -86,7 +86,8 @@ def read_transactions(source: DescribeSource, query: TransactionQuery) -> Answer
     ]
     there = {each.row.transactional_id for each in listing.transactions}
     absent = [name for name in query.exact if name not in there]
-    missing = _explain_missing(source, absent, listing.gaps) if absent else {}
+    faults = _explain_missing(source, absent, listing.gaps) if absent else {}
+    missing = {name: add_suggestion(fault, name, there) for name, fault in faults.items()}
     described = describe_listed(source, chosen)
     now = read_clock()
     rows = [

@@ -79,7 +79,7 @@ def test_pages_show_amounts() -> None:
     assert '""' in page({**explained, **rest, "levels": [{**level, "value": ""}]})
     limit = {"key": "consumer_byte_rate", "of": "client", "unit": "bytes/s", "value": 1024}
     who = {"scope": "each broker", "entity": {"user": "a"}, "shared_by": "all"}
-    client = {"callback": None, "user": "a", "client_id": "b", "ip": None}
+    client = {"callback": None, "user": "a", "client_id": "b", "ip": None, "others": ()}
     levels = [{"level": 1, "entity": {"user": "a"}, "config": {"consumer_byte_rate": 1024}}]
     told = page(
         {"kind": "quota_explanation", **client, "levels": levels, "limits": [{**limit, **who}]}

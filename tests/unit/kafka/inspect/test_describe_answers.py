@@ -10,7 +10,8 @@ import pytest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.commands import describe as commands
+from kafkaform_kafka.commands import describe as lists
+from kafkaform_kafka.commands import describe_configs as commands
 from kafkaform_kafka.inspect import documents as module
 from kafkaform_kafka.inspect import features
 from kafkaform_kafka.inspect.documents import RELEASE_SECONDS, describe
@@ -67,7 +68,7 @@ def test_a_broker_that_has_just_ended_holds_nobody_up(monkeypatch: pytest.Monkey
             'cleanup.polici: Did you mean "cleanup.policy"?',
         ),
         (("orders", "cleanup.polici"), 'cleanup.polici: Did you mean "cleanup.policy"?'),
-        (("orders",), "Entities are named with a flag: --entity-name orders."),
+        (("orders",), "`kafkaform describe configs topic orders` shows the configs of one object."),
     ],
 )
 def test_each_unknown_config_gets_a_suggestion(
@@ -84,6 +85,126 @@ def test_each_unknown_config_gets_a_suggestion(
     with pytest.raises(UsageError) as refused:
         commands.ask_configs(list(keys)).read(None)  # type: ignore[arg-type]  # nobody is asked
     assert asked == [keys] and refused.value.advice == advice
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("topic", DescribeQuery()),
+        ("topic orders", DescribeQuery(exact=("orders",))),
+        (
+            "topic orders retention.ms a",
+            DescribeQuery(exact=("orders",), keys=("retention.ms", "a")),
+        ),
+        ("topic shop.* retention.*", DescribeQuery("shop.*", keys=("retention.*",))),
+        ("broker", DescribeQuery(entity_type="brokers")),
+        (
+            "broker 1 log.dirs",
+            DescribeQuery(exact=("1",), entity_type="brokers", keys=("log.dirs",)),
+        ),
+        ("cluster", DescribeQuery(entity_type="brokers", default=True)),
+        (
+            "cluster log.dirs",
+            DescribeQuery(entity_type="brokers", default=True, keys=("log.dirs",)),
+        ),
+        ("group billing", DescribeQuery(exact=("billing",), entity_type="groups")),
+        ("client-metrics m", DescribeQuery(exact=("m",), entity_type="client-metrics")),
+        ("retention.ms", DescribeQuery(keys=("retention.ms",))),
+    ],
+)
+def test_an_object_with_configs_is_named_by_kind_and_name(
+    monkeypatch: pytest.MonkeyPatch, words: str, wanted: DescribeQuery
+) -> None:
+    """As `explain config` and `alter` name it; the configs follow."""
+    asked: list[DescribeQuery] = []
+
+    def read(_: object, __: str, query: DescribeQuery) -> FrozenMap:
+        asked.append(query)
+        return FrozenMap(entity_type=query.entity_type, entities=())
+
+    monkeypatch.setattr(commands, "read_document", read)
+    monkeypatch.setattr(commands, "find_unknown", lambda *_: ())
+    commands.ask_configs(words.split()).read(None)  # type: ignore[arg-type]  # nobody is asked
+    assert asked == [wanted]
+
+
+def test_only_brokers_have_an_empty_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the default of all of them, as in KIP-248."""
+    with pytest.raises(UsageError):
+        commands.ask_configs(["topic", ""])
+    read = SimpleNamespace(query=None)
+
+    def remember(_: object, __: str, query: DescribeQuery) -> FrozenMap:
+        read.query = query
+        return FrozenMap(entity_type=query.entity_type, entities=())
+
+    monkeypatch.setattr(commands, "read_document", remember)
+    commands.ask_configs(["broker", ""]).read(None)  # type: ignore[arg-type]  # nobody is asked
+    assert read.query == DescribeQuery(entity_type="brokers", default=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        (["user", "ci"], {"user": "ci"}),
+        (["user", "ci", "client", "a"], {"user": "ci", "client_id": "a"}),
+        (["ip"], {"ip": "*"}),
+        (["client", ""], {"client_id": ""}),
+    ],
+)
+def test_whom_a_quota_limits_is_named_by_kind_and_name(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], flags: dict[str, str]
+) -> None:
+    """The same as the flags; a kind alone stands for all of it."""
+    asked: list[DescribeQuery] = []
+
+    def read(_: object, __: str, query: DescribeQuery) -> FrozenMap:
+        asked.append(query)
+        return FrozenMap(quotas=())
+
+    monkeypatch.setattr(lists, "read_document", read)
+    lists.ask_quotas(words).read(None)  # type: ignore[arg-type]  # nobody is asked
+    lists.ask_quotas(**flags).read(None)  # type: ignore[arg-type]  # see above
+    assert asked[0] == asked[1]
+
+
+def test_a_resource_of_acls_is_named_by_kind_and_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same as the flags."""
+    asked: list[DescribeQuery] = []
+
+    def read(_: object, __: str, query: DescribeQuery) -> FrozenMap:
+        asked.append(query)
+        return FrozenMap(acls=())
+
+    monkeypatch.setattr(lists, "read_document", read)
+    for words, kind, name in (
+        (["topic", "orders"], "Topic", "orders"),
+        (["transactional-id", "tx"], "TransactionalID", "tx"),
+        (["cluster"], "Cluster", "kafka-cluster"),
+    ):
+        lists.ask_acls(words).read(None)  # type: ignore[arg-type]  # nobody is asked
+        lists.ask_acls(resource_type=kind, resource_name=name).read(None)  # type: ignore[arg-type]
+        assert asked[-2] == asked[-1]
+    with pytest.raises(UsageError):
+        lists.ask_acls(["topic", "orders"], resource_type="Topic")
+
+
+def test_users_and_brokers_are_named_without_a_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By names and globs; one that is not there is an error, after the others."""
+    rows = tuple(FrozenMap(name=name) for name in ("app", "billing", "ci"))
+    monkeypatch.setattr(lists, "read_document", lambda *_: FrozenMap(users=rows))
+    found = lists.ask_users(["app", "c*"]).read(None)  # type: ignore[arg-type]  # nobody is asked
+    assert [row["name"] for row in found.document["users"]] == ["app", "ci"]
+    assert found.fault is None
+    found = lists.ask_users(["app", "biling"]).read(None)  # type: ignore[arg-type]  # see above
+    assert [row["name"] for row in found.document["users"]] == ["app"]
+    assert found.fault is not None
+    assert found.fault.message == "there is no user biling"
+    assert found.fault.advice == 'Did you mean "billing"?'
+    brokers = FrozenMap(brokers=(FrozenMap(id=1), FrozenMap(id=2)))
+    monkeypatch.setattr(lists, "read_document", lambda *_: brokers)
+    found = lists.ask_brokers(["2"]).read(None)  # type: ignore[arg-type]  # see above
+    assert [row["id"] for row in found.document["brokers"]] == [2]
 
 
 def test_features_are_what_all_brokers_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:

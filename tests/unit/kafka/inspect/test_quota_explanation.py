@@ -121,3 +121,39 @@ def test_the_table_marks_what_applies_and_nothing_foreign_moves_the_terminal() -
     text = "\n".join(render_page(quota_page(told(client, rows))))
     assert "\x1b" not in text and text.count("5 B/s *") == 1
     assert "no limit" in text and "5 B/s at each broker" in text
+
+
+NAMED = tuple((entity, {PRODUCE: Decimal(n)}) for n, entity in enumerate(ENTITIES, 1))
+
+
+def test_a_user_alone_is_answered() -> None:
+    """For the client ids that no quota names; those with limits of their own are listed."""
+    document = told(Client("ci"), NAMED[1:])
+    assert [row["level"] for row in document["levels"]] == [2, 3, 5, 6, 8]
+    found = limit(document, PRODUCE)
+    assert (found["level"], found["value"]) == (2, 2)
+    assert found["shared_by"] == "each client-id alone, with user ci"
+    assert document["others"] == ("app",)
+    assert (document["user"], document["client_id"]) == ("ci", None)
+    text = "\n".join(render_page(quota_page(document)))
+    assert 'user "ci", any client-id without a limit of its own' in text
+    assert "Other limits can apply with client-id app: add `client ID`." in text
+    shared = limit(told(Client("ci"), NAMED[2:]), PRODUCE)
+    assert (shared["level"], shared["shared_by"]) == (3, "any client of user ci")
+
+
+def test_a_client_id_alone_is_answered() -> None:
+    """For the users that no quota names."""
+    document = told(Client(client_id="app"), NAMED)
+    assert [row["level"] for row in document["levels"]] == [4, 5, 6, 7, 8]
+    assert limit(document, PRODUCE)["level"] == 4
+    assert document["others"] == ("ci",)
+    assert told(BOTH, NAMED)["others"] == ()
+    lowest = limit(told(Client(client_id="app"), NAMED[6:]), PRODUCE)
+    assert (lowest["level"], lowest["shared_by"]) == (7, "anybody with client-id app")
+
+
+def test_limits_of_other_pairs_are_no_others() -> None:
+    """Of another user's clients nothing is said."""
+    rows: Rows = (({"user": "billing", "client-id": "export"}, {PRODUCE: Decimal(1)}),)
+    assert told(Client("ci"), rows)["others"] == ()
