@@ -76,10 +76,11 @@ def open_folder_store(folder: Path, named: str | None, tree: Tree | None) -> Sto
 def find_anchor(sink: Sink, state: State | None) -> Head | None:
     """The record that a saved state follows from, None if there is none yet.
 
-    Raises StorageError for a state that names none although the log has records.
+    Raises StorageError for a state with objects that names none although the log has records.
     """
     head = state.audit_head if state else None
-    if state is not None and head is None and sink.last() is not None:
+    # A state that has never been saved by a run has no objects either, and the log tells the rest.
+    if state is not None and state.objects and head is None and sink.last() is not None:
         # Every save names its record. Without it, an older state or another log would pass.
         raise StorageError(
             f"the state follows from no record (`audit_head` is null), although {sink.location} "
