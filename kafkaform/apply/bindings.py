@@ -38,14 +38,14 @@ class Binding(Struct, frozen=True):
 
 
 def find_bindings(
-    state: State, found: LogIndex, sessions: Mapping[str, Session]
+    state: State, index: LogIndex, sessions: Mapping[str, Session]
 ) -> Mapping[str, Binding]:
     """Provider instance -> the whole id of its system, for those that state or log know by half.
     Raises OtherSystem if objects are recorded there and the system has none of them."""
     bindings: dict[str, Binding] = {}
     for instance, session in sessions.items():
         whole = session.facts.scope_id
-        for recorded in (found.scopes.get(instance), state.providers.get(instance)):
+        for recorded in (index.scopes.get(instance), state.providers.get(instance)):
             if recorded is not None and _is_half(recorded, whole):
                 bindings[instance] = Binding(recorded, whole)
     for instance, binding in bindings.items():
@@ -80,31 +80,31 @@ def _refuse_strange(state: State, instance: str, binding: Binding, session: Sess
     )
 
 
-def complete_index(found: LogIndex, bindings: Mapping[str, Binding]) -> LogIndex:
+def complete_index(index: LogIndex, bindings: Mapping[str, Binding]) -> LogIndex:
     """What the log proves, with whole ids."""
     if not bindings:
-        return found
+        return index
     origins = {
         seq: replace(origin, scope_id=binding.scope_id)
         if (binding := bindings.get(origin.identity.instance)) and origin.scope_id == binding.half
         else origin
-        for seq, origin in found.origins.items()
+        for seq, origin in index.origins.items()
     }
     scopes = {instance: binding.scope_id for instance, binding in bindings.items()}
-    return replace(found, origins=origins, scopes={**found.scopes, **scopes})
+    return replace(index, origins=origins, scopes={**index.scopes, **scopes})
 
 
 def complete_records(
-    state: State, found: LogIndex, bindings: Mapping[str, Binding]
+    state: State, index: LogIndex, bindings: Mapping[str, Binding]
 ) -> tuple[State, LogIndex]:
     """State and log with whole ids; nothing is saved."""
     for instance, binding in bindings.items():
         state = set_scope(state, instance, binding.scope_id)
-    return state, complete_index(found, bindings)
+    return state, complete_index(index, bindings)
 
 
 def record_bindings(
-    ledger: Ledger, found: LogIndex, bindings: Mapping[str, Binding]
+    ledger: Ledger, index: LogIndex, bindings: Mapping[str, Binding]
 ) -> tuple[LogIndex, Mapping[str, Binding]]:
     """Record the whole ids, first in the log and then in the state. The index of the log after
     that, and what was recorded. Raises StorageError, Locked."""
@@ -112,17 +112,17 @@ def record_bindings(
     bindings = {
         instance: binding
         for instance, binding in bindings.items()
-        if binding.half in (ledger.state.providers.get(instance), found.scopes.get(instance))
+        if binding.half in (ledger.state.providers.get(instance), index.scopes.get(instance))
     }
     if not bindings:
-        return found, bindings
+        return index, bindings
     scopes = {instance: binding.scope_id for instance, binding in bindings.items()}
     serial, version = ledger.state.serial + 1, ledger.version or ""
     edit = make_state_edit_body(serial, version, REASON, {}, scopes=scopes)
     ledger.journal.write_all([(RecordKind.STATE, edit)])
-    state, found = complete_records(ledger.state, found, bindings)
+    state, index = complete_records(ledger.state, index, bindings)
     ledger.save_state(state)
-    return replace(found, head=ledger.journal.head), bindings
+    return replace(index, head=ledger.journal.head), bindings
 
 
 def describe_bindings(
