@@ -7,10 +7,11 @@ new kind, add a row to `_WARNINGS`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
+from kafkaform.core.text.foreign import inline
 
 from ..authority import lockout
 from ..authority.effects import describe_acl
@@ -41,6 +42,12 @@ _COMES_BACK = (
     "auto.create.topics.enable is true: a deleted topic comes back, empty and with default "
     "settings, as soon as a client uses it. Stop its clients first."
 )
+_NO_RENAME = "Kafka cannot rename a topic"
+_HOW_TO = "docs/how-to/rename-a-topic.md moves producers and consumers first."
+_BEFORE = (
+    f'Kafka cannot rename a topic: "{{}}" is created beside it, without its records. {_HOW_TO}'
+)
+_AFTER = f'{_NO_RENAME}: this one is created without the records of "{{}}". {_HOW_TO}'
 
 
 def review_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
@@ -89,7 +96,7 @@ def review(
     return Review(
         blocks={**access.blocks, **blocks, **vendor.blocks},
         unless=access.unless,
-        notes=_join_notes(access.notes, notes, vendor.notes) if name else {**access.notes, **notes},
+        notes=_join_notes(access.notes, notes, vendor.notes, _note_renames(created, deleted)),
         losses=access.losses,
         risks=access.risks,
         warnings=(
@@ -111,6 +118,37 @@ def _join_notes(*parts: Mapping[Identity, tuple[str, ...]]) -> Mapping[Identity,
         for identity, notes in part.items():
             joined[identity] = (*joined.get(identity, ()), *notes)
     return joined
+
+
+def _note_renames(
+    created: Sequence[Change], deleted: Sequence[Change]
+) -> Mapping[Identity, tuple[str, ...]]:
+    """Notes for a block whose topic has another name now, or whose one instance has another key:
+    Kafka deletes one topic and creates the other, which nobody means by a new name."""
+    pairs: dict[Identity, Identity] = {}
+    for keyed in (True, False):
+        gone = _find_single_topics(deleted, pairs, keyed=keyed)
+        new = _find_single_topics(created, pairs, keyed=keyed)
+        for block in gone.keys() & new.keys():
+            pairs[gone[block]], pairs[new[block]] = new[block], gone[block]
+    old = {change.identity for change in deleted}
+    return {
+        topic: ((_BEFORE if topic in old else _AFTER).format(inline(other.key)),)
+        for topic, other in pairs.items()
+    }
+
+
+def _find_single_topics(
+    changes: Sequence[Change], known: Container[Identity], *, keyed: bool
+) -> Mapping[str, Identity]:
+    """Address -> its topic, of addresses with one of these changes. keyed: of each instance, else
+    of each block."""
+    topics_of: dict[str, list[Identity]] = defaultdict(list)
+    for change in changes:
+        if change.identity not in known:
+            address = change.address if keyed else change.address.partition("[")[0]
+            topics_of[address].append(change.identity)
+    return {address: found[0] for address, found in topics_of.items() if len(found) == 1}
 
 
 def _is_topic_change(change: Change, action: Action) -> bool:
