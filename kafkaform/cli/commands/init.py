@@ -4,6 +4,7 @@ cluster."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,14 @@ from ...workflow.modules.installation import SOURCES, Installation, read_sources
 from ...workflow.modules.lock_file import LOCK_FILE
 from ...workflow.modules.packages import read_own_locks
 from ...workflow.plan_files import save_file
-from ...workflow.stores import Store, find_anchor, open_store, parse_duration
+from ...workflow.stores import (
+    AUDIT_FILE,
+    STATE_FILE,
+    Store,
+    find_anchor,
+    open_store,
+    parse_duration,
+)
 from ...workflow.testing.files import list_default_files
 from ...workflow.workspace import make_lock_info, make_run_id
 from ..options.flags import LockTimeout, NoColor, StateFile, Untrusted, Var, VarFile
@@ -32,6 +40,9 @@ from ..terminal.console import Console
 
 CONFIGURATION = (".kf.hcl", ".kf.json", ".tf", ".tf.json", ".tofu", ".tofu.json")
 OURS = ".kafkaform"
+PLAN_FILE = ".kfplan"
+_SECRET_FILES = ("*.env", "*.key", "*.p12", "*.jks", "*.keytab", "*.pfx")
+"""Files that contain passwords or private keys."""
 EMPTY = """There is no configuration here, so there is nothing to prepare.
 
 Write a file such as main.kf.hcl:
@@ -90,11 +101,12 @@ def init(
     inputs = Inputs.read(var, var_file, untrusted=untrusted)
     # As it was named, because --untrusted refuses links on the way to it.
     rows = [*_check_configuration(Path(), inputs, upgrade, readonly, console)]
-    if not (modules_only or untrusted):
+    store = None if modules_only or untrusted else open_store(state)
+    if store is not None:
         # A job that plans can read the store, and not write it.
-        rows += _check_storage(open_store(state), parse_duration(lock_timeout, "--lock-timeout"))
+        rows += _check_storage(store, parse_duration(lock_timeout, "--lock-timeout"))
     console.write_lines(render_table([[name, inline(found)] for name, found in rows]))
-    advice = _advise_ignoring(folder) if (folder / OURS).is_dir() else ""
+    advice = "" if store is None else _advise_ignoring(folder, store)
     if advice:
         console.write(f"\n{advice}")
     console.write(
@@ -186,18 +198,45 @@ def _check_log(store: Store, state: State | None) -> str:
     return f"{render_count(result.records, 'record')}, sound" if result.records else "none yet"
 
 
-def _advise_ignoring(folder: Path) -> str:
-    """Advice to ignore our folder, if it is in a Git repository that does not ignore it."""
+def _advise_ignoring(folder: Path, store: Store) -> str:
+    """The lines to add to .gitignore, if this folder is in a Git repository that would commit what
+    must not be: our folder, a state and its log, saved plans, and files with passwords or keys."""
     root = next((p for p in (folder, *folder.parents) if (p / ".git").exists()), None)
     if root is None:
         return ""
-    places = [p for p in (folder, *folder.parents) if p.is_relative_to(root)]
-    for place in places:
-        try:
-            lines = read_named_file(place / ".gitignore", FILE_BYTES).decode().splitlines()
-        except (OSError, UnicodeDecodeError):
-            continue
-        # `.kafkaform`, `.kafkaform/`, `/.kafkaform` and `**/.kafkaform` all ignore it.
-        if any(line.strip().removeprefix("**").strip("/") == OURS for line in lines):
-            return ""
-    return f"Add `{OURS}/` to .gitignore: it contains the lock and earlier states of this computer."
+    ignored = {
+        line.strip().removeprefix("**").strip("/")
+        for place in (folder, *folder.parents)
+        if place.is_relative_to(root)
+        for line in _read_ignored(place)
+    }
+    files = sorted(path.name for path in folder.iterdir() if path.is_file())
+    reasons: dict[str, str] = {}
+    if (folder / OURS).is_dir():
+        reasons[f"{OURS}/"] = "the lock and earlier states of this computer"
+    if store.backend.location == str(folder / STATE_FILE):
+        shared = "nobody locks it in Git; a backend block stores it where all can"
+        reasons |= {STATE_FILE: shared, AUDIT_FILE: "the log of the same state"}
+    reasons[f"*{PLAN_FILE}"] = "saved plans, which fit one moment only"
+    for name in files:
+        pattern = next((glob for glob in _SECRET_FILES if fnmatchcase(name, glob)), None)
+        if pattern is not None:
+            reasons[pattern] = "passwords and private keys"
+    missing = [
+        (pattern, why)
+        for pattern, why in reasons.items()
+        if not any(fnmatchcase(pattern.strip("/"), line) for line in ignored)
+    ]
+    if not missing:
+        return ""
+    width = max(len(pattern) for pattern, _ in missing)
+    lines = (f"  {pattern:<{width}}  # {why}" for pattern, why in missing)
+    return "\n".join(("Add these lines to .gitignore, without the remarks:", "", *lines))
+
+
+def _read_ignored(folder: Path) -> list[str]:
+    """The lines of the folder's .gitignore."""
+    try:
+        return read_named_file(folder / ".gitignore", FILE_BYTES).decode().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []

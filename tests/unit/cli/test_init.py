@@ -101,12 +101,38 @@ def test_a_folder_that_cannot_be_written(here: Here) -> None:
             assert "permission denied" in inside.fails("init", code=9)
 
 
+IGNORED = "kafkaform.state.json\nkafkaform.audit.jsonl\n*.kfplan\n"
+
+
 @pytest.mark.parametrize("line", [".kafkaform/", "/.kafkaform", "**/.kafkaform/"])
 def test_advice_for_git(here: Here, line: str) -> None:
-    """In a repository that does not ignore the lock's folder, the line to add is named; ignored
-    there or further up, it is not."""
+    """In a repository, what must not be committed is named with the reason; what is ignored there
+    or further up is not, and nothing is written."""
     subprocess.run(["git", "init", "-q", "."], cwd=here.path, check=True)
     here.write("main.kf.hcl", CONFIGURATION)
-    assert "Add `.kafkaform/` to .gitignore" in here.done("init").out
+    here.write("prod.env", "PASSWORD=x")
+    said = here.done("init").out
+    _, _, listed = said.partition("Add these lines to .gitignore, without the remarks:\n\n")
+    patterns = [row.split()[0] for row in listed.partition("\n\n")[0].splitlines()]
+    assert patterns == [
+        *(".kafkaform/", "kafkaform.state.json", "kafkaform.audit.jsonl", "*.kfplan", "*.env")
+    ]
+    assert "# the lock and earlier states of this computer" in listed
     here.write(".gitignore", f"*.tmp\n{line}\n")
+    assert ".kafkaform/" not in here.done("init").out
+    here.write(".gitignore", f"{line}\n{IGNORED}*.env\n")
     assert ".gitignore" not in here.done("init").out
+
+
+def test_a_state_elsewhere_needs_no_line(
+    here: Here, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Of a folder whose state is not in it, only what it can contain is named; out of Git nothing
+    is."""
+    here.write("main.kf.hcl", CONFIGURATION)
+    assert ".gitignore" not in here.done("init").out
+    subprocess.run(["git", "init", "-q", "."], cwd=here.path, check=True)
+    elsewhere = tmp_path_factory.mktemp("states") / "prod.json"
+    said = here.done("init", "--state", str(elsewhere)).out
+    assert "*.kfplan" in said
+    assert "kafkaform.state.json" not in said.partition("Add these lines")[2]

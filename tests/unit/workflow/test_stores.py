@@ -129,7 +129,7 @@ def test_init_of_a_store_leaves_nothing_here(here: Here) -> None:
     before = here.files()
     said = here.done("init", "--state", "memory://init/prod").text
     assert "memory://init/prod/state.json: none yet" in said and "can be taken" in said
-    assert ".gitignore" not in said and here.files() == before
+    assert ".kafkaform/" not in said and here.files() == before
 
 
 def test_a_block_in_json_is_found(here: Here) -> None:
