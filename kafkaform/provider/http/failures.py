@@ -6,7 +6,7 @@ import errno
 import socket
 import ssl
 from collections.abc import Mapping
-from http.client import BadStatusLine
+from http.client import BadStatusLine, NotConnected
 
 from msgspec import Struct
 
@@ -55,6 +55,11 @@ _REASONS: Mapping[str, Failure] = {
     ),
 }
 """Part of OpenSSL's reason -> what it means."""
+_CLOSES = Failure(
+    "the server closes each connection after one answer, so nothing proves which system gives the "
+    "next one",
+    "let the server, or the proxy before it, keep connections open (HTTP keep-alive)",
+)
 _TLS_RECORDS = ("\x15\x03", "\x16\x03")
 """How TLS answers to something else: an alert or a handshake (RFC 8446 §5.1)."""
 _ERRORS: Mapping[int, str] = {
@@ -76,6 +81,8 @@ def explain_failure(error: BaseException, *, tls: bool, certified: bool) -> Fail
             return known
     if isinstance(error, TimeoutError):
         return Failure("nothing came in time", _LOOK)
+    if isinstance(error, NotConnected):
+        return _CLOSES
     if isinstance(error, BadStatusLine) and str(error).startswith(_TLS_RECORDS):
         return Failure("the server speaks TLS, and url says http", "write https:// in url")
     advice = _choose_advice(error)

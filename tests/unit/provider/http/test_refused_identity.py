@@ -214,3 +214,15 @@ def test_a_connection_that_is_opened_again_proves_the_system_again(status: int) 
         reading = session.read([orders])[orders]
         session.close()
     assert isinstance(reading, Failed | Hidden)
+
+
+def test_a_server_that_keeps_no_connection_is_named() -> None:
+    """Who answered is proven for each connection, and there is none that lasts longer than that."""
+
+    def answer(path: str, count: int) -> Answer:
+        return (*(WORKER if path == "/" else PLUGINS)[:3], {"Connection": "close"})
+
+    with serving(answer) as url, pytest.raises(ConnectError) as refused:
+        workers.open_session("connect", FrozenMap(url=url), {})
+    assert "closes each connection after one answer" in refused.value.message
+    assert "keep-alive" in refused.value.advice
