@@ -91,7 +91,7 @@ def test_a_topic_is_altered_shown_logged_and_described(orders: tuple[Bare, str])
     bare.folder.alter("orders", "max.message.bytes", "2000")
     said = bare.done(
         "alter", "topic", name, APPROVED,
-        "--add-config", "retention.ms=6000,cleanup.policy=[compact,delete]",
+        "--add-config", "retention.ms=6s,cleanup.policy=[compact,delete]",
     )  # fmt: skip
     assert "1 changed" in said.text
     # The risk is measured before anything is sent.
@@ -100,7 +100,7 @@ def test_a_topic_is_altered_shown_logged_and_described(orders: tuple[Bare, str])
     shown = said.out.split(f"CONFIGS FOR TOPIC {name}")[1]
     assert "retention.ms  = 6 s (6000)" in shown and "max.message.bytes  = 2000 B" in shown
     assert "Default config" not in shown and "compression.type" not in shown
-    all_of_them = f"kafkaform describe configs --entity-type topics --entity-name {name}"
+    all_of_them = f"kafkaform describe configs topic {name}"
     assert all_of_them in shown
     assert "compression.type" in bare.done(*all_of_them.split()[1:]).out
     config = bare.folder.config("orders")

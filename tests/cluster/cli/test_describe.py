@@ -228,6 +228,26 @@ def test_a_misspelt_topic_is_answered_with_the_nearest(bare: Bare, words: tuple[
     assert f'Did you mean "{misspelt}s"?' in " ".join(said.text.split())
 
 
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        ("configs topic {}a retention.ms", "configs retention.ms --entity-name {}a"),
+        ("configs topic {}*", "configs --name {}*"),
+        ("configs broker 1 log.dirs", "configs log.dirs --entity-type brokers --entity-name 1"),
+        ("configs cluster", "configs --entity-type brokers --entity-default"),
+        ("acls topic {}a", "acls --resource-type Topic --resource-name {}a"),
+        ("quotas user {}ci client app", "quotas --user {}ci --client-id app"),
+        ("brokers 1", "brokers --name 1"),
+    ],
+)
+def test_words_and_flags_name_the_same(bare: Bare, words: str, flags: str) -> None:
+    """The kind and the name, or the flags of earlier versions."""
+    bare.folder.create("a")
+    prefix = bare.folder.prefix
+    typed, old = ([part.format(prefix) for part in line.split()] for line in (words, flags))
+    assert bare.document(*typed) == bare.document(*old)
+
+
 def test_a_user_without_rights_is_told_so(bare: Bare, stranger: Login) -> None:
     """Nothing is to be seen, and that is said: an empty list is no proof."""
     bare.folder.create("a")
@@ -275,7 +295,7 @@ def test_configs_are_asked_for_by_name(bare: Bare) -> None:
     assert said.code == 1 and "retention.ms  = 7 d (604800000)" in said.out
     assert "no config retension.ms" in said.text and 'Did you mean "retention.ms"?' in said.text
     topic = bare.fails(1, "describe", "configs", f"{bare.folder.prefix}a")
-    assert f"are named with a flag: --entity-name {bare.folder.prefix}a" in topic
+    assert f"`kafkaform describe configs topic {bare.folder.prefix}a" in topic
     assert "CONFIGS FOR" not in topic
 
 
@@ -371,8 +391,8 @@ def test_a_broker_that_is_not_there(bare: Bare, name: str) -> None:
     [
         ("configs --entity-type=topic", 'Did you mean "topics"?'),
         ("configs --entity-type=users", "kafkaform describe users"),
-        ("configs --entity-default", "--entity-type brokers"),
-        ("configs --entity-name=", "--entity-type brokers"),
+        ("configs --entity-default", "`kafkaform describe configs cluster`"),
+        ("configs --entity-name=", "`kafkaform describe configs cluster`"),
         ("configs --entity-name=a --name=b", "--name selects among all topics"),
         ("configs --entity-type=brokers --entity-default --name=1", "--name selects among all"),
         ("configs --entity-type=brokers --entity-default --entity-name=1", "exclude each other"),

@@ -347,7 +347,9 @@ def test_explain_says_what_it_does_not_know(acls: Acls) -> None:
         (("--topic", "a", "--principal", "app"), "Write User:app."),
         (("--topic", "a", "--principal", ""), "Write User:NAME."),
         (("--topic", "a", "--principal", "User:"), "is no principal"),
-        (("--topic", ""), "--topic is empty"),
+        (("--topic", ""), "the name of the topic is empty"),
+        (("topic", ""), "the name of the topic is empty"),
+        (("topic", "a", "--topic", "a"), "exclude each other"),
         (("--topic", "a", "--host", "kafka.example.com"), "is not an IP address"),
     ],
 )
