@@ -74,8 +74,8 @@ def _show_state(console: Console, state_file: str | None, *, json: bool, detail:
         console.write("The state is empty.")
     else:
         instances = {identity.instance for identity in state.objects}
-        words = {} if detail else read_words_of(sorted(instances))
-        rows = (render_row(row, words) for _, row in sorted(state.objects.items()))
+        words = read_words_of(sorted(instances))
+        rows = (render_row(row, words, detail=detail) for _, row in sorted(state.objects.items()))
         write_paged(console, "\n".join(line for lines in rows for line in lines))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -11,11 +10,10 @@ import typer
 from ...core.address import matches, parse_address
 from ...core.clock import SystemClock
 from ...core.diagnostics import suggest
-from ...core.errors import ConfigurationError, UsageError
+from ...core.errors import UsageError
 from ...core.resource import Identity
-from ...core.value import EMPTY, FrozenMap
+from ...core.value import FrozenMap
 from ...core.words import NEUTRAL, NO_WORDS, Vocabulary
-from ...provider.registry import Registry
 from ...render.text import inline, mask_value, render_count, render_json, render_value
 from ...state.codec import encode
 from ...state.edit import drop_address, move_address
@@ -70,8 +68,8 @@ def show(
         if json:
             console.write(render_json(_make_row_document(row)))
         else:
-            words = {} if detail else read_words_of([row.identity.instance])
-            console.write_lines(render_row(row, words))
+            words = read_words_of([row.identity.instance])
+            console.write_lines(render_row(row, words, detail=detail))
 
 
 @app.command()
@@ -208,11 +206,11 @@ def _edit_state(
     edit_state(open_store(state_file), command, timeout, change)
 
 
-def render_row(row: Row, words: Vocabulary = NO_WORDS) -> Iterator[str]:
-    """One row for people: its owners, its identity, and its attributes. words: of its provider; a
-    sentence stands for the attributes of an object that has one."""
-    identity = row.identity
-    sentence = words.get(identity.instance, NEUTRAL).describe_object(identity.kind, identity.key)
+def render_row(row: Row, words: Vocabulary = NO_WORDS, *, detail: bool = False) -> Iterator[str]:
+    """One row for people: its owners, its identity, and its attributes. words: of its provider;
+    without detail, a sentence stands for the attributes of an object that has one."""
+    identity, provider = row.identity, words.get(row.identity.instance, NEUTRAL)
+    sentence = "" if detail else provider.describe_object(identity.kind, identity.key)
     yield f"# {inline(', '.join(row.owners))}"
     yield inline(f"{identity.kind} {sentence or identity.key} ({identity.instance})")
     about = {"id": row.incarnation, "protected": row.protected, "owner": row.owner}
@@ -221,8 +219,8 @@ def render_row(row: Row, words: Vocabulary = NO_WORDS) -> Iterator[str]:
     for name, item in about.items():
         if item is not None and not (sentence and item == "no"):
             yield f"  {name} = {render_value(item)}"
-    find_unit = _choose_units(row.identity)
     attributes = () if sentence else sorted(row.attributes.items())
+    find_unit = _choose_units(row.identity, words)
     for name, item in (*labels.items(), *attributes):
         if isinstance(item, FrozenMap):
             yield f"  {name}:"
@@ -234,19 +232,10 @@ def render_row(row: Row, words: Vocabulary = NO_WORDS) -> Iterator[str]:
     yield ""
 
 
-def _choose_units(identity: Identity) -> Callable[[tuple[str, ...]], str]:
+def _choose_units(identity: Identity, words: Vocabulary) -> Callable[[tuple[str, ...]], str]:
     """What finds the unit of an attribute of this object."""
-    kind = _load_kinds(identity.instance.partition(".")[0]).get(identity.kind)
+    kind = words.get(identity.instance, NEUTRAL).kinds.get(identity.kind)
     return kind.unit if kind is not None and kind.unit is not None else lambda _: ""
-
-
-@cache
-def _load_kinds(provider: str) -> FrozenMap:
-    """The words for the objects of a provider; none if it is not installed here."""
-    try:
-        return Registry().load(provider).words.kinds
-    except ConfigurationError:
-        return EMPTY
 
 
 def make_state_document(state: State | None) -> dict[str, Any]:

@@ -42,6 +42,9 @@ def test_an_acl_is_one_line() -> None:
     assert '  acl_operation = "Write"' in list(render_row(row))
 
 
+WORDS = read_words_of(["kafka", "kafka.eu", "ldap"])
+
+
 def test_amounts_have_units() -> None:
     """As a plan shows them, beside the exact number; an object whose provider is not here has
     none."""
@@ -52,7 +55,7 @@ def test_amounts_have_units() -> None:
         7,
         FrozenMap(name="orders", partitions=604800000, config=config),
     )
-    lines = list(render_row(topic))
+    lines = list(render_row(topic, WORDS))
     assert "    retention.ms = 7 d (604800000)" in lines
     assert '    cleanup.policy = "delete"' in lines
     assert "  partitions = 604800000" in lines
@@ -61,6 +64,6 @@ def test_amounts_have_units() -> None:
         identity=Identity("kafka", "kafka_quota", "user=ci"),
         attributes=FrozenMap(config=FrozenMap(producer_byte_rate=1048576)),
     )
-    assert "    producer_byte_rate = 1 MiB/s (1048576)" in list(render_row(quota))
+    assert "    producer_byte_rate = 1 MiB/s (1048576)" in list(render_row(quota, WORDS))
     stranger = replace(topic, identity=Identity("ldap", "kafka_topic", "orders"))
-    assert '    retention.ms = "604800000"' in list(render_row(stranger))
+    assert '    retention.ms = "604800000"' in list(render_row(stranger, WORDS))
