@@ -302,7 +302,7 @@ def _show_progress(
     total = objects * len(nodes)
     done = total - sum(len(missing) for missing in left.values())
     unit = "objects" if len(nodes) == 1 else "answers"
-    ends = {"visible": done, "not yet visible": total - done} if done < total and finished else {}
+    ends = {"visible": done, "not visible": total - done} if done < total and finished else {}
     report(Progress("verify", label, done, total, unit, finished=finished, even=False, ends=ends))
 
 

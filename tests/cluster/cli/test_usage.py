@@ -39,11 +39,11 @@ def test_chdir(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_concise_and_quiet(folder: Folder) -> None:
-    """One line a change, and nothing about progress."""
+    """One line a change, with the values that were written, and nothing about progress."""
     folder.declare("a")
     said = folder.done("plan", "-concise", "-quiet")
-    assert "\n  + kafka_topic.a" in said.out
-    assert "partitions" not in said.out
+    assert "\n  + kafka_topic.a  partitions 1\n" in said.out
+    assert "replication_factor" not in said.out
     assert "Reading" not in said.err
 
 
@@ -88,7 +88,7 @@ def test_validate_loads_no_client(folder: Folder) -> None:
         (["plan", "--nope"], ["--nope", "kafkaform plan --help"]),
         (["apply", "-auto-aprove"], ["--auto-aprove", "--auto-approve"]),
         (["plan", "-out"], ["--out", "requires an argument", "kafkaform plan --help"]),
-        (["planx"], ["'planx'", "Did you mean 'plan'"]),
+        (["planx"], ["'planx'", 'Did you mean "plan"']),
         (["state", "mv", "a"], ["TARGET", "kafkaform state mv --help"]),
         (["plan", "-max-deletes=many"], ["--max-deletes", "integer"]),
         (["fleet", "run", "-max-corrupt=nan"], ["--max-corrupt", "nan is not a share"]),

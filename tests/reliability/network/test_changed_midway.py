@@ -181,7 +181,7 @@ def test_a_login_is_revoked(box: sandbox.Sandbox, tmp_path: Path, connected: boo
         ended = process.finish()
         assert ended.code == (PARTIAL if connected else UNKNOWN), ended.out
         told = "a right on the cluster is missing" if connected else "no answer to CreateAcls"
-        assert f"kafka_acl.a {ACL_FAULT[connected]}: {told}" in said(ended)
+        assert f"(kafka_acl.a) {ACL_FAULT[connected]}: {told}" in said(ended)
         it.stands(open_=0 if connected else 1)
         _no_login(it)
         with account(box, user, password=PASSWORD):

@@ -129,7 +129,7 @@ def test_a_broker_that_wants_no_requests_for_now(broker: Any, proxy: Proxy) -> N
     assert describe_acls(wire, 60.0) is not None
     fault = attempt("DescribeAcls", lambda: describe_acls(wire, 1.0))
     assert isinstance(fault, ResourceFault) and fault.is_for_now
-    assert "throttles us" in fault.message
+    assert "throttles this client" in fault.message
     assert not isinstance(attempt("DescribeAcls", lambda: describe_acls(wire, 60.0)), ResourceFault)
     session.close()
 

@@ -28,7 +28,7 @@ from .new_files import STDOUT, refuse_existing, show_generated
 Named = Annotated[
     list[str],
     typer.Argument(
-        metavar="ADDRESS ID | PATH...",
+        metavar="ADDRESS ID | PATH…",
         help="The object's block and its ID, for example a topic name; with --from, files and "
         "folders of that tool.",
         show_default=False,
