@@ -52,8 +52,8 @@ def broker(box: Sandbox) -> Broker:
     return Broker(box.bootstrap, box.cluster_id, box.admin_password)
 
 
-def restart(folder: Folder, box: Sandbox) -> None:
-    """Stop the broker in order and start it again."""
+def restart(folder: Folder, box: Sandbox) -> Sandbox:
+    """Stop the broker in order and start it again; the sandbox with the new process."""
     (broker,) = box.brokers
     assert broker.process is not None
     os.kill(broker.process.pid, signal.SIGTERM)
@@ -62,8 +62,9 @@ def restart(folder: Folder, box: Sandbox) -> None:
         assert time.monotonic() < deadline, "the broker does not stop"
         time.sleep(0.1)
     runtime = lifecycle._find_runtime(box.make_options(), ignore_event)
-    start._launch_broker(box, broker, runtime)
+    box = start._launch_broker(box, broker, runtime)
     folder.until(lambda: folder.run("describe", "cluster").code == 0)
+    return box
 
 
 def test_configs_of_a_deleted_topic_that_come_back(folder: Folder, box: Sandbox) -> None:
@@ -81,7 +82,7 @@ def test_configs_of_a_deleted_topic_that_come_back(folder: Folder, box: Sandbox)
     folder.declare("a")
     folder.done("apply", "-auto-approve")
     folder.done("plan", "--detailed-exitcode")
-    restart(folder, box)
+    box = restart(folder, box)
     assert "retention.ms" in folder.fails(2, "plan", "--detailed-exitcode")
     assert folder.config("a")["retention.ms"] == KEPT
     said = folder.done("apply", "-auto-approve")
