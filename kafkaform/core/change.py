@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from operator import attrgetter
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from .diagnostics import Range
-from .finding import Finding
+from .finding import AccessRow, Block, Finding, Harm, Level
 from .resource import Fault, Identity
-from .risk import Risk, RiskKind
 from .value import EMPTY, FrozenMap, Value
 
 Path = tuple[str, ...]
@@ -154,50 +154,6 @@ class Step(Struct, frozen=True):
     removed afterwards."""
 
 
-class BlockerKind(StrEnum):
-    """Why a change is not made (architecture §4.2)."""
-
-    PROTECTED = "protected"
-    UNMANAGED = "unmanaged"
-    IMPOSSIBLE = "impossible"
-    UNREADABLE = "unreadable"
-    WAITING = "waiting"
-    """It depends on an object that could not be read, or it takes away what such an object uses."""
-    CONFLICT = "conflict"
-    GUARD = "guard"
-    POLICY = "policy"
-
-    @property
-    def stops(self) -> bool:
-        """True if it stops the whole apply. Otherwise only this change is left out."""
-        return self not in (BlockerKind.PROTECTED, BlockerKind.UNMANAGED, *UNREAD)
-
-
-UNREAD = (BlockerKind.UNREADABLE, BlockerKind.WAITING)
-"""What is left out because something could not be read."""
-
-
-class Blocker(Struct, frozen=True):
-    """Why a change is not made, and what the user can do about it."""
-
-    kind: BlockerKind
-    """The class of the reason, which decides whether the rest of the plan can be applied."""
-    reason: str
-    """Why, in one sentence."""
-    advice: str = ""
-    """What the user can do."""
-    waiver: str = ""
-    """The flag that lifts the block: `open-access` for --accept-open-access. Empty: no flag."""
-    asked: bool = False
-    """Somebody asks for this very change, so a run without it is not complete."""
-
-    @property
-    def unmet(self) -> bool:
-        """True if a run goes on without the change and has to report that (exit code 8). Only a
-        protected object can be left alone as expected: nobody asks for its deletion then."""
-        return not self.kind.stops and (self.asked or self.kind is not BlockerKind.PROTECTED)
-
-
 class Impact(Struct, frozen=True):
     """What a destructive change would destroy."""
 
@@ -265,20 +221,11 @@ class Change(_WithDigest, Struct, frozen=True):
     """Addresses whose steps come first."""
     reason: str = ""
     """Why the change is planned, where the action alone does not say."""
-    blocked: Blocker | None = None
-    """Why the change is not made; None if it is."""
     impact: Impact | None = None
     """What a deletion would destroy, if the provider could tell."""
-    notes: tuple[str, ...] = ()
-    """Sentences that are shown under the change."""
     # An apply that would take more from anybody than the reviewed plan shows is refused.
-    losses: tuple[str, ...] = ()
-    """What somebody can do now and not after the change, one text each."""
-    risks: tuple[Risk, ...] = ()
-    """What the change could harm, the worst first. It is shown and never approved, because it
-    follows from the rest."""
     findings: tuple[Finding, ...] = ()
-    """The policies that the change breaks. An apply finds them again."""
+    """What rules found about it, in the order of `Finding.order`: blocks first."""
     # The state does not record these paths, so that no later plan deletes what others set.
     theirs: tuple[Path, ...] = ()
     """Paths of `after` that are kept for others."""
@@ -294,11 +241,11 @@ class Change(_WithDigest, Struct, frozen=True):
 
     @property
     def is_listed(self) -> bool:
-        """False for an object that needs nothing, is not blocked, has not drifted, and to which no
-        other change does harm."""
-        if self.action is not Action.NOOP or self.blocked is not None or self.drift:
+        """False for an object that needs nothing, has not drifted, and of which no rule found more
+        than notes."""
+        if self.action is not Action.NOOP or self.drift:
             return True
-        return bool(self.risks)
+        return bool(self.findings) and self.findings[0].level is not Level.NOTE
 
     @property
     def removed(self) -> tuple[Path, ...]:
@@ -309,13 +256,41 @@ class Change(_WithDigest, Struct, frozen=True):
         return tuple(path for path in gone if path[0] not in BOOKKEEPING)
 
     @property
-    def grave(self) -> bool:
-        """True if it could destroy data or stop clients."""
-        return any(risk.kind.grave for risk in self.risks)
+    def blocked(self) -> Finding | None:
+        """The first reason why the change is not made; None if it is made."""
+        first = self.findings[0] if self.findings else None
+        return first if first is not None and first.level is Level.BLOCK else None
 
-    def has_risk(self, kind: RiskKind) -> bool:
-        """True if it could do this harm."""
-        return any(risk.kind is kind for risk in self.risks)
+    @property
+    def block(self) -> Block | None:
+        """Why the change is not made, None if it is made."""
+        return None if self.blocked is None else self.blocked.block
+
+    @property
+    def grave(self) -> bool:
+        """True if it could destroy data, stop clients, or give or take much access."""
+        return any(finding.level is Level.DANGER for finding in self.findings)
+
+    def has_harm(self, *harms: Harm) -> bool:
+        """True if it could do one of these harms."""
+        return any(
+            finding.harm in harms and finding.level is not Level.NOTE for finding in self.findings
+        )
+
+    @property
+    def gains(self) -> tuple[AccessRow, ...]:
+        """Who can do more after the change."""
+        return self._collect_access(Harm.ACCESS_GAINED)
+
+    @property
+    def losses(self) -> tuple[AccessRow, ...]:
+        """Who can do less after the change."""
+        return self._collect_access(Harm.ACCESS_LOST)
+
+    def _collect_access(self, harm: Harm) -> tuple[AccessRow, ...]:
+        return tuple(
+            row for finding in self.findings if finding.harm is harm for row in finding.access
+        )
 
     @property
     def released(self) -> bool:
@@ -416,21 +391,11 @@ class RateLimit(Struct, frozen=True):
     """What the requests of each object spend."""
 
 
-class Review(Struct, frozen=True):
-    """A provider's judgement of all changes of one instance together."""
+def add_findings(change: Change, *findings: Finding) -> Change:
+    """The change with these findings in addition. What was found first comes first among equals."""
+    if not findings:
+        return change
+    return replace(change, findings=tuple(sorted((*change.findings, *findings), key=_ORDER)))
 
-    blocks: Mapping[Identity, Blocker] = field(default_factory=dict)
-    """Changes that must not be made."""
-    unless: Mapping[Identity, tuple[Blocker, ...]] = field(default_factory=dict)
-    """Changes that must not be made unless the user accepts the waiver of each block."""
-    notes: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
-    """Sentences that are shown under the change."""
-    losses: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
-    """What somebody can do now and not after the change."""
-    risks: Mapping[Identity, tuple[Risk, ...]] = field(default_factory=dict)
-    """What only all changes together show: who loses access."""
-    warnings: tuple[str, ...] = ()
-    """Sentences that are shown once for the instance."""
-    limit: RateLimit | None = None
-    """How many of these changes the system takes at a time; None if it limits nothing, or does not
-    say so."""
+
+_ORDER = attrgetter("order")

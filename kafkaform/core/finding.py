@@ -1,42 +1,220 @@
-"""Findings: the policies that a change breaks, with the waivers that allow it."""
+"""Findings: what is known about a change, found once by a rule and told everywhere in its words.
+
+A finding always belongs to a change (`Change.findings`) or to a whole system
+(`PlanInstance.findings`), which say what object it is about. `rule.py` has the rows that make
+findings.
+"""
 
 from __future__ import annotations
 
 from datetime import date
+from enum import StrEnum
 
 from msgspec import Struct
 
-from .diagnostics import Range, Severity
+from .diagnostics import Range
+from .value import EMPTY, FrozenMap
+
+Path = tuple[str, ...]
+
+
+class Level(StrEnum):
+    """How much a finding matters, the most first: this is the order in which findings are shown."""
+
+    BLOCK = "block"
+    """The change is not made."""
+    DANGER = "danger"
+    """Data can be lost, clients can stop, or somebody gains or loses much access."""
+    CAUTION = "caution"
+    """Something can go wrong that is worth a look."""
+    NOTE = "note"
+    """Worth knowing; nothing goes wrong."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the most important."""
+        return _LEVEL_RANKS[self]
+
+
+_LEVEL_RANKS = {level: rank for rank, level in enumerate(Level)}
+
+
+class Harm(StrEnum):
+    """The kinds of harm, the worst first."""
+
+    DATA_LOSS = "data-loss"
+    DURABILITY = "durability"
+    """Acknowledged data can be lost if something fails."""
+    ACCESS_LOST = "access-lost"
+    ACCESS_GAINED = "access-gained"
+    AVAILABILITY = "availability"
+    REFUSED_WRITES = "refused-writes"
+    ORDERING = "ordering"
+    THROUGHPUT = "throughput"
+    MOVE = "move"
+    ONE_WAY = "one-way"
+    """It cannot be undone."""
+    CAPACITY = "capacity"
+    """More disk, memory or objects are needed."""
+    NONE = "none"
+
+    @property
+    def label(self) -> str:
+        """What people call it: `data loss`. Empty for none."""
+        return _HARM_LABELS[self]
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst."""
+        return _HARM_RANKS[self]
+
+
+_HARM_LABELS = {
+    Harm.DATA_LOSS: "data loss",
+    Harm.DURABILITY: "durability",
+    Harm.ACCESS_LOST: "access lost",
+    Harm.ACCESS_GAINED: "access gained",
+    Harm.AVAILABILITY: "availability",
+    Harm.REFUSED_WRITES: "writes refused",
+    Harm.ORDERING: "order of data",
+    Harm.THROUGHPUT: "clients slowed down",
+    Harm.MOVE: "data moves",
+    Harm.ONE_WAY: "cannot be undone",
+    Harm.CAPACITY: "capacity",
+    Harm.NONE: "",
+}
+_HARM_RANKS = {harm: rank for rank, harm in enumerate(Harm)}
+
+
+class Block(StrEnum):
+    """Why a change is not made, which decides what becomes of the rest (architecture §4.2)."""
+
+    PROTECTED = "protected"
+    UNMANAGED = "unmanaged"
+    IMPOSSIBLE = "impossible"
+    UNREADABLE = "unreadable"
+    WAITING = "waiting"
+    """It depends on an object that could not be read, or it takes away what such an object uses."""
+    CONFLICT = "conflict"
+    GUARD = "guard"
+    POLICY = "policy"
+
+    @property
+    def stops(self) -> bool:
+        """True if it stops the whole apply. Otherwise only this change is left out."""
+        return self not in (Block.PROTECTED, Block.UNMANAGED, *UNREAD)
+
+
+UNREAD = (Block.UNREADABLE, Block.WAITING)
+"""What is left out because something could not be read."""
+
+
+class Breadth(StrEnum):
+    """How much of a system an access change concerns, the widest first."""
+
+    EVERYBODY = "everybody"
+    """Every principal, on whatever."""
+    SYSTEM = "system"
+    """The whole system."""
+    EVERY = "every"
+    """Every object of a type."""
+    PREFIX = "prefix"
+    """All objects whose names begin alike."""
+    ONE = "one"
+    """One object."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the widest."""
+        return _BREADTH_RANKS[self]
+
+
+_BREADTH_RANKS = {breadth: rank for rank, breadth in enumerate(Breadth)}
+
+
+class AccessRow(Struct, frozen=True):
+    """What one principal gains or loses on one pattern of objects."""
+
+    principal: str
+    """Who, as the system names it: `User:app`; `User:*` for everybody."""
+    resource_type: str
+    """The type of the objects, in the words of the provider."""
+    name: str
+    """The name, the beginning of names, or `*` for every object."""
+    pattern: str
+    """`literal` or `prefixed`."""
+    operations: tuple[str, ...]
+    """What it gains or loses; ("All",) stands for everything."""
+    breadth: Breadth
+    """How much of the system that is."""
+    host: str = "*"
+    """From where; `*` for anywhere."""
+    before: tuple[str, ...] = ()
+    """The operations of this type that it could do on it before the plan."""
+    after: tuple[str, ...] = ()
+    """Those that it can do after the plan."""
+
+
+class Waiver(Struct, frozen=True):
+    """An exception from a policy."""
+
+    reason: str
+    """Why, as its author says it."""
+    until: date
+    """Its last day, in UTC."""
+    holds: bool
+    """It still counts."""
+
+    @property
+    def text(self) -> str:
+        """What people read about it."""
+        if self.holds:
+            return f"waived until {self.until}: {self.reason}"
+        return f"the waiver ended on {self.until}: {self.reason}"
 
 
 class Finding(Struct, frozen=True):
-    """One policy that a change breaks."""
+    """One thing that a rule found about a change. It is shown and never approved, because it
+    follows from the change, except for the access that somebody loses (`plan/approval.py`)."""
 
-    policy: str
-    """The name of the policy."""
-    severity: Severity
-    """ERROR blocks the change, WARNING is only shown."""
-    message: str
-    """What is wrong, as the policy says it."""
-    range: Range
-    """Where the policy is declared."""
-    waiver: str = ""
-    """The reason of the waiver that covers the change, or covered it; empty without one."""
-    until: date | None = None
-    """The last day of the waiver, in UTC."""
-    waived: bool = False
-    """The waiver still counts."""
+    rule: str
+    """The id of the rule: `topic-retention-cut`; `policy/NAME` for a policy."""
+    level: Level
+    """How much it matters."""
+    harm: Harm
+    """What kind of harm it is."""
+    text: str
+    """One sentence without its final stop, with values in people's units."""
+    path: Path = ()
+    """The attribute or key that causes it; empty for the change as a whole."""
+    figures: FrozenMap = EMPTY
+    """How much: integers, or lists of texts, by documented names such as `bytes` and `records`."""
+    fix: str = ""
+    """What the user can do, one sentence; empty if nothing needs to be done."""
+    block: Block | None = None
+    """Of a finding that blocks: why, which decides what becomes of the rest of the plan."""
+    accept: bool = False
+    """`--accept RULE` lifts the block."""
+    accepted: bool = False
+    """The user has accepted it, so that it blocks no more."""
+    asked: bool = False
+    """Of a block: somebody asks for this very change, so a run without it is not complete."""
+    access: tuple[AccessRow, ...] = ()
+    """Of harm access-gained and access-lost: who gains or loses what."""
+    waiver: Waiver | None = None
+    """Of a policy: the exception that covers the object, or covered it."""
+    range: Range | None = None
+    """Where the cause is, if that is not the block: the policy, or a line of a schema's file."""
 
     @property
-    def blocks(self) -> bool:
-        """True if the change must not be made."""
-        return self.severity is Severity.ERROR and not self.waived
+    def unmet(self) -> bool:
+        """True if a run goes on without the change and has to report that (exit code 8). Only a
+        protected object can be left alone as expected: nobody asks for its deletion then."""
+        if self.block is None or self.block.stops:
+            return False
+        return self.asked or self.block is not Block.PROTECTED
 
     @property
-    def waiver_text(self) -> str:
-        """What people read about the waiver, empty without one."""
-        if self.until is None:
-            return ""
-        if self.waived:
-            return f"waived until {self.until}: {self.waiver}"
-        return f"the waiver ended on {self.until}: {self.waiver}"
+    def order(self) -> tuple[int, int]:
+        """The key by which findings are sorted: level, then harm."""
+        return self.level.rank, self.harm.rank

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, BlockerKind, Change, Ownership
+from ..core.change import Action, Change, Ownership
+from ..core.legacy import Blocker, BlockerKind
 from ..core.redaction import mask_secrets
 from ..core.resource import Absent, Facts, Failed, Hidden, Identity, Reading, World
 from ..core.value import EMPTY, FrozenMap

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import BOOKKEEPING, Action, Blocker, BlockerKind, Change, Ownership
+from ..core.change import BOOKKEEPING, Action, Change, Ownership
 from ..core.diagnostics import Range
+from ..core.legacy import Blocker, BlockerKind
 from ..core.redaction import mask_secrets
 from ..core.resource import (
     Absent,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, BlockerKind, Change, Ownership, PathChange
+from ..core.change import Action, Change, Ownership, PathChange
 from ..core.errors import UsageError
+from ..core.legacy import Blocker, BlockerKind
 from ..core.resource import Absent, Failed, Hidden, Observed
 from ..core.value import FrozenMap
 from .case import Case, block_unreadable, start_change

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, BlockerKind, Change
+from ..core.change import Action, Change
+from ..core.legacy import Blocker, BlockerKind, RiskKind
 from ..core.resource import Desired
-from ..core.risk import RiskKind
 from ..state.model import State
 from .model import Mode, Options
 

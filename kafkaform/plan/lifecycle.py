@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, BlockerKind, Change, Path, PathChange
+from ..core.change import Action, Change, Path, PathChange
+from ..core.legacy import Blocker, BlockerKind
 from ..core.resource import SETTING, TASK, Absent, Declared, Facts, Failed, Hidden, Observed
 from ..core.value import FrozenMap
 from ..provider.contract import ResourceType

@@ -7,8 +7,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from ..core.change import UNREAD, Action, Batch, Change
+from ..core.change import Action, Batch, Change
 from ..core.diagnostics import Diagnostics
+from ..core.finding import UNREAD
 from ..core.resource import Facts, Identity, Output, Pending
 from ..core.value import EMPTY, FrozenMap
 

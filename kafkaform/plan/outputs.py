@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from ..core.change import UNREAD, Change
+from ..core.change import Change
+from ..core.finding import UNREAD
 from ..core.resource import Desired, Output
 from ..state.model import State
 from .model import OutputChange

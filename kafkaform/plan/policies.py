@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, BlockerKind, Change
+from ..core.change import Action, Change
 from ..core.finding import Finding
+from ..core.legacy import Blocker, BlockerKind
 from ..core.resource import Facts
 from .approval import seal_plan
 from .model import Plan, PolicyFolders

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, BlockerKind, Change
+from ..core.change import Action, Change
+from ..core.legacy import Blocker, BlockerKind
 from ..core.resource import Absent, Failed, Hidden, Observed
 from ..core.value import EMPTY
 from ..state.model import Row

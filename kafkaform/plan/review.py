@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, BlockerKind, Change, Impact, Review
+from ..core.change import Action, Change, Impact
 from ..core.diagnostics import Diagnostic, Severity
+from ..core.legacy import Blocker, BlockerKind, Review, RiskKind
 from ..core.redaction import mask_secrets
 from ..core.resource import Facts, Identity
-from ..core.risk import RiskKind
 from ..provider.contract import Provider, ResourceType
 from ..state.model import State
 from .observe import Look

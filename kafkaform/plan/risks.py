@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from ..core.change import Change, Path, PathChange
+from ..core.legacy import Risk
 from ..core.resource import Facts
-from ..core.risk import Risk
 from ..provider.contract import ResourceType
 
 

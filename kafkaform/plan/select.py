@@ -8,9 +8,11 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from msgspec.structs import replace
 
 from ..core.address import Address, matches, parse_address
-from ..core.change import BOOKKEEPING, UNREAD, Action, Blocker, BlockerKind, Change
+from ..core.change import BOOKKEEPING, Action, Change
 from ..core.diagnostics import suggest
 from ..core.errors import StorageError, UsageError
+from ..core.finding import UNREAD
+from ..core.legacy import Blocker, BlockerKind
 from ..core.resource import Unread
 from ..provider.contract import Provider
 from ..state.model import Row, State

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ..core.change import Action, Change
 from ..core.errors import KafkaformError
+from ..core.legacy import Risk, RiskKind
 from ..core.redaction import mask_secrets
 from ..core.resource import (
     Absent,
@@ -27,7 +28,6 @@ from ..core.resource import (
     Sweep,
     Use,
 )
-from ..core.risk import Risk, RiskKind
 from ..core.value import FrozenMap
 from ..provider.contract import AccessProvider, MissingRight, Provider, ResourceType
 from ..provider.uses import find_used, list_partners, match_pattern

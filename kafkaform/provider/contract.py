@@ -11,10 +11,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..core.change import Batch, Change, Impact, Outcome, Path, Review, Step, Verdict
+from ..core.change import Batch, Change, Impact, Outcome, Path, Step, Verdict
 from ..core.diagnostics import Diagnostic, Diagnostics
+from ..core.legacy import Review, Risk
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep, Use
-from ..core.risk import Risk
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
 from ..core.value import FrozenMap, Value

@@ -8,8 +8,8 @@ from itertools import groupby
 
 from msgspec.structs import replace
 
-from ..core.change import Blocker, Change
-from ..core.risk import RiskKind
+from ..core.change import Change
+from ..core.legacy import Blocker, RiskKind
 from ..core.words import Words
 from .body import Line
 from .entries import LEAST, Entry

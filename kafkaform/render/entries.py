@@ -10,9 +10,9 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Action, Blocker, Change, Impact, Ownership, PathChange
+from ..core.change import Action, Change, Impact, Ownership, PathChange
 from ..core.finding import Finding
-from ..core.risk import Risk
+from ..core.legacy import Blocker, Risk
 from ..core.text.quantity import render_amount
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, NO_WORDS, KindWords, Vocabulary, Words

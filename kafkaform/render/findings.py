@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.change import BlockerKind, Change
+from ..core.change import Change
 from ..core.diagnostics import Severity
+from ..core.legacy import BlockerKind
 from .entries import Entry
 from .text import inline
 

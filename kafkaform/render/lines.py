@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..core.change import Action, Change, Ownership, Path, PathChange
-from ..core.risk import Risk
+from ..core.legacy import Risk
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .body import (

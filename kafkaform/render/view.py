@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from ..core.change import Action, Change
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
+from ..core.legacy import RiskKind
 from ..core.resource import SETTING, TASK, Identity, Pending
-from ..core.risk import RiskKind
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
 from .entries import Entry, KeyMaker, make_drift_key, make_entries, make_key, make_risk_key

@@ -23,9 +23,9 @@ from ..core.address import matches
 from ..core.change import Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
+from ..core.legacy import RiskKind
 from ..core.progress import ignore_event
 from ..core.resource import Desired, World
-from ..core.risk import RiskKind
 from ..plan.build import make_plan
 from ..plan.drift import refuse_idle_options
 from ..plan.instances import PlanHeader

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity, suggest
+from kafkaform.core.legacy import Risk, RiskKind
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType

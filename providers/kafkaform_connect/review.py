@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kafkaform.core.change import Action, Change, Review
+from kafkaform.core.change import Action, Change
+from kafkaform.core.legacy import Review
 from kafkaform.core.resource import Depth, Facts, Identity, Sweep
 from kafkaform.core.value import EMPTY
 

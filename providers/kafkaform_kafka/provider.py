@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from kafkaform.core.change import Change, Review
+from kafkaform.core.change import Change
 from kafkaform.core.errors import ConnectError
+from kafkaform.core.legacy import Review
 from kafkaform.core.resource import Depth, Facts, Sweep, Use
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from kafkaform.core.change import Change, Review
+from kafkaform.core.change import Change
+from kafkaform.core.legacy import Review
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap

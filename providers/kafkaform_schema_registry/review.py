@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kafkaform.core.change import Action, Change, Review
+from kafkaform.core.change import Action, Change
+from kafkaform.core.legacy import Review, Risk, RiskKind
 from kafkaform.core.resource import Depth, Facts, Identity, Sweep
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.value import EMPTY
 
 from .formats.avro import NotAvro, parse_avro

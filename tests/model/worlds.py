@@ -17,8 +17,9 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Batch, BlockerKind, Change, OutcomeStatus, PathChange
+from kafkaform.core.change import Action, Batch, Change, OutcomeStatus, PathChange
 from kafkaform.core.errors import KafkaformError
+from kafkaform.core.legacy import BlockerKind
 from kafkaform.core.resource import Depth, Identity, Observed
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, freeze

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, BlockerKind
+from kafkaform.core.change import Action
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import PlanRefused, StorageError
+from kafkaform.core.legacy import BlockerKind
 from kafkaform.core.resource import Lifecycle
 from kafkaform.core.secret import Secret
 from kafkaform.plan.model import Mode, Options

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
+from kafkaform.core.change import Action, Change
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import ConnectError
+from kafkaform.core.legacy import Blocker, BlockerKind, Review
 from kafkaform.core.resource import Depth, Facts, Identity, Sweep
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, ObjectSchema, make_schema, map_of
 from kafkaform.core.value import FrozenMap, freeze

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from kafkaform.core.change import Change, Review
+from kafkaform.core.change import Change
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import OtherSystem
+from kafkaform.core.legacy import Review
 from kafkaform.core.resource import Depth, Facts, Fault, FaultClass, Sweep
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Blocker, BlockerKind, Change
+from kafkaform.core.change import Action, Change
+from kafkaform.core.legacy import Blocker, BlockerKind
 from kafkaform.core.resource import Facts, Identity
 
 from ..kinds.acl import resource_type as acls

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
+from kafkaform.core.change import Action, Change
+from kafkaform.core.legacy import Blocker, BlockerKind, Review, Risk, RiskKind
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.value import EMPTY
 
 from ..authority.authorizer import (

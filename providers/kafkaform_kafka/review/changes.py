@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
-from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
+from kafkaform.core.change import Action, Change
+from kafkaform.core.legacy import Blocker, BlockerKind, Review
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
 from kafkaform.core.text.foreign import inline
 

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from kafkaform.core.change import Action, Change, Impact
+from kafkaform.core.legacy import RiskKind
 from kafkaform.core.resource import Fault, Identity
-from kafkaform.core.risk import RiskKind
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 

@@ -10,15 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kafkaform.core.change import (
-    BOOKKEEPING,
-    Action,
-    Blocker,
-    BlockerKind,
-    Change,
-    Path,
-    Review,
-)
+from kafkaform.core.change import BOOKKEEPING, Action, Change, Path
+from kafkaform.core.legacy import Blocker, BlockerKind, Review
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from kafkaform.core.change import Action, Change, Evidence, Step
 from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
+from kafkaform.core.legacy import Risk, RiskKind
 from kafkaform.core.resource import Facts, Observed, Use
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, list_of, make_schema, object_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType

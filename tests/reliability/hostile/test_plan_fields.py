@@ -20,21 +20,12 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform.core.change import (
-    Blocker,
-    BlockerKind,
-    Change,
-    Impact,
-    Ownership,
-    PathChange,
-    Request,
-    Step,
-)
+from kafkaform.core.change import Change, Impact, Ownership, PathChange, Request, Step
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.finding import Finding
+from kafkaform.core.legacy import Blocker, BlockerKind, Risk
 from kafkaform.core.resource import Desired, Facts, Identity, Lifecycle, Output, Pending
-from kafkaform.core.risk import Risk
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.codec import decode, encode

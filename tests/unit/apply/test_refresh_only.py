@@ -11,8 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.apply.freshness import refuse_if_altered
-from kafkaform.core.change import Action, BlockerKind
+from kafkaform.core.change import Action
 from kafkaform.core.errors import PlanRefused, UsageError
+from kafkaform.core.legacy import BlockerKind
 from kafkaform.core.resource import Failed, Hidden, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.approval import seal_plan

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, BlockerKind, OutcomeStatus
+from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.errors import Blocked, PlanRefused
+from kafkaform.core.legacy import BlockerKind
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options, Plan

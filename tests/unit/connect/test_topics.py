@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from kafkaform.core.address import parse_address
 from kafkaform.core.change import Change
 from kafkaform.core.errors import DryRunRefused
+from kafkaform.core.legacy import RiskKind
 from kafkaform.core.resource import Declared, Depth, Desired, Identity, ProviderConfig, Sweep
-from kafkaform.core.risk import RiskKind
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call
 from kafkaform_connect.connector import KIND

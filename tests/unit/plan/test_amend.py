@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kafkaform.apply.commit import commit_step
-from kafkaform.core.change import Action, BlockerKind, Outcome, OutcomeStatus, Ownership
+from kafkaform.core.change import Action, Outcome, OutcomeStatus, Ownership
+from kafkaform.core.legacy import BlockerKind
 from kafkaform.core.resource import Absent, Facts, Hidden, Identity, Observed, Reading
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.amend import Edit, amend

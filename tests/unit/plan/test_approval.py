@@ -9,15 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.canonical import dumps
-from kafkaform.core.change import (
-    Action,
-    Blocker,
-    BlockerKind,
-    Change,
-    Impact,
-    Ownership,
-    PathChange,
-)
+from kafkaform.core.change import Action, Change, Impact, Ownership, PathChange
+from kafkaform.core.legacy import Blocker, BlockerKind
 from kafkaform.core.resource import Lifecycle
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.approval import compute_approval, digest_change

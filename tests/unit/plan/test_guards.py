@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, BlockerKind, Change
+from kafkaform.core.change import Action, Change
+from kafkaform.core.legacy import BlockerKind, Risk, RiskKind
 from kafkaform.core.resource import Absent, Desired, Identity
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.plan.guards import apply_guards
 from kafkaform.plan.model import Mode, Options, Plan
 

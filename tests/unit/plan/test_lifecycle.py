@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, BlockerKind, Ownership
+from kafkaform.core.change import Action, Ownership
+from kafkaform.core.legacy import BlockerKind
 from kafkaform.core.resource import Absent, Desired, Identity, Lifecycle, Observed, Reading, Remark
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, BlockerKind
+from kafkaform.core.change import Action
 from kafkaform.core.clock import SimulatedClock
 from kafkaform.core.errors import PlanRefused
+from kafkaform.core.legacy import BlockerKind
 from kafkaform.core.resource import (
     Absent,
     Depth,

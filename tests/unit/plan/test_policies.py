@@ -8,9 +8,10 @@ from datetime import date
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import BlockerKind, Change
+from kafkaform.core.change import Change
 from kafkaform.core.diagnostics import Range, Severity
 from kafkaform.core.finding import Finding
+from kafkaform.core.legacy import BlockerKind
 from kafkaform.core.resource import Facts
 from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.codec import decode, encode

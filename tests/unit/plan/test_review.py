@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
+from kafkaform.core.change import Action, Change
+from kafkaform.core.legacy import Blocker, BlockerKind, Review
 from kafkaform.core.resource import Depth, Facts, Identity, Sweep
 from kafkaform.plan.observe import Look
 from kafkaform.plan.review import review_changes

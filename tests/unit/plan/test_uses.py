@@ -12,16 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kafkaform.core.change import (
-    Action,
-    Blocker,
-    BlockerKind,
-    Change,
-    Evidence,
-    Repeat,
-    Request,
-    Step,
-)
+from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Step
+from kafkaform.core.legacy import Blocker, BlockerKind, RiskKind
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -39,7 +31,6 @@ from kafkaform.core.resource import (
     Sweep,
     Use,
 )
-from kafkaform.core.risk import RiskKind
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.lower import find_needs, lower_plan
 from kafkaform.plan.model import Plan

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkaform.core.change import (
-    Action,
-    Blocker,
-    BlockerKind,
-    Change,
-    Evidence,
-    Impact,
-    Ownership,
-    PathChange,
-)
+from kafkaform.core.change import Action, Change, Evidence, Impact, Ownership, PathChange
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
+from kafkaform.core.legacy import Blocker, BlockerKind
 from kafkaform.core.resource import Facts, Identity, Output, Pending
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Options, OutputChange, Plan, PlanInstance, Unmanaged

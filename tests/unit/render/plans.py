@@ -7,8 +7,6 @@ from typing import Any
 
 from kafkaform.core.change import (
     Action,
-    Blocker,
-    BlockerKind,
     Change,
     Evidence,
     Impact,
@@ -19,8 +17,8 @@ from kafkaform.core.change import (
     Step,
 )
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
+from kafkaform.core.legacy import Blocker, BlockerKind, Risk, RiskKind
 from kafkaform.core.resource import Facts, Identity, Output, Pending
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan, PlanInstance, Unmanaged
 from kafkaform_kafka.words import WORDS as KAFKA

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Evidence, Impact, Ownership
+from kafkaform.core.change import Action, Change, Evidence, Impact, Ownership
+from kafkaform.core.legacy import Blocker, BlockerKind, Risk, RiskKind
 from kafkaform.core.resource import Output
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.plan.model import OutputChange, Plan, PlanInstance, Unmanaged
 
 from . import plans

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Impact
-from kafkaform.core.risk import Risk, RiskKind
+from kafkaform.core.change import Action, Change, Impact
+from kafkaform.core.legacy import Blocker, BlockerKind, Risk, RiskKind
 from kafkaform.render.entries import make_entries
 from kafkaform.render.view import make_view
 from kafkaform_kafka.provider import PROVIDER

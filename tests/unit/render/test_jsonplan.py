@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from kafkaform.core.canonical import dumps
-from kafkaform.core.change import Action, Blocker, BlockerKind, Change
+from kafkaform.core.change import Action, Change
+from kafkaform.core.legacy import Blocker, BlockerKind
 from kafkaform.plan.model import Plan
 from kafkaform.render.jsonplan import to_json
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.change import Action
-from kafkaform.core.risk import Risk, RiskKind
+from kafkaform.core.legacy import Risk, RiskKind
 from kafkaform.core.text.cell_width import cell_width
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.change import Action, Change
+from kafkaform.core.legacy import RiskKind
 from kafkaform.core.resource import Depth
-from kafkaform.core.risk import RiskKind
 from kafkaform.core.value import Value
 from kafkaform_schema_registry.kinds import global_config, schema, subject_config
 from kafkaform_schema_registry.reads import LEVEL

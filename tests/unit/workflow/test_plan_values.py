@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kafkaform.core.change import Action, Blocker, BlockerKind, Change, PathChange
+from kafkaform.core.change import Action, Change, PathChange
+from kafkaform.core.legacy import Blocker, BlockerKind, Risk, RiskKind
 from kafkaform.core.resource import Identity
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.value import FrozenMap
 from kafkaform.language.values.value import SENSITIVE, Marked
 from kafkaform.workflow.testing.plan_values import describe_change

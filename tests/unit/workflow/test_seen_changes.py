@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Impact, PathChange
+from kafkaform.core.legacy import Risk, RiskKind
 from kafkaform.core.resource import Facts, Identity
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.language.policy.compilation import FIELDS

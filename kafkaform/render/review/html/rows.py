@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from ....core.change import Action, Change
-from ....core.risk import RiskKind
+from ....core.legacy import RiskKind
 from ....core.words import Words
 from ...body import Line
 from ...entries import Entry

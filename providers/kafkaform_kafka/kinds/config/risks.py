@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from kafkaform.core.change import Action, Change, Path
+from kafkaform.core.legacy import Risk, RiskKind
 from kafkaform.core.resource import Facts
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.text.quantity import render_with_exact
 
 from ...protocol.config_keys import ConfigKey

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from kafkaform.core.change import Action, Change, Path
+from kafkaform.core.legacy import Risk, RiskKind
 from kafkaform.core.resource import Facts
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.text.quantity import render_with_exact
 
 from .keys import QUOTA_KEYS

@@ -11,8 +11,8 @@ from decimal import Decimal
 from msgspec import Struct
 
 from kafkaform.core.change import Action, Change, Path, PathChange
+from kafkaform.core.legacy import Risk, RiskKind
 from kafkaform.core.resource import Facts
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.text.quantity import LONG_MAX, render_with_exact
 from kafkaform.core.value import EMPTY, FrozenMap
 

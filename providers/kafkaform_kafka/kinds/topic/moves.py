@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kafkaform.core.change import Change, Evidence, Repeat, Step
+from kafkaform.core.legacy import Risk, RiskKind
 from kafkaform.core.resource import Facts
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kafkaform.core.change import Action, Change
+from kafkaform.core.legacy import Risk, RiskKind
 from kafkaform.core.resource import Facts
-from kafkaform.core.risk import Risk, RiskKind
 from kafkaform.core.value import EMPTY
 
 

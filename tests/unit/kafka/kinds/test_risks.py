@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kafkaform.core.change import Action, Change, Ownership, PathChange
+from kafkaform.core.legacy import RiskKind
 from kafkaform.core.resource import Facts, Identity
-from kafkaform.core.risk import RiskKind
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.config import risks as config_risks
 from kafkaform_kafka.kinds.config.resource_type import SCOPES, TYPES

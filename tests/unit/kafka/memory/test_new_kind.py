@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.core.change import Action, BlockerKind
+from kafkaform.core.change import Action
+from kafkaform.core.legacy import BlockerKind
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import EMPTY
 from kafkaform.provider.registry import Registry

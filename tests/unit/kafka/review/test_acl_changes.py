@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Blocker, BlockerKind, Change, Review
+from kafkaform.core.change import Action, Change
+from kafkaform.core.legacy import Blocker, BlockerKind, Review
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform_kafka.kinds.acl import resource_type as acls

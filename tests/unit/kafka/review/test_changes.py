@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kafkaform.core.change import Action, Change, Review
+from kafkaform.core.change import Action, Change
+from kafkaform.core.legacy import Review
 from kafkaform.core.resource import (
     Coverage,
     CoverageKind,

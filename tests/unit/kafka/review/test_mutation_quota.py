@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Blocker, BlockerKind, Change, RateLimit, Review
+from kafkaform.core.change import Action, Change, RateLimit
+from kafkaform.core.legacy import Blocker, BlockerKind, Review
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Fault, FaultClass, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.quota import resource_type as quotas

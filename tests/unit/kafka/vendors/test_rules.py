@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from kafkaform.core.change import Action, BlockerKind, Review
+from kafkaform.core.change import Action
 from kafkaform.core.errors import KafkaformError
+from kafkaform.core.legacy import BlockerKind, Review
 from kafkaform.plan.model import Plan
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.vendors.detection import load_profile
