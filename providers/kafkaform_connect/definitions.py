@@ -69,7 +69,7 @@ def read_listing(kind: str) -> str | None:
 
 
 def make_listing(instance: str, class_: str, depth: Depth, definition: Definition | Fault) -> Sweep:
-    """The listing of what a plugin declares: `configs`, all of them, and `passwords`, those that are
+    """The listing of what a plugin declares: `configs`, all of it, and `passwords`, which are
     secrets. definition: without names if no worker tells it; a Fault if nobody answered."""
     kind = name_listing(class_)
     if isinstance(definition, Fault):

@@ -1,4 +1,4 @@
-"""The rules of connectors: what can be wrong with one, and what a change does to its records.
+"""The rules of connectors: what workers refuse, and what a change does to the records.
 
 Sources: ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig, Worker, WorkerSinkTask and
 OffsetStorageReaderImpl of Kafka Connect.
@@ -16,76 +16,23 @@ from kafkaform.core.rule import Judge, Needs, Rule, RuleBook, Scene, Survey
 from kafkaform.core.text.quantity import parse_whole, render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
+from . import config_rules
+from .config_rules import PROOFS, TYPES, WRITING
 from .connector import KIND, PAUSED, RUNNING, STARTING, STOPPED
-from .definitions import FREE, GIVEN, MIRROR_FREE, name_listing
+from .definitions import name_listing
 from .plugin_names import finds_plugin, is_same_plugin
-from .secret_keys import advise_secret, describe_plain_secret, is_reference
-from .topics import (
-    MIRROR,
-    TARGETS,
-    is_sink,
-    list_topics,
-    name_group,
-    reads_pattern,
-)
+from .topics import TARGETS, is_sink, list_topics, name_group, reads_pattern
 
-TYPES = (KIND,)
-WRITING = (Action.CREATE, Action.UPDATE)
 MAX_REASONS = 3
 """Failures of a connector that a plan repeats."""
 MAX_NAMES = 10
 """Topics that a sentence names."""
-MAX_INT = 2**31 - 1
 LIKENESS = 0.75
 """The share of equal configs from which a new connector looks like a deleted one."""
-NEARNESS = 0.75
-"""The share of equal characters from which a config counts as a misspelt one."""
-_PROOFS = "tests/cluster/claims/test_connectors.py::"
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────
 
-CONFIG_TWICE = Rule(
-    "connector-config-twice",
-    "A config is both plain and secret",
-    Level.BLOCK,
-    Harm.NONE,
-    TYPES,
-    Needs.BLOCK,
-    "`config` and `secret_config` are sent to the workers as one configuration, in which a config "
-    "has one value.",
-    'config = { pin = "1" }  secret_config = { pin = secret_env("PIN") }',
-    "Keep it in one of them.",
-    Block.IMPOSSIBLE,
-)
-TASKS_INVALID = Rule(
-    "connector-tasks-invalid",
-    "The number of tasks is not possible",
-    Level.BLOCK,
-    Harm.NONE,
-    TYPES,
-    Needs.BLOCK,
-    "Workers refuse a `tasks.max` that is not a whole number from 1 on (ConnectorConfig, "
-    "TASK_MIN_CONFIG).",
-    'config = { "tasks.max" = 0 }',
-    "Write how many tasks the connector may have, at least 1.",
-    Block.IMPOSSIBLE,
-    proof=f"{_PROOFS}test_workers_refuse_a_connector_without_tasks",
-)
-ERRORS_SKIPPED = Rule(
-    "connector-errors-skipped",
-    "Records that fail are skipped",
-    Level.CAUTION,
-    Harm.DURABILITY,
-    TYPES,
-    Needs.BLOCK,
-    'With `errors.tolerance = "all"`, a connector skips a record that it cannot convert or '
-    "transform and goes on. Only a sink with a dead letter queue keeps it (KIP-298).",
-    'config = { topics = "orders", "errors.tolerance" = "all" }',
-    'For a sink, set "errors.deadletterqueue.topic.name"; "errors.log.enable" = true at least logs '
-    "what is skipped.",
-    proof=f"{_PROOFS}test_a_sink_that_tolerates_errors_skips_records",
-)
 PLUGIN_UNKNOWN = Rule(
     "connector-plugin-unknown",
     "No worker has the plugin",
@@ -98,7 +45,7 @@ PLUGIN_UNKNOWN = Rule(
     'class = "FileStreamSorce"',
     "Install it on the workers. The data source kafka_connect_plugins lists what they have.",
     Block.IMPOSSIBLE,
-    proof=f"{_PROOFS}test_workers_refuse_an_unknown_plugin",
+    proof=f"{PROOFS}test_workers_refuse_an_unknown_plugin",
 )
 STATE_UNSUPPORTED = Rule(
     "connector-state-unsupported",
@@ -126,19 +73,6 @@ TRANSACTIONS_UNCHECKED = Rule(
     'config = { "exactly.once.support" = "required" }',
     "Grant the workers Write and Describe on these ids.",
 )
-SECRET_IN_PLAIN = Rule(
-    "connector-secret-in-plain",
-    "A secret is written in plain text",
-    Level.BLOCK,
-    Harm.NONE,
-    TYPES,
-    Needs.OBJECT,
-    "A value in `config` is shown in plans and recorded in state and log. The name of a config, or "
-    "the plugin's own definition (type PASSWORD), says that it is a secret.",
-    'config = { "connection.password" = "swordfish" }',
-    "Write it in secret_config.",
-    Block.IMPOSSIBLE,
-)
 SECRETS_UNCOMPARED = Rule(
     "connector-secrets-uncompared",
     "Secrets of an adopted connector are not compared",
@@ -161,7 +95,7 @@ DELETED = Rule(
     "Workers stop the tasks of a connector that is deleted.",
     'resource "kafka_connect_connector" "orders" { … }   # the block is removed',
     "Keep the block if its records are still needed.",
-    proof=f"{_PROOFS}test_a_deleted_connector_stops_and_its_offsets_stay",
+    proof=f"{PROOFS}test_a_deleted_connector_stops_and_its_offsets_stay",
 )
 OFFSETS_STAY = Rule(
     "connector-offsets-stay",
@@ -173,7 +107,7 @@ OFFSETS_STAY = Rule(
     "Workers keep the offsets of a source under its name in their offsets topic, and those of a "
     "sink are the ones of the group connect-NAME. Deleting a connector removes neither.",
     'resource "kafka_connect_connector" "orders" { … }   # the block is removed',
-    proof=f"{_PROOFS}test_a_deleted_connector_stops_and_its_offsets_stay",
+    proof=f"{PROOFS}test_a_deleted_connector_stops_and_its_offsets_stay",
 )
 HALTED = Rule(
     "connector-halted",
@@ -184,7 +118,7 @@ HALTED = Rule(
     Needs.OBJECT,
     "The tasks of a paused connector do nothing, and a stopped one has none (KIP-875).",
     'state = "paused"   # was "running"',
-    proof=f"{_PROOFS}test_a_halted_connector_copies_nothing",
+    proof=f"{PROOFS}test_a_halted_connector_copies_nothing",
 )
 CLASS_CHANGED = Rule(
     "connector-class-changed",
@@ -194,11 +128,11 @@ CLASS_CHANGED = Rule(
     TYPES,
     Needs.OBJECT,
     "Offsets belong to the name of a connector and have the form that its plugin chose "
-    "(SourceRecord.sourcePartition). Another plugin goes on from them only if it has the same form, "
-    "and starts over otherwise.",
+    "(SourceRecord.sourcePartition). Another plugin goes on from them only if it has the same "
+    "form, and starts over otherwise.",
     'class = "FileStreamSink"   # was "FileStreamSource"',
     "Give the other plugin a connector of its own.",
-    proof=f"{_PROOFS}test_workers_accept_another_class_under_the_same_name",
+    proof=f"{PROOFS}test_workers_accept_another_class_under_the_same_name",
 )
 TOPICS_LEFT = Rule(
     "connector-topics-left",
@@ -209,7 +143,7 @@ TOPICS_LEFT = Rule(
     Needs.OBJECT,
     "A sink reads the topics in `topics` and no others.",
     'config = { topics = "orders" }   # was "orders,returns"',
-    proof=f"{_PROOFS}test_a_sink_reads_new_topics_from_the_beginning_and_leaves_others",
+    proof=f"{PROOFS}test_a_sink_reads_new_topics_from_the_beginning_and_leaves_others",
 )
 TOPICS_ADDED = Rule(
     "connector-topics-added",
@@ -221,7 +155,7 @@ TOPICS_ADDED = Rule(
     "Workers let consumers begin at the first record of a topic of which the group has no offsets "
     "(`auto.offset.reset = earliest`, Worker.baseConsumerConfigs).",
     'config = { topics = "orders,returns" }   # was "orders"',
-    proof=f"{_PROOFS}test_a_sink_reads_new_topics_from_the_beginning_and_leaves_others",
+    proof=f"{PROOFS}test_a_sink_reads_new_topics_from_the_beginning_and_leaves_others",
 )
 PATTERN_CHANGED = Rule(
     "connector-pattern-changed",
@@ -244,7 +178,7 @@ TARGET_CHANGED = Rule(
     "what it has read already.",
     'config = { topic = "orders-v2" }   # was "orders"',
     "Copy the records of the old topic if readers of the new one need them.",
-    proof=f"{_PROOFS}test_a_source_with_another_topic_goes_on_there",
+    proof=f"{PROOFS}test_a_source_with_another_topic_goes_on_there",
 )
 TASKS_LOWERED = Rule(
     "connector-tasks-lowered",
@@ -269,7 +203,7 @@ RENAMED = Rule(
     'name = "orders-v2"   # was "orders"',
     'Keep the name, or create it with state = "stopped", set its offsets (KIP-875), then let it '
     "run.",
-    proof=f"{_PROOFS}test_a_renamed_connector_starts_over",
+    proof=f"{PROOFS}test_a_renamed_connector_starts_over",
 )
 FAILED = Rule(
     "connector-failed",
@@ -281,58 +215,15 @@ FAILED = Rule(
     "A failed connector or task stays so until somebody restarts it. An apply restarts what has "
     "failed, once (KIP-745).",
     "failures = { tasks = failed }   # as it was read",
-    "Remove the cause: what has failed is restarted once by the apply.",
+    "Remove the cause first.",
     proof="tests/cluster/connect/test_connectors.py::"
     "test_a_failure_is_told_and_restarted_after_its_cause_is_gone",
 )
-CONFIG_UNKNOWN = Rule(
-    "connector-config-unknown",
-    "The plugin does not declare a config",
-    Level.CAUTION,
-    Harm.NONE,
-    TYPES,
-    Needs.SYSTEM,
-    "Workers store a config that no definition declares, and ignore it. Some plugins read such "
-    "configs all the same, so only one that is spelled like a declared one is more than a note.",
-    'config = { "batch.sizes" = 10 }',
-    "Look for a typing error.",
-    proof=f"{_PROOFS}test_workers_accept_an_unknown_config",
-)
-
 FEATURES: Mapping[str, tuple[tuple[int, int], str]] = {
     "initial_state": ((3, 7), "create a connector that does not run at once (KIP-980)"),
     "stop": ((3, 5), "stop a connector (KIP-875)"),
 }
 """What the REST API could not do at first: name -> (version of Kafka, what)."""
-
-
-# ── the block ───────────────────────────────────────────────────────────────────────────
-
-
-def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
-    if change.action not in WRITING or change.after is None:
-        return
-    config: FrozenMap = change.after.get("config") or EMPTY
-    for key in sorted(config.keys() & (change.after.get("secret_config") or EMPTY).keys()):
-        yield CONFIG_TWICE.find(f'"{key}" is in config and in secret_config', ("config", key))
-    tasks = config.get("tasks.max")
-    if tasks is not None and not is_reference(str(tasks)) and not _is_possible(str(tasks)):
-        text = f'config["tasks.max"] is {tasks}, and has to be a whole number from 1 on'
-        yield TASKS_INVALID.find(text, ("config", "tasks.max"))
-    before = (change.before or EMPTY).get("config") or EMPTY
-    if _skips_errors(config) and not _skips_errors(before):
-        text = f"the connector {change.identity.key} skips records that it cannot convert"
-        yield ERRORS_SKIPPED.find(text, ("config", "errors.tolerance"))
-
-
-def _is_possible(tasks: str) -> bool:
-    number = parse_whole(tasks)
-    return number is not None and 1 <= number <= MAX_INT
-
-
-def _skips_errors(config: FrozenMap) -> bool:
-    tolerant = str(config.get("errors.tolerance") or "").lower() == "all"
-    return tolerant and not config.get("errors.deadletterqueue.topic.name")
 
 
 # ── the workers ─────────────────────────────────────────────────────────────────────────
@@ -347,9 +238,9 @@ def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
     if plugins and chosen and not finds_plugin(class_, plugins):
         fix = suggest(class_, plugins) or None
         yield PLUGIN_UNKNOWN.find(f"no worker has the plugin {class_}", ("class",), fix=fix)
-    if change.action is Action.CREATE and after.get("state") != RUNNING:
+    if change.action is Action.CREATE and after.get("state") in (PAUSED, STOPPED):
         yield from _find_missing_feature(facts, "initial_state")
-    if after.get("state") == STOPPED and before.get("state") != STOPPED:
+    elif after.get("state") == STOPPED and before.get("state") != STOPPED:
         yield from _find_missing_feature(facts, "stop")
     config = after.get("config") or EMPTY
     if facts.acts_as and str(config.get("exactly.once.support")).lower() == "required":
@@ -385,11 +276,6 @@ def _judge_object(change: Change, _: Facts) -> Iterator[Finding]:
         yield SECRETS_UNCOMPARED.find(text, ("secret_config",))
     if change.action is not Action.UPDATE:
         return
-    config = after.get("config") or EMPTY
-    # The definition of the plugin says that the live value is a secret, whatever its name.
-    for key in sorted(config.keys() & (before.get("secret_keys") or EMPTY).keys()):
-        if not is_reference(str(config[key])):
-            yield _find_plain_secret(key)
     for find in (_find_halt, _find_other_class, _find_other_topics, _find_fewer_tasks):
         yield from find(change.identity.key, before, after)
 
@@ -401,11 +287,6 @@ def _judge_deletion(name: str, before: FrozenMap) -> Iterator[Finding]:
         f"its offsets stay in Kafka: a connector that is created with the name {name} goes on from "
         "there"
     )
-
-
-def _find_plain_secret(key: str) -> Finding:
-    path = ("config", key)
-    return SECRET_IN_PLAIN.find(describe_plain_secret(key), path, fix=advise_secret(key))
 
 
 def _find_halt(name: str, before: FrozenMap, after: FrozenMap) -> Iterator[Finding]:
@@ -491,28 +372,10 @@ def _read_tasks(config: FrozenMap) -> int | None:
 
 def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     """The listings that the surveys look at: why something failed, and what plugins declare."""
-    needs = {name_listing(class_): Depth.FULL for class_ in sorted(_list_classes(changes))}
-    return needs | ({KIND: Depth.FULL} if any(map(_restarts, changes)) else {})
-
-
-def _list_classes(changes: Sequence[Change]) -> set[str]:
-    """The plugins of the connectors whose configs change."""
-    return {
-        str(change.after.get("class"))
-        for change in changes
-        if change.action in WRITING and change.after is not None and any(_list_new_configs(change))
+    needs = {
+        name_listing(class_): Depth.FULL for class_ in sorted(config_rules.list_classes(changes))
     }
-
-
-def _list_new_configs(change: Change) -> Iterator[tuple[str, str]]:
-    """The configs that a change sets, each with the attribute that has it."""
-    before, after = change.before or EMPTY, change.after or EMPTY
-    other = before.get("class") != after.get("class")
-    for attribute, recorded in (("config", "config"), ("secret_config", "secret_keys")):
-        old, new = before.get(recorded) or EMPTY, after.get(attribute) or EMPTY
-        for key in sorted(new):
-            if other or key not in old or (attribute == "config" and old[key] != new[key]):
-                yield attribute, key
+    return needs | ({KIND: Depth.FULL} if any(map(_restarts, changes)) else {})
 
 
 def _restarts(change: Change) -> bool:
@@ -523,45 +386,11 @@ def _survey_failures(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
     items = scene.sweeps[KIND].items if KIND in scene.sweeps else ()
     reasons = {item.identity: item.details.get("reasons") or () for item in items}
     for change in filter(_restarts, scene.changes):
-        name, texts = change.identity.key, reasons.get(change.identity, ())
-        for text in texts[:MAX_REASONS]:
-            yield change.identity, FAILED.find(f"{text} ({name})", ("failures",))
-        if not texts:
-            text = f"the connector {name} or one of its tasks has failed"
-            yield change.identity, FAILED.find(text, ("failures",))
-        if (left := len(texts) - MAX_REASONS) > 0:
-            text = f"{render_count(left, 'further task')} of {name} failed"
-            yield change.identity, FAILED.find(text, ("failures",), figures=FrozenMap(tasks=left))
-
-
-def _survey_configs(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
-    for change in scene.changes:
-        if change.action not in WRITING or change.after is None:
-            continue
-        class_ = str(change.after.get("class"))
-        listing = scene.sweeps.get(name_listing(class_))
-        for item in listing.items if listing is not None else ():
-            for finding in _judge_configs(change, class_, item.attributes):
-                yield change.identity, finding
-
-
-def _judge_configs(change: Change, class_: str, definition: FrozenMap) -> Iterator[Finding]:
-    """definition: what the plugin declares, from `definitions.make_item`."""
-    names = GIVEN | set(definition["configs"])
-    free = (*FREE, *MIRROR_FREE) if class_.startswith(MIRROR) else FREE
-    config = (change.after or EMPTY).get("config") or EMPTY
-    for attribute, key in _list_new_configs(change):
-        if attribute == "config" and key in definition["passwords"]:
-            if not is_reference(str(config[key])):
-                yield _find_plain_secret(key)
-        elif key not in names and not key.startswith(free):
-            near = suggest(key, names, NEARNESS)
-            yield CONFIG_UNKNOWN.find(
-                f'the plugin {class_} declares no config "{key}"',
-                (attribute, key),
-                fix=near or "Look whether the plugin's documentation has it.",
-                level=None if near else Level.NOTE,
-            )
+        texts = [text.rstrip(".") for text in reasons.get(change.identity, ())]
+        more = (f"{len(texts) - MAX_REASONS:,} more",) if len(texts) > MAX_REASONS else ()
+        causes = "; ".join((*texts[:MAX_REASONS], *more))
+        text = f"what has failed of the connector {change.identity.key} is restarted once"
+        yield change.identity, FAILED.find(f"{text}: {causes}" if causes else text, ("failures",))
 
 
 def _survey_names(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
@@ -610,7 +439,7 @@ def _describe_start(after: FrozenMap) -> str:
 
 BOOK = RuleBook(
     (
-        Judge((CONFIG_TWICE, TASKS_INVALID, ERRORS_SKIPPED), TYPES, Needs.BLOCK, _judge_block),
+        *config_rules.JUDGES,
         Judge(
             (PLUGIN_UNKNOWN, STATE_UNSUPPORTED, TRANSACTIONS_UNCHECKED),
             TYPES,
@@ -619,7 +448,6 @@ BOOK = RuleBook(
         ),
         Judge(
             (
-                SECRET_IN_PLAIN,
                 SECRETS_UNCOMPARED,
                 DELETED,
                 OFFSETS_STAY,
@@ -639,6 +467,6 @@ BOOK = RuleBook(
     (
         Survey((RENAMED,), _survey_names),
         Survey((FAILED,), _survey_failures),
-        Survey((CONFIG_UNKNOWN, SECRET_IN_PLAIN), _survey_configs),
+        config_rules.SURVEY,
     ),
 )

@@ -86,7 +86,7 @@ class FileSystem(System):
             meanwhile=FrozenMap(content="theirs"),
         ),
         Edit("write too much", wish=FrozenMap(content="x" * 70_000), expect=FaultClass.DEFINITE),
-        Edit("set nonsense", wish=FrozenMap(headers=FrozenMap({"a b": "1"})), checked=True),
+        Edit("set nonsense", wish=FrozenMap(headers=FrozenMap({"a b": "1"})), blocked=True),
     )
     questions = (
         Question(
