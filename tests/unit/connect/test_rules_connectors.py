@@ -307,9 +307,9 @@ CASES = (
     Case(
         "connector-failed",
         (failed(create(LINES)),),
-        "what has failed of the connector a is restarted once: task 0 failed on worker w: no rights",
+        "what has failed of the connector a is restarted once: task 0 failed on worker w: denied",
         (update(LINES, attributes(topic="u")),),
-        sweeps=reasons("task 0 failed on worker w: no rights"),
+        sweeps=reasons("task 0 failed on worker w: denied."),
     ),
     Case(
         "connector-failed",
