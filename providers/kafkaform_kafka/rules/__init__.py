@@ -1,2 +1,5 @@
-"""Rules: what is known about changes of a cluster. In: changes, and what was read. Out: findings.
-Must not know: how changes are sent or shown."""
+"""The rules by which changes of a cluster are judged, by subject; `book.py` has them all.
+
+In: changes, listings and facts. Out: findings, and the rows of the table. Must not know: how
+changes are sent or shown.
+"""
