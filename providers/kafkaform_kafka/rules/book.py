@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from kafkaform.core.rule import RuleBook
 
-from . import topic_configs
+from . import names, quotas, topic_configs, users, vendors
 
 # Sorted, so that changes of several subjects do not meet in one line.
 BOOK = RuleBook(
-    judges=(*topic_configs.JUDGES,),
-    surveys=(*topic_configs.SURVEYS,),
+    judges=(
+        *names.JUDGES,
+        *quotas.JUDGES,
+        *topic_configs.JUDGES,
+        *users.JUDGES,
+        *vendors.JUDGES,
+    ),
+    surveys=(
+        *names.SURVEYS,
+        *quotas.SURVEYS,
+        *topic_configs.SURVEYS,
+        *vendors.SURVEYS,
+    ),
 )

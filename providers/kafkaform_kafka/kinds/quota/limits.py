@@ -58,18 +58,27 @@ def find_value_faults(key: str, value: Value) -> Faults:
 
 def find_address_faults(name: str) -> Faults:
     """Text that looks like an IP address and is not one; other text can be a host name."""
+    if not name or not set(name) <= _OF_ADDRESSES or is_address(name):
+        return
+    if "/" in name or "*" in name:
+        yield (
+            f"'{name}' is not an IP address: a quota is for one address, or for each",
+            'write one kafka_quota for each address, or ip = "default" for all others',
+        )
+    else:
+        yield (
+            f"'{name}' is not an IP address",
+            "write four numbers from 0 to 255, such as 192.0.2.7",
+        )
+
+
+def is_address(name: str) -> bool:
+    """True for an IP address, in any spelling."""
     try:
         ip_address(name)
     except ValueError:
-        if name and set(name) <= _OF_ADDRESSES:
-            several = "/" in name or "*" in name
-            yield (
-                f"'{name}' is not an IP address"
-                + (": a quota is for one address, or for every address" if several else ""),
-                'write ip = "default" for every address, or one kafka_quota for each'
-                if several
-                else "write four numbers from 0 to 255, such as 192.0.2.7",
-            )
+        return False
+    return True
 
 
 def find_quota_unit(path: Path) -> str:

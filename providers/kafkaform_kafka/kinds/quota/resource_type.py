@@ -13,7 +13,7 @@ from math import isclose
 
 from kafkaform.core.change import Action, Change, Path, Request, Step
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
-from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, Faults, make_schema, map_of
+from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
@@ -193,11 +193,12 @@ def _is_same(one: Value, other: Value) -> bool:
     return False
 
 
-def _find_limit_faults(config: FrozenMap) -> Faults:
+def _find_limit_faults(config: FrozenMap) -> limits.Faults:
     """Limits that are wrong for every kind of entity: a check of this attribute sees no other."""
     for key, value in config.items():
         if value is not None:
-            yield from limits.find_key_faults(key, value)
+            yield from limits.find_unknown_faults(key)
+            yield from limits.find_value_faults(key, value)
 
 
 def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
@@ -281,9 +282,10 @@ TYPE = ResourceType(
         ),
         conflicts=CONFLICTS,
     ),
-    key=_key,
+    key=lambda attributes: entity_key(read_entity(attributes)),
     canonical=lambda attributes, _: attributes,
     target=_target,
+    check=lambda _, __: (),
     steps=_steps,
     import_key=import_key,
     ours=select_declared,
