@@ -67,8 +67,8 @@ ABSENT = _make_block(
     "topic-config-absent",
     "The brokers do not have the config",
     Needs.FACTS,
-    "Releases add and remove configs (LogConfig of each release); a broker refuses one that it does "
-    "not have with INVALID_CONFIG (40).",
+    "Releases add and remove configs (LogConfig of each release); a broker refuses one that it "
+    "does not have with INVALID_CONFIG (40).",
     'config = { "message.format.version" = "3.0" }   # Kafka 4.0',
     "Remove the config.",
     "test_configs_that_no_topic_has_are_refused",
@@ -101,7 +101,8 @@ OF_OLD_RELEASES = Rule(
     Harm.NONE,
     _TYPES,
     Needs.BLOCK,
-    "Newer releases have narrower ranges (KIP-1030); which release the brokers run is unknown here.",
+    "Newer releases have narrower ranges (KIP-1030), and which release the brokers run is "
+    "unknown here.",
     'config = { "segment.bytes" = 1000 }',
     "Use a value that newer brokers take, too.",
     proof="tests/cluster/claims/test_topic_configs.py::test_values_that_no_broker_takes_are_refused",

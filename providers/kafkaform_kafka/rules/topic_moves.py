@@ -41,8 +41,8 @@ BROKERS_NOT_LIVE = Rule(
     Harm.AVAILABILITY,
     _TYPES,
     Needs.FACTS,
-    "A controller places replicas on registered brokers only, and a new replica on a broker that is "
-    "down never gets in sync.",
+    "A controller places replicas on registered brokers only, and a new replica on a broker that "
+    "is down never gets in sync.",
     "replica_assignment = [[1, 99]]",
     "Use live brokers.",
     Block.IMPOSSIBLE,
@@ -55,8 +55,8 @@ MOVE_UNPLANNED = Rule(
     Harm.NONE,
     _TYPES,
     Needs.OBJECT,
-    "Kafka changes a replication factor only by a new assignment of every partition (KIP-455), which "
-    "kafkaform plans from the live brokers.",
+    "Kafka changes a replication factor only by a new assignment of every partition (KIP-455), "
+    "which kafkaform plans from the live brokers.",
     "replication_factor = 3   # with ignore_changes = [replica_assignment]",
     "Ignore both attributes or neither, or set replica_assignment.",
     Block.IMPOSSIBLE,
@@ -102,8 +102,8 @@ MIN_IN_SYNC_EARLY = Rule(
     Harm.AVAILABILITY,
     _TYPES,
     Needs.OBJECT,
-    "A config takes effect at once, a new replica counts only when its copy is complete, and a leader "
-    "compares with the replicas in sync (Partition.appendRecordsToLeader).",
+    "A config takes effect at once, a new replica counts only when its copy is complete, and a "
+    "leader compares with the replicas in sync (Partition.appendRecordsToLeader).",
     'replication_factor = 3   # was 1\nconfig = { "min.insync.replicas" = 2 }   # was 1',
     "Raise the replication factor first, and min.insync.replicas in a later change.",
 )
@@ -142,7 +142,10 @@ def _judge_move(change: Change, facts: Facts) -> Iterator[Finding]:
     if not rows:
         return
     path = ("replica_assignment",)
-    copies, removed = sum(moves.count_copies(change, facts).values()), moves.count_removed(change, facts)
+    copies, removed = (
+        sum(moves.count_copies(change, facts).values()),
+        moves.count_removed(change, facts),
+    )
     partitions = render_count(len(rows), "partition")
     if copies or removed:
         counts = ((copies, "copied"), (removed, "removed"))
@@ -171,8 +174,8 @@ def _find_unplanned_move(change: Change, facts: Facts) -> Iterator[Finding]:
     )
     if not impossible and any(len(row) != new for row in moves.get_rows(change.after) or ((),)):
         yield MOVE_UNPLANNED.find(
-            f"replication_factor would go from {old} to {new}, but replica_assignment is ignored or "
-            "the live brokers are unknown, so the new assignment is unknown",
+            f"replication_factor would go from {old} to {new}, but replica_assignment is ignored "
+            "or the live brokers are unknown, so the new assignment is unknown",
             ("replication_factor",),
         )
 

@@ -13,7 +13,6 @@ from kafkaform.core.text.foreign import inline
 
 from ..protocol.broker_rules import collision_key
 from .topic_config_rows import OVERRIDES, TOPIC
-from .topic_configs import changes_in_sync_replicas
 
 _DECLARED = frozenset({Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT, Action.NOOP})
 _CLAIMS = "tests/cluster/claims/test_topics.py"
@@ -73,10 +72,9 @@ NOT_LISTED = Rule(
 
 
 def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
-    """The listings that the surveys of topics need for these changes."""
-    if any(_is_change(change, Action.CREATE) or changes_in_sync_replicas(change) for change in changes):
-        return {TOPIC: Depth.NAMES}
-    return {}
+    """Names of live topics, with which those of new ones could collide."""
+    created = any(_is_change(change, Action.CREATE) for change in changes)
+    return {TOPIC: Depth.NAMES} if created else {}
 
 
 def _is_change(change: Change, action: Action) -> bool:
@@ -187,9 +185,7 @@ def _find_single_topics(
 
 def _survey_blocks(scene: Scene) -> Findings:
     """Configs of a topic that its `kafka_topic` block declares too."""
-    declared = {
-        change.identity: change for change in scene.changes if change.action in _DECLARED
-    }
+    declared = {change.identity: change for change in scene.changes if change.action in _DECLARED}
     for identity in declared:
         topic = declared.get(Identity(identity.instance, TOPIC, identity.key))
         if identity.kind == OVERRIDES and topic is not None:

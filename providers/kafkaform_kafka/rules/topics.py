@@ -28,8 +28,8 @@ NAME_INVALID = Rule(
     Harm.NONE,
     (TOPIC, OVERRIDES),
     Needs.BLOCK,
-    "A name has 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', and is not '.' or '..': "
-    "INVALID_TOPIC_EXCEPTION (17; Topic.validate).",
+    "A name has 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', and is not '.' or "
+    "'..': INVALID_TOPIC_EXCEPTION (17; Topic.validate).",
     'kafka_topic "orders" { name = "orders/eu" }',
     "Choose a name with letters, digits, '.', '_' and '-'.",
     Block.IMPOSSIBLE,
@@ -97,8 +97,8 @@ NUMBER_UNKNOWN = Rule(
     Harm.NONE,
     _TYPES,
     Needs.FACTS,
-    "num.partitions and default.replication.factor apply, and reading them needs DescribeConfigs on "
-    "Cluster.",
+    "num.partitions and default.replication.factor apply, and reading them needs DescribeConfigs "
+    "on Cluster.",
     'kafka_topic "orders" { name = "orders" }',
     "Set the number, or grant DescribeConfigs on Cluster.",
 )
@@ -159,8 +159,8 @@ DELETED = Rule(
     Harm.DATA_LOSS,
     _TYPES,
     Needs.OBJECT,
-    "DeleteTopics removes the topic at once and its files after file.delete.delay.ms; nothing brings "
-    "them back.",
+    "DeleteTopics removes the topic at once and its files after file.delete.delay.ms; nothing "
+    "brings them back.",
     'kafka_topic "orders" { … }   # the block is removed from the files',
     "Copy the records that somebody needs first.",
     proof=f"{_CLAIMS}::test_a_deleted_topic_comes_back_empty",
@@ -172,8 +172,8 @@ COMES_BACK = Rule(
     Harm.NONE,
     _TYPES,
     Needs.FACTS,
-    "With auto.create.topics.enable = true, brokers create a topic that a client asks for, with the "
-    "cluster's defaults (AutoTopicCreationManager).",
+    "With auto.create.topics.enable = true, brokers create a topic that a client asks for, with "
+    "the cluster's defaults (AutoTopicCreationManager).",
     'kafka_topic "orders" { … }   # removed, and a producer runs on',
     "Stop the clients of the topic first.",
     proof=f"{_CLAIMS}::test_a_deleted_topic_comes_back_empty",
@@ -185,8 +185,8 @@ ID_UNKNOWN = Rule(
     Harm.NONE,
     _TYPES,
     Needs.OBJECT,
-    "Only the id (KIP-516) proves that a topic is the one that was reviewed: another one can have the "
-    "same name by then.",
+    "Only the id (KIP-516) proves that a topic is the one that was reviewed: another one can have "
+    "the same name by then.",
     "a deletion on a cluster with inter.broker.protocol.version 2.7",
     "Plan again with a principal that has Describe on the topic.",
     Block.IMPOSSIBLE,
