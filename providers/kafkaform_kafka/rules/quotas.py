@@ -6,14 +6,14 @@ previous one, never with the traffic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from msgspec import Struct
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Finding, Harm, Level
-from kafkaform.core.resource import Facts, Identity
+from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap, Value
@@ -33,7 +33,7 @@ from ..kinds.quota.resource_type import IP, KIND, get_limits, read_entity
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
 from ..protocol import keys
-from ..review.mutation_quota import assess_spending
+from ..review.mutation_quota import assess_spending, compute_spending
 
 TYPES = (KIND,)
 _SETS = (Action.CREATE, Action.UPDATE)
@@ -318,6 +318,15 @@ def _judge_cuts(change: Change, _: Facts) -> Iterator[Finding]:
 
 
 # ── the whole plan ──────────────────────────────────────────────────────────────────────
+
+
+def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
+    """The quotas if the plan spends from one, and the users if it makes users with quotas."""
+    kinds = {change.identity.kind for change in changes if change.action is Action.CREATE}
+    return {
+        **({KIND: Depth.FULL} if any(map(compute_spending, changes)) else {}),
+        **({users.KIND: Depth.NAMES} if {KIND, users.KIND} <= kinds else {}),
+    }
 
 
 def _survey_new_limits(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:

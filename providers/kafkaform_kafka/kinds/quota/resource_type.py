@@ -285,7 +285,6 @@ TYPE = ResourceType(
     key=lambda attributes: entity_key(read_entity(attributes)),
     canonical=lambda attributes, _: attributes,
     target=_target,
-    check=lambda _, __: (),
     steps=_steps,
     import_key=import_key,
     ours=select_declared,

@@ -182,7 +182,6 @@ TYPE = ResourceType(
     key=_key,
     canonical=lambda attributes, _: attributes,
     target=_target,
-    check=lambda _, __: (),
     steps=_steps,
     import_key=_import_key,
     belongs_to=lambda attributes, principal: f"User:{attributes['username']}" == principal,
