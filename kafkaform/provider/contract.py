@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..core.change import Batch, Change, Impact, Outcome, Path, Step, Verdict
+from ..core.change import Batch, Change, Impact, Outcome, Path, RateLimit, Step, Verdict
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.legacy import Review, Risk
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep, Use
@@ -289,6 +289,16 @@ class AccessProvider(Provider, Protocol):
     ) -> Sequence[MissingRight]:
         """Pure: the rights for these uses (`Use.rights`) that the principal does not have once
         these changes are made, in order. Nothing is missing if nobody can say."""
+
+
+class LimitProvider(Provider, Protocol):
+    """The optional part of a provider whose system takes a limited number of changes at a time."""
+
+    def find_limit(
+        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
+    ) -> RateLimit | None:
+        """Pure: how many of these changes the system takes; None if it limits nothing, or if nobody
+        can say. sweeps: those of `review_needs`."""
 
 
 class RuleProvider(Provider, Protocol):

@@ -1,4 +1,4 @@
-"""Reviews all changes of one cluster together: ACL changes, and the limit of an apply."""
+"""Reviews all ACL changes of one cluster together."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from ..authority import lockout
 from ..authority.effects import describe_acl
 from ..kinds.acl import resource_type as acls
 from ..kinds.kind import KindRights
-from ..kinds.quota import resource_type as quotas
-from . import acl_changes, mutation_quota
+from . import acl_changes
 
 
 def review_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
@@ -48,7 +47,6 @@ def review(
             *access.warnings,
             *(acls.describe_order(changes, facts) if acls.KIND in kinds else ()),
         ),
-        limit=mutation_quota.find_limit(changes, sweeps.get(quotas.KIND), facts),
     )
 
 

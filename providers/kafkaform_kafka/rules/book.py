@@ -12,6 +12,7 @@ from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
 
 from . import (
+    commands,
     names,
     quotas,
     topic_config_values,
@@ -41,6 +42,7 @@ BOOK = RuleBook(
         *topic_names.SURVEYS,
         *vendors.SURVEYS,
     ),
+    others=(*commands.RULES,),
 )
 
 _NEEDS = (
