@@ -40,6 +40,7 @@ from ..protocol.near_names import index_names
 _CREATES = (Action.CREATE, Action.UPDATE)
 _NAMED = (acls.KIND, quotas.KIND, users.KIND)
 _PROOFS = "tests/cluster/claims/test_names.py"
+_QUOTAS = "tests/cluster/claims/test_quotas.py"
 _PRINCIPAL = re.compile(r"[,;|]\s*(?:User|Group):|\s(?:User|Group):")
 """Where a second principal begins in a text."""
 _LIST = re.compile(r"[,;]")
@@ -78,7 +79,7 @@ BLANK = _make_row(
     "(StandardAuthorizerData.java).",
     example=_make_role("User:orders "),
     fix="remove the blank",
-    proof=f"{_PROOFS}::test_an_acl_with_a_blank_gives_nothing",
+    proof=f"{_PROOFS}::test_another_spelling_of_a_principal_gives_nothing",
 )
 QUOTED = _make_row(
     "name-quoted",
@@ -89,7 +90,7 @@ QUOTED = _make_row(
     "(StandardAuthorizerData.java).",
     example=_make_quota("\"'orders'\""),
     fix="remove the quotes",
-    proof=f"{_PROOFS}::test_quotes_are_a_part_of_a_name",
+    proof=f"{_PROOFS}::test_another_spelling_of_a_principal_gives_nothing",
 )
 SEVERAL = _make_row(
     "name-several",
@@ -100,7 +101,7 @@ SEVERAL = _make_row(
     "for one name.",
     example=_make_role("User:orders,User:billing"),
     fix="write one block for each, with for_each",
-    proof=f"{_PROOFS}::test_two_principals_in_one_text_are_one_name",
+    proof=f"{_PROOFS}::test_another_spelling_of_a_principal_gives_nothing",
 )
 TYPED = _make_row(
     "name-with-type",
@@ -109,7 +110,7 @@ TYPED = _make_row(
     needs=Needs.BLOCK,
     why="Quotas and credentials name a user without the type of the principal (KIP-546, KIP-554).",
     example=_make_quota('"User:orders"'),
-    proof=f"{_PROOFS}::test_a_quota_with_the_type_of_a_principal_limits_nobody",
+    proof=f"{_QUOTAS}::test_another_spelling_of_a_user_limits_nobody",
 )
 PATTERN = _make_row(
     "quota-name-pattern",
@@ -119,7 +120,7 @@ PATTERN = _make_row(
     why="Quotas have no patterns: an entity is one name, or the default for all that have no quota "
     "of their own (KIP-55, KIP-546).",
     example=_make_quota('"*"'),
-    proof=f"{_PROOFS}::test_a_star_in_a_quota_matches_nobody",
+    proof=f"{_QUOTAS}::test_a_pattern_in_a_quota_matches_nobody",
 )
 GROUP_TYPE = _make_row(
     "acl-principal-group",
@@ -130,7 +131,7 @@ GROUP_TYPE = _make_row(
     "(DefaultKafkaPrincipalBuilder.java); other types need a principal.builder.class of your own.",
     example=_make_role("Group:operators"),
     fix="write one block for each user, unless your brokers have such a class",
-    proof=f"{_PROOFS}::test_an_acl_for_a_group_gives_nothing",
+    proof=f"{_PROOFS}::test_another_spelling_of_a_principal_gives_nothing",
 )
 TOPIC_MISSING = _make_row(
     "acl-topic-missing",

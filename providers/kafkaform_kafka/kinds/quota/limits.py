@@ -101,12 +101,16 @@ def describe_clients(entity: Mapping[str, str | None], key: str) -> str:
     if "ip" in entity:
         name = entity["ip"]
         return f"connections from {name or 'every address without a quota of its own'}"
-    parts = [_describe_part(part, entity[part]) for part in (CLIENT_ID, USER) if part in entity]
-    return f"{noun} of {' of '.join(parts)}"
+    if USER not in entity:
+        return f"{noun} of {_describe_part('client id', entity[CLIENT_ID])}"
+    users = f"{noun} of {_describe_part('user', entity[USER])}"
+    if CLIENT_ID not in entity:
+        return users
+    name = entity[CLIENT_ID]
+    return f"{users} with {'any other client id' if name is None else f'client id {name}'}"
 
 
-def _describe_part(part: str, name: str | None) -> str:
-    word = "user" if part == USER else "client id"
+def _describe_part(word: str, name: str | None) -> str:
     return f"every {word} without a quota of its own" if name is None else f"{word} {name}"
 
 
