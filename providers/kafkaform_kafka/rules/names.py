@@ -24,6 +24,7 @@ from ..authority.authorizer import (
     AccessQuestion,
     AccessVerdict,
     authorize,
+    has_acl,
     index_acls,
 )
 from ..authority.calibration import identify_self
@@ -380,25 +381,45 @@ class _TopicSight(Struct, frozen=True):
     """Whether a topic that is in no listing would be in it if it existed."""
 
     access: Access | None
-    """None if the ACLs are unknown."""
+    """The live ACLs; None if they are unknown."""
     principal: str | None
+    favoured: bool
+    """We have a right that no ACL explains: we are a super user, or what has no ACL is open."""
+    deleted: frozenset[str]
+    """The topics that this plan deletes."""
 
     def __call__(self, name: str) -> bool:
-        if self.access is None:
-            return False
+        if self.access is None or name in self.deleted:
+            return name in self.deleted
+        if self.favoured and not has_acl(self.access.index, "Topic", name):
+            return True
         question = AccessQuestion(self.principal, None, "Describe", "Topic", name)
         return authorize(self.access, question).verdict is AccessVerdict.ALLOWED
 
 
 def _make_topic_sight(scene: Scene) -> _TopicSight:
     # Brokers leave out topics that we may not describe, without an error.
-    sweep = scene.sweeps.get(acls.KIND)
+    deleted = frozenset(
+        change.identity.key
+        for change in scene.changes
+        if change.identity.kind == topics.KIND
+        and change.action is Action.DELETE
+        and change.effective
+    )
+    sweep, principal = scene.sweeps.get(acls.KIND), scene.facts.principal
     if sweep is None or not _is_complete(sweep):
-        return _TopicSight(None, None)
-    live = [acls.parse_acl(item.attributes) for item in sweep.items]
-    access = _build_access(live, scene.facts)
+        return _TopicSight(None, principal, favoured=False, deleted=deleted)
+    access = _build_access([acls.parse_acl(item.attributes) for item in sweep.items], scene.facts)
     own = identify_self(access, scene.sweeps.get(rights.KIND), scene.facts)
-    return _TopicSight(own.access(access), scene.facts.principal)
+    access = own.access(access)
+    favoured = any(
+        authorize(
+            access, AccessQuestion(principal, None, operation, "Cluster", acls.CLUSTER)
+        ).verdict
+        is AccessVerdict.UNKNOWN
+        for operation in own.cluster or ()
+    )
+    return _TopicSight(access, principal, favoured=favoured, deleted=deleted)
 
 
 def _build_access(rules: Iterable[Acl], facts: Facts) -> Access:

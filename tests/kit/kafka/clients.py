@@ -48,6 +48,7 @@ def open_writer(broker: Any, user: Login, topic: str, **more: Any) -> Writer:
         **native_config(login(broker, user)),
         "batch.num.messages": 1,
         "linger.ms": 0,
+        "log_level": 0,
         "throttle_cb": lambda event: writer.waits.append(event.throttle_time),
         **{name.replace("_", "."): value for name, value in more.items()},
     }
