@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kafkaform.core.address import parse_address
 from kafkaform.core.change import Change
 from kafkaform.core.errors import DryRunRefused
-from kafkaform.core.legacy import RiskKind
+from kafkaform.core.finding import Harm
 from kafkaform.core.resource import Declared, Depth, Desired, Identity, ProviderConfig, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call
@@ -93,7 +93,7 @@ def test_deleting_a_topic_names_the_connectors_that_use_it() -> None:
     gone = (removed("kafka_topic.orders", destroy=True),)
     plan = engine.plan(house, both(connector("lines", "orders"), topic("kept"), removed=gone))
     risks = find(plan.changes, "kafka_topic.orders").risks
-    (named,) = (risk.text for risk in risks if risk.kind is RiskKind.AVAILABILITY)
+    (named,) = (risk.text for risk in risks if risk.harm is Harm.AVAILABILITY)
     assert f"{KIND}.lines writes to it" in named
     assert f"{KIND} other (not managed) writes to it" in named
 
@@ -224,7 +224,7 @@ def test_a_right_that_a_plan_takes_away_is_told_at_the_connector() -> None:
     change = find(engine.plan(house, gone).changes, f"{KIND}.out")
     assert not change.effective
     (risk,) = change.risks
-    assert risk.kind is RiskKind.AVAILABILITY
+    assert risk.harm is Harm.AVAILABILITY
     loses = f"{WORKER} loses Read on Topic orders"
     assert risk.text == f"it fails as soon as this plan is applied: {loses}"
     engine.apply(house, gone)
