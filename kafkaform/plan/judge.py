@@ -137,8 +137,9 @@ def find_limits(
     limits: dict[str, RateLimit | None] = {}
     for instance, provider in providers.items():
         own = [change for change in changes if change.identity.instance == instance]
+        review = getattr(provider, "review", None)
         sweeps = look.collect_sweeps(instance, provider.review_needs(own))
-        limits[instance] = provider.review(own, sweeps, facts[instance]).limit
+        limits[instance] = review(own, sweeps, facts[instance]).limit if review else None
     return limits
 
 
