@@ -66,13 +66,13 @@ def render_access(
     yield paint("title", f"Access ({render_count(len(principals), 'principal')})")
     shown = principals if detail == "full" else principals[:PRINCIPALS]
     for principal in shown:
-        for style, verb, rows in (
-            ("create", "gains", principal.gains),
-            ("delete", "loses", principal.losses),
+        for style, symbol, verb, rows in (
+            ("create", "+", "gains", principal.gains),
+            ("delete", "-", "loses", principal.losses),
         ):
             if rows:
                 text = "; ".join(map(render_row, rows))
-                yield f"  {paint(style, f'{inline(principal.principal)} {verb}')} {text}"
+                yield f"  {paint(style, symbol)} {inline(principal.principal)} {verb} {text}"
     if len(shown) < len(principals):
         yield f"  … and {len(principals) - len(shown):,} more principals (--detail lists them all)"
 

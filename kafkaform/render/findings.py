@@ -22,9 +22,7 @@ def render_finding(finding: Finding) -> str:
     label = "" if finding.harm is Harm.NONE else f"{finding.harm.label}: "
     if finding.level is Level.BLOCK:
         label = "blocked: "
-    elif finding.level is Level.NOTE:
-        label = "note: "
-    return f"{label}{render_sentence(finding)}"
+    return f"{'' if finding.level is Level.NOTE else label}{render_sentence(finding)}"
 
 
 def render_sentence(finding: Finding) -> str:
@@ -38,6 +36,7 @@ def render_sentence(finding: Finding) -> str:
 def render_findings(findings: Iterable[Finding]) -> Iterator[Line]:
     """The lines under a change, each block with what to do."""
     for finding in findings:
-        yield Line(1, "!", render_finding(finding), _STYLES[finding.level])
+        label = "note: " if finding.level is Level.NOTE else ""
+        yield Line(1, "!", f"{label}{render_finding(finding)}", _STYLES[finding.level])
         if finding.level is Level.BLOCK and finding.fix:
             yield Line(1, " ", f"fix: {inline(finding.fix)}")

@@ -320,15 +320,13 @@ def _rank_entry(words: Vocabulary, entry: Entry) -> tuple[int, ...]:
     kinds = tuple(words.get(lead.identity.instance, NEUTRAL).kinds)
     kind = kinds.index(lead.identity.kind) if lead.identity.kind in kinds else len(kinds)
     remarks = [item for item in lead.findings if item.level is not Level.BLOCK]
-    if not remarks:
-        return len(Level), 0, 0, kind
-    # Findings are sorted, so the first one is the worst.
+    # Findings are sorted, so the first one is the worst. Notes move nothing before what contains
+    # data.
+    if not remarks or remarks[0].level is Level.NOTE:
+        return Level.NOTE.rank, 0, 0, kind, not remarks
     first = remarks[0]
     widest = min((row.breadth.rank for row in first.access), default=len(Breadth))
-    # Notes order nothing: they stand with what has no finding, in the order of kinds.
-    if first.level is Level.NOTE:
-        return first.level.rank, 0, widest, kind
-    return first.level.rank, first.harm.rank, widest, kind
+    return first.level.rank, first.harm.rank, widest, kind, 0
 
 
 def _count_kinds(changes: Iterable[Change]) -> tuple[KindRow, ...]:

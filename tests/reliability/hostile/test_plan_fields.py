@@ -23,8 +23,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Change, Impact, Ownership, PathChange, Request, Step
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.finding import Finding
-from kafkaform.core.legacy import Blocker, BlockerKind, Risk
+from kafkaform.core.finding import Block, Finding
 from kafkaform.core.resource import Desired, Facts, Identity, Lifecycle, Output, Pending
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.approval import seal_plan
@@ -40,6 +39,7 @@ from kafkaform.plan.model import (
 )
 from kafkaform.workflow.configuration.policies import Policies
 
+from ...kit.findings import block
 from ...kit.simulated.copies import Mould
 from ...kit.simulated.engine import House, apply, desired, house, plan, removed, topic
 from ...unit.apply.test_throttle import RATE
@@ -214,7 +214,7 @@ def test_the_plan_has_something_in_every_corner() -> None:
 # ── edits ───────────────────────────────────────────────────────────────────────────────
 
 SAMPLES: Mapping[type[Any], Any] = {
-    Blocker: Blocker(BlockerKind.PROTECTED, "because"),
+    Blocker: block(Block.PROTECTED, "because"),
     Impact: Impact("destroys"),
     Range: Range("x.hcl", 1, 1, 1, 1),
     Diagnostic: Diagnostic(Severity.WARNING, "careful"),
