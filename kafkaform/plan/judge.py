@@ -137,9 +137,9 @@ def find_limits(
     limits: dict[str, RateLimit | None] = {}
     for instance, provider in providers.items():
         own = [change for change in changes if change.identity.instance == instance]
-        review = getattr(provider, "review", None)
-        sweeps = look.collect_sweeps(instance, provider.review_needs(own))
-        limits[instance] = review(own, sweeps, facts[instance]).limit if review else None
+        find = getattr(provider, "find_limit", None)
+        sweeps = look.collect_sweeps(instance, provider.review_needs(own)) if find else {}
+        limits[instance] = find(own, sweeps, facts[instance]) if find else None
     return limits
 
 

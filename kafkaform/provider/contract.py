@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..core.change import Batch, Change, Impact, Outcome, Path, Step, Verdict
+from ..core.change import Batch, Change, Impact, Outcome, Path, RateLimit, Step, Verdict
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.legacy import Risk
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep, Use
@@ -49,7 +49,8 @@ class ResourceType(Struct, frozen=True):
     import_key: Callable[[str], str]
     """Import id -> the key of the identity that it names. Raises ValueError."""
     check: Callable[[Change, Facts], Diagnostics] | None = None
-    """Change, facts -> faults that need no system to be found. Errors block the change."""
+    """Change, facts -> faults that need no system to be found. Errors block the change. None: the
+    rules of the provider find them."""
     expand: Callable[[Declared], Sequence[Declared]] | None = None
     """A declared composite -> the objects that it stands for; None for a type that is none."""
     gather: Callable[[Sequence[tuple[str, FrozenMap]]], Sequence[FrozenMap]] | None = None
@@ -252,7 +253,7 @@ class Provider(Protocol):
         """Connect. Raises ConnectError with the address, the cause and what to do."""
 
     def load_rules(self) -> RuleBook:
-        """All that changes of these types are judged by. Pure, and called once for a plan."""
+        """Pure: all that changes of these types are judged by."""
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         """Pure: the resource types that have to be listed for the surveys of `load_rules` to judge
@@ -288,6 +289,16 @@ class AccessProvider(Provider, Protocol):
     ) -> Sequence[MissingRight]:
         """Pure: the rights for these uses (`Use.rights`) that the principal does not have once
         these changes are made, in order. Nothing is missing if nobody can say."""
+
+
+class LimitProvider(Provider, Protocol):
+    """The optional part of a provider whose system takes a limited number of changes at a time."""
+
+    def find_limit(
+        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
+    ) -> RateLimit | None:
+        """Pure: how many of these changes the system takes; None if it limits nothing, or if nobody
+        can say. sweeps: those of `review_needs`."""
 
 
 class RuleProvider(Provider, Protocol):
