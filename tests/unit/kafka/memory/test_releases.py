@@ -8,7 +8,7 @@ import pytest
 
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.clock import SimulatedClock
-from kafkaform.core.diagnostics import Severity
+from kafkaform.core.finding import Level
 from kafkaform.core.resource import Absent, CoverageKind, Depth, Failed, Identity, Observed
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
@@ -19,6 +19,7 @@ from kafkaform_kafka.provider import TYPES
 
 from ....kit.kafka.changes import change, topic
 from ....kit.kafka.config_changes import declared, planned
+from ....kit.kafka.judgement import judge
 from ....kit.kafka.sessions import apply, batches
 
 GROUP, METRICS = "kafka_group_config", "kafka_client_metrics"
@@ -37,11 +38,7 @@ def test_the_check_refuses_what_the_controller_refuses(release: str) -> None:
     session = connect(release)
     for key, known in ALL_TOPIC_KEYS.items():
         wish = change(Action.CREATE, None, topic(f"t-{key}", config={key: known.default}))
-        errors = [
-            item
-            for item in TYPES["kafka_topic"].check(wish, session.facts)
-            if item.severity is Severity.ERROR
-        ]
+        errors = [item for item in judge(wish, session.facts) if item.level is Level.BLOCK]
         (outcome,) = apply(session, wish)
         assert (outcome.status is OutcomeStatus.APPLIED) == (not errors), (key, errors)
         if outcome.fault is not None:

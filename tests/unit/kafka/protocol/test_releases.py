@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core.change import Action
-from kafkaform.core.diagnostics import Severity
+from kafkaform.core.finding import Level
 from kafkaform.core.resource import Facts, Fault
 from kafkaform_kafka.protocol import broker_keys, broker_rules, version_rules
 from kafkaform_kafka.protocol.apis import APIS
@@ -47,6 +47,7 @@ from kafkaform_kafka.provider import TYPES
 
 from ....kit.kafka.changes import change, facts, topic
 from ....kit.kafka.config_changes import declared, planned
+from ....kit.kafka.judgement import judge
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 APIS_OF = {
@@ -345,8 +346,8 @@ def test_a_topic_without_an_id_is_neither_deleted_nor_moved(zookeeper: bool, adv
 
     def refuse(action: Action, after: dict[str, Any] | None) -> list[tuple[str, str]]:
         made = change(action, live, after, incarnation=None)
-        found = TYPES["kafka_topic"].check(made, known)
-        return [(item.summary, item.advice) for item in found if item.severity is Severity.ERROR]
+        findings = judge(made, known)
+        return [(item.text, item.fix) for item in findings if item.level is Level.BLOCK]
 
     ((text, told),) = refuse(Action.DELETE, None)
     assert text.endswith("kafkaform deletes topics only by id") and advice in told
