@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from ..core.change import Batch, Change, Impact, Outcome, Path, RateLimit, Step, Verdict
 from ..core.diagnostics import Diagnostic, Diagnostics
-from ..core.legacy import Review, Risk
+from ..core.legacy import Risk
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep, Use
+from ..core.rule import RuleBook
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
 from ..core.value import FrozenMap, Value
@@ -48,8 +49,7 @@ class ResourceType(Struct, frozen=True):
     import_key: Callable[[str], str]
     """Import id -> the key of the identity that it names. Raises ValueError."""
     check: Callable[[Change, Facts], Diagnostics] | None = None
-    """Change, facts -> faults that need no system to be found. Errors block the change. None: the
-    rules of the provider find them."""
+    """Change, facts -> faults that need no system to be found. Errors block the change."""
     expand: Callable[[Declared], Sequence[Declared]] | None = None
     """A declared composite -> the objects that it stands for; None for a type that is none."""
     gather: Callable[[Sequence[tuple[str, FrozenMap]]], Sequence[FrozenMap]] | None = None
@@ -251,13 +251,12 @@ class Provider(Protocol):
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError with the address, the cause and what to do."""
 
-    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        """Resource types that have to be listed to review these changes, and at what depth."""
+    def load_rules(self) -> RuleBook:
+        """All that changes of these types are judged by. Pure, and called once for a plan."""
 
-    def review(
-        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
-    ) -> Review:
-        """Pure: judge all changes of one instance together (collisions, lock-outs)."""
+    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        """Pure: the resource types that have to be listed for the surveys of `load_rules` to judge
+        these changes, and at what depth."""
 
 
 class MissingRight(Struct, frozen=True):
