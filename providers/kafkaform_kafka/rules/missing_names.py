@@ -44,7 +44,6 @@ _OF_OTHER_LOGINS = re.compile(r"[=/@]")
 ANONYMOUS = "User:ANONYMOUS"
 """Whoever does not log in."""
 _PROOFS = "tests/cluster/claims/test_names.py"
-_NO_FACTS = Facts("")
 _make_row = partial(Rule, level=Level.CAUTION, harm=Harm.NONE)
 
 
@@ -280,17 +279,17 @@ def _survey_logins(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
 def _list_named_users(scene: Scene) -> Iterator[tuple[Change, str, Path]]:
     """The users that ACLs and quotas name. A name that matches nothing anyway is left out."""
     for change in scene.changes:
-        if not change.effective or change.action not in SETS or any(judge_names(change, _NO_FACTS)):
+        kind, attributes = change.identity.kind, change.after or EMPTY
+        if kind not in LOGIN_MISSING.types or not change.effective or change.action not in SETS:
             continue
-        attributes = change.after or EMPTY
-        if change.identity.kind == acls.KIND:
-            kind, _, name = attributes["acl_principal"].partition(":")
-            if kind == "User" and not name.endswith(EVERYTHING):
-                yield change, name, ("acl_principal",)
-        elif change.identity.kind == quotas.KIND and (
-            name := quotas.read_entity(attributes).get(USER)
-        ):
-            yield change, name, ("user",)
+        if kind == acls.KIND:
+            type_, _, name = attributes["acl_principal"].partition(":")
+            name = name if type_ == "User" and not name.endswith(EVERYTHING) else None
+            path = ("acl_principal",)
+        else:
+            name, path = quotas.read_entity(attributes).get(USER), ("user",)
+        if name and not any(judge_names(change, scene.facts)):
+            yield change, name, path
 
 
 def _survey_groups(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:

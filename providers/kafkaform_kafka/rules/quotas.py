@@ -38,13 +38,12 @@ from ..review.mutation_quota import assess_spending, compute_spending
 TYPES = (KIND,)
 _SETS = (Action.CREATE, Action.UPDATE)
 _PROOFS = "tests/cluster/claims/test_quotas.py"
-BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
+BYTE_RATES: Mapping[str, str] = {"producer_byte_rate": "write", "consumer_byte_rate": "read"}
+"""Limit of bytes -> what it limits."""
 BATCH = 16_384
 """Bytes of one batch of a producer, `batch.size` of Kafka's clients."""
 STANDSTILL = 1024
-"""Bytes per second below which a client does not work any more: one full batch takes more than
-16 s, and at 136 bytes per second longer than `delivery.timeout.ms` (120 s), so that a producer
-gives up."""
+"""Bytes per second below which a client hardly works: one full batch takes more than 16 s."""
 CUT = Decimal("0.1")
 """The share of a limit below which a cut stops clients that used the limit. Throttled time grows
 with the share that is too much: at a tenth, nine of ten seconds (ClientQuotaManager)."""
@@ -134,14 +133,15 @@ HOST = Rule(
 )
 STOPS = Rule(
     "quota-stops-clients",
-    "A limit at which clients stand still",
+    "A limit with which clients hardly work",
     Level.DANGER,
     Harm.AVAILABILITY,
     TYPES,
     Needs.BLOCK,
-    f"Below {render_amount(STANDSTILL, 'bytes/s')}, one batch of {render_amount(BATCH, 'bytes')} "
-    "takes so long that producers give up after delivery.timeout.ms and consumers fall behind for "
-    "ever. Brokers make a client wait until its average fits (KIP-219, ClientQuotaManager).",
+    "Brokers make a client wait until its average fits (KIP-219, ClientQuotaManager). Below "
+    f"{render_amount(STANDSTILL, 'bytes/s')}, one batch of {render_amount(BATCH, 'bytes')} takes "
+    "more than 16 s, and below 136 B/s longer than delivery.timeout.ms (2 min), after which a "
+    "producer gives up.",
     _make_example("producer_byte_rate = 1"),
     "write the limit in bytes per second, such as 1048576 for 1 MiB/s",
     proof=f"{_PROOFS}::test_a_byte_a_second_stops_a_producer",
@@ -242,7 +242,7 @@ class LimitChange(Struct, frozen=True):
 
     @property
     def stops(self) -> bool:
-        """True if clients with this limit stand still."""
+        """True if clients with this limit hardly work."""
         number = self.number
         stuck = number is not None and 0 < number < STANDSTILL
         return stuck and self.falls and self.key in BYTE_RATES
@@ -303,7 +303,7 @@ def _judge_limit(limit: LimitChange, entity: FrozenMap) -> Iterator[Finding]:
     if limit.stops and limit.number:
         seconds = round(BATCH / limit.number)
         yield STOPS.find(
-            f"{describe_clients(entity, limit.key)} stand still: at "
+            f"{describe_clients(entity, limit.key)} can hardly {BYTE_RATES[limit.key]}: at "
             f"{render_limit(limit.key, limit.after)}, one batch of "
             f"{render_amount(BATCH, 'bytes')} takes {render_amount(seconds, 's')}",
             limit.path,
