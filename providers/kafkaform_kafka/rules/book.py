@@ -13,6 +13,7 @@ from kafkaform.core.rule import RuleBook
 
 from . import (
     commands,
+    missing_names,
     names,
     quotas,
     topic_config_values,
@@ -36,7 +37,7 @@ BOOK = RuleBook(
         *vendors.JUDGES,
     ),
     surveys=(
-        *names.SURVEYS,
+        *missing_names.SURVEYS,
         *quotas.SURVEYS,
         *topic_configs.SURVEYS,
         *topic_names.SURVEYS,
@@ -46,7 +47,7 @@ BOOK = RuleBook(
 )
 
 _NEEDS = (
-    names.list_needs,
+    missing_names.list_needs,
     quotas.list_needs,
     topic_configs.list_needs,
     topic_names.list_needs,

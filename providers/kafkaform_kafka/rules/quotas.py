@@ -38,13 +38,12 @@ from ..review.mutation_quota import assess_spending, compute_spending
 TYPES = (KIND,)
 _SETS = (Action.CREATE, Action.UPDATE)
 _PROOFS = "tests/cluster/claims/test_quotas.py"
-BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
+BYTE_RATES: Mapping[str, str] = {"producer_byte_rate": "write", "consumer_byte_rate": "read"}
+"""Limit of bytes -> what it limits."""
 BATCH = 16_384
 """Bytes of one batch of a producer, `batch.size` of Kafka's clients."""
 STANDSTILL = 1024
-"""Bytes per second below which a client does not work any more: one full batch takes more than
-16 s, and at 136 bytes per second longer than `delivery.timeout.ms` (120 s), so that a producer
-gives up."""
+"""Bytes per second below which a client hardly works: one full batch takes more than 16 s."""
 CUT = Decimal("0.1")
 """The share of a limit below which a cut stops clients that used the limit. Throttled time grows
 with the share that is too much: at a tenth, nine of ten seconds (ClientQuotaManager)."""
@@ -134,14 +133,15 @@ HOST = Rule(
 )
 STOPS = Rule(
     "quota-stops-clients",
-    "A limit at which clients stand still",
+    "A limit with which clients hardly work",
     Level.DANGER,
     Harm.AVAILABILITY,
     TYPES,
     Needs.BLOCK,
-    f"Below {render_amount(STANDSTILL, 'bytes/s')}, one batch of {render_amount(BATCH, 'bytes')} "
-    "takes so long that producers give up after delivery.timeout.ms and consumers fall behind for "
-    "ever. Brokers make a client wait until its average fits (KIP-219, ClientQuotaManager).",
+    "Brokers make a client wait until its average fits (KIP-219, ClientQuotaManager). Below "
+    f"{render_amount(STANDSTILL, 'bytes/s')}, one batch of {render_amount(BATCH, 'bytes')} takes "
+    "more than 16 s, and below 136 B/s longer than delivery.timeout.ms (2 min), after which a "
+    "producer gives up.",
     _make_example("producer_byte_rate = 1"),
     "write the limit in bytes per second, such as 1048576 for 1 MiB/s",
     proof=f"{_PROOFS}::test_a_byte_a_second_stops_a_producer",
@@ -225,22 +225,33 @@ class LimitChange(Struct, frozen=True):
         return "config", self.key
 
     @property
+    def number(self) -> Decimal | None:
+        """The limit after the change; None for a text, which limits nothing."""
+        return _read_number(self.after)
+
+    @property
+    def old_number(self) -> Decimal | None:
+        """The limit before the change; None if there was none."""
+        return _read_number(self.before)
+
+    @property
     def falls(self) -> bool:
         """True for a number that is lower than before, or where there was none."""
-        return isinstance(self.after, int | Decimal) and (
-            # `Infinity` and `NaN`, which brokers can have, are texts and limit nothing.
-            not isinstance(self.before, int | Decimal) or self.after < self.before
-        )
+        number, old = self.number, self.old_number
+        return number is not None and (old is None or number < old)
 
     @property
     def stops(self) -> bool:
-        """True if clients with this limit stand still."""
-        return (
-            self.key in BYTE_RATES
-            and self.falls
-            and isinstance(self.after, int | Decimal)
-            and 0 < self.after < STANDSTILL
-        )
+        """True if clients with this limit hardly work."""
+        number = self.number
+        stuck = number is not None and 0 < number < STANDSTILL
+        return stuck and self.falls and self.key in BYTE_RATES
+
+
+def _read_number(value: Value) -> Decimal | None:
+    # Brokers can have stored `Infinity` and `NaN`, which are texts here and limit nothing.
+    number = Decimal(value) if isinstance(value, int | Decimal) else None
+    return number if number is not None and number.is_finite() else None
 
 
 def list_limit_changes(change: Change) -> Iterator[LimitChange]:
@@ -289,10 +300,10 @@ def _judge_limit(limit: LimitChange, entity: FrozenMap) -> Iterator[Finding]:
         return
     for text, fix in find_value_faults(limit.key, limit.after):
         yield INVALID.find(text, limit.path, fix=fix)
-    if limit.stops:
-        seconds = round(Decimal(BATCH) / limit.after)
+    if limit.stops and limit.number:
+        seconds = round(BATCH / limit.number)
         yield STOPS.find(
-            f"{describe_clients(entity, limit.key)} stand still: at "
+            f"{describe_clients(entity, limit.key)} can hardly {BYTE_RATES[limit.key]}: at "
             f"{render_limit(limit.key, limit.after)}, one batch of "
             f"{render_amount(BATCH, 'bytes')} takes {render_amount(seconds, 's')}",
             limit.path,
@@ -306,9 +317,10 @@ def _judge_cuts(change: Change, _: Facts) -> Iterator[Finding]:
         return
     entity = read_entity(change.after)
     for limit in list_limit_changes(change):
-        if limit.stops or not limit.falls or not isinstance(limit.before, int | Decimal):
+        number, old = limit.number, limit.old_number
+        if limit.stops or number is None or old is None or number >= old:
             continue
-        rule = CUT_DEEP if Decimal(limit.after) < Decimal(limit.before) * CUT else LOWERED
+        rule = CUT_DEEP if number < old * CUT else LOWERED
         yield rule.find(
             f"{describe_clients(entity, limit.key)} are slowed down to "
             f"{render_limit(limit.key, limit.after)}{describe_scope(limit.key)} "
@@ -339,7 +351,7 @@ def _survey_new_limits(scene: Scene) -> Iterator[tuple[Identity | None, Finding]
         if entity.get(USER) in fresh:
             continue
         for limit in list_limit_changes(change):
-            if limit.falls and not limit.stops and not isinstance(limit.before, int | Decimal):
+            if limit.falls and not limit.stops and limit.old_number is None:
                 yield (
                     change.identity,
                     NEW.find(

@@ -27,7 +27,7 @@ _TYPES = (TOPIC, OVERRIDES)
 def _make_block(
     id: str, title: str, needs: Needs, why: str, example: str, fix: str, proof: str = ""
 ) -> Rule:
-    place = f"tests/cluster/claims/test_topic_configs.py::{proof}" if proof else ""
+    place = f"tests/cluster/claims/test_topics.py::{proof}" if proof else ""
     return Rule(
         id,
         title,
@@ -105,7 +105,7 @@ OF_OLD_RELEASES = Rule(
     "unknown here.",
     'config = { "segment.bytes" = 1000 }',
     "Use a value that newer brokers take, too.",
-    proof="tests/cluster/claims/test_topic_configs.py::test_values_that_no_broker_takes_are_refused",
+    proof="tests/cluster/claims/test_topics.py::test_values_that_no_broker_takes_are_refused",
 )
 UNKNOWN = Rule(
     "topic-config-unknown",

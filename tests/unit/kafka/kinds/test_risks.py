@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 
-from kafkaform.core.change import Action, Change, Ownership, PathChange
+from kafkaform.core.change import Action, Change, PathChange
 from kafkaform.core.legacy import RiskKind
 from kafkaform.core.resource import Facts, Identity
-from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.config import risks as config_risks
 from kafkaform_kafka.kinds.config.resource_type import SCOPES, TYPES
-from kafkaform_kafka.kinds.quota.risks import find_quota_risks
-from kafkaform_kafka.kinds.user.risks import find_user_risks
 from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys, find_broker_key
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS
 
@@ -61,34 +58,3 @@ def test_broker_configs(key: str, before: Any, after: Any, found: list[RiskKind]
         assert kind.risks is not None
         risks = kind.risks(config_change(kind.name, key, before, after), FACTS)
         assert [risk.kind for risk in risks] == found
-
-
-def test_quotas_that_get_tighter() -> None:
-    """A new or lower limit slows clients down, in people's units; a higher one does not."""
-    lower = config_change("kafka_quota", "producer_byte_rate", 10_485_760, 1_048_576)
-    (risk,) = find_quota_risks(lower, FACTS)
-    assert risk.kind is RiskKind.THROUGHPUT
-    assert risk.text == (
-        "producer_byte_rate: clients over 1 MiB/s (1048576) are throttled "
-        "(10 MiB/s (10485760) before)"
-    )
-    assert (
-        find_quota_risks(config_change("kafka_quota", "request_percentage", 50, 100), FACTS) == ()
-    )
-    (new,) = find_quota_risks(config_change("kafka_quota", "request_percentage", None, 50), FACTS)
-    assert "over 50 % of one thread" in new.text
-
-
-def test_logins_that_end() -> None:
-    """A credential that goes, and another password."""
-    identity = Identity("kafka", "kafka_user_scram_credential", "u|SCRAM-SHA-256")
-    before = FrozenMap(username="u", scram_mechanism="SCRAM-SHA-256", scram_iterations=4096)
-    gone = Change(identity, "a", Action.DELETE, before)
-    assert [r.text for r in find_user_risks(gone, FACTS)] == [
-        "User:u can no longer log in with SCRAM-SHA-256"
-    ]
-    rows = (Ownership(secret_version="1"), Ownership(secret_version="2"))
-    turned = Change(
-        identity, "a", Action.UPDATE, before, before, row_before=rows[0], row_after=rows[1]
-    )
-    assert [r.kind for r in find_user_risks(turned, FACTS)] == [RiskKind.ACCESS]

@@ -177,8 +177,8 @@ CUTS: tuple[tuple[str, Entity, str, int, int, str], ...] = (
         PRODUCE,
         10 * MIB,
         1,
-        "producers of user ci with client id app stand still: at 1 B/s, one batch of 16 KiB takes "
-        "4.55 h",
+        "producers of user ci with client id app can hardly write: at 1 B/s, one batch of 16 KiB "
+        "takes 4.55 h",
     ),
 )
 
