@@ -12,7 +12,9 @@ from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
 
 from . import (
+    broker_configs,
     commands,
+    followers,
     missing_names,
     names,
     quotas,
@@ -27,6 +29,7 @@ from . import (
 
 BOOK = RuleBook(
     judges=(
+        *broker_configs.JUDGES,
         *names.JUDGES,
         *quotas.JUDGES,
         *topic_config_values.JUDGES,
@@ -37,6 +40,7 @@ BOOK = RuleBook(
         *vendors.JUDGES,
     ),
     surveys=(
+        *followers.SURVEYS,
         *missing_names.SURVEYS,
         *quotas.SURVEYS,
         *topic_configs.SURVEYS,
@@ -47,6 +51,7 @@ BOOK = RuleBook(
 )
 
 _NEEDS = (
+    followers.list_needs,
     missing_names.list_needs,
     quotas.list_needs,
     topic_configs.list_needs,
