@@ -66,7 +66,7 @@ def make_plan(
     changes = note_disagreements(changes, world, types, providers)
     changes = order_by_uses(changes, types, facts, outline_unread(changes, claims, types, facts))
     # Before all that judges, so that --exclude goes around an object that nobody can read.
-    changes = narrow_changes(changes, options, look.unasked, untyped)
+    changes = narrow_changes(changes, options, look.unasked, untyped, desired.unread)
     changes = hold_for_untyped(hold_dependents(changes, desired.unread), untyped)
     # A refresh sends nothing that has to be judged, and its outputs are those of the last apply.
     refreshes = options.mode is Mode.REFRESH
@@ -159,5 +159,6 @@ def select_instances(
         outline_change(claim, types[claim.identity.kind], facts[claim.identity.instance])
         for claim in claims
     ]
-    kept = narrow_changes(order_by_uses(outlines, types, facts), options, untyped=untyped)
+    outlined = order_by_uses(outlines, types, facts)
+    kept = narrow_changes(outlined, options, untyped=untyped, unread=desired.unread)
     return frozenset(change.identity.instance for change in kept)

@@ -137,8 +137,9 @@ def find_limits(
     limits: dict[str, RateLimit | None] = {}
     for instance, provider in providers.items():
         own = [change for change in changes if change.identity.instance == instance]
-        sweeps = look.collect_sweeps(instance, provider.review_needs(own))
-        limits[instance] = provider.review(own, sweeps, facts[instance]).limit
+        find = getattr(provider, "find_limit", None)
+        sweeps = look.collect_sweeps(instance, provider.review_needs(own)) if find else {}
+        limits[instance] = find(own, sweeps, facts[instance]) if find else None
     return limits
 
 

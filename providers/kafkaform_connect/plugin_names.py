@@ -16,3 +16,8 @@ def list_aliases(class_: str) -> tuple[str, str, str]:
 def finds_plugin(name: str, classes: Iterable[str]) -> bool:
     """True if workers with these plugins find one by this name."""
     return any(name in list_aliases(one) for one in classes)
+
+
+def is_same_plugin(name: str, other: str) -> bool:
+    """True for two names that can be those of one plugin."""
+    return name in list_aliases(other) or other in list_aliases(name)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from kafkaform.core.change import Change
+from kafkaform.core.change import Change, RateLimit
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.legacy import Review
 from kafkaform.core.resource import Depth, Facts, Sweep, Use
@@ -22,6 +22,7 @@ from .connection import provider_block
 from .connection.settings import read_settings
 from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
+from .kinds.quota import resource_type as quota
 from .resource_kinds import KINDS
 from .words import WORDS
 
@@ -110,6 +111,13 @@ class KafkaProvider(Struct, frozen=True):
         from .review import changes as review  # noqa: PLC0415  # only plans need it
 
         return review.review(changes, sweeps, facts, self.rights)
+
+    def find_limit(
+        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
+    ) -> RateLimit | None:
+        from .review import mutation_quota  # noqa: PLC0415  # only an apply needs it
+
+        return mutation_quota.find_limit(changes, sweeps.get(quota.KIND), facts)
 
     @property
     def access_needs(self) -> Mapping[str, Depth]:

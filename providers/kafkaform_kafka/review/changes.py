@@ -1,12 +1,8 @@
-"""Reviews all changes of one cluster together: ACL changes, mutation quotas, vendors' rules.
-
-Each review runs only if the plan has changes of its kind. To say something about all changes of a
-new kind, add a row to `_WARNINGS`.
-"""
+"""Reviews all ACL changes of one cluster together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.legacy import BlockerKind, Review
@@ -16,28 +12,13 @@ from ..authority import lockout
 from ..authority.effects import describe_acl
 from ..kinds.acl import resource_type as acls
 from ..kinds.kind import KindRights
-from ..kinds.quota import resource_type as quotas
-from ..kinds.user import resource_type as scram
-from ..vendors.detection import load_profile
-from ..vendors.rules import judge_changes
-from . import acl_changes, mutation_quota
-
-_WARNINGS: Mapping[str, Callable[[Sequence[Change], Facts], tuple[str, ...]]] = {
-    acls.KIND: acls.describe_order,
-    quotas.KIND: quotas.callback_warnings,
-    scram.KIND: scram.own_warnings,
-}
-"""Kind -> the warnings about all changes of that kind together."""
+from . import acl_changes
 
 
 def review_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     """The listings that `review` needs for these changes."""
     kinds = {change.identity.kind for change in changes}
-    spends = any(map(mutation_quota.compute_spending, changes))
-    return {
-        **({quotas.KIND: Depth.FULL} if spends else {}),
-        **(acl_changes.needs(changes) if acls.KIND in kinds else {}),
-    }
+    return acl_changes.needs(changes) if acls.KIND in kinds else {}
 
 
 def review(
@@ -56,26 +37,16 @@ def review(
     )
     hidden = [one for one in changes if one.block is BlockerKind.UNREADABLE]
     notes = _note_hiding(hidden, changes, facts, kind_rights) if hidden else {}
-    name = facts.values.get("profile")
-    vendor = judge_changes(load_profile(str(name)), changes) if name else Review()
     return Review(
-        blocks={**access.blocks, **vendor.blocks},
+        blocks=access.blocks,
         unless=access.unless,
-        notes=_join_notes(access.notes, notes, vendor.notes),
+        notes=_join_notes(access.notes, notes),
         losses=access.losses,
         risks=access.risks,
         warnings=(
-            *vendor.warnings,
             *access.warnings,
-            *mutation_quota.quota_warnings(changes, sweeps.get(quotas.KIND), facts),
-            *(
-                text
-                for kind in _WARNINGS
-                if kind in kinds
-                for text in _WARNINGS[kind](changes, facts)
-            ),
+            *(acls.describe_order(changes, facts) if acls.KIND in kinds else ()),
         ),
-        limit=mutation_quota.find_limit(changes, sweeps.get(quotas.KIND), facts),
     )
 
 

@@ -11,22 +11,43 @@ from kafkaform.core.change import Change
 from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
 
-from . import topic_config_values, topic_configs, topic_moves, topic_names, topics
+from . import (
+    commands,
+    names,
+    quotas,
+    topic_config_values,
+    topic_configs,
+    topic_moves,
+    topic_names,
+    topics,
+    users,
+    vendors,
+)
 
 BOOK = RuleBook(
     judges=(
+        *names.JUDGES,
+        *quotas.JUDGES,
         *topic_config_values.JUDGES,
         *topic_configs.JUDGES,
         *topic_moves.JUDGES,
         *topics.JUDGES,
+        *users.JUDGES,
+        *vendors.JUDGES,
     ),
     surveys=(
+        *names.SURVEYS,
+        *quotas.SURVEYS,
         *topic_configs.SURVEYS,
         *topic_names.SURVEYS,
+        *vendors.SURVEYS,
     ),
+    others=(*commands.RULES,),
 )
 
 _NEEDS = (
+    names.list_needs,
+    quotas.list_needs,
     topic_configs.list_needs,
     topic_names.list_needs,
 )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kafkaform.core.address import parse_address
 from kafkaform.core.change import Change
 from kafkaform.core.errors import DryRunRefused
-from kafkaform.core.legacy import RiskKind
+from kafkaform.core.finding import Harm
 from kafkaform.core.resource import Declared, Depth, Desired, Identity, ProviderConfig, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call
@@ -92,8 +92,8 @@ def test_deleting_a_topic_names_the_connectors_that_use_it() -> None:
     workers.handle(Call("POST", "/connectors", {"name": "other", "config": config}), "somebody")
     gone = (removed("kafka_topic.orders", destroy=True),)
     plan = engine.plan(house, both(connector("lines", "orders"), topic("kept"), removed=gone))
-    risks = find(plan.changes, "kafka_topic.orders").risks
-    (named,) = (risk.text for risk in risks if risk.kind is RiskKind.AVAILABILITY)
+    findings = find(plan.changes, "kafka_topic.orders").findings
+    (named,) = (finding.text for finding in findings if finding.harm is Harm.AVAILABILITY)
     assert f"{KIND}.lines writes to it" in named
     assert f"{KIND} other (not managed) writes to it" in named
 
@@ -127,7 +127,7 @@ def test_a_pattern_stands_for_the_topics_that_fit() -> None:
     engine.apply(house, said)
     gone = both(sink, topic("kept"), removed=(removed("kafka_topic.orders", destroy=True),))
     change = find(engine.plan(house, gone).changes, "kafka_topic.orders")
-    assert f"{KIND}.all reads it" in change.notes
+    assert f"{KIND}.all reads it" in [finding.text for finding in change.findings]
 
 
 @pytest.mark.parametrize("pattern", ["(", "(o+)+x", ""])
@@ -149,9 +149,9 @@ SINKS = (declare("out", SINK, topics="orders,returns", file="/tmp/x"), topic("or
 
 
 def list_warnings(house: House, *declared: Declared, **said: object) -> tuple[str, ...]:
-    """What a plan tells about the connector: its risks, then its notes."""
+    """What a plan tells about the connector."""
     change = find(engine.plan(house, both(*declared, **said)).changes, f"{KIND}.out")
-    return (*(risk.text for risk in change.risks), *change.notes)
+    return tuple(finding.text for finding in change.findings)
 
 
 def test_a_plan_tells_the_rights_that_the_workers_lack() -> None:
@@ -185,7 +185,7 @@ def test_nothing_is_told_of_a_principal_that_nobody_names() -> None:
 
 
 def test_the_acls_are_listed_once_for_all_connectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster has many of them, and each connector has a risk of its own."""
+    """A cluster has many of them, and each connector has a finding of its own."""
     house, _ = make_house()
     swept: list[str] = []
     sweep = MemorySession.sweep
@@ -200,8 +200,8 @@ def test_the_acls_are_listed_once_for_all_connectors(monkeypatch: pytest.MonkeyP
     made = engine.plan(house, said).changes
     assert swept.count(acls.KIND) == 1
     for n in range(5):
-        (risk,) = find(made, f"{KIND}.s{n}").risks
-        assert risk.text.endswith(f"lacks Read on Group connect-s{n}, Read on Topic t{n}")
+        (finding,) = find(made, f"{KIND}.s{n}").findings
+        assert finding.text.endswith(f"lacks Read on Group connect-s{n}, Read on Topic t{n}")
 
 
 READ_ORDERS = allow("Read", "Topic", "orders")
@@ -223,10 +223,10 @@ def test_a_right_that_a_plan_takes_away_is_told_at_the_connector() -> None:
     )
     change = find(engine.plan(house, gone).changes, f"{KIND}.out")
     assert not change.effective
-    (risk,) = change.risks
-    assert risk.kind is RiskKind.AVAILABILITY
+    (finding,) = change.findings
+    assert finding.harm is Harm.AVAILABILITY
     loses = f"{WORKER} loses Read on Topic orders"
-    assert risk.text == f"it fails as soon as this plan is applied: {loses}"
+    assert finding.text == f"it fails as soon as this plan is applied: {loses}"
     engine.apply(house, gone)
     again = engine.plan(house, gone).changes
     assert not [one for one in again if one.address == f"{KIND}.out"]

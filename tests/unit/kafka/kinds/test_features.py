@@ -55,11 +55,12 @@ def test_the_direction_decides_what_is_allowed(change: Change, upgrade_type: int
 def test_a_downgrade_says_what_it_takes_away(name: str, path: str) -> None:
     """In the plan, before anybody approves it; an unsafe one also says what that means."""
     (draft,) = alter_features([f"{name}=1"], downgrade=True).drafts
-    notes = draft.finish(update(name, 2, 1, path), READING).notes
-    assert "this downgrade takes something away: " in notes[1]
-    assert len(notes) == 2 + (path == feature.UNSAFE)
-    one_way = FEATURES.get(name, UNKNOWN).one_way
-    assert len(draft.finish(update(name, 1, 2), READING).notes) == 1 + bool(one_way)
+    findings = draft.finish(update(name, 2, 1, path), READING).findings
+    unsafe = ["feature-unsafe"] if path == feature.UNSAFE else []
+    assert [item.rule for item in findings] == [*unsafe, "feature-downgraded", "feature-changed"]
+    one_way = ["feature-one-way"] if FEATURES.get(name, UNKNOWN).one_way else []
+    upgrade = draft.finish(update(name, 1, 2), READING).findings
+    assert [item.rule for item in upgrade] == [*one_way, "feature-changed"]
 
 
 @pytest.mark.parametrize(
