@@ -49,7 +49,8 @@ class ResourceType(Struct, frozen=True):
     import_key: Callable[[str], str]
     """Import id -> the key of the identity that it names. Raises ValueError."""
     check: Callable[[Change, Facts], Diagnostics] | None = None
-    """Change, facts -> faults that need no system to be found. Errors block the change."""
+    """Change, facts -> faults that need no system to be found. Errors block the change. None: the
+    rules of the provider find them."""
     expand: Callable[[Declared], Sequence[Declared]] | None = None
     """A declared composite -> the objects that it stands for; None for a type that is none."""
     gather: Callable[[Sequence[tuple[str, FrozenMap]]], Sequence[FrozenMap]] | None = None
@@ -252,7 +253,7 @@ class Provider(Protocol):
         """Connect. Raises ConnectError with the address, the cause and what to do."""
 
     def load_rules(self) -> RuleBook:
-        """All that changes of these types are judged by. Pure, and called once for a plan."""
+        """Pure: all that changes of these types are judged by."""
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         """Pure: the resource types that have to be listed for the surveys of `load_rules` to judge

@@ -24,7 +24,11 @@ def rows_of_rules_are_whole(fixture: Fixture) -> None:
     are for types that the provider has."""
     book = fixture.provider.load_rules()
     require(bool(book.rules), "the provider has no rule")
-    groups = (*(judge.rules for judge in book.judges), *(survey.rules for survey in book.surveys))
+    groups = (
+        *(judge.rules for judge in book.judges),
+        *(survey.rules for survey in book.surveys),
+        book.others,
+    )
     for row in (row for group in groups for row in group):
         require(row in book.rules, f"two rows have the id {row.id}")
     for row in book.rules:

@@ -74,7 +74,7 @@ def make_listing(instance: str, class_: str, depth: Depth, definition: Definitio
     kind = name_listing(class_)
     if isinstance(definition, Fault):
         return Sweep(kind, depth, (), Coverage(CoverageKind.FAILED, definition))
-    items = ()
+    items: tuple[Observed, ...] = ()
     if definition.names:
         attributes = FrozenMap(
             configs=tuple(sorted(definition.names)), passwords=tuple(sorted(definition.passwords))

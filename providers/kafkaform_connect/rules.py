@@ -298,7 +298,10 @@ def _find_halt(name: str, before: FrozenMap, after: FrozenMap) -> Iterator[Findi
 def _find_other_class(name: str, before: FrozenMap, after: FrozenMap) -> Iterator[Finding]:
     old, new = str(before.get("class")), str(after.get("class"))
     if not is_same_plugin(old, new):
-        text = f"the connector {name} runs {new} in place of {old}, with the offsets of {old}"
+        text = (
+            f"the connector {name} runs {new} in place of {old}, and starts over unless it can "
+            "read the offsets of the other"
+        )
         yield CLASS_CHANGED.find(text, ("class",))
 
 

@@ -64,7 +64,7 @@ class Clients:
         places: dict[str, Any] = (
             {"num_partitions": partitions, "replication_factor": replicas}
             if assignment is None
-            else {"replica_assignment": assignment}
+            else {"num_partitions": len(assignment), "replica_assignment": assignment}
         )
         topic = NewTopic(name, config=_spell(config), **places)
         return _settle(self.admin.create_topics([topic])[name])

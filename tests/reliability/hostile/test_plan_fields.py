@@ -23,8 +23,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Change, Impact, Ownership, PathChange, Request, Step
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.finding import Finding
-from kafkaform.core.legacy import Blocker, BlockerKind, Risk
+from kafkaform.core.finding import AccessRow, Block, Breadth, Finding, Harm, Level, Waiver
 from kafkaform.core.resource import Desired, Facts, Identity, Lifecycle, Output, Pending
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.approval import seal_plan
@@ -58,8 +57,6 @@ NOUNS: Mapping[str, type[Any]] = {
     "row": Ownership,
     "step": Step,
     "request": Request,
-    "risk": Risk,
-    "block": Blocker,
     "impact": Impact,
     "output change": OutputChange,
     "output": Output,
@@ -68,6 +65,8 @@ NOUNS: Mapping[str, type[Any]] = {
     "range": Range,
     "pending": Pending,
     "finding": Finding,
+    "access": AccessRow,
+    "waiver": Waiver,
     "policies": PolicyFolders,
 }
 NAMES = {noun: name for name, noun in NOUNS.items()}
@@ -214,14 +213,16 @@ def test_the_plan_has_something_in_every_corner() -> None:
 # ── edits ───────────────────────────────────────────────────────────────────────────────
 
 SAMPLES: Mapping[type[Any], Any] = {
-    Blocker: Blocker(BlockerKind.PROTECTED, "because"),
+    Block: Block.PROTECTED,
     Impact: Impact("destroys"),
     Range: Range("x.hcl", 1, 1, 1, 1),
     Diagnostic: Diagnostic(Severity.WARNING, "careful"),
     Unmanaged: Unmanaged("kafka_topic", 1, ("u",)),
     PathChange: PathChange(("config", "x"), None, "1"),
     Output: Output("o", "1"),
-    Finding: Finding("p", Severity.ERROR, "wrong", Range("x.hcl", 1, 1, 1, 1)),
+    Finding: Finding("policy/p", Level.CAUTION, Harm.NONE, "wrong"),
+    AccessRow: AccessRow("User:eve", "Topic", "a", "literal", ("All",), Breadth.ONE),
+    Waiver: Waiver("eve", date(2030, 1, 1), holds=True),
     date: date(2030, 1, 1),
     OutputChange: OutputChange(None, Output("o", "1")),
     str: "eve",
