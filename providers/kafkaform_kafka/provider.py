@@ -115,7 +115,7 @@ class KafkaProvider(Struct, frozen=True):
     def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> RateLimit | None:
-        from .review import mutation_quota  # noqa: PLC0415  # only an apply needs it
+        from .rules import mutation_quota  # noqa: PLC0415  # only an apply needs it
 
         return mutation_quota.find_limit(changes, sweeps.get(quota.KIND), facts)
 
