@@ -13,8 +13,8 @@ from kafkaform.core.resource import Facts, Sweep
 
 from ..kinds.acl.resource_type import CLUSTER, list_reported_operations
 from ..protocol import keys, rights
+from .acl_words import describe_acl
 from .authorizer import Access, AccessQuestion, AccessVerdict, Decision, DecisionRule, authorize
-from .effects import describe_acl
 
 SHOWN = 3
 """Mismatches that a warning lists."""
