@@ -30,7 +30,7 @@ def describe(plan: Plan) -> list[dict[str, object]]:
             "address": change.address,
             "action": change.action.value,
             "paths": [".".join(item.path) for item in change.paths],
-            "blocked": change.blocked.reason if change.blocked else None,
+            "blocked": change.blocked.text if change.blocked else None,
         }
         for change in plan.changes
     ]

@@ -72,7 +72,7 @@ class Harm(StrEnum):
 _HARM_LABELS = {
     Harm.DATA_LOSS: "data loss",
     Harm.DURABILITY: "durability",
-    Harm.ACCESS_LOST: "access lost",
+    Harm.ACCESS_LOST: "clients cut off",
     Harm.ACCESS_GAINED: "access gained",
     Harm.AVAILABILITY: "availability",
     Harm.REFUSED_WRITES: "writes refused",
@@ -207,14 +207,19 @@ class Finding(Struct, frozen=True):
     """Where the cause is, if that is not the block: the policy, or a line of a schema's file."""
 
     @property
+    def stops(self) -> bool:
+        """True if it stops the whole apply."""
+        return self.block is not None and self.block.stops
+
+    @property
     def unmet(self) -> bool:
         """True if a run goes on without the change and has to report that (exit code 8). Only a
         protected object can be left alone as expected: nobody asks for its deletion then."""
-        if self.block is None or self.block.stops:
+        if self.block is None or self.stops:
             return False
         return self.asked or self.block is not Block.PROTECTED
 
     @property
-    def order(self) -> tuple[int, int]:
-        """The key by which findings are sorted: level, then harm."""
-        return self.level.rank, self.harm.rank
+    def order(self) -> tuple[int, bool, int]:
+        """The key by which findings are sorted: level, then what stops the apply, then harm."""
+        return self.level.rank, not self.stops, self.harm.rank

@@ -8,9 +8,11 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from .change import Path, RateLimit
-from .finding import Block as BlockerKind
+from .finding import Block
 from .resource import Identity
 from .value import EMPTY, FrozenMap
+
+BlockerKind = Block
 
 
 class RiskKind(StrEnum):

@@ -142,6 +142,6 @@ class RuleBook(Struct, frozen=True):
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The rows, sorted by their ids."""
-        parts = (*self.judges, *self.surveys)
-        rows = {rule.id: rule for part in parts for rule in part.rules}
+        groups = (*(judge.rules for judge in self.judges), *(item.rules for item in self.surveys))
+        rows = {rule.id: rule for group in groups for rule in group}
         return tuple(rows[name] for name in sorted(rows))

@@ -10,20 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Change, Ownership
-from ..core.legacy import Blocker, BlockerKind
+from ..core.change import Action, Change, Ownership, add_findings
+from ..core.finding import Finding
 from ..core.redaction import mask_secrets
 from ..core.resource import Absent, Facts, Failed, Hidden, Identity, Reading, World
-from ..core.value import EMPTY, FrozenMap
+from ..core.value import FrozenMap
 from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .approval import seal_plan
 from .diff import compare, select_managed
 from .instances import PlanHeader, describe_instances
+from .judge import judge_changes, load_books, survey_changes
+from .measure import add_impacts, add_steps, add_units
 from .model import Options, Plan
 from .observe import Look, compute_destination
-from .review import add_impacts, add_steps, check_change, review_changes
-from .risks import add_risks
+from .rules import UNREADABLE
 
 Edit = Callable[[FrozenMap | None], FrozenMap | None]
 """Attributes of an object (None: it does not exist) -> the wanted ones (None: remove it)."""
@@ -44,7 +45,7 @@ def amend(
     """
     same = Change(identity, address, Action.NOOP)
     if isinstance(reading, Hidden | Failed):
-        return replace(same, blocked=_block_unreadable(reading))
+        return add_findings(same, _block_unreadable(reading))
     owned = Ownership(secret_version=secret_version)
     if isinstance(reading, Absent) and reading.others is not None:
         reading = reading.others
@@ -75,16 +76,15 @@ def amend(
     )
 
 
-def _block_unreadable(reading: Hidden | Failed) -> Blocker:
+def _block_unreadable(reading: Hidden | Failed) -> Finding:
     if isinstance(reading, Hidden):
-        return Blocker(
-            BlockerKind.UNREADABLE,
+        return UNREADABLE.find(
             f"it cannot be seen: the right {reading.right} is missing",
-            f"Grant {reading.right}, or run as a principal that has it.",
+            fix=f"Grant {reading.right}, or run as a principal that has it.",
         )
     fault = reading.fault
     why, todo = mask_secrets(fault.message), mask_secrets(fault.advice)
-    return Blocker(BlockerKind.UNREADABLE, f"it could not be read: {why} ({fault.code})", todo)
+    return UNREADABLE.find(f"it could not be read: {why} ({fault.code})", fix=todo)
 
 
 def plan_changes(
@@ -98,21 +98,17 @@ def plan_changes(
     """The plan of these changes: checked, reviewed, with steps, approved as a whole."""
     types = collect_types(providers.values())
     facts = {instance: seen.facts for instance, seen in world.items()}
-    judged, reviews = review_changes(
-        [add_risks(check_change(change, types, facts), types, facts) for change in drafts],
-        providers,
-        look,
-        facts,
-    )
-    with_steps = [add_steps(change, types, facts) for change in judged]
+    books = load_books(providers)
+    judged = judge_changes([add_units(change, types) for change in drafts], books, facts)
+    surveyed, remarks = survey_changes(judged, providers, books, look, facts)
+    with_steps = [add_steps(change, types, facts) for change in surveyed]
     changes = add_impacts(with_steps, look, providers, state)
-    warnings = {instance: review.warnings for instance, review in reviews.items()}
-    listed = tuple(change for change in changes if change.is_listed or change.notes)
+    listed = tuple(change for change in changes if change.is_listed or change.findings)
     made = Plan(
         lineage=state.lineage,
         serial=state.serial,
         configuration="",
-        instances=describe_instances(world, header, warnings, look),
+        instances=describe_instances(world, header, remarks, look),
         changes=listed,
         unchanged=len(changes) - len(listed),
         options=Options(),
@@ -121,8 +117,3 @@ def plan_changes(
         kafkaform_version=header.kafkaform_version,
     )
     return seal_plan(made)
-
-
-def drop_if_empty(attributes: FrozenMap, *names: str) -> FrozenMap | None:
-    """The attributes, or None if all these maps are empty: then nothing is left of the object."""
-    return attributes if any(attributes.get(name) or EMPTY for name in names) else None

@@ -13,15 +13,17 @@ from msgspec.structs import force_setattr, replace
 
 from ..core.canonical import digest
 from ..core.change import Change, Path
+from ..core.finding import Harm
 from ..core.value import EMPTY, FrozenMap
 from .diff import lay_over
 from .model import Plan
 
 # A digest of older rules covered less than a reviewer relies on today, and cannot be computed again
 # from a new plan. So a plan under it is refused, and only its open run is recovered.
-RULE = 2
+RULE = 3
 """The rules by which approvals are made today. Rule 1 left out what is kept for others, losses,
-owner, labels, dependencies, waivers, and recorded attributes other than the changed paths."""
+owner, labels, dependencies, waivers, and recorded attributes other than the changed paths; rule 2
+had what somebody loses as texts only."""
 
 
 def digest_change(change: Change, scope_id: str, lineage: str) -> str:
@@ -59,7 +61,11 @@ def _compute_digest(change: Change, scope_id: str, lineage: str) -> str:
             "owner": change.owner,
             "labels": change.labels,
             "depends_on": change.depends_on,
-            "losses": change.losses,
+            "losses": [
+                [finding.text, finding.access]
+                for finding in change.findings
+                if finding.harm is Harm.ACCESS_LOST
+            ],
             "steps": change.steps,
         }
     )
@@ -68,7 +74,7 @@ def _compute_digest(change: Change, scope_id: str, lineage: str) -> str:
 def is_same_change(one: Change, other: Change) -> bool:
     """True if an approval of one covers the other, apart from what is judged by a review or follows
     from the rest: losses, dependencies and steps."""
-    bare = (replace(item, losses=(), depends_on=(), steps=()) for item in (one, other))
+    bare = (replace(item, findings=(), depends_on=(), steps=()) for item in (one, other))
     first, second = (digest_change(item, "", "") for item in bare)
     return first == second and one.effective and other.effective
 

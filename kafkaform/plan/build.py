@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from ..core.change import Change
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError
+from ..core.finding import Finding
 from ..core.resource import Desired, Facts, Identity, Pending, World
 from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
@@ -19,13 +20,13 @@ from .approval import seal_plan
 from .case import collect_remarks, open_cases, outline_change, outline_unread
 from .guards import apply_guards
 from .instances import PlanHeader, describe_instances, refuse_other_scopes
+from .judge import judge_changes, load_books, survey_changes
 from .lifecycle import decide
+from .measure import add_impacts, add_steps, add_units
 from .model import Mode, Options, Plan
 from .observe import Look, note_disagreements, note_progress
 from .outputs import compare_outputs
 from .ownership import make_claims
-from .review import add_impacts, add_steps, check_change, review_changes
-from .risks import add_risks
 from .select import (
     hold_dependents,
     hold_for_untyped,
@@ -69,12 +70,11 @@ def make_plan(
     changes = hold_for_untyped(hold_dependents(changes, desired.unread), untyped)
     # A refresh sends nothing that has to be judged, and its outputs are those of the last apply.
     refreshes = options.mode is Mode.REFRESH
-    warnings: Mapping[str, tuple[str, ...]] = {}
+    remarks: Mapping[str, tuple[Finding, ...]] = {}
     if refreshes:
-        # Values without requests have units, and no risks.
-        changes = [add_risks(change, types, facts) for change in changes]
+        changes = [add_units(change, types) for change in changes]
     else:
-        changes, warnings = _judge_changes(changes, desired, state, providers, look, options)
+        changes, remarks = _judge_changes(changes, desired, state, providers, look, options)
     listed = tuple(change for change in changes if change.is_listed)
     return seal_plan(
         Plan(
@@ -82,7 +82,7 @@ def make_plan(
             serial=state.serial,
             configuration=desired.digest,
             unevaluated=select_unread(desired.unread, options),
-            instances=describe_instances(world, header, warnings, look, collect_remarks(cases)),
+            instances=describe_instances(world, header, remarks, look, collect_remarks(cases)),
             changes=listed,
             unchanged=len(changes) - len(listed),
             options=options,
@@ -128,19 +128,19 @@ def _judge_changes(
     providers: Mapping[str, Provider],
     look: Look,
     options: Options,
-) -> tuple[Sequence[Change], Mapping[str, tuple[str, ...]]]:
-    """The changes with all that rules, guards and reviews say of them and with their steps, and the
-    warnings of each provider instance."""
+) -> tuple[Sequence[Change], Mapping[str, tuple[Finding, ...]]]:
+    """The changes with all that rules and guards find about them and with their steps, and what
+    the rules find about each provider instance."""
     types = _collect_types(providers)
     facts = {instance: seen.facts for instance, seen in look.world.items()}
     asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
-    changes = [add_risks(check_change(one, types, facts), types, facts) for one in changes]
+    books = load_books(providers)
+    changes = judge_changes([add_units(change, types) for change in changes], books, facts)
     changes = apply_guards(changes, desired, state, options)
-    changes, reviews = review_changes(changes, asked, look, facts, options.accept)
+    changes, remarks = survey_changes(changes, asked, books, look, facts, options.accept)
     changes = tell_missing_rights(changes, types, asked, look, facts)
     changes = [add_steps(change, types, facts) for change in changes]
-    warnings = {instance: review.warnings for instance, review in reviews.items()}
-    return hold_dependents(add_impacts(changes, look, providers, state)), warnings
+    return hold_dependents(add_impacts(changes, look, providers, state)), remarks
 
 
 def select_instances(

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import BOOKKEEPING, Action, Change, Ownership
+from ..core.change import BOOKKEEPING, Action, Change, Ownership, add_findings
 from ..core.diagnostics import Range
-from ..core.legacy import Blocker, BlockerKind
+from ..core.finding import Block, Finding
 from ..core.redaction import mask_secrets
 from ..core.resource import (
     Absent,
@@ -31,6 +31,7 @@ from .diff import flatten
 from .model import Mode, Options
 from .observe import has_ended
 from .ownership import Claim
+from .rules import REMARKED, RESERVED, UNREADABLE
 
 NAMED = 10
 """How many objects with the same remark a plan names; of further ones it says the number."""
@@ -90,7 +91,7 @@ def open_cases(
         )
 
 
-def collect_remarks(cases: Iterable[Case]) -> dict[str, tuple[str, ...]]:
+def collect_remarks(cases: Iterable[Case]) -> dict[str, tuple[Finding, ...]]:
     """Provider instance -> the remarks on its objects (`Observed.remarks`), each with the addresses
     of all objects that it is about."""
     found: dict[str, dict[str, list[str]]] = {}
@@ -107,7 +108,9 @@ def collect_remarks(cases: Iterable[Case]) -> dict[str, tuple[str, ...]]:
                 texts = found.setdefault(case.claim.identity.instance, {})
                 texts.setdefault(remark.text, []).append(case.claim.address)
     return {
-        instance: tuple(f"{_join_names(names)}: {text}" for text, names in texts.items())
+        instance: tuple(
+            REMARKED.find(f"{_join_names(names)}: {text}") for text, names in texts.items()
+        )
         for instance, texts in found.items()
     }
 
@@ -168,7 +171,7 @@ def outline_unread(
             claim, types[change.identity.kind], facts[change.identity.instance]
         )
         for change, claim in zip(changes, claims, strict=True)
-        if change.blocked is not None and change.blocked.kind is BlockerKind.UNREADABLE
+        if change.block is Block.UNREADABLE
     }
 
 
@@ -187,8 +190,8 @@ def block_unreadable(case: Case, reading: Hidden | Failed) -> Change:
         reason = f"it could not be read: {why} ({fault.code}{place})"
         advice = f"{todo or 'Try again'}; {around}"
     same = start_change(case.claim, Action.NOOP)
-    blocked = Blocker(BlockerKind.UNREADABLE, reason, advice)
-    return replace(same, row_after=same.row_before, blocked=blocked)
+    block = UNREADABLE.find(reason, fix=advice)
+    return replace(same, row_after=same.row_before, findings=(block,))
 
 
 _SENDS_NOTHING = (Action.NOOP, Action.FORGET, Action.REFRESH)
@@ -197,7 +200,7 @@ _SENDS_NOTHING = (Action.NOOP, Action.FORGET, Action.REFRESH)
 def block_reserved(change: Change, kind: ResourceType, reading: Reading, *, asked: bool) -> Change:
     """The change, left out of the apply if the system keeps its object for itself.
 
-    asked: see `Blocker`.
+    asked: see `Finding`.
     """
     if kind.reserves is None or change.action in _SENDS_NOTHING:
         return change
@@ -208,4 +211,5 @@ def block_reserved(change: Change, kind: ResourceType, reading: Reading, *, aske
     verdict = kind.reserves(change.identity.key, details)
     if verdict is None:
         return change
-    return replace(change, blocked=Blocker(BlockerKind.PROTECTED, *verdict, asked=asked))
+    reason, advice = verdict
+    return add_findings(change, RESERVED.find(reason, fix=advice, asked=asked))

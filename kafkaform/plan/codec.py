@@ -10,6 +10,7 @@ from typing import Any
 from ..core import canonical
 from ..core.change import Change
 from ..core.errors import PlanRefused, StorageError
+from ..core.finding import Finding, Harm, Level
 from ..core.nouns import Misfit, from_data
 from ..core.resource import Identity
 from ..core.value import EMPTY, FrozenMap, Value
@@ -50,9 +51,10 @@ def decode(data: bytes, where: str) -> Plan:
 
 
 def read_recorded_plan(data: Value, run: str) -> Plan:
-    """The plan that the audit log has of this run. Raises StorageError if it is not a plan."""
+    """The plan that the audit log has of this run, also of format 1. Raises StorageError if it is
+    not a plan."""
     try:
-        return _read_plan(data)
+        return _read_plan(_convert_old_plan(data))
     except Misfit as error:
         raise _make_unusable_error(run, error) from None
 
@@ -64,6 +66,42 @@ def read_instances(data: FrozenMap, run: str) -> set[str]:
     if type(instances) is not FrozenMap:
         raise _make_unusable_error(run, Misfit("is not an object").nest_in("instances"))
     return set(instances)
+
+
+def _convert_old_plan(data: Value) -> Value:
+    """A plan of format 1 as one of today: of what was judged, only blocks decide anything when its
+    run is recovered. Any other data stays as it is."""
+    if not isinstance(data, FrozenMap):
+        return data
+    changes, instances = data.get("changes"), data.get("instances")
+    if not isinstance(changes, tuple) or not isinstance(instances, FrozenMap):
+        return data
+    named = {name: _convert_old_instance(instance) for name, instance in instances.items()}
+    converted = tuple(map(_convert_old_change, changes))
+    return data.with_items({"changes": converted, "instances": FrozenMap(named)})
+
+
+_OLD_JUDGEMENTS = ("blocked", "notes", "losses", "risks", "findings")
+"""Members of a change of format 1 that are findings today."""
+
+
+def _convert_old_change(change: Value) -> Value:
+    if not isinstance(change, FrozenMap) or "risks" not in change:
+        return change
+    blocked, findings = change.get("blocked"), list[Value]()
+    if isinstance(blocked, FrozenMap):
+        text, fix = str(blocked.get("reason")), str(blocked.get("advice"))
+        finding = Finding("recorded-block", Level.BLOCK, Harm.NONE, text, fix=fix)
+        encoded = canonical.loads(canonical.dumps(finding))
+        assert isinstance(encoded, FrozenMap)
+        findings.append(encoded.with_items({"block": blocked.get("kind")}))
+    return change.without(_OLD_JUDGEMENTS).with_items({"findings": tuple(findings)})
+
+
+def _convert_old_instance(instance: Value) -> Value:
+    if not isinstance(instance, FrozenMap) or "warnings" not in instance:
+        return instance
+    return instance.without(["warnings"]).with_items({"findings": ()})
 
 
 def _make_unusable_error(run: str, error: Misfit) -> StorageError:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from ..core.change import Action, Change, Ownership, PathChange
 from ..core.errors import UsageError
-from ..core.legacy import Blocker, BlockerKind
 from ..core.resource import Absent, Failed, Hidden, Observed
 from ..core.value import FrozenMap
 from .case import Case, block_unreadable, start_change
@@ -28,6 +27,7 @@ from .diff import (
 )
 from .model import Options
 from .observe import resolve_absence
+from .rules import KEPT, RECREATED
 
 
 def compute_drift(case: Case, live: FrozenMap, target: FrozenMap) -> tuple[PathChange, ...]:
@@ -80,8 +80,11 @@ def refresh_object(case: Case) -> Change:
         after=now,
         drift=drift,
         incarnation=row.incarnation,
-        notes=tuple(
-            f"{render_path(item.path)} was set by others; a refresh does not make it ours"
+        findings=tuple(
+            KEPT.find(
+                f"{render_path(item.path)} was set by others; a refresh does not make it ours",
+                item.path,
+            )
             for item in drift
             if item.path not in taken
         ),
@@ -135,14 +138,13 @@ def _forget_gone(case: Case) -> Change:
 def _block_recreated(case: Case) -> Change:
     row = case.claim.row
     assert row is not None
-    blocked = Blocker(
-        BlockerKind.UNMANAGED,
+    block = RECREATED.find(
         "it was deleted and recreated outside kafkaform, so it is another object",
-        "Check the new object. `kafkaform plan` without --refresh-only says how to manage it.",
+        fix="Check the new object. `kafkaform plan` without --refresh-only says how to manage it.",
     )
     same = _keep_books(start_change(case.claim, Action.NOOP), case)
     drift = compare_gone(row.attributes, case.kind.schema)
-    return replace(same, drift=drift, blocked=blocked)
+    return replace(same, drift=drift, findings=(block,))
 
 
 _SENDING = (

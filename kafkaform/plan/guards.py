@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from ..core.change import Action, Change
-from ..core.legacy import Blocker, BlockerKind, RiskKind
+from ..core.change import Action, Change, add_findings
+from ..core.finding import Finding, Harm
 from ..core.resource import Desired
+from ..core.rule import Rule
 from ..state.model import State
 from .model import Mode, Options
+from .rules import EMPTY_CONFIGURATION, LIMIT_DATA_LOSS, LIMIT_DELETIONS
 
 # Below ten objects a share means nothing: the last of two objects is half of everything.
 MANY = 10
@@ -32,10 +33,10 @@ def apply_guards(
         return _block_changes(
             changes,
             lambda change: change.action is not Action.NOOP,
-            "the configuration declares nothing, but the state still has objects "
-            f"({len(state.objects)})",
-            "To delete everything, use `kafkaform destroy`. Otherwise check the folder (--chdir) "
-            "and the variables.",
+            EMPTY_CONFIGURATION.find(
+                "the configuration declares nothing, but the state still has objects "
+                f"({len(state.objects)})"
+            ),
             even_protected=True,
         )
     guarded = tuple(changes)
@@ -43,7 +44,7 @@ def apply_guards(
         caught = [change for change in changes if guard.counts(change)]
         reason = _explain_excess(guard, caught, state, options) if caught else None
         if reason is not None:
-            guarded = _block_changes(guarded, guard.counts, reason, guard.advice)
+            guarded = _block_changes(guarded, guard.counts, guard.rule.find(reason))
     return guarded
 
 
@@ -58,13 +59,13 @@ class _Guard(Struct, frozen=True):
     """The flag with which the user says it."""
     choose_verb: Callable[[Sequence[Change]], str]
     """What the plan does with these changes, in words."""
-    advice: str
-    """What to do if there are too many."""
+    rule: Rule
+    """Its row in the table of rules."""
 
 
 def _cuts_data(change: Change) -> bool:
     # A deletion has a guard of its own, and needs no second permission.
-    return change.effective and not change.takes_away and change.has_risk(RiskKind.DATA_LOSS)
+    return change.effective and not change.takes_away and change.has_harm(Harm.DATA_LOSS)
 
 
 def _choose_delete_verb(deletes: Sequence[Change]) -> str:
@@ -77,15 +78,14 @@ _GUARDS = (
         lambda options: options.max_deletes,
         "--max-deletes",
         _choose_delete_verb,
-        "Check the deletions. If you want all of them, allow them with --max-deletes N.",
+        LIMIT_DELETIONS,
     ),
     _Guard(
         _cuts_data,
         lambda options: options.max_data_loss,
         "--max-data-loss",
         lambda _: "could destroy data of",
-        "Check the risks of data loss. If you accept all of them, allow them with --max-data-loss "
-        "N.",
+        LIMIT_DATA_LOSS,
     ),
 )
 
@@ -117,18 +117,16 @@ def _explain_excess(
 def _block_changes(
     changes: Sequence[Change],
     meant: Callable[[Change], bool],
-    reason: str,
-    advice: str,
+    block: Finding,
     *,
     even_protected: bool = False,
 ) -> tuple[Change, ...]:
     """The changes, with the meant ones blocked. even_protected: also those that are blocked already
     by something that lets the rest of the plan pass."""
-    block = Blocker(BlockerKind.GUARD, reason, advice)
 
     def caught(change: Change) -> bool:
-        if change.blocked is not None:
-            return even_protected and not change.blocked.kind.stops
+        if change.block is not None:
+            return even_protected and not change.block.stops
         return meant(change)
 
-    return tuple(replace(c, blocked=block) if caught(c) else c for c in changes)
+    return tuple(add_findings(change, block) if caught(change) else change for change in changes)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from ..core.errors import PlanRefused
+from ..core.finding import Finding
 from ..core.redaction import mask_secrets
 from ..core.resource import InstanceWorld, World
 from ..core.value import EMPTY, FrozenMap
@@ -49,18 +50,18 @@ def refuse_other_scopes(world: World, state: State, providers: Mapping[str, Prov
 def describe_instances(
     world: World,
     header: PlanHeader,
-    warnings: Mapping[str, tuple[str, ...]],
+    remarks: Mapping[str, tuple[Finding, ...]],
     look: Look,
-    remarks: Mapping[str, tuple[str, ...]] = EMPTY,
+    settings: Mapping[str, tuple[Finding, ...]] = EMPTY,
 ) -> dict[str, PlanInstance]:
-    """Each provider instance that the plan is about, as it was read. warnings: of its provider's
-    review; remarks: on its objects."""
+    """Each provider instance that the plan is about, as it was read. remarks: what
+    rules found about the system; settings: what was read of its objects' settings."""
     return {
         instance: PlanInstance(
             seen.facts.recorded,
             header.display.get(instance, FrozenMap()),
             count_unmanaged(seen),
-            (*warnings.get(instance, ()), *remarks.get(instance, ())),
+            (*remarks.get(instance, ()), *settings.get(instance, ())),
             mask_secrets(look.unread[instance].message) if instance in look.unread else "",
         )
         for instance, seen in world.items()

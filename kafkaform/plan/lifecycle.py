@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Action, Change, Path, PathChange
-from ..core.legacy import Blocker, BlockerKind
+from ..core.change import Action, Change, Path, PathChange, add_findings
+from ..core.finding import Finding
 from ..core.resource import SETTING, TASK, Absent, Declared, Facts, Failed, Hidden, Observed
 from ..core.value import FrozenMap
 from ..provider.contract import ResourceType
@@ -41,6 +41,7 @@ from .drift import compute_drift, refresh_object
 from .model import Mode
 from .observe import compute_destination, resolve_absence
 from .release import release_object
+from .rules import KEPT, MISSING, RECREATED, TAKEN, UNFINISHED, UNMANAGED
 
 
 def decide(case: Case) -> Change:
@@ -63,7 +64,7 @@ def decide(case: Case) -> Change:
         change = block_reserved(change, case.kind, reading, asked=asked)
     if case.pending is None and moving is None:
         return change
-    return replace(change, notes=(*change.notes, *_describe_unfinished(settled, change)))
+    return add_findings(change, *map(UNFINISHED.find, _describe_unfinished(settled, change)))
 
 
 def _find_ours(case: Case) -> FrozenMap | None:
@@ -187,13 +188,12 @@ def _block_lacking(case: Case, reading: Absent) -> Change:
     """The blocked change of an object that nothing can create, because what it belongs to does not
     exist."""
     same = start_change(case.claim, Action.NOOP)
-    blocked = Blocker(
-        BlockerKind.IMPOSSIBLE,
+    finding = MISSING.find(
         f"{reading.lacks} does not exist",
-        f"Correct the name, create {reading.lacks} first, or remove this block; or leave it out "
-        f"with --exclude='{case.claim.address}'.",
+        fix=f"Correct the name, create {reading.lacks} first, or remove this block; or leave it "
+        f"out with --exclude='{case.claim.address}'.",
     )
-    return replace(same, row_after=same.row_before, blocked=blocked)
+    return replace(same, row_after=same.row_before, findings=(finding,))
 
 
 def _make_create(case: Case) -> Change:
@@ -220,12 +220,11 @@ def _make_create(case: Case) -> Change:
         reason="deleted outside kafkaform" if row else "",
     )
     if claim.imported and row is None:
-        return replace(
+        return add_findings(
             change,
-            blocked=Blocker(
-                BlockerKind.IMPOSSIBLE,
+            MISSING.find(
                 "the object to import does not exist",
-                "Remove the import block to create it, or correct its id.",
+                fix="Remove the import block to create it, or correct its id.",
             ),
         )
     return change
@@ -280,8 +279,9 @@ def _make_update(case: Case, found: _Meeting) -> Change:
         drift=drift,
         incarnation=found.live.incarnation,
         row_after=row_after,
-        notes=tuple(
-            f"{name} is already set; from now on it belongs to this block" for name in taken
+        findings=tuple(
+            TAKEN.find(f"{name} is already set; from now on it belongs to this block")
+            for name in taken
         ),
     )
 
@@ -302,27 +302,25 @@ def _take_over(case: Case, found: _Meeting) -> Change:
         incarnation=found.live.incarnation,
         row_after=compute_row_after(case, adopted=True),
         reason="import" if claim.imported else "adopt",
-        notes=tuple(
-            f"{'.'.join(path)} is not declared; it is kept until the next plan"
+        findings=tuple(
+            KEPT.find(f"{'.'.join(path)} is not declared; it is kept until the next plan", path)
             for path in undeclared
         ),
     )
     if claim.imported or claim.adopt:
         return change
-    return replace(change, blocked=_block_unmanaged(case))
+    return add_findings(change, _block_unmanaged(case))
 
 
-def _block_unmanaged(case: Case) -> Blocker:
+def _block_unmanaged(case: Case) -> Finding:
     address = case.claim.address
     if case.claim.row is None:
-        return Blocker(
-            BlockerKind.UNMANAGED,
+        return UNMANAGED.find(
             "it already exists, but kafkaform does not manage it",
-            f"Adopt it with --adopt='{address}', lifecycle {{ adopt = true }} or an import block, "
-            "or choose another name.",
+            fix=f"Adopt it with --adopt='{address}', lifecycle {{ adopt = true }} or an import "
+            "block, or choose another name.",
         )
-    return Blocker(
-        BlockerKind.UNMANAGED,
+    return RECREATED.find(
         "it was deleted and recreated outside kafkaform, so it is another object",
-        f"Check the new object. To manage it, adopt it with --adopt='{address}'.",
+        fix=f"Check the new object. To manage it, adopt it with --adopt='{address}'.",
     )

@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from ..core.change import Action, Batch, Change
 from ..core.diagnostics import Diagnostics
-from ..core.finding import UNREAD
+from ..core.finding import UNREAD, Finding
 from ..core.resource import Facts, Identity, Output, Pending
 from ..core.value import EMPTY, FrozenMap
 
-FORMAT = 1
+FORMAT = 2
 """Of saved plan files; any other is refused."""
 
 
@@ -40,7 +40,7 @@ class Options(Struct, frozen=True):
     max_deletes: int | None = None
     """The limit of --max-deletes; None for the built-in guard."""
     accept: tuple[str, ...] = ()
-    """Waivers of blocks that the user lifts (`Blocker.waiver`)."""
+    """The rules whose blocks the user lifts: `RULE` or `RULE=ADDRESS` with a glob."""
     max_data_loss: int | None = None
     """The limit of --max-data-loss for changes other than deletions; None for the built-in
     guard."""
@@ -68,8 +68,8 @@ class PlanInstance(Struct, frozen=True):
     """Connection settings without secrets."""
     unmanaged: tuple[Unmanaged, ...] = ()
     """What else exists there, by kind."""
-    warnings: tuple[str, ...] = ()
-    """Sentences of the provider's review, shown once."""
+    findings: tuple[Finding, ...] = ()
+    """What rules found about the system, shown once."""
     unread: str = ""
     """Why the system could not be asked, so that all its objects are left out; empty if it
     answered."""
@@ -178,7 +178,7 @@ class Plan(Struct, frozen=True):
     @property
     def left_out(self) -> tuple[Change, ...]:
         """The objects that could not be read, and the changes that wait for them."""
-        return tuple(one for one in self.changes if one.blocked and one.blocked.kind in UNREAD)
+        return tuple(change for change in self.changes if change.block in UNREAD)
 
     @property
     def drifted(self) -> tuple[Change, ...]:
@@ -188,7 +188,7 @@ class Plan(Struct, frozen=True):
     def list_blocked(self, *, stopping: bool) -> Iterator[Change]:
         """The blocked changes that stop an apply, or those that do not."""
         for change in self.changes:
-            if change.blocked is not None and change.blocked.kind.stops is stopping:
+            if change.block is not None and change.block.stops is stopping:
                 yield change
 
     def list_unmet(self) -> tuple[Change, ...]:

@@ -17,7 +17,7 @@ from operator import attrgetter
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..core.change import Change, Impact, Path
+from ..core.change import Change, Impact, Path, add_findings
 from ..core.clock import Clock
 from ..core.progress import Progress, Reporter, ignore_event
 from ..core.resource import (
@@ -42,6 +42,7 @@ from ..core.words import NEUTRAL
 from ..provider.contract import Provider, ResourceType, Session
 from ..state.model import State
 from .diff import flatten, hide_reported, render_leaf, render_path
+from .rules import DISPUTED
 
 POLL_SECONDS = 0.5
 AGREEMENT_SECONDS = 5.0
@@ -329,14 +330,14 @@ def note_disagreements(
 ) -> Sequence[Change]:
     """The changes; one of an object on which nodes differ says so."""
     return [
-        replace(change, notes=(*change.notes, _make_note(change, world, types, providers)))
+        add_findings(change, DISPUTED.find(_describe_dispute(change, world, types, providers)))
         if change.identity in world[change.identity.instance].disputed
         else change
         for change in changes
     ]
 
 
-def _make_note(
+def _describe_dispute(
     change: Change,
     world: World,
     types: Mapping[str, ResourceType],

@@ -18,9 +18,7 @@ def compare_outputs(
 ) -> tuple[OutputChange, ...]:
     """The outputs that differ. One that waits for a computed value always does, unless an object
     could not be read: then it may be the value of that one, and stays as it is recorded."""
-    unread = bool(desired.unread) or any(
-        one.blocked and one.blocked.kind in UNREAD for one in changes
-    )
+    unread = bool(desired.unread) or any(change.block in UNREAD for change in changes)
     # Plans are saved, shown and recorded in the log, so a sensitive value must not enter them.
     after = {
         one.name: replace(one, value=None) if one.sensitive else one for one in desired.outputs

@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Change
+from ..core.change import Action, Change, add_findings
 from ..core.finding import Finding
-from ..core.legacy import Blocker, BlockerKind
 from ..core.resource import Facts
 from .approval import seal_plan
 from .model import Plan, PolicyFolders
 
+POLICY = "policy/"
+"""The beginning of the ids of policies."""
 Judge = Callable[[Change, Facts], Sequence[Finding]]
 """A change and the facts of its system -> the policies that it breaks."""
 
@@ -30,33 +31,14 @@ def judge_plan(plan: Plan, judge: Judge, folders: PolicyFolders) -> Plan:
 
 def _judge_change(change: Change, plan: Plan, judge: Judge) -> Change:
     # A protected or unmanaged object stays as it is, whatever the rest of the plan does.
-    left_out = change.blocked is not None and not change.blocked.kind.stops
+    left_out = change.block is not None and not change.block.stops
     if change.action is Action.NOOP or left_out:
         return change
-    findings = tuple(judge(change, plan.instances[change.identity.instance].facts))
-    if not findings:
-        return change
-    change = replace(change, findings=findings)
-    blocking = [finding for finding in findings if finding.blocks]
-    if change.blocked is not None or not blocking:
-        return change
-    return replace(change, blocked=_make_blocker(blocking), steps=())
-
-
-def _make_blocker(findings: Sequence[Finding]) -> Blocker:
-    reasons = (render_finding(finding) for finding in findings)
-    places = ", ".join(dict.fromkeys(str(finding.range) for finding in findings))
-    return Blocker(
-        BlockerKind.POLICY,
-        "; ".join(reasons),
-        f"Change the block. If this object needs an exception, add a waiver at {places}.",
-    )
-
-
-def render_finding(finding: Finding) -> str:
-    """`policy NAME: message`, with what is known about its waiver."""
-    waiver = f" ({finding.waiver_text})" if finding.waiver_text else ""
-    return f"policy {finding.policy}: {finding.message}{waiver}"
+    findings = judge(change, plan.instances[change.identity.instance].facts)
+    # A reviewed plan is judged again by an apply.
+    others = tuple(item for item in change.findings if not item.rule.startswith(POLICY))
+    change = add_findings(replace(change, findings=others), *findings)
+    return replace(change, steps=()) if change.blocked is not None else change
 
 
 def list_new_breaches(plan: Plan, again: Plan) -> list[Change]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ..core.change import Action, Change
-from ..core.legacy import Blocker, BlockerKind
+from ..core.change import Action, Change, add_findings
+from ..core.finding import Finding
 from ..core.resource import Absent, Failed, Hidden, Observed
 from ..core.value import EMPTY
 from ..state.model import Row
@@ -13,6 +13,7 @@ from .case import Case, block_unreadable, start_change
 from .diff import compare, compare_gone, flatten, lay_over, select_managed
 from .model import Mode
 from .ownership import Claim
+from .rules import KEPT, LEFT_ALONE, PROTECTED, RENAMED
 
 
 def release_object(case: Case) -> Change:
@@ -35,7 +36,8 @@ def release_object(case: Case) -> Change:
     if row.incarnation is not None and reading.incarnation != row.incarnation:
         # A name does not make it ours: whoever recreated the object may have data in it.
         note = "the live object with this name was recreated outside kafkaform and is left alone"
-        return replace(forget, reason="the recorded object is gone", notes=(note,))
+        gone = replace(forget, reason="the recorded object is gone")
+        return add_findings(gone, LEFT_ALONE.find(note))
     return _make_delete(case, row, reading)
 
 
@@ -56,40 +58,38 @@ def _make_delete(case: Case, row: Row, live: Observed) -> Change:
     if after is not None:
         change = replace(
             change,
-            notes=("values that others set on it stay",),
+            findings=(KEPT.find("values that others set on it stay"),),
             theirs=tuple(sorted(flatten(after))),
         )
     reviewed = lifted or claim.removed is not None
-    return replace(change, blocked=_block_protected(claim, row, reviewed=reviewed))
+    block = _block_protected(claim, row, reviewed=reviewed)
+    return change if block is None else add_findings(change, block)
 
 
-def _block_protected(claim: Claim, row: Row, *, reviewed: bool) -> Blocker | None:
+def _block_protected(claim: Claim, row: Row, *, reviewed: bool) -> Finding | None:
     """Why the object must not be deleted, None if it may be. reviewed: a `removed` block or
     `destroy` asks for the deletion."""
     if claim.renamed and row.protected != "no":
         owner = claim.renamed[0]
-        return Blocker(
-            BlockerKind.CONFLICT,
+        return RENAMED.find(
             f"{owner} declares another object now, and kafkaform never renames or replaces an "
             "object",
-            "To keep both, give the new object a block of its own. To let the old one go, "
+            fix="To keep both, give the new object a block of its own. To let the old one go, "
             f"first run `kafkaform state mv '{owner}' {claim.identity.kind}.old`, then add a "
             f"`removed` block with from = {claim.identity.kind}.old.",
         )
     if row.protected == "explicit":
-        return Blocker(
-            BlockerKind.PROTECTED,
+        return PROTECTED.find(
             "it is protected by prevent_destroy",
-            "Set prevent_destroy = false in its block, apply that, then destroy it."
+            fix="Set prevent_destroy = false in its block, apply that, then destroy it."
             if claim.standing
             else "Declare it again with prevent_destroy = false, apply that, then remove it.",
             asked=reviewed,
         )
     if row.protected == "default" and not reviewed:
-        return Blocker(
-            BlockerKind.PROTECTED,
+        return PROTECTED.find(
             "removed from the configuration, but delete protection is on",
-            f"To delete it, add a `removed` block with from = {claim.address} and "
+            fix=f"To delete it, add a `removed` block with from = {claim.address} and "
             "lifecycle { destroy = true }. Without that lifecycle it is kept, but no longer "
             "managed.",
         )

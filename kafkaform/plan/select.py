@@ -8,16 +8,16 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from msgspec.structs import replace
 
 from ..core.address import Address, matches, parse_address
-from ..core.change import BOOKKEEPING, Action, Change
+from ..core.change import BOOKKEEPING, Action, Change, add_findings
 from ..core.diagnostics import suggest
 from ..core.errors import StorageError, UsageError
-from ..core.finding import UNREAD
-from ..core.legacy import Blocker, BlockerKind
+from ..core.finding import UNREAD, Block
 from ..core.resource import Unread
 from ..provider.contract import Provider
 from ..state.model import Row, State
 from .approval import seal_plan
 from .model import Mode, Options, Plan
+from .rules import WAITING
 
 NAMED = 5
 """How many objects an error names."""
@@ -55,7 +55,7 @@ def hold_dependents(changes: Sequence[Change], missing: Sequence[Unread] = ()) -
     """
     if missing:
         changes = [_wait_for_block(change, missing) for change in changes]
-    unread = [n for n, one in enumerate(changes) if one.blocked and one.blocked.kind in UNREAD]
+    unread = [n for n, one in enumerate(changes) if one.block in UNREAD]
     if not unread:
         return changes
     index = index_by_address(changes)
@@ -124,12 +124,12 @@ UNREAD_ADVICE = (
 
 def wait_for(change: Change, reason: str, advice: str = UNREAD_ADVICE) -> Change:
     """The change, left out for now. reason: what it waits for; advice: how it can go on."""
-    blocked = Blocker(BlockerKind.WAITING, f"it waits: {reason}", advice)
-    return replace(change, blocked=blocked, steps=())
+    block = WAITING.find(f"it waits: {reason}", fix=advice)
+    return replace(add_findings(change, block), steps=())
 
 
 def _describe_unread(change: Change) -> str:
-    unreadable = change.blocked and change.blocked.kind is BlockerKind.UNREADABLE
+    unreadable = change.block is Block.UNREADABLE
     return "that could not be read" if unreadable else "that waits, too"
 
 

@@ -12,9 +12,9 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Action, Change
+from ..core.change import Action, Change, add_findings
 from ..core.errors import KafkaformError
-from ..core.legacy import Risk, RiskKind
+from ..core.finding import Level
 from ..core.redaction import mask_secrets
 from ..core.resource import (
     Absent,
@@ -33,7 +33,7 @@ from ..provider.contract import AccessProvider, MissingRight, Provider, Resource
 from ..provider.uses import find_used, list_partners, match_pattern
 from ..state.model import State
 from .observe import Look
-from .risks import join_risks
+from .rules import MENTIONED, RIGHT_MISSING, USED
 from .select import index_by_address, wait_for
 
 NAMED = 10
@@ -294,10 +294,12 @@ def _add_users(change: Change, users: Sequence[_User]) -> Change:
     if not users:
         return change
     needing = [user for user in users if user.needed]
-    risks = [Risk(RiskKind.AVAILABILITY, _join_users(needing))] if needing else []
     others = [user for user in users if not user.needed]
-    notes = (_join_users(others),) if others else ()
-    return replace(join_risks(change, risks), notes=(*change.notes, *notes))
+    return add_findings(
+        change,
+        *((USED.find(_join_users(needing)),) if needing else ()),
+        *((MENTIONED.find(_join_users(others)),) if others else ()),
+    )
 
 
 def _join_users(users: Sequence[_User]) -> str:
@@ -412,10 +414,13 @@ def _add_missing(
     told = {key: f"{who} {verb} {_join_first(names)}" for key, names in lacks.items()}
     when = "it fails as soon as this plan is applied" if stays else "it fails"
     sure = told.pop((False, ""), None)
-    risks = [Risk(RiskKind.AVAILABILITY, f"{when}: {sure}")] if sure else []
-    notes = (
-        f"{'it leaves out what it may not read' if pattern else when}: {text}"
-        f"{f', unless {doubt}' if doubt else ''}"
+    doubtful = (
+        RIGHT_MISSING.find(
+            f"{'it leaves out what it may not read' if pattern else when}: {text}"
+            f"{f', unless {doubt}' if doubt else ''}",
+            level=Level.CAUTION,
+        )
         for (pattern, doubt), text in told.items()
     )
-    return replace(join_risks(change, risks), notes=(*change.notes, *notes))
+    certain = (RIGHT_MISSING.find(f"{when}: {sure}"),) if sure else ()
+    return add_findings(change, *certain, *doubtful)

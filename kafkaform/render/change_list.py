@@ -9,7 +9,7 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from ..core.change import Change
-from ..core.legacy import Blocker, RiskKind
+from ..core.finding import Finding, Harm, Level
 from ..core.words import Words
 from .body import Line
 from .entries import LEAST, Entry
@@ -64,14 +64,14 @@ def _render_grave(entry: Entry, objects: str) -> Iterator[str]:
     """`data loss: ADDRESS: all records are deleted; deletes …`; several risks stand on lines of
     their own."""
     first, *others = entry.grave_risks
-    title = f"{first.kind.label}: {objects}"
+    title = f"{first.harm.label}: {objects}"
     texts = [inline(first.text)]
     # A kind is named once, before its first sentence.
-    named = {first.kind}
+    named = {first.harm}
     for risk in others:
-        texts.append(inline(risk.text) if risk.kind in named else render_risk(risk))
-        named.add(risk.kind)
-    if entry.impact is not None and first.kind is RiskKind.DATA_LOSS:
+        texts.append(inline(risk.text) if risk.harm in named else render_risk(risk))
+        named.add(risk.harm)
+    if entry.impact is not None and first.harm is Harm.DATA_LOSS:
         impact = inline(entry.impact.text).removesuffix(".")
         texts.append(impact[:1].lower() + impact[1:])
     yield from (title, *texts) if others else (f"{title}: {'; '.join(texts)}",)
@@ -109,8 +109,8 @@ def render_group(group: Group, seen: PlanView, paint: Paint, detail: Detail) -> 
     yield paint(style.get(group.name, "title"), f"{group.title} ({number:,})")
     shared = _find_shared_block(group) if number > SHARED_BLOCK else None
     if shared is not None and detail != "full":
-        yield f"  ! blocked: {inline(shared.reason)}"
-        yield f"    to do: {inline(shared.advice)}"
+        yield f"  ! blocked: {inline(shared.text)}"
+        yield f"    to do: {inline(shared.fix)}"
         entries = tuple(map(_drop_block, entries))
         detail = "concise"
     render = {"concise": _render_short, "grouped": _render_entries, "full": _render_singly}
@@ -118,10 +118,10 @@ def render_group(group: Group, seen: PlanView, paint: Paint, detail: Detail) -> 
 
 
 def _drop_block(entry: Entry) -> Entry:
-    return Entry(tuple(replace(change, blocked=None) for change in entry.changes))
+    return Entry(tuple(replace(change, findings=change.findings[1:]) for change in entry.changes))
 
 
-def _find_shared_block(group: Group) -> Blocker | None:
+def _find_shared_block(group: Group) -> Finding | None:
     """The blocker of all changes of a group, or None if they differ or are not blocked."""
     # A guard blocks hundreds of deletions for one reason: repeated, it would bury the list.
     blocks = {change.blocked for change in group.changes}
@@ -199,14 +199,14 @@ def _render_short(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> Ite
 def _list_signs(entry: Entry) -> Iterator[str]:
     blocked = entry.blocked
     if blocked is not None:
-        todo = f"; to do: {inline(blocked.advice)}" if blocked.advice else ""
-        yield f"blocked: {inline(blocked.reason)}{todo}"
+        todo = f"; to do: {inline(blocked.fix)}" if blocked.fix else ""
+        yield f"blocked: {inline(blocked.text)}{todo}"
     # Grave risks lead the plan with all that there is to say about them.
-    kinds = dict.fromkeys(risk.kind for risk in entry.grave_risks)
+    kinds = dict.fromkeys(risk.harm for risk in entry.grave_risks)
     yield from (f"! {kind.label}" for kind in kinds)
-    if entry.impact is not None and not entry.lead.has_risk(RiskKind.DATA_LOSS):
+    if entry.impact is not None and not entry.lead.has_harm(Harm.DATA_LOSS):
         yield f"! {inline(entry.impact.text)}"
-    yield from (f"! {render_risk(risk)}" for risk in entry.risks if not risk.kind.grave)
+    yield from (f"! {render_risk(risk)}" for risk in entry.risks if risk.level is not Level.DANGER)
     yield from (f"! {text}" for text, _ in render_findings(entry))
     yield from (f"! {inline(note)}" for note in entry.notes)
 

@@ -11,8 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.change import Action, Change, Impact, Ownership, PathChange
-from ..core.finding import Finding
-from ..core.legacy import Blocker, Risk
+from ..core.finding import Finding, Level
 from ..core.text.quantity import render_amount
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, NO_WORDS, KindWords, Vocabulary, Words
@@ -46,7 +45,7 @@ class Entry(Struct, frozen=True):
         return self.changes[0]
 
     @property
-    def risks(self) -> tuple[Risk, ...]:
+    def risks(self) -> tuple[Finding, ...]:
         """The risks of the change; figures that differ between the objects are added up.
 
         Entries of drift and of `PlanView.risks` can be of changes with other risks: then all.
@@ -54,7 +53,7 @@ class Entry(Struct, frozen=True):
         return _join_risks([change.risks for change in self.changes])
 
     @property
-    def grave_risks(self) -> tuple[Risk, ...]:
+    def grave_risks(self) -> tuple[Finding, ...]:
         """Those of `risks` that destroy data or stop clients."""
         return _join_risks([_select_grave(change) for change in self.changes])
 
@@ -67,26 +66,26 @@ class Entry(Struct, frozen=True):
         return tuple(map(join_texts, zip(*rows, strict=True)))
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def breaches(self) -> tuple[Finding, ...]:
         """The policies that the change breaks; of messages that name their object, one as an
         example."""
-        rows = [change.findings for change in self.changes]
+        rows = [change.breaches for change in self.changes]
         if len({len(row) for row in rows}) > 1:
             return tuple(dict.fromkeys(one for row in rows for one in row))
         return tuple(
-            replace(column[0], message=join_texts([one.message for one in column]))
+            replace(column[0], text=join_texts([one.text for one in column]))
             for column in zip(*rows, strict=True)
         )
 
     @property
-    def blocked(self) -> Blocker | None:
+    def blocked(self) -> Finding | None:
         """Why the changes are not made."""
         first = self.lead.blocked
         if first is None:
             return None
         blockers = [one.blocked for one in self.changes if one.blocked is not None]
-        reasons, advices = zip(*((one.reason, one.advice) for one in blockers), strict=True)
-        return replace(first, reason=join_texts(reasons), advice=join_texts(advices))
+        reasons, advices = zip(*((one.text, one.fix) for one in blockers), strict=True)
+        return replace(first, text=join_texts(reasons), fix=join_texts(advices))
 
     @property
     def impact(self) -> Impact | None:
@@ -106,7 +105,7 @@ KeyMaker: TypeAlias = Callable[[Change, Words], Hashable]
 def make_key(change: Change, words: Words) -> Hashable:
     """Equal for changes that read the same apart from their objects' names and their figures."""
     key, own = change.identity.key, frozenset[str]()
-    if change.blocked or change.notes or change.risks or change.findings:
+    if change.findings:
         own = read_names(change, words)
     names = words.kinds.get(change.identity.kind, _NAMELESS).names
     # An update shows the paths that change, every other action the whole object.
@@ -115,7 +114,7 @@ def make_key(change: Change, words: Words) -> Hashable:
         (change.identity.instance, change.identity.kind, change.action, change.reason),
         (_read_block(change, own), change.adopts, change.released, change.impact is None),
         (tuple(mask_names(note, own) for note in change.notes), _read_risks(change.risks, own)),
-        tuple(replace(one, message=mask_names(one.message, own)) for one in change.findings),
+        tuple(replace(one, text=mask_names(one.text, own)) for one in change.breaches),
         tuple([_read_path(item, key, names) for item in change.paths]),
         tuple([_read_attributes(side or EMPTY, key, names) for side in whole]),
         (_read_row(change.row_before, change), _read_row(change.row_after, change)),
@@ -223,9 +222,9 @@ def _read_block(change: Change, own: frozenset[str]) -> Hashable:
     if found is None:
         return None
     return (
-        found.kind,
-        found.waiver,
-        *(mask_names(text, own) for text in (found.reason, found.advice)),
+        found.rule,
+        found.accept,
+        *(mask_names(text, own) for text in (found.text, found.fix)),
     )
 
 
@@ -250,10 +249,10 @@ def _read_attributes(found: FrozenMap, key: str, names: Collection[str]) -> Hash
     )
 
 
-def _read_risks(risks: Iterable[Risk], own: frozenset[str]) -> Hashable:
+def _read_risks(risks: Iterable[Finding], own: frozenset[str]) -> Hashable:
     texts = ((risk, mask_names(risk.text, own)) for risk in risks)
     return tuple(
-        (risk.kind, risk.path, _NUMBER.sub("0", text) if risk.figures else text)
+        (risk.harm, risk.path, _NUMBER.sub("0", text) if risk.figures else text)
         for risk, text in texts
     )
 
@@ -263,19 +262,19 @@ def _read_row(row: Ownership, change: Change) -> Hashable:
     return owners, row.protected, row.secret_version
 
 
-def _select_grave(change: Change) -> tuple[Risk, ...]:
-    return tuple(risk for risk in change.risks if risk.kind.grave)
+def _select_grave(change: Change) -> tuple[Finding, ...]:
+    return tuple(risk for risk in change.risks if risk.level is Level.DANGER)
 
 
-def _join_risks(rows: list[tuple[Risk, ...]]) -> tuple[Risk, ...]:
+def _join_risks(rows: list[tuple[Finding, ...]]) -> tuple[Finding, ...]:
     """The risks of several changes, whose rows agree up to figures, as those of one."""
-    if len({tuple((risk.kind, risk.path) for risk in row) for row in rows}) > 1:
+    if len({tuple((risk.harm, risk.path) for risk in row) for row in rows}) > 1:
         every = dict.fromkeys(risk for row in rows for risk in row)
-        return tuple(sorted(every, key=lambda risk: (risk.kind.rank, risk.path)))
+        return tuple(sorted(every, key=lambda risk: (*risk.order, risk.path)))
     return tuple(map(_add_risks, zip(*rows, strict=True)))
 
 
-def _add_risks(risks: tuple[Risk, ...]) -> Risk:
+def _add_risks(risks: tuple[Finding, ...]) -> Finding:
     first = risks[0]
     if len(risks) == 1:
         return first

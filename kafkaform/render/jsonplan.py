@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 
 from ..core.address import parse_address
 from ..core.change import Action, Change, Ownership, Path, PathChange
+from ..core.finding import Finding
 from ..core.resource import Output
 from ..core.value import FrozenMap, SecretRef, Value
 from ..plan.model import OutputChange, Plan, PlanInstance
@@ -177,14 +178,13 @@ def _make_details(change: Change) -> Data:
         "key": change.identity.key,
         "adopts": change.adopts or change.action is Action.ADOPT,
         "takes_away": change.takes_away,
-        "blocked": None,
         "impact": None,
         "incarnation": change.incarnation,
         "notes": list(change.notes),
-        "losses": list(change.losses),
+        "losses": [row.principal for row in change.losses],
         "risks": [
             {
-                "kind": risk.kind.value,
+                "kind": risk.harm.value,
                 "text": risk.text,
                 "path": list(risk.path),
                 "figures": risk.figures,
@@ -204,34 +204,39 @@ def _make_details(change: Change) -> Data:
             for step in change.steps
         ],
     }
-    if change.blocked is not None:
-        data["blocked"] = {
-            "kind": change.blocked.kind.value,
-            "reason": change.blocked.reason,
-            "advice": change.blocked.advice,
-            "stops": change.blocked.kind.stops,
-            "waiver": change.blocked.waiver or None,
-            "unmet": change.blocked.unmet,
-        }
+    data["blocked"] = make_block(change.blocked)
     if change.impact is not None:
         data["impact"] = {"text": change.impact.text, "figures": change.impact.figures}
     return data
 
 
+def make_block(finding: Finding | None) -> Data | None:
+    """Why a change is not made."""
+    if finding is None or finding.block is None:
+        return None
+    return {
+        "kind": finding.block.value,
+        "reason": finding.text,
+        "advice": finding.fix,
+        "stops": finding.block.stops,
+        "waiver": finding.rule if finding.accept else None,
+        "unmet": finding.unmet,
+    }
+
+
 def make_findings(change: Change) -> list[Data]:
-    """One entry for each policy that the change breaks."""
+    """One entry for each finding."""
     return [
         {
-            "policy": one.policy,
-            "severity": one.severity.value,
-            "message": one.message,
-            "place": str(one.range),
-            "blocks": one.blocks,
-            "waived": one.waived,
-            "waiver": one.waiver or None,
-            "until": None if one.until is None else one.until.isoformat(),
+            "rule": finding.rule,
+            "level": finding.level.value,
+            "harm": finding.harm.value,
+            "text": finding.text,
+            "path": list(finding.path),
+            "figures": finding.figures,
+            "fix": finding.fix,
         }
-        for one in change.findings
+        for finding in change.findings
     ]
 
 
@@ -295,7 +300,7 @@ def _make_instance(instance: PlanInstance) -> Data:
             {"type": kind.kind, "count": kind.count, "names": list(kind.names)}
             for kind in instance.unmanaged
         ],
-        "warnings": list(instance.warnings),
+        "warnings": [finding.text for finding in instance.findings],
     }
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..core.change import Action, Change, Ownership, Path, PathChange
-from ..core.legacy import Risk
+from ..core.finding import Finding
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .body import (
@@ -204,9 +204,9 @@ def is_line(change: Change, words: Words) -> bool:
     return change.action is not Action.NOOP and not change.moves and has_sentence(change, words)
 
 
-def render_risk(risk: Risk) -> str:
+def render_risk(risk: Finding) -> str:
     """`data loss: the object and all that it contains are deleted`."""
-    return f"{risk.kind.label}: {inline(risk.text)}"
+    return f"{risk.harm.label}: {inline(risk.text)}"
 
 
 def render_requests(changes: Sequence[Change], words: Words) -> Iterator[Line]:
@@ -259,13 +259,13 @@ def _render_signs(one: Change | Entry) -> Iterator[Line]:
     if lead.reason and lead.reason not in _choose_verb(lead):
         yield Line(0, "#", f"({inline(lead.reason)})", "dim")
     if blocked is not None:
-        yield Line(1, "!", f"blocked: {inline(blocked.reason)}", "blocked")
-        if blocked.advice:
-            yield Line(1, " ", f"to do: {inline(blocked.advice)}")
+        yield Line(1, "!", f"blocked: {inline(blocked.text)}", "blocked")
+        if blocked.fix:
+            yield Line(1, " ", f"to do: {inline(blocked.fix)}")
     if impact is not None:
         yield Line(1, "!", inline(impact.text), "delete")
     yield from (Line(1, "!", render_risk(risk), "delete") for risk in one.risks)
-    if lead.findings:
+    if lead.breaches:
         yield from (Line(1, "!", text, style) for text, style in render_findings(one))
     yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in one.notes)
 

@@ -28,6 +28,7 @@ from .jsonplan import (
     choose_drift_action,
     choose_output_action,
     get_output_name,
+    make_block,
     make_findings,
     mask_paths,
 )
@@ -118,7 +119,7 @@ def list_plan_events(plan: Plan, words: Vocabulary = NO_WORDS) -> Iterator[Data]
     seen = make_view(plan, words)
     yield from make_diagnostics(plan.diagnostics)
     for instance in plan.instances.values():
-        yield from (make_log(text, "warn") for text in instance.warnings)
+        yield from (make_log(finding.text, "warn") for finding in instance.findings)
     yield from map(make_resource_drift, plan.drifted)
     yield from (make_planned_change(one) for one in plan.changes if _is_planned(one, seen))
     for one in plan.removals:
@@ -139,7 +140,7 @@ def make_planned_change(change: Change) -> Data:
             "action": change.action.value,
             "adopts": change.adopts or change.action is Action.ADOPT,
             "takes_away": change.takes_away,
-            "blocked": blocked and {name: getattr(blocked, name) for name in _BLOCK},
+            "blocked": make_block(blocked),
             "findings": make_findings(change),
             "paths": mask_paths(change.paths),
         },
@@ -147,10 +148,6 @@ def make_planned_change(change: Change) -> Data:
     if change.reason:
         body["reason"] = change.reason
     return _make_event("planned_change", render_headline(change), change=body)
-
-
-_BLOCK = ("kind", "reason", "advice")
-"""Fields of a blocker that programs get."""
 
 
 def make_resource_drift(change: Change) -> Data:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ..core.change import Action, Change
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
-from ..core.legacy import RiskKind
+from ..core.finding import Harm
 from ..core.resource import SETTING, TASK, Identity, Pending
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
@@ -195,7 +195,7 @@ def make_view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
         unmanaged=tuple((name, kind) for name, one in instances for kind in one.unmanaged),
         pending=plan.pending,
         removals=plan.removals,
-        warnings=tuple((name, text) for name, one in instances for text in one.warnings),
+        warnings=tuple((name, finding.text) for name, one in instances for finding in one.findings),
         diagnostics=(*plan.diagnostics, *_describe_unevaluated(plan)),
         unevaluated=len(plan.unevaluated),
         partial=tuple(f"{flag}={glob}" for flag, globs in chosen for glob in globs),
@@ -233,8 +233,8 @@ def pending_words(item: Pending, words: Words) -> tuple[str, str]:
 
 def _choose_group(change: Change) -> str | None:
     """The group that lists the change; None for a change that nobody needs to read."""
-    if change.blocked is not None:
-        return "blocked" if change.blocked.kind.stops else "kept"
+    if change.block is not None:
+        return "blocked" if change.block.stops else "kept"
     # Before the action is asked: a release is an update that takes something away, and readers
     # must find it among the deletions.
     if change.takes_away:
@@ -253,8 +253,8 @@ def _choose_group(change: Change) -> str | None:
 def _loses(change: Change) -> bool:
     """True for an update that destroys data."""
     # What a move copies is measured, too, and is no loss.
-    measured = change.impact is not None and not change.has_risk(RiskKind.MOVE)
-    return measured or change.has_risk(RiskKind.DATA_LOSS)
+    measured = change.impact is not None and not change.has_harm(Harm.MOVE)
+    return measured or change.has_harm(Harm.DATA_LOSS)
 
 
 def _list_columns(change: Change) -> list[str]:
@@ -297,7 +297,7 @@ def _collect_risks(changes: Iterable[Change], words: Vocabulary) -> tuple[Entry,
     grave = [
         change
         for change in changes
-        if change.risks and change.grave and (change.blocked is None or change.blocked.kind.stops)
+        if change.risks and change.grave and (change.block is None or change.block.stops)
     ]
     return _make_sorted(grave, words, make_risk_key) if grave else ()
 
@@ -317,7 +317,7 @@ def _rank_entry(words: Vocabulary, entry: Entry) -> tuple[int, ...]:
     kinds = tuple(words.get(lead.identity.instance, NEUTRAL).kinds)
     kind = kinds.index(lead.identity.kind) if lead.identity.kind in kinds else len(kinds)
     # Risks are sorted, so the first one is the worst.
-    grave = lead.risks[0].kind.rank if lead.grave else len(RiskKind)
+    grave = lead.risks[0].harm.rank if lead.grave else len(Harm)
     return grave, kind, not (lead.notes or lead.risks)
 
 

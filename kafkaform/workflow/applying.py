@@ -44,13 +44,14 @@ from ..core.errors import (
     PlanRefused,
     UsageError,
 )
+from ..core.finding import Harm
 from ..core.progress import Message, ignore_event
 from ..core.resource import InstanceWorld
 from ..core.words import Words, shared
 from ..plan.approval import digest_change
+from ..plan.judge import find_limits, load_books, survey_changes
 from ..plan.model import Mode, Plan
 from ..plan.observe import Look
-from ..plan.review import review_changes
 from ..provider.contract import Secrets
 from ..state.edit import set_outputs
 from ..version import VERSION
@@ -312,9 +313,10 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Paces:
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}
     providers = {i: p for i, p in scene.space.providers.items() if i in sessions}
     look, accepted = Look(sessions, world), plan.options.accept
-    again, reviews = review_changes(plan.changes, providers, look, facts, accepted)
+    books = load_books(providers)
+    again, _ = survey_changes(plan.changes, providers, books, look, facts, accepted)
     _refuse_if_worse(plan.changes, again)
-    limits = {instance: review.limit for instance, review in reviews.items()}
+    limits = find_limits(plan.changes, providers, look, facts)
     return expect_limits(limits, scene.space.clock.monotonic())
 
 
@@ -325,14 +327,14 @@ def _refuse_if_worse(before: Sequence[Change], again: Sequence[Change]) -> None:
     if new:
         raise Blocked(
             "the world changed since the plan: "
-            + "; ".join(f"{c.address}: {c.blocked.reason}" for c in new if c.blocked),
+            + "; ".join(f"{c.address}: {c.blocked.text}" for c in new if c.blocked),
             "Plan again.",
         )
     lost = [
-        (change.address, loss)
+        (change.address, finding.text)
         for change, old in zip(again, before, strict=True)
-        for loss in change.losses
-        if loss not in old.losses
+        for finding in change.findings
+        if finding.harm is Harm.ACCESS_LOST and finding not in old.findings
     ]
     if lost:
         raise PlanRefused(

@@ -23,7 +23,7 @@ from ..core.address import matches
 from ..core.change import Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
-from ..core.legacy import RiskKind
+from ..core.finding import Harm
 from ..core.progress import ignore_event
 from ..core.resource import Desired, World
 from ..plan.build import make_plan
@@ -60,10 +60,16 @@ FAIL_ON = {
     "deletes": "deletions",
     "blocked": "blocked changes",
     "drift": "drift (changes made outside kafkaform)",
-    **{kind.value: f"a risk ({kind.label})" for kind in RiskKind},
+    **{harm.value: f"a risk ({harm.label})" for harm in Harm if harm is not Harm.NONE},
+    "access": "a risk (clients cut off)",
 }
 """Condition of --fail-on -> what the plan has then."""
-_RISKS = frozenset(RiskKind)
+ACCEPT_FLAGS = {
+    "access-opened": "--accept-open-access",
+    "access-unproven": "--accept-unproven-access",
+}
+"""Rule -> the flag that lifts its blocks."""
+_HARMS = {**{harm.value: harm for harm in Harm}, "access": Harm.ACCESS_LOST}
 _ROUNDS = 3
 """How often a plan is made, if an apply that runs at the same time seems to block it."""
 NO_SECRETS = (
@@ -296,7 +302,7 @@ def refuse_new_breaches(plan: Plan, space: Workspace) -> None:
     if broken:
         raise Blocked(
             f"the policies forbid {render_count(len(broken), 'change')} of this plan now: "
-            + "; ".join(f"{c.address}: {c.blocked.reason}" for c in broken[:5] if c.blocked)
+            + "; ".join(f"{c.address}: {c.blocked.text}" for c in broken[:5] if c.blocked)
             + (" ..." if len(broken) > 5 else ""),
             "Plan again and look at what the policies say. Nothing was sent.",
         )
@@ -346,7 +352,7 @@ def list_option_words(options: Options) -> list[str]:
         words.append(f"--max-deletes={options.max_deletes}")
     if options.max_data_loss is not None and not destroys:
         words.append(f"--max-data-loss={options.max_data_loss}")
-    words += [f"--accept-{waiver}" for waiver in options.accept]
+    words += [ACCEPT_FLAGS.get(rule, f"--accept={rule}") for rule in options.accept]
     return words
 
 
@@ -366,6 +372,6 @@ def _has_condition(plan: Plan, condition: str) -> bool:
         return bool(plan.taking)
     if condition == "drift":
         return bool(plan.drifted)
-    if condition in _RISKS:
-        return any(change.has_risk(RiskKind(condition)) for change in plan.effective)
+    if condition in _HARMS:
+        return any(change.has_harm(_HARMS[condition]) for change in plan.effective)
     return any(plan.list_blocked(stopping=False))

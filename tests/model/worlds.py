@@ -382,7 +382,7 @@ def play(town: Town, random: Random) -> None:
         adopted = {c.identity for plan in plans for c in plan.effective if c.adopts}
         for identity in before.keys() - ours - adopted - _configured(town):
             assert after.get(identity) == before[identity], f"{identity} is not ours"
-        stops = [c for c in plans[-1].changes if c.blocked and c.blocked.kind not in LENIENT]
+        stops = [c for c in plans[-1].changes if c.blocked and c.blocked.block not in LENIENT]
         assert not stops, [(c.address, c.blocked) for c in stops]
 
 

@@ -110,8 +110,8 @@ def test_internal_topics_are_never_deleted() -> None:
         (desired(topic("a")), Options(Mode.DESTROY)),
     ):
         (change,) = (c for c in plan(where, said, options).changes if c.identity.key == name)
-        assert change.blocked is not None and "internal topic" in change.blocked.reason
-        assert change.blocked.asked is (said is not unasked) and not change.blocked.kind.stops
+        assert change.blocked is not None and "internal topic" in change.blocked.text
+        assert change.blocked.asked is (said is not unasked) and not change.blocked.block.stops
         # The rest of the plan is not held up.
         assert complete(apply(where, said, options))
     assert {name} == set(topics(where)) and name in {one.key for one in where.state.objects}
@@ -249,7 +249,7 @@ def test_a_topic_that_an_application_made_first_is_not_replaced() -> None:
     assert not complete(done) and where.row("a") is None
     made = topics(where)["a"]
     (change,) = plan(where, said).changes
-    assert change.blocked is not None and change.blocked.kind is BlockerKind.UNMANAGED
+    assert change.blocked is not None and change.blocked.block is BlockerKind.UNMANAGED
     where.clock.advance(3600)
     adopting = topic("a", 3, {"retention.ms": "1000"}, lifecycle=Lifecycle(adopt=True))
     assert complete(apply(where, desired(adopting)))

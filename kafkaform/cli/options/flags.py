@@ -73,20 +73,19 @@ MaxDataLoss = Annotated[
         help="Allow at most this many changes that could destroy data, besides deletions.",
     ),
 ]
-# Providers name these waivers in their review of a plan (`Review.unless`).
-OPEN_ACCESS, UNPROVEN_ACCESS = "open-access", "unproven-access"
-"""The risks that a user can accept, so that they do not block a change (see `Block`)."""
+OPEN_ACCESS, UNPROVEN_ACCESS = "access-opened", "access-unproven"
+"""The rules whose blocks a user can lift with flags of their own."""
 AcceptOpenAccess = Annotated[
     bool,
     typer.Option(
-        f"--accept-{OPEN_ACCESS}",
+        "--accept-open-access",
         help="Allow deleting a resource's last ACL, even if that can open it to everyone.",
     ),
 ]
 AcceptUnprovenAccess = Annotated[
     bool,
     typer.Option(
-        f"--accept-{UNPROVEN_ACCESS}",
+        "--accept-unproven-access",
         help="Allow ACL changes on a cluster whose decisions differ from what its ACLs say.",
     ),
 ]

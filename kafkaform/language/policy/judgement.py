@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 
-from ...core.finding import Finding
+from ...core.diagnostics import Severity
+from ...core.finding import Block, Finding, Harm, Level, Waiver
 from ...syntax.nodes import Expression
 from ..expressions.code import Code, Env, Namespace
 from ..expressions.namespaces import Fixed
@@ -17,7 +18,7 @@ from ..expressions.templates import render_piece
 from ..values.faults import Deferred, EvalError, Poisoned
 from ..values.limits import Budget
 from ..values.value import ObjectVal, unmark
-from .blocks import Waiver
+from .blocks import Waiver as WaiverBlock
 from .compilation import Policy
 
 MESSAGE_LIMIT = 1_000
@@ -38,17 +39,30 @@ def find_findings(
         message = _judge_change(policy, roots, budget)
         if message is None:
             continue
-        finding = Finding(policy.name, policy.severity, message, policy.range)
-        waiver = _choose_waiver(policy.waivers, address)
-        if waiver is not None:
-            finding = Finding(
-                *(finding.policy, finding.severity, finding.message, finding.range),
-                *(waiver.reason, waiver.until, today <= waiver.until),
-            )
-        yield finding
+        block = _choose_waiver(policy.waivers, address)
+        waiver = None
+        if block is not None:
+            waiver = Waiver(block.reason, block.until, today <= block.until)
+        yield _make_finding(policy, message, waiver)
 
 
-def _choose_waiver(waivers: Iterable[Waiver], address: str) -> Waiver | None:
+def _make_finding(policy: Policy, message: str, waiver: Waiver | None) -> Finding:
+    level = Level.BLOCK if policy.severity is Severity.ERROR else Level.CAUTION
+    if waiver is not None and waiver.holds:
+        level = Level.NOTE
+    return Finding(
+        f"policy/{policy.name}",
+        level,
+        Harm.NONE,
+        f"policy {policy.name}: {message}" + (f" ({waiver.text})" if waiver else ""),
+        fix=f"Change the block. If this object needs an exception, add a waiver at {policy.range}.",
+        block=Block.POLICY if level is Level.BLOCK else None,
+        waiver=waiver,
+        range=policy.range,
+    )
+
+
+def _choose_waiver(waivers: Iterable[WaiverBlock], address: str) -> WaiverBlock | None:
     """The waiver that counts longest among those that cover the object."""
     covering = (waiver for waiver in waivers if waiver.covers(address))
     return max(covering, key=lambda waiver: waiver.until, default=None)

@@ -194,11 +194,11 @@ def describe_change(
         "scope_id": facts.scope_id,
         "action": change.action.value,
         "risks": tuple(
-            FrozenMap(kind=risk.kind.value, text=risk.text, path=".".join(risk.path))
+            FrozenMap(kind=risk.harm.value, text=risk.text, path=".".join(risk.path))
             for risk in change.risks
         ),
-        "risk_kinds": tuple(dict.fromkeys(risk.kind.value for risk in change.risks)),
-        "losses": change.losses,
+        "risk_kinds": tuple(dict.fromkeys(risk.harm.value for risk in change.risks)),
+        "losses": tuple(row.principal for row in change.losses),
         "impact": None if change.impact is None else change.impact.figures,
         "notes": change.notes,
         "owner": change.owner,

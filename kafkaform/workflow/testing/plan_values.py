@@ -49,11 +49,11 @@ def describe_change(change: Change) -> dict[str, Any]:
         "after": _mark_tree(change.after, hidden, ()),
         "paths": _describe_paths(change.paths),
         "drift": _describe_paths(change.drift),
-        "risk_kinds": tuple(dict.fromkeys(risk.kind.value for risk in change.risks)),
+        "risk_kinds": tuple(dict.fromkeys(risk.harm.value for risk in change.risks)),
         "notes": change.notes,
         "blocked": None
-        if blocked is None
-        else {"kind": blocked.kind.value, "reason": blocked.reason, "stops": blocked.kind.stops},
+        if blocked is None or blocked.block is None
+        else {"kind": blocked.block.value, "reason": blocked.text, "stops": blocked.stops},
     }
 
 

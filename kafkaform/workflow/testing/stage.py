@@ -90,11 +90,11 @@ def list_blocked(plan: Plan | None) -> list[tuple[str, Diagnostic]]:
             Diagnostic(
                 Severity.ERROR,
                 f"{change.address} is blocked",
-                change.blocked.reason,
+                change.blocked.text,
                 range=change.range,
-                advice=change.blocked.advice,
+                advice=change.blocked.fix,
             ),
         )
         for change in (plan.changes if plan is not None else ())
-        if change.blocked is not None and (change.blocked.kind.stops or change.blocked.unmet)
+        if change.blocked is not None and (change.blocked.stops or change.blocked.unmet)
     ]

@@ -88,7 +88,7 @@ def review(
     access = (
         acl_changes.review(changes, sweeps, facts, kind_rights) if acls.KIND in kinds else Review()
     )
-    hidden = [one for one in left if one.blocked and one.blocked.kind is BlockerKind.UNREADABLE]
+    hidden = [one for one in left if one.block is BlockerKind.UNREADABLE]
     notes = _note_hiding(hidden, left, facts, kind_rights) if hidden else {}
     name = facts.values.get("profile")
     vendor = judge_changes(load_profile(str(name)), left) if name else Review()

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from kafkaform.core.change import Action, Change, Impact
-from kafkaform.core.legacy import RiskKind
+from kafkaform.core.finding import Harm
 from kafkaform.core.resource import Fault, Identity
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap, Value
@@ -143,7 +143,7 @@ def _assess_cuts(context: ClusterContext, changes: Iterable[Change]) -> Mapping[
     limits = {
         change.identity: find_new_retention(change, context.facts)
         for change in changes
-        if change.has_risk(RiskKind.DATA_LOSS) and not _is_deletion(change)
+        if change.has_harm(Harm.DATA_LOSS) and not _is_deletion(change)
     }
     limits = {identity: one for identity, one in limits.items() if one != Retention(None, None)}
     if not limits:
@@ -192,7 +192,7 @@ def _assess_moves(context: ClusterContext, changes: Iterable[Change]) -> Mapping
     copies = {
         change.identity: moves.count_copies(change, context.facts)
         for change in changes
-        if change.action is Action.UPDATE and change.has_risk(RiskKind.MOVE)
+        if change.action is Action.UPDATE and change.has_harm(Harm.MOVE)
     }
     copies = {identity: one for identity, one in copies.items() if one}
     if not copies:

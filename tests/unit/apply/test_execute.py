@@ -375,7 +375,7 @@ def test_a_topic_that_somebody_made_in_the_gap_is_a_conflict() -> None:
     assert codes(done) == {"a#1": "TOPIC_ALREADY_EXISTS"}
     assert where.row("a") is None
     (blocked,) = plan(where, desired(topic("z"), topic("a"))).changes
-    assert blocked.blocked is not None and blocked.blocked.kind == "unmanaged"
+    assert blocked.blocked is not None and blocked.blocked.block == "unmanaged"
 
 
 def test_our_own_topic_after_a_lost_answer_is_no_conflict() -> None:

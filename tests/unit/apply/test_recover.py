@@ -154,7 +154,7 @@ def test_a_topic_that_somebody_changed_meanwhile_is_a_conflict() -> None:
     assert ends(where)[-1] == ("recover", "failed")
     assert where.row("a") is None
     (blocked,) = plan(where, said).changes
-    assert blocked.blocked is not None and "--adopt" in blocked.blocked.advice
+    assert blocked.blocked is not None and "--adopt" in blocked.blocked.fix
 
 
 def test_what_cannot_be_read_stays_open_and_stops_the_run() -> None:
@@ -329,4 +329,4 @@ def test_a_swallowed_create_of_a_dead_run_does_not_become_ours_later() -> None:
     with where.cluster.others() as others:
         others.create("a")
     (blocked,) = plan(where, WISHES["create"][1]).changes
-    assert blocked.blocked is not None and blocked.blocked.kind == "unmanaged"
+    assert blocked.blocked is not None and blocked.blocked.block == "unmanaged"

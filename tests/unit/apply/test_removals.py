@@ -194,7 +194,7 @@ def shared(town: Simulated, number: int) -> None:
 
 
 def guarded(plan: Plan) -> int:
-    return sum(1 for c in plan.changes if c.blocked and c.blocked.kind is BlockerKind.GUARD)
+    return sum(1 for c in plan.changes if c.blocked and c.blocked.block is BlockerKind.GUARD)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_releases_count_as_deletions(
     plan = planned(town, **options)
     assert guarded(plan) == blocked and len(plan.taking) == number - blocked
     if blocked:
-        reason = {c.blocked.reason for c in plan.changes if c.blocked}
+        reason = {c.blocked.text for c in plan.changes if c.blocked}
         assert "deletes or releases" in reason.pop()
 
 

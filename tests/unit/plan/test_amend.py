@@ -47,7 +47,7 @@ def test_what_cannot_be_seen_is_blocked() -> None:
     """The missing right is named."""
     blocked = change(Hidden(IT, "Describe on Topic orders"), config(a="1")).blocked
     assert blocked.kind is BlockerKind.UNREADABLE
-    assert "Describe on Topic orders" in blocked.advice
+    assert "Describe on Topic orders" in blocked.fix
 
 
 def test_a_secret_alone_is_a_change() -> None:

@@ -10,16 +10,19 @@ from msgspec.structs import replace
 
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Action, Change, Impact, Ownership, PathChange
-from kafkaform.core.legacy import Blocker, BlockerKind
+from kafkaform.core.finding import Harm, Level
 from kafkaform.core.resource import Lifecycle
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.approval import compute_approval, digest_change
+from kafkaform.core.rule import Needs, Rule
 from kafkaform.plan.model import Plan, PlanInstance
+from kafkaform.plan.rules import KEPT, PROTECTED
 
 from ...kit.simulated.engine import desired, moved, topic
 from .worlds import absent, facts, live, pending, planned, row, state
 
 MS = {"retention.ms": "1000"}
+LOSS = Rule("loss", "loss", Level.DANGER, Harm.ACCESS_LOST, (), Needs.PLAN, "why", "example")
 UPDATE = planned(desired(topic("a", 2, MS)), [live()], state(row())).changes[0]
 
 
@@ -51,7 +54,7 @@ COVERED: dict[str, Change] = {
     "depends_on": edited(depends_on=("kafka_topic.q",)),
     "owner": edited(owner="eve"),
     "labels": edited(labels=FrozenMap(team="eve")),
-    "losses": edited(losses=("User:ann loses Read",)),
+    "losses": edited(findings=(LOSS.find("User:ann loses Read"),)),
     "kept for others": edited(theirs=(("config", "retention.ms"),)),
     "what is recorded": edited(after=(UPDATE.after or EMPTY).with_items({"replication_factor": 9})),
     "what was there": edited(before=(UPDATE.before or EMPTY).with_items({"partitions": 9})),
@@ -69,7 +72,7 @@ COVERED: dict[str, Change] = {
 }
 SHOWN: dict[str, Change] = {
     "drift": edited(drift=UPDATE.paths),
-    "notes": edited(notes=("a note",)),
+    "notes": edited(findings=(KEPT.find("a note"),)),
     "impact": edited(impact=Impact("destroys 7 bytes")),
     "reason": edited(reason="because"),
     "effective value": edited(paths=(replace(UPDATE.paths[0], effective="9"), *UPDATE.paths[1:])),
@@ -107,7 +110,7 @@ def test_a_digest_that_is_kept_is_of_that_change_alone() -> None:
 
 def test_a_blocked_change_counts_only_when_it_is_not() -> None:
     """What becomes possible after the review was not reviewed."""
-    blocked = edited(blocked=Blocker(BlockerKind.PROTECTED, "because"))
+    blocked = edited(findings=(PROTECTED.find("because"),))
     nothing = approved()
     assert approved(blocked) == nothing
     assert approved(UPDATE) != nothing

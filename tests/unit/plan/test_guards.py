@@ -34,7 +34,7 @@ def deleting(
 
 
 def guarded(plan: Plan) -> int:
-    return sum(1 for c in plan.changes if c.blocked and c.blocked.kind is BlockerKind.GUARD)
+    return sum(1 for c in plan.changes if c.blocked and c.blocked.block is BlockerKind.GUARD)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_an_empty_configuration_never_deletes_or_forgets(said: Desired) -> None:
     """A wrong --chdir or an empty variable must not be taken at its word."""
     plan = planned(said, [live()], state(row(protected="no")), options=Options(max_deletes=99))
     (change,) = plan.changes
-    assert change.blocked is not None and change.blocked.kind is BlockerKind.GUARD
-    assert "kafkaform destroy" in change.blocked.advice
+    assert change.blocked is not None and change.blocked.block is BlockerKind.GUARD
+    assert "kafkaform destroy" in change.blocked.fix
 
 
 def test_an_empty_configuration_without_a_state_is_fine() -> None:
@@ -124,14 +124,13 @@ def test_destroy_needs_no_number() -> None:
 
 def cutting(cut: int, recorded: int, options: Options | None = None) -> Plan:
     """A plan that could destroy data of so many of so many recorded objects, and deletes none."""
-    risk = Risk(
-        RiskKind.DATA_LOSS, "records older than 1 s are deleted", ("config", "retention.ms")
-    )
+    cut_rule = Rule("cut", "cut", Level.DANGER, Harm.DATA_LOSS, (), Needs.OBJECT, "why", "example")
+    finding = cut_rule.find("records older than 1 s are deleted", ("config", "retention.ms"))
     changes = [
         Change(Identity("kafka", "kafka_topic", f"t{n:02}"), f"kafka_topic.t{n:02}", Action.UPDATE)
         for n in range(recorded)
     ]
-    changes[:cut] = [replace(change, risks=(risk,)) for change in changes[:cut]]
+    changes[:cut] = [add_findings(change, finding) for change in changes[:cut]]
     rows = (row(f"t{number:02}", id=f"id-{number}") for number in range(recorded))
     said = desired(topic("t00"))
     guarded_ = apply_guards(changes, said, state(*rows), options or Options())
@@ -145,7 +144,7 @@ def test_many_losses_of_data_are_blocked(cut: int, recorded: int, blocked: bool)
     """Retention cut on many objects at once is stopped like many deletions are."""
     plan = cutting(cut, recorded)
     assert guarded(plan) == (cut if blocked else 0)
-    assert all("--max-data-loss N" in c.blocked.advice for c in plan.changes if c.blocked)
+    assert all("--max-data-loss N" in c.blocked.fix for c in plan.changes if c.blocked)
 
 
 def test_losses_of_data_can_be_allowed_by_number() -> None:

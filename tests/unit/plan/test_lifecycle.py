@@ -117,7 +117,7 @@ def test_every_row_of_the_decision_table(case: str) -> None:
     """Each meeting of declared, recorded and live has the decision of the table."""
     said, reading, recorded, options, action, block, adopts = TABLE[case]
     change = decided(said, reading, recorded, options=options)
-    assert (change.action, change.blocked and change.blocked.kind, change.adopts) == (
+    assert (change.action, change.blocked and change.blocked.block, change.adopts) == (
         action,
         block,
         adopts,
@@ -138,7 +138,7 @@ def test_a_block_says_what_to_do(case: str) -> None:
     """A blocked change has a reason and an advice."""
     said, reading, recorded, options, *_ = TABLE[case]
     change = decided(said, reading, recorded, options=options)
-    assert change.blocked is None or (change.blocked.reason and change.blocked.advice)
+    assert change.blocked is None or (change.blocked.text and change.blocked.fix)
 
 
 # ── declared ────────────────────────────────────────────────────────────────────────────
@@ -172,7 +172,7 @@ def test_a_pending_create_counts_as_ours_if_it_is_exactly_that() -> None:
     assert mine.blocked is None and not mine.adopts
     assert mine.notes == ("unresolved from run run-1",)
     other = decided(PLAIN, live(partitions=9), open_intent=pending("create", target))
-    assert other.blocked is not None and other.blocked.kind is BlockerKind.UNMANAGED
+    assert other.blocked is not None and other.blocked.block is BlockerKind.UNMANAGED
 
 
 def test_a_pending_recreation_counts_as_ours_too() -> None:
@@ -185,7 +185,7 @@ def test_a_pending_recreation_counts_as_ours_too() -> None:
 def test_a_pending_delete_makes_nothing_ours() -> None:
     """Only a create proves anything about an object that the state does not have."""
     change = decided(PLAIN, live(), open_intent=pending("delete", FrozenMap()))
-    assert change.blocked is not None and change.blocked.kind is BlockerKind.UNMANAGED
+    assert change.blocked is not None and change.blocked.block is BlockerKind.UNMANAGED
 
 
 def test_ignored_paths_are_left_as_they_are_and_are_no_drift() -> None:
@@ -322,7 +322,7 @@ def test_two_removed_blocks_that_differ_forget() -> None:
 def test_a_removed_block_of_one_owner_alone_deletes_nothing() -> None:
     """The other owner's block is merely gone, so protection holds."""
     change = decided(desired(removed=(removed("kafka_topic.b", destroy=True),)), live(), TWO)
-    assert change.blocked is not None and change.blocked.kind is BlockerKind.PROTECTED
+    assert change.blocked is not None and change.blocked.block is BlockerKind.PROTECTED
 
 
 def test_a_removed_block_covers_all_instances() -> None:
@@ -422,5 +422,5 @@ def test_what_lacks_its_container_is_blocked_until_somebody_creates_that() -> No
     reading = Absent(Identity("kafka", "kafka_topic_config", "a"), lacks='topic "a"')
     change = decided(desired(topic_config("a", MS)), reading)
     assert change.action is Action.NOOP and change.blocked is not None
-    assert change.blocked.kind is BlockerKind.IMPOSSIBLE
-    assert change.blocked.reason == 'topic "a" does not exist'
+    assert change.blocked.block is BlockerKind.IMPOSSIBLE
+    assert change.blocked.text == 'topic "a" does not exist'

@@ -174,7 +174,7 @@ def test_an_object_may_name_itself() -> None:
 
 def test_blocked_changes_are_not_sent() -> None:
     """Neither their steps nor a wait for them."""
-    blocked = replace(change("a", TOPICS), blocked=Blocker(BlockerKind.UNMANAGED, "there"))
+    blocked = replace(change("a", TOPICS), findings=(UNMANAGED.find("there"),))
     assert order(blocked, change("b", CONFIGS, needs="a")) == [["b#1"]]
 
 

@@ -9,9 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.change import Change
-from kafkaform.core.diagnostics import Range, Severity
-from kafkaform.core.finding import Finding
-from kafkaform.core.legacy import BlockerKind
+from kafkaform.core.diagnostics import Range
+from kafkaform.core.finding import Block, Finding, Harm, Level, Waiver
 from kafkaform.core.resource import Facts
 from kafkaform.plan.approval import seal_plan
 from kafkaform.plan.codec import decode, encode
@@ -22,9 +21,20 @@ from ...kit.simulated.engine import desired, topic
 from .worlds import absent, live, planned, row, state
 
 PLACE = Range("p.kfpolicy.hcl", 3, 1, 3, 9)
-ERROR = Finding("p", Severity.ERROR, "it is wrong", PLACE)
-WARNING = replace(ERROR, severity=Severity.WARNING)
-WAIVED = replace(ERROR, waiver="agreed", until=date(2027, 1, 31), waived=True)
+ERROR = Finding(
+    "policy/p",
+    Level.BLOCK,
+    Harm.NONE,
+    "policy p: it is wrong",
+    fix="Change the block. If this object needs an exception, add a waiver at "
+    "p.kfpolicy.hcl:3:1.",
+    block=Block.POLICY,
+    range=PLACE,
+)
+WARNING = replace(ERROR, level=Level.CAUTION, block=None)
+WAIVED = replace(
+    ERROR, level=Level.NOTE, block=None, waiver=Waiver("agreed", date(2027, 1, 31), True)
+)
 NOWHERE = PolicyFolders()
 
 
@@ -41,11 +51,11 @@ def judged(plan: Plan, *findings: Finding, folders: PolicyFolders = NOWHERE) -> 
 def test_an_error_blocks_the_change() -> None:
     """It has no requests then, and its reason has the policy and the message."""
     (change,) = judged(created("a"), ERROR, WARNING).changes
-    assert change.blocked is not None and change.blocked.kind is BlockerKind.POLICY
-    assert change.blocked.reason == "policy p: it is wrong"
-    assert "add a waiver at p.kfpolicy.hcl:3:1" in change.blocked.advice
+    assert change.blocked is not None and change.blocked.block is Block.POLICY
+    assert change.blocked.text == "policy p: it is wrong"
+    assert "add a waiver at p.kfpolicy.hcl:3:1" in change.blocked.fix
     assert change.steps == () and change.findings == (ERROR, WARNING)
-    assert change.blocked.kind.stops
+    assert change.blocked.block.stops
 
 
 @pytest.mark.parametrize("finding", [WARNING, WAIVED])
@@ -64,21 +74,14 @@ def test_a_blocked_change_is_in_no_approval() -> None:
     assert forbidden.approval == seal_plan(replace(forbidden, changes=())).approval
 
 
-def test_an_ended_waiver_is_part_of_the_reason() -> None:
-    """Whoever relied on it learns that it ended."""
-    (change,) = judged(created("a"), replace(WAIVED, waived=False)).changes
-    assert change.blocked is not None
-    assert change.blocked.reason.endswith("(the waiver ended on 2027-01-31: agreed)")
-
-
 def test_a_block_of_another_kind_stays() -> None:
     """The findings stand beside it, so that lifting the block is no surprise."""
     plan = planned(
         desired(), [live("a", id="id-1")], state(row("a", id="id-1", protected="no"))
     )  # the configuration declares nothing: a guard blocks the deletion
     (change,) = judged(plan, ERROR).changes
-    assert change.blocked is not None and change.blocked.kind is BlockerKind.GUARD
-    assert change.findings == (ERROR,)
+    assert change.blocked is not None and change.blocked.block is Block.GUARD
+    assert change.findings[1:] == (ERROR,)
 
 
 def test_what_stays_as_it_is_is_not_judged() -> None:

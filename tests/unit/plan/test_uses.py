@@ -324,7 +324,7 @@ def name_first(
         sessions = {name: one for name, one in sessions.items() if name not in unread}
     look = Look(sessions, world, unread=unread or {})
     result = name_users(changes, PROVIDERS, look, state)[0]
-    assert all(risk.kind is RiskKind.AVAILABILITY for risk in result.risks)
+    assert all(risk.harm is Harm.AVAILABILITY for risk in result.risks)
     return result
 
 
@@ -334,7 +334,7 @@ def named(*changes: Change, **given: Any) -> tuple[list[str], tuple[str, ...]]:
     return [risk.text for risk in first.risks], first.notes
 
 
-def wait(*changes: Change, **given: Any) -> Blocker:
+def wait(*changes: Change, **given: Any) -> Finding:
     """Why the first change waits."""
     first = name_first(*changes, **given)
     assert first.blocked is not None and not first.steps and not first.effective
@@ -342,7 +342,7 @@ def wait(*changes: Change, **given: Any) -> Blocker:
 
 
 GONE = change(shelf("a"), Action.DELETE)
-BLOCK = Blocker(BlockerKind.PROTECTED, "it is protected")
+BLOCK = PROTECTED.find("it is protected")
 
 
 def test_users_that_stay_are_named() -> None:
@@ -365,8 +365,8 @@ def test_users_that_go_or_let_go_are_not_named() -> None:
 
 def test_a_user_whose_deletion_is_blocked_is_named() -> None:
     """It stays. The deletion of what it uses can be blocked itself, and says so all the same."""
-    stays = replace(change(job("stays"), Action.DELETE, "a"), blocked=BLOCK)
-    assert named(replace(GONE, blocked=BLOCK), stays) == (["work_job.stays reads it"], ())
+    stays = replace(change(job("stays"), Action.DELETE, "a"), findings=(BLOCK,))
+    assert named(replace(GONE, findings=(BLOCK,)), stays) == (["work_job.stays reads it"], ())
 
 
 def test_a_user_outside_the_selection_is_named() -> None:
@@ -387,8 +387,8 @@ def test_a_user_that_cannot_be_read_is_as_it_was_recorded(reading: Reading) -> N
     row = Row(job("j"), ("work_job.j",), 3, attributes("a"))
     assert named(GONE, readings=[reading], rows=[row]) == (["work_job.j reads it"], ())
     waiting = wait(GONE, readings=[reading], rows=[row])
-    assert waiting.reason == "it waits: work_job.j reads it, and could not be read"
-    assert name_first(replace(GONE, blocked=BLOCK), readings=[reading], rows=[row]).blocked == BLOCK
+    assert waiting.text == "it waits: work_job.j reads it, and could not be read"
+    assert name_first(replace(GONE, findings=(BLOCK,)), readings=[reading], rows=[row]).blocked == BLOCK
 
 
 def test_a_system_that_did_not_answer_is_waited_for() -> None:
@@ -426,7 +426,7 @@ def test_a_listing_that_fails_is_not_an_empty_one() -> None:
     listing = Listing(coverage=Coverage(CoverageKind.FAILED, FAULT))
     waiting = wait(GONE, listing=listing)
     assert waiting.kind is BlockerKind.WAITING and waiting.unmet and not waiting.kind.stops
-    assert waiting.reason == (
+    assert waiting.text == (
         "it waits: whether a work_job uses it is not known, because those of work could not be "
         "listed: no answer"
     )

@@ -103,8 +103,8 @@ def test_blocks_that_name_their_objects_are_joined() -> None:
     ]
     (entry,) = make_entries(blocks, WORDS)
     assert entry.blocked is not None
-    assert entry.blocked.reason == "for example, a is the last one"
-    assert entry.blocked.advice == "keep it"
+    assert entry.blocked.text == "for example, a is the last one"
+    assert entry.blocked.fix == "keep it"
 
 
 def test_figures_are_added() -> None:

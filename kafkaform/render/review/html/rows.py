@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from ....core.change import Action, Change
-from ....core.legacy import RiskKind
+from ....core.finding import Harm, Level
 from ....core.words import Words
 from ...body import Line
 from ...entries import Entry
@@ -61,7 +61,7 @@ class Row(Struct, frozen=True):
     @property
     def kinds(self) -> str:
         """The kinds of its risks, for the filter."""
-        return " ".join(risk.kind.value for risk in self.entry.risks)
+        return " ".join(risk.harm.value for risk in self.entry.risks)
 
     @property
     def symbol(self) -> str:
@@ -86,11 +86,11 @@ def make_rows(view: PlanView) -> tuple[RowGroup, ...]:
 def list_choices(groups: Iterable[RowGroup]) -> dict[str, dict[str, str]]:
     """Filter -> its choices, as value and text; a filter with one choice is left out."""
     rows = [row for group in groups for row in group.rows]
-    risks = {risk.kind for row in rows for risk in row.entry.risks}
+    risks = {risk.harm for row in rows for risk in row.entry.risks}
     found = {
         "action": _name_same(row.action for row in rows),
         "kind": _name_same(sorted({row.lead.identity.kind for row in rows})),
-        "risk": {"any": "any risk"} | {k.value: k.label for k in RiskKind if k in risks},
+        "risk": {"any": "any risk"} | {k.value: k.label for k in Harm if k in risks},
         "instance": _name_same(sorted({row.lead.identity.instance for row in rows})),
     }
     return {name: choices for name, choices in found.items() if len(choices) > 1}
@@ -135,21 +135,22 @@ def _make_row(name: str, group: str, entry: Entry, view: PlanView) -> Row:
 
 
 def _list_chips(entry: Entry) -> Iterator[Chip]:
-    kinds = dict.fromkeys(risk.kind for risk in entry.risks)
-    yield from (Chip(kind.label, "bad" if kind.grave else "warn") for kind in kinds)
+    levels = {risk.harm: risk.level for risk in reversed(entry.risks)}
+    for harm in dict.fromkeys(risk.harm for risk in entry.risks):
+        yield Chip(harm.label, "bad" if levels[harm] is Level.DANGER else "warn")
     if entry.lead.adopts and entry.lead.action is Action.UPDATE:
         yield Chip("adopted", "note")
     if entry.lead.notes:
         yield Chip("note", "note")
-    if entry.findings:
-        yield Chip("policy", "bad" if any(one.blocks for one in entry.findings) else "warn")
+    if entry.breaches:
+        yield Chip("policy", "bad" if entry.blocked else "warn")
 
 
 def _render_brief_line(entry: Entry, words: Words) -> str:
     """The first of these: why it is blocked, what it destroys, what to know, what changes."""
     lead = entry.lead
     if entry.blocked is not None:
-        return entry.blocked.reason
+        return entry.blocked.text
     texts = [entry.impact.text] if entry.impact else []
     texts += [*(risk.text for risk in entry.risks), *entry.notes]
     texts += [text for text, _ in render_findings(entry)]

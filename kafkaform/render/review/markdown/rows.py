@@ -31,7 +31,7 @@ from .text import render_cell, render_code, render_prose
 URGENT = ("risks", "blocked", "delete", "loses")
 """Tables that a comment shows whole before it names anything else."""
 
-_RISK_HEAD = "| Risk | Change | Object | What could happen |\n|---|---|---|---|"
+_RISK_HEAD = "| Finding | Change | Object | What could happen |\n|---|---|---|---|"
 _BLOCKED_HEAD = "| Object | Why | To do |\n|---|---|---|"
 _LOSS_HEAD = "| Address | Object | What is lost |\n|---|---|---|"
 _NOTE_HEAD = "| Object | Change | What to know |\n|---|---|---|"
@@ -106,7 +106,7 @@ def make_tables(view: PlanView) -> Iterator[Table]:
 
 def _is_noted(entry: Entry) -> bool:
     lead = entry.lead
-    return not lead.grave and bool(lead.notes or lead.risks or entry.findings)
+    return not lead.grave and bool(lead.notes or lead.risks or entry.breaches)
 
 
 def _make_table(
@@ -191,7 +191,7 @@ def _join_names(entry: Entry, render: Callable[[str], Markup]) -> str:
 
 
 def _render_risks(entry: Entry, view: PlanView) -> Markup:
-    kinds = ", ".join(dict.fromkeys(risk.kind.label for risk in entry.grave_risks))
+    kinds = ", ".join(dict.fromkeys(risk.harm.label for risk in entry.grave_risks))
     # Objects that share a risk can differ in what else changes.
     verbs = dict.fromkeys(map(_choose_word, entry.changes))
     change = ", ".join(verbs) if len(entry.changes) > 1 else _render_change(entry.lead)
@@ -226,7 +226,7 @@ def _list_remarks(entry: Entry) -> list[str]:
 
 def _render_blocked(entry: Entry, view: PlanView) -> Markup:
     block = entry.blocked
-    reason, advice = (block.reason, block.advice) if block else ("", "")
+    reason, advice = (block.text, block.fix) if block else ("", "")
     names = _name_objects(entry, view)
     reason = "; ".join((reason, *(text for text, _ in render_findings(entry))))
     return Markup(f"| {names} | {render_prose(reason)} | {render_prose(advice)} |")

@@ -1,0 +1,158 @@
+"""The judge: applies the rules of the providers to changes. Nothing else judges what it knows.
+
+A rule that raises blocks the change: what was not judged must not pass.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from ..core.address import matches
+from ..core.change import Change, RateLimit, add_findings
+from ..core.finding import Block, Finding, Level
+from ..core.resource import Facts, Identity
+from ..core.rule import Judge, Rule, RuleBook, Scene, Survey
+from ..provider.contract import Provider
+from .legacy import make_book
+from .observe import Look
+from .rules import RULE_FAILED
+
+
+def load_books(providers: Mapping[str, Provider]) -> Mapping[str, RuleBook]:
+    """Provider instance -> the rules of its provider."""
+    books = {provider.name: make_book(provider) for provider in providers.values()}
+    return {instance: books[provider.name] for instance, provider in providers.items()}
+
+
+def judge_changes(
+    changes: Sequence[Change], books: Mapping[str, RuleBook], facts: Mapping[str, Facts]
+) -> list[Change]:
+    """The changes with what the judges find about each."""
+    judges: dict[tuple[str, str], list[Judge]] = defaultdict(list)
+    for instance, book in books.items():
+        for judge in book.judges:
+            for kind in judge.types:
+                judges[instance, kind].append(judge)
+    return [
+        _judge_change(change, judges[place], facts[place[0]])
+        if (place := (change.identity.instance, change.identity.kind)) in judges
+        else change
+        for change in changes
+    ]
+
+
+def _judge_change(change: Change, judges: Iterable[Judge], facts: Facts) -> Change:
+    findings = [finding for judge in judges for finding in run_judge(judge, change, facts)]
+    return record_findings(change, findings)
+
+
+def run_judge(judge: Judge, change: Change, facts: Facts) -> Sequence[Finding]:
+    """What a judge finds; if it raises, a block that names its rules."""
+    try:
+        return list(judge.find(change, facts))
+    except Exception as error:  # noqa: BLE001  # whatever it is, nothing may pass unjudged
+        return [_make_failure(judge.rules, error)]
+
+
+def record_findings(
+    change: Change, findings: Sequence[Finding], accepted: Sequence[str] = ()
+) -> Change:
+    """The change with these findings. accepted: the rules, each with an address glob or none, whose
+    blocks the user lifts (`--accept RULE[=ADDRESS]`)."""
+    if not findings:
+        return change
+    # What lets the rest of the plan pass decides alone: a further fault of an object that stays as
+    # it is must not stop the others.
+    left_out = change.block is not None and not change.block.stops
+    settled = (_settle_block(finding, change, accepted, left_out=left_out) for finding in findings)
+    return add_findings(change, *settled)
+
+
+def _settle_block(
+    finding: Finding, change: Change, accepted: Sequence[str], *, left_out: bool
+) -> Finding:
+    if finding.level is not Level.BLOCK:
+        return finding
+    if finding.accept and any(is_accepted(name, finding.rule, change) for name in accepted):
+        # What was accepted stays visible in the plan that somebody approves.
+        return replace(finding, level=Level.DANGER, block=None, accepted=True)
+    if not left_out:
+        return finding
+    text = finding.text
+    if change.block is Block.UNMANAGED:
+        # The advice for such an object is to adopt it.
+        text = f"it could not be adopted as declared: {text}"
+    return replace(finding, level=Level.CAUTION, block=None, accept=False, text=text)
+
+
+def is_accepted(name: str, rule: str, change: Change) -> bool:
+    """True if `--accept NAME` lifts the blocks of this rule for this change. name: a rule's id, or
+    `RULE=ADDRESS` with a glob."""
+    id, equals, glob = name.partition("=")
+    return id == rule and (not equals or matches(glob, change.address))
+
+
+def survey_changes(
+    changes: Sequence[Change],
+    providers: Mapping[str, Provider],
+    books: Mapping[str, RuleBook],
+    look: Look,
+    facts: Mapping[str, Facts],
+    accepted: Sequence[str] = (),
+) -> tuple[Sequence[Change], Mapping[str, tuple[Finding, ...]]]:
+    """The changes with what the surveys find about all changes of an instance together, and what
+    they find about the systems, by instance.
+
+    accepted: as for `record_findings`.
+    """
+    of_objects: dict[Identity, list[Finding]] = defaultdict(list)
+    of_systems: dict[str, tuple[Finding, ...]] = {}
+    for instance, provider in providers.items():
+        own = [change for change in changes if change.identity.instance == instance]
+        scene = Scene(
+            own, look.collect_sweeps(instance, provider.review_needs(own)), facts[instance]
+        )
+        of_system: list[Finding] = []
+        for survey in books[instance].surveys:
+            for identity, finding in _run_survey(survey, scene):
+                (of_system if identity is None else of_objects[identity]).append(finding)
+        of_systems[instance] = tuple(sorted(of_system, key=lambda finding: finding.order))
+    if not of_objects:
+        return changes, of_systems
+    return [
+        record_findings(change, of_objects.get(change.identity, ()), accepted) for change in changes
+    ], of_systems
+
+
+def find_limits(
+    changes: Sequence[Change],
+    providers: Mapping[str, Provider],
+    look: Look,
+    facts: Mapping[str, Facts],
+) -> dict[str, RateLimit | None]:
+    """Provider instance -> how many of the changes its system takes at a time."""
+    limits: dict[str, RateLimit | None] = {}
+    for instance, provider in providers.items():
+        own = [change for change in changes if change.identity.instance == instance]
+        sweeps = look.collect_sweeps(instance, provider.review_needs(own))
+        limits[instance] = provider.review(own, sweeps, facts[instance]).limit
+    return limits
+
+
+def _run_survey(survey: Survey, scene: Scene) -> Sequence[tuple[Identity | None, Finding]]:
+    try:
+        return list(survey.find(scene))
+    except Exception as error:  # noqa: BLE001  # whatever it is, nothing may pass unjudged
+        failure = _make_failure(survey.rules, error)
+        return [(change.identity, failure) for change in scene.changes if change.effective]
+
+
+def _make_failure(rules: Sequence[Rule], error: Exception) -> Finding:
+    ids = ", ".join(rule.id for rule in rules)
+    return RULE_FAILED.find(
+        f"the rules {ids} could not judge it: {type(error).__name__}: {error}. This is a bug in "
+        "kafkaform"
+    )

@@ -1,0 +1,235 @@
+"""The engine's own rows in the table of rules: protection, ownership, reading, guards, users.
+
+Providers add theirs (`Provider.load_rules`), and each policy is a row as well (`policy/NAME`).
+"""
+
+from __future__ import annotations
+
+from ..core.finding import Block, Harm, Level
+from ..core.rule import Needs, Rule
+
+
+def _block(
+    id: str, title: str, block: Block, needs: Needs, why: str, example: str, fix: str
+) -> Rule:
+    return Rule(id, title, Level.BLOCK, Harm.NONE, (), needs, why, example, fix, block)
+
+
+def _note(id: str, title: str, why: str, example: str, level: Level = Level.NOTE) -> Rule:
+    return Rule(id, title, level, Harm.NONE, (), Needs.OBJECT, why, example)
+
+
+PROTECTED = _block(
+    "object-protected",
+    "The object is protected from deletion",
+    Block.PROTECTED,
+    Needs.OBJECT,
+    "A deletion destroys what nobody can restore, so a block that is merely gone deletes nothing: "
+    "the state records the protection of each object.",
+    'kafka_topic "orders" { … }   # the block is removed from the files',
+    "Add a `removed` block with lifecycle { destroy = true }, or set prevent_destroy = false "
+    "first.",
+)
+RESERVED = _block(
+    "object-reserved",
+    "The system keeps the object for itself",
+    Block.PROTECTED,
+    Needs.OBJECT,
+    "Systems have objects of their own, which they create and change themselves.",
+    'kafka_topic "offsets" { name = "__consumer_offsets" … }',
+    "Remove the block, or take the object out of the state with `kafkaform state rm`.",
+)
+RENAMED = _block(
+    "object-renamed",
+    "A block names another object now",
+    Block.CONFLICT,
+    Needs.OBJECT,
+    "kafkaform never renames or replaces an object, because that would delete what is in it.",
+    'kafka_topic "orders" { name = "orders-v2" … }   # was "orders"',
+    "Give the new object a block of its own.",
+)
+UNMANAGED = _block(
+    "object-unmanaged",
+    "The object exists and is not managed",
+    Block.UNMANAGED,
+    Needs.OBJECT,
+    "Somebody else made the object, and only a reviewed adoption makes it ours.",
+    'kafka_topic "orders" { name = "orders" … }   # exists already',
+    "Adopt it with --adopt=ADDRESS, lifecycle { adopt = true } or an import block.",
+)
+RECREATED = _block(
+    "object-recreated",
+    "The object was recreated outside kafkaform",
+    Block.UNMANAGED,
+    Needs.OBJECT,
+    "An object with another id under the same name is another object: whoever made it may have "
+    "data in it.",
+    "the object is deleted and created again with another tool",
+    "Check the new object, then adopt it with --adopt=ADDRESS.",
+)
+UNREADABLE = _block(
+    "object-unreadable",
+    "The object could not be read",
+    Block.UNREADABLE,
+    Needs.OBJECT,
+    "A failed read is never taken for an absence, so nothing is decided about the object.",
+    "the login has no right to see the object",
+    "Grant the missing right, or leave the object out with --exclude.",
+)
+WAITING = _block(
+    "object-waiting",
+    "The change waits for something that could not be read",
+    Block.WAITING,
+    Needs.PLAN,
+    "What depends on an unread object, or what an unread object uses, is not changed before that "
+    "object can be read.",
+    "a registry does not answer, and a connector depends on one of its schemas",
+    "The first apply that can read it makes this change.",
+)
+MISSING = _block(
+    "object-missing",
+    "The object, or what it belongs to, does not exist",
+    Block.IMPOSSIBLE,
+    Needs.OBJECT,
+    "Only an object that exists can be imported, or have settings of its own.",
+    'import { to = kafka_topic.orders  id = "ordres" }',
+    "Correct the name, or create it first.",
+)
+UNFINISHED = _note(
+    "object-task-running",
+    "A task on the object is not finished",
+    "Long work goes on between runs; a plan compares with what it leads to.",
+    "a move of data that an earlier run started",
+)
+DISPUTED = _note(
+    "object-disputed",
+    "Servers report the object differently",
+    "Servers learn of a change one after the other; one that stays behind shows old values.",
+    "one server was restarted and has not caught up",
+    Level.CAUTION,
+)
+REMARKED = _note(
+    "object-setting-left",
+    "Objects have a setting that nobody declares",
+    "Another tool or an earlier run set it for the time of a task and did not remove it.",
+    "a limit on the speed of a move that has ended",
+    Level.CAUTION,
+)
+TAKEN = _note(
+    "values-taken-over",
+    "Values that are set already belong to the block from now on",
+    "A later release of the block removes them.",
+    'kafka_topic_config "x" { config = { "retention.ms" = 1 } }   # set by somebody else',
+)
+KEPT = _note(
+    "values-kept",
+    "Values that nobody declares stay",
+    "What others set on an object is kept where the object is shared, or until the next plan.",
+    "an adopted object has a setting that its block does not declare",
+)
+LEFT_ALONE = _note(
+    "object-left-alone",
+    "The object of this name is left alone",
+    "It was recreated outside kafkaform, so it is another object than the recorded one.",
+    "the recorded object was deleted and created again with another tool",
+)
+LIMIT_DELETIONS = Rule(
+    "guard-deletions",
+    "The plan deletes much more than usual",
+    Level.BLOCK,
+    Harm.DATA_LOSS,
+    (),
+    Needs.PLAN,
+    "A wrong folder, workspace or variable shows itself by many deletions.",
+    "the plan deletes 12 of 20 recorded objects of a kind",
+    "Check the deletions. If you want all of them, allow them with --max-deletes N.",
+    Block.GUARD,
+)
+LIMIT_DATA_LOSS = Rule(
+    "guard-data-loss",
+    "The plan could destroy data of many objects",
+    Level.BLOCK,
+    Harm.DATA_LOSS,
+    (),
+    Needs.PLAN,
+    "One default in a module can cut the data of every object.",
+    "a variable lowers the retention of 12 of 20 objects",
+    "Check the risks of data loss. If you accept all of them, allow them with --max-data-loss N.",
+    Block.GUARD,
+)
+EMPTY_CONFIGURATION = _block(
+    "guard-empty-configuration",
+    "The configuration declares nothing",
+    Block.GUARD,
+    Needs.PLAN,
+    "A wrong folder looks like a configuration without any object, and would delete everything.",
+    "kafkaform apply in a folder without files",
+    "To delete everything, use `kafkaform destroy`. Otherwise check the folder (--chdir) and the "
+    "variables.",
+)
+USED = Rule(
+    "object-in-use",
+    "Something stops working without the object",
+    Level.DANGER,
+    Harm.AVAILABILITY,
+    (),
+    Needs.PLAN,
+    "What works with an object stops, or fails at its next start, when the object is gone.",
+    "the plan deletes what a connector that stays reads from",
+    "Change or delete its users first.",
+)
+MENTIONED = Rule(
+    "object-mentioned",
+    "Something names the object",
+    Level.NOTE,
+    Harm.NONE,
+    (),
+    Needs.PLAN,
+    "It goes on without the object.",
+    "an access rule names an object that the plan deletes",
+)
+RIGHT_MISSING = Rule(
+    "right-missing",
+    "The object needs a right that is missing",
+    Level.DANGER,
+    Harm.AVAILABILITY,
+    (),
+    Needs.PLAN,
+    "A system that works on others' objects acts as a principal, which needs rights on them.",
+    "a connector reads an object that its principal may not read",
+    "Grant the right in the same plan.",
+)
+RULE_FAILED = _block(
+    "rule-failed",
+    "A rule could not judge the change",
+    Block.IMPOSSIBLE,
+    Needs.BLOCK,
+    "A rule that raises is a fault of kafkaform. A change that was not judged must not pass.",
+    "a fault in a rule",
+    "Please report it. Leave the object out with --exclude to go on.",
+)
+
+ENGINE_RULES: tuple[Rule, ...] = (
+    PROTECTED,
+    RESERVED,
+    RENAMED,
+    UNMANAGED,
+    RECREATED,
+    UNREADABLE,
+    WAITING,
+    MISSING,
+    UNFINISHED,
+    DISPUTED,
+    REMARKED,
+    TAKEN,
+    KEPT,
+    LEFT_ALONE,
+    LIMIT_DELETIONS,
+    LIMIT_DATA_LOSS,
+    EMPTY_CONFIGURATION,
+    USED,
+    MENTIONED,
+    RIGHT_MISSING,
+    RULE_FAILED,
+)
+"""The rules that the engine judges by itself."""
