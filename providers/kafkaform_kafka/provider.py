@@ -12,6 +12,7 @@ from kafkaform.core.change import Change
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.legacy import Review
 from kafkaform.core.resource import Depth, Facts, Sweep, Use
+from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
@@ -91,6 +92,11 @@ class KafkaProvider(Struct, frozen=True):
 
     def read_rules(self) -> bytes:
         return RULES.read_bytes()
+
+    def load_rules(self) -> RuleBook:
+        from .rules.book import BOOK  # noqa: PLC0415  # only what judges changes needs it
+
+        return BOOK
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         from .review import changes as review  # noqa: PLC0415  # only plans need it

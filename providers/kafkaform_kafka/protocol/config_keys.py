@@ -121,6 +121,11 @@ ALL_TOPIC_KEYS: Mapping[str, ConfigKey] = {
 }
 """The configs of all releases."""
 
+OLD_DEFAULTS: Mapping[str, tuple[str, str]] = {
+    "message.timestamp.after.max.ms": ("4.0", "9223372036854775807"),  # KIP-1030
+}
+"""Topic config -> a release, and the default in the releases before it."""
+
 # `consumer.*` are of KIP-848, `share.*` of KIP-932, `streams.*` of KIP-1071. Classic groups have no
 # configs on the cluster: their consumers bring them along.
 _GROUP_KEYS = (

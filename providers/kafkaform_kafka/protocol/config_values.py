@@ -8,15 +8,28 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
 from kafkaform.core.canonical import render_number
+from kafkaform.core.text.quantity import LONG_MAX, SCALES, render_amount, render_quantity
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from .config_keys import ALL_TOPIC_KEYS, ConfigKey
+from .config_keys import ALL_TOPIC_KEYS, INT_MAX, ConfigKey
 
 Lookup = Callable[[str], ConfigKey | None]
 """Name of a config -> its row in a table, or None."""
 
 REPEATED = 4_096
 """Pairs of config and value whose answers are kept: thousands of topics share a few of them."""
+
+_NUMBERS = ("int", "long", "short")
+_SYMBOLS = {"bytes": "B", "bytes/s": "B/s"}
+_LONG = 1000
+"""From here on, a number of units is long."""
+FOLLOWS = -2
+"""The value of a local retention that follows the retention of all data (KIP-405)."""
+_FOLLOWED = {
+    f"{prefix}local.retention.{unit}": f"{prefix}retention.{unit}"
+    for prefix in ("", "log.")
+    for unit in ("ms", "bytes")
+}
 
 # Bounded: no valid number is longer, and int() refuses texts of more than 4,300 digits.
 _INTEGER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
@@ -58,6 +71,31 @@ def parse_double(text: str) -> Decimal | None:
         return Decimal(text)
     except InvalidOperation:
         return None
+
+
+def parse_limit(text: str) -> Decimal:
+    """A number that can be compared: -1 means no limit in every config that accepts it."""
+    number = parse_integer(text)
+    if number is None:
+        return parse_double(text) or Decimal(0)
+    return Decimal(LONG_MAX if number == -1 else number)
+
+
+def render_config(key: ConfigKey | None, text: str) -> str:
+    """A value in people's units: `7 d`, `no limit`; the text itself if it is no number. An amount
+    that has no short exact form is rounded: `6.94 d (600000000 ms)`."""
+    if key is None or key.kind not in _NUMBERS or (number := parse_integer(text)) is None:
+        return text
+    if number == FOLLOWS and key.name in _FOLLOWED:
+        return f"as {_FOLLOWED[key.name]}"
+    if number == -1 or number == key.limit >= INT_MAX:
+        return "no limit"
+    if key.unit not in SCALES:
+        return f"{number:,}"
+    exact = render_quantity(number, key.unit) or f"{number:,} {_SYMBOLS.get(key.unit, key.unit)}"
+    if number <= 0 or Decimal(exact.partition(" ")[0].replace(",", "")) < _LONG:
+        return exact
+    return f"{render_amount(number, key.unit)} ({number} {_SYMBOLS.get(key.unit, key.unit)})"
 
 
 def parse_items(text: str) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from msgspec import Struct
+
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Identity, Observed
@@ -15,9 +17,10 @@ from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, ma
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules, config_pages
-from ...protocol.config_keys import ALL_TOPIC_KEYS, IRREMOVABLE, THROTTLES
+from ...protocol import broker_rules, config_pages, version_rules
+from ...protocol.config_keys import ALL_TOPIC_KEYS, IRREMOVABLE, OLD_DEFAULTS, THROTTLES
 from ...protocol.config_values import Lookup, config_map
+from ...protocol.releases import is_before
 from ..request_order import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from .config_risks import find_topic_config_risks, find_topic_unit
@@ -94,6 +97,53 @@ def _get_map(attributes: FrozenMap, name: str) -> FrozenMap:
 def get_config(attributes: FrozenMap | None) -> FrozenMap:
     """The config map of an object's attributes; empty if there is none."""
     return FrozenMap((attributes or EMPTY).get("config") or EMPTY)
+
+
+class EffectiveConfigs(Struct, frozen=True):
+    """All configs of a topic as they take effect before and after a change."""
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    inherited_before: frozenset[str]
+    """Configs that have no override before the change."""
+    inherited_after: frozenset[str]
+    """Configs that have none after it."""
+
+
+def find_effective(change: Change, facts: Facts) -> EffectiveConfigs:
+    """The override of each topic config, or the default of cluster or Kafka, on both sides of a
+    change of a `kafka_topic` or `kafka_topic_config`."""
+    # Without the right to read the brokers' configs, Kafka's own defaults are assumed.
+    defaults = {**list_kafka_defaults(facts), **(facts.values.get("topic_defaults") or EMPTY)}
+    before, after = get_config(change.before), get_config(change.after)
+    fallbacks = {
+        item.path[1]: str(item.effective)
+        for item in change.paths
+        if len(item.path) == 2
+        and item.path[0] == "config"
+        and item.after is None
+        and item.effective is not None
+    }
+    return EffectiveConfigs(
+        {key: str(before.get(key) or default) for key, default in defaults.items()},
+        {
+            key: str(after.get(key) or fallbacks.get(key) or default)
+            for key, default in defaults.items()
+        },
+        frozenset(key for key in defaults if not before.get(key)),
+        frozenset(key for key in defaults if not after.get(key)),
+    )
+
+
+def list_kafka_defaults(facts: Facts) -> Mapping[str, str]:
+    """Topic config -> Kafka's default in the release of this cluster."""
+    release = version_rules.get_release(facts)
+    old = {
+        key: value
+        for key, (since, value) in OLD_DEFAULTS.items()
+        if release and is_before(release, since)
+    }
+    return {**{name: key.default for name, key in ALL_TOPIC_KEYS.items()}, **old}
 
 
 def make_alter_step(
