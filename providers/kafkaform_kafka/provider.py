@@ -21,7 +21,7 @@ from kafkaform.provider.contract import MissingRight, ResourceType, Secrets, Ses
 from .connection import provider_block
 from .connection.settings import read_settings
 from .data_sources import DATA
-from .kinds.kind import KindRights, ResourceKind
+from .kinds.kind import ResourceKind
 from .resource_kinds import KINDS
 from .words import WORDS
 
@@ -52,8 +52,6 @@ class KafkaProvider(Struct, frozen=True):
     """Resource types that blocks declare, by name."""
     commanded: Mapping[str, ResourceType]
     """Resource types that only commands change, by name."""
-    rights: Mapping[str, KindRights]
-    """Kind -> the rights that the lock-out guard protects."""
     data: Mapping[str, ObjectSchema]
     """Data sources by name."""
     config: ObjectSchema = provider_block.CONFIG
@@ -108,7 +106,7 @@ class KafkaProvider(Struct, frozen=True):
     ) -> Review:
         from .review import changes as review  # noqa: PLC0415  # only plans need it
 
-        return review.review(changes, sweeps, facts, self.rights)
+        return review.review(changes, sweeps, facts)
 
     @property
     def access_needs(self) -> Mapping[str, Depth]:
@@ -136,7 +134,6 @@ def make_provider(kinds: Sequence[ResourceKind]) -> KafkaProvider:
         kinds=tuple(kinds),
         types={kind.name: type_ for kind, type_ in types if not kind.commanded},
         commanded={kind.name: type_ for kind, type_ in types if kind.commanded},
-        rights={kind.name: kind.rights for kind in kinds if kind.rights is not None},
         data=DATA,
     )
 

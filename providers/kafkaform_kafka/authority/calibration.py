@@ -14,7 +14,16 @@ from kafkaform.core.resource import Facts, Sweep
 from ..kinds.acl.resource_type import CLUSTER, list_reported_operations
 from ..protocol import keys, rights
 from .acl_words import describe_acl
-from .authorizer import Access, AccessQuestion, AccessVerdict, Decision, DecisionRule, authorize
+from .authorizer import (
+    Access,
+    AccessQuestion,
+    AccessVerdict,
+    Decision,
+    DecisionRule,
+    authorize,
+    has_acl,
+)
+from .permissions import IDEMPOTENT
 
 SHOWN = 3
 """Mismatches that a warning lists."""
@@ -66,6 +75,14 @@ def _exceeds_acls(before: Access, principal: str | None, sweep: Sweep | None) ->
         is AccessVerdict.DENIED
         for (kind, name), held in list(list_rights(sweep).items())[:ASKED]
         for operation in held
+    )
+
+
+def acts_without_acls(before: Access, sweep: Sweep | None) -> bool:
+    """True if the cluster reports rights of ours on a resource that no ACL covers."""
+    return any(
+        held - {IDEMPOTENT} and not has_acl(before.index, kind, name)
+        for (kind, name), held in list_rights(sweep).items()
     )
 
 

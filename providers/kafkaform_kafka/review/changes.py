@@ -14,23 +14,19 @@ from kafkaform.core.legacy import Blocker, BlockerKind, Review
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
 from kafkaform.core.text.foreign import inline
 
-from ..authority import lockout
-from ..authority.effects import describe_acl
-from ..kinds.acl import resource_type as acls
-from ..kinds.kind import KindRights
 from ..kinds.quota import resource_type as quotas
 from ..kinds.topic import configs
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as scram
 from ..protocol.broker_rules import collision_key
+from ..rules import access
 from ..vendors.detection import load_profile
 from ..vendors.rules import judge_changes
-from . import acl_changes, mutation_quota
+from . import mutation_quota
 
 FoundBlocks = Iterator[tuple[Identity, Blocker]]
 
 _WARNINGS: Mapping[str, Callable[[Sequence[Change], Facts], tuple[str, ...]]] = {
-    acls.KIND: acls.describe_order,
     quotas.KIND: quotas.callback_warnings,
     scram.KIND: scram.own_warnings,
 }
@@ -53,13 +49,12 @@ _AFTER = f'{_NO_RENAME}: this one is created without the records of "{{}}". {_HO
 
 def review_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     """The listings that `review` needs for these changes."""
-    kinds = {change.identity.kind for change in changes}
     creates = any(_is_topic_change(change, Action.CREATE) for change in changes)
     spends = any(map(mutation_quota.compute_spending, changes))
     return {
         **({topics.KIND: Depth.NAMES} if creates else {}),
         **({quotas.KIND: Depth.FULL} if spends else {}),
-        **(acl_changes.needs(changes) if acls.KIND in kinds else {}),
+        **access.list_needs(changes),
     }
 
 
@@ -67,12 +62,8 @@ def review(
     changes: Sequence[Change],
     sweeps: Mapping[str, Sweep],
     facts: Facts,
-    kind_rights: Mapping[str, KindRights],
 ) -> Review:
-    """Block changes that cannot stand together, each with its first reason.
-
-    kind_rights: kind -> the rights that a plan must not take from the principal that runs it.
-    """
+    """Block changes that cannot stand together, each with its first reason."""
     kinds = {change.identity.kind for change in changes}
     created = [change for change in changes if _is_topic_change(change, Action.CREATE)]
     deleted = [change for change in changes if _is_topic_change(change, Action.DELETE)]
@@ -85,24 +76,15 @@ def review(
     ):
         blocks.setdefault(identity, block)
     left = [change for change in changes if change.identity not in blocks]
-    access = (
-        acl_changes.review(changes, sweeps, facts, kind_rights) if acls.KIND in kinds else Review()
-    )
-    hidden = [one for one in left if one.block is BlockerKind.UNREADABLE]
-    notes = _note_hiding(hidden, left, facts, kind_rights) if hidden else {}
     name = facts.values.get("profile")
     vendor = judge_changes(load_profile(str(name)), left) if name else Review()
     unlisted = created and (listed is None or listed.coverage.kind is CoverageKind.FAILED)
     returning = facts.values.get("auto_create") and any(one.blocked is None for one in deleted)
     return Review(
-        blocks={**access.blocks, **blocks, **vendor.blocks},
-        unless=access.unless,
-        notes=_join_notes(access.notes, notes, vendor.notes, _note_renames(created, deleted)),
-        losses=access.losses,
-        risks=access.risks,
+        blocks={**blocks, **vendor.blocks},
+        notes=_join_notes(vendor.notes, _note_renames(created, deleted)),
         warnings=(
             *vendor.warnings,
-            *access.warnings,
             *((_UNLISTED,) if unlisted else ()),
             *((_COMES_BACK,) if returning else ()),
             *mutation_quota.quota_warnings(left, sweeps.get(quotas.KIND), facts),
@@ -154,21 +136,6 @@ def _find_single_topics(
 
 def _is_topic_change(change: Change, action: Action) -> bool:
     return change.identity.kind == topics.KIND and change.action is action
-
-
-def _note_hiding(
-    hidden: Sequence[Change],
-    changes: Sequence[Change],
-    facts: Facts,
-    kind_rights: Mapping[str, KindRights],
-) -> Mapping[Identity, tuple[str, ...]]:
-    """For each hidden object, the managed ACL that hides it from our own principal."""
-    notes = {}
-    for identity, change, acl in lockout.find_hiding(hidden, changes, kind_rights, facts.principal):
-        goes = change.action is Action.DELETE and change.blocked is None
-        way = f", which this plan deletes: apply --target='{change.address}' first" if goes else ""
-        notes[identity] = (f"{describe_acl(acl)} hides it ({change.address}{way})",)
-    return notes
 
 
 def _find_live_collisions(

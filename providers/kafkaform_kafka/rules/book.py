@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from kafkaform.core.rule import RuleBook
 
-from . import topic_configs
+from . import access, acls, topic_configs
 
 # Sorted, so that changes of several subjects do not meet in one line.
 BOOK = RuleBook(
-    judges=(*topic_configs.JUDGES,),
-    surveys=(*topic_configs.SURVEYS,),
+    judges=(
+        *acls.JUDGES,
+        *topic_configs.JUDGES,
+    ),
+    surveys=(
+        *access.SURVEYS,
+        *topic_configs.SURVEYS,
+    ),
 )
