@@ -138,10 +138,16 @@ class RuleBook(Struct, frozen=True):
 
     judges: tuple[Judge, ...] = ()
     surveys: tuple[Survey, ...] = ()
+    others: tuple[Rule, ...] = ()
+    """Rows that commands of the provider find themselves."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The rows, sorted by their ids."""
-        groups = (*(judge.rules for judge in self.judges), *(item.rules for item in self.surveys))
+        groups = (
+            *(judge.rules for judge in self.judges),
+            *(survey.rules for survey in self.surveys),
+            self.others,
+        )
         rows = {rule.id: rule for group in groups for rule in group}
         return tuple(rows[name] for name in sorted(rows))

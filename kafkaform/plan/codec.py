@@ -86,7 +86,7 @@ _OLD_JUDGEMENTS = ("blocked", "notes", "losses", "risks", "findings")
 
 
 def _convert_old_change(change: Value) -> Value:
-    if not isinstance(change, FrozenMap) or "risks" not in change:
+    if not isinstance(change, FrozenMap) or not _has_old_judgements(change):
         return change
     blocked, findings = change.get("blocked"), list[Value]()
     if isinstance(blocked, FrozenMap):
@@ -96,6 +96,14 @@ def _convert_old_change(change: Value) -> Value:
         assert isinstance(encoded, FrozenMap)
         findings.append(encoded.with_items({"block": blocked.get("kind")}))
     return change.without(_OLD_JUDGEMENTS).with_items({"findings": tuple(findings)})
+
+
+def _has_old_judgements(change: FrozenMap) -> bool:
+    # A finding of format 1 was a broken policy, which has no rule.
+    findings = change.get("findings")
+    first = findings[0] if isinstance(findings, tuple) and findings else EMPTY
+    policies = isinstance(first, FrozenMap) and "policy" in first
+    return policies or any(name in change for name in _OLD_JUDGEMENTS[:-1])
 
 
 def _convert_old_instance(instance: Value) -> Value:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Annotated
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from kafkaform.core.change import Change
+from kafkaform.core.change import Change, add_findings
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import Absent, Identity, Observed, Reading
 from kafkaform.core.text.foreign import inline
@@ -25,6 +24,7 @@ from ..inspect.documents import read_document
 from ..inspect.source import DescribeQuery
 from ..inspect.token_secrets import FLAG, check_hmac_file, write_hmac
 from ..kinds.token.resource_type import KIND, LONGEST, NewToken, parse_period
+from ..rules.commands import TOKEN_CREATED, TOKEN_ENDED, TOKEN_EXPIRES
 from .completion import complete_entity, list_principals, offer_names
 
 DOCUMENT = "delegation-tokens"
@@ -138,7 +138,7 @@ def _create(
 
 def _note_creation(change: Change, _: Reading) -> Change:
     note = "whoever gets the token can do all that its owner can, until it expires"
-    return replace(change, notes=(*change.notes, note))
+    return add_findings(change, TOKEN_CREATED.find(note))
 
 
 def _read_created(
@@ -205,12 +205,12 @@ def _note_end(change: Change, reading: Reading) -> Change:
         f"it expires at {now['expires']} now, and at {now['ends']} in any case",
         "brokers shorten a longer period to delegation.token.expiry.time.ms",
     )
-    return replace(change, notes=(*change.notes, *notes))
+    return add_findings(change, *map(TOKEN_EXPIRES.find, notes))
 
 
 def _note_removal(change: Change, _: Reading) -> Change:
     note = "clients cannot log in with it any more; those that are connected stay until they must "
-    return replace(change, notes=(*change.notes, f"{note}log in again"))
+    return add_findings(change, TOKEN_ENDED.find(f"{note}log in again"))
 
 
 # ── what both need ──────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform.core.change import Change
+from kafkaform.core.change import Change, add_findings
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Absent, Hidden, Identity, Reading
@@ -31,6 +31,7 @@ from ..kinds.topic.resource_type import KIND as TOPIC
 from ..kinds.user.resource_type import FEWEST, MECHANISMS, identity_key
 from ..kinds.user.resource_type import KIND as SCRAM
 from ..protocol.broker_rules import INTERNAL_TOPICS
+from ..rules.commands import NOTHING_TO_REMOVE
 from ..words import WORDS
 from .config_lists import Pair, parse_keys, parse_pairs
 
@@ -174,12 +175,14 @@ def _note_idle_keys(change: Change, _: Reading, *, deleted: Sequence[str]) -> Ch
     before = change.before or EMPTY
     there = {*(before.get("config") or EMPTY), *(before.get("secret_keys") or EMPTY)}
     idle = [key for key in deleted if key not in there and change.blocked is None]
-    notes = tuple(
-        f"{inline(key)} is not set here, so there is nothing to remove. "
-        f"{suggest(key, there)}".rstrip()
+    findings = (
+        NOTHING_TO_REMOVE.find(
+            f"{inline(key)} is not set here, so there is nothing to remove",
+            fix=suggest(key, there) or None,
+        )
         for key in idle
     )
-    return replace(change, notes=(*change.notes, *notes))
+    return add_findings(change, *findings)
 
 
 def _make_config_drafter(scope: ConfigScope) -> Callable[[ConfigEdit, str | None], Iterator[Draft]]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from kafkaform.core.change import Change
+from kafkaform.core.change import Change, add_findings
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Observed, Reading
 from kafkaform.core.value import EMPTY, FrozenMap
@@ -17,6 +17,7 @@ from kafkaform.provider.commands import Alteration, Draft, Question
 
 from ..inspect.cells import count
 from ..kinds.leaders.resource_type import KIND
+from ..rules.commands import LEADERS_ELECTED
 from .drafts import refuse_missing
 
 
@@ -57,12 +58,13 @@ def _read_candidates(reading: Reading) -> tuple[FrozenMap, Sequence[str]]:
 
 
 def _note_election(change: Change, reading: Reading) -> Change:
-    return replace(
+    shown = replace(
         change,
         before=_select_changing(change.before, change),
         after=_select_changing(change.after, change),
-        notes=(*change.notes, *_list_notes(change, *_read_candidates(reading))),
     )
+    notes = _list_notes(change, *_read_candidates(reading))
+    return add_findings(shown, *map(LEADERS_ELECTED.find, notes))
 
 
 def _select_changing(attributes: FrozenMap | None, change: Change) -> FrozenMap | None:

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Annotated
 
-from msgspec.structs import replace
-
-from kafkaform.core.change import Change
+from kafkaform.core.change import Change, add_findings
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Reading
@@ -33,6 +31,7 @@ from ..protocol.features import (
     render_level,
 )
 from ..protocol.releases import LEVELS
+from ..rules.commands import FEATURE_CHANGED, FEATURE_DOWNGRADED, FEATURE_ONE_WAY, FEATURE_UNSAFE
 
 _LEVEL = re.compile(r"\d{1,5}", re.ASCII)
 _RELEASE = re.compile(r"\d+\.\d+", re.ASCII)
@@ -144,11 +143,13 @@ def _add_notes(change: Change, _: Reading) -> Change:
         return change
     (before, after), name = read_levels(change), change.identity.key
     known = FEATURES.get(name, UNKNOWN)
-    notes = [f"{name}: level {render_level(name, before)} → {render_level(name, after)}"]
+    levels = f"{name}: level {render_level(name, before)} → {render_level(name, after)}"
+    findings = [FEATURE_CHANGED.find(levels)]
     if after < before:
-        notes.append(f"this downgrade takes something away: {known.loss}")
+        text = f"this downgrade takes something away: {known.loss}"
+        findings.append(FEATURE_DOWNGRADED.find(text))
     elif known.one_way:
-        notes.append(known.one_way)
+        findings.append(FEATURE_ONE_WAY.find(known.one_way))
     if (UNSAFE,) in (item.path for item in change.paths):
-        notes.append(_UNSAFE)
-    return replace(change, notes=(*change.notes, *notes))
+        findings.append(FEATURE_UNSAFE.find(_UNSAFE))
+    return add_findings(change, *findings)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import replace
-
-from kafkaform.core.change import Change
+from kafkaform.core.change import Change, add_findings
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Identity, Observed, Reading
 from kafkaform.core.text.foreign import inline
@@ -19,6 +17,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import Alteration, Draft, Question
 
 from ..kinds.topic.resource_type import KIND
+from ..rules.commands import MOVE_STOPPED
 from .drafts import refuse_missing
 
 STOPPED = "the move that runs is stopped; its replicas stay where they are"
@@ -65,4 +64,4 @@ def _stay(attributes: FrozenMap | None, reading: Reading) -> FrozenMap | None:
 
 
 def _note_stop(change: Change, _: Reading) -> Change:
-    return replace(change, notes=(*change.notes, STOPPED))
+    return add_findings(change, MOVE_STOPPED.find(STOPPED))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkaform.core.rule import RuleBook
 
-from . import access, acls, topic_configs
+from . import access, acls, commands, topic_configs
 
 # Sorted, so that changes of several subjects do not meet in one line.
 BOOK = RuleBook(
@@ -16,4 +16,5 @@ BOOK = RuleBook(
         *access.SURVEYS,
         *topic_configs.SURVEYS,
     ),
+    others=(*commands.RULES,),
 )

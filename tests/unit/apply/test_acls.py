@@ -128,7 +128,7 @@ def test_the_plan_says_the_order(order: str) -> None:
     """Whoever reviews reads what happens in between."""
     where = built(said(acl("a"), acl("c")))
     seen = plan(where, said(acl("a", "Write"), acl("c"), acl_order=order))
-    assert any(f'acl_order = "{order}"' in w for w in seen.instances["kafka"].warnings)
+    assert any(f'acl_order = "{order}"' in item.text for item in seen.instances["kafka"].findings)
 
 
 def test_denials_come_first_and_a_resource_in_one_request() -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kafkaform.apply.freshness import refuse_if_altered
 from kafkaform.core.change import Action
 from kafkaform.core.errors import PlanRefused, UsageError
-from kafkaform.core.legacy import BlockerKind
+from kafkaform.core.finding import Block
 from kafkaform.core.resource import Failed, Hidden, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.approval import seal_plan
@@ -176,7 +176,7 @@ def test_an_object_that_cannot_be_read_stops_the_refresh(reading: Hidden | Faile
     """A failed read is never an absence: the plan is blocked as a whole."""
     change = decided(desired(topic("a")), reading, row("a"), options=REFRESH)
     assert (change.action, change.row_after) == (Action.NOOP, change.row_before)
-    assert change.blocked is not None and change.blocked.block is BlockerKind.UNREADABLE
+    assert change.blocked is not None and change.blocked.block is Block.UNREADABLE
 
 
 def test_a_recreated_object_stays_as_recorded() -> None:
@@ -186,7 +186,7 @@ def test_a_recreated_object_stays_as_recorded() -> None:
     with where.cluster.others() as others:
         others.recreate("a")
     [change] = plan(where, SAID, REFRESH).changes
-    assert change.blocked is not None and change.blocked.block is BlockerKind.UNMANAGED
+    assert change.blocked is not None and change.blocked.block is Block.UNMANAGED
     assert change.drift
     apply(where, SAID, REFRESH)
     assert where.row("a") == before

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.errors import Blocked, PlanRefused
-from kafkaform.core.legacy import BlockerKind
+from kafkaform.core.finding import Block
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options, Plan
@@ -194,7 +194,7 @@ def shared(town: Simulated, number: int) -> None:
 
 
 def guarded(plan: Plan) -> int:
-    return sum(1 for c in plan.changes if c.blocked and c.blocked.block is BlockerKind.GUARD)
+    return sum(1 for c in plan.changes if c.blocked and c.blocked.block is Block.GUARD)
 
 
 @pytest.mark.parametrize(

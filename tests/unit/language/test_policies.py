@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from kafkaform.core.diagnostics import Severity
-from kafkaform.core.finding import Finding
+from kafkaform.core import finding as core_finding
+from kafkaform.core.finding import Block, Level
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.language.policy.blocks import Waiver
 from kafkaform.language.policy.judgement import HIDDEN, find_findings
@@ -47,8 +47,8 @@ policy "never" {{
 def test_a_change_breaks_a_policy_whose_condition_does_not_hold() -> None:
     """The finding has the message, the severity, and the place of the policy."""
     (finding,) = find(FEW, type="kafka_topic", after={"partitions": 12})
-    assert finding.message == "a has 12 partitions"
-    assert (finding.policy, finding.severity, finding.blocks) == ("few", Severity.ERROR, True)
+    assert finding.text == "policy few: a has 12 partitions"
+    assert (finding.rule, finding.level, finding.block) == ("policy/few", Level.BLOCK, Block.POLICY)
     assert str(finding.range) == "p.kfpolicy.hcl:2:1"
 
 
@@ -73,8 +73,8 @@ def test_a_policy_that_cannot_be_evaluated_counts_as_broken(condition: str, why:
     """A rule that nobody could check must not pass; the message says where it failed and why."""
     text = policy(condition)
     (finding,) = find(text, after={"host": "*"})
-    assert finding.message.startswith("it cannot be evaluated (p.kfpolicy.hcl:2:")
-    assert why in finding.message and finding.blocks
+    assert finding.text.startswith("policy p: it cannot be evaluated (p.kfpolicy.hcl:2:")
+    assert why in finding.text and finding.stops
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_policy_can_allow_for_missing_attributes(wrapped: str) -> None:
 def test_a_faulty_message_counts_as_broken() -> None:
     """It does not hide the breach."""
     (finding,) = find('policy "p" {\n  condition = false\n  message = change.before.x\n}\n')
-    assert "cannot be evaluated" in finding.message and finding.blocks
+    assert "cannot be evaluated" in finding.text and finding.stops
 
 
 def test_a_warning_blocks_nothing() -> None:
@@ -98,7 +98,7 @@ def test_a_warning_blocks_nothing() -> None:
         type="kafka_topic",
         after={"partitions": 12},
     )
-    assert finding.severity is Severity.WARNING and not finding.blocks
+    assert finding.level is Level.CAUTION and finding.block is None
 
 
 def test_no_message_shows_a_sensitive_value() -> None:
@@ -108,14 +108,14 @@ def test_no_message_shows_a_sensitive_value() -> None:
     )
     change = ObjectVal({"after": Marked("hunter2", frozenset(("sensitive",)))})
     (finding,) = find_findings([policy], change, "kafka_topic.a", TODAY, Budget())
-    assert finding.message == HIDDEN
+    assert finding.text == f"policy p: {HIDDEN}"
 
 
 def test_a_long_message_is_cut() -> None:
     """A plan has one for each change, so they cannot fill the memory."""
     many = 'policy "p" {\n  condition = false\n  message = join("", range(1000))\n}\n'
     (finding,) = find(many)
-    assert finding.message.endswith("…") and len(finding.message) == 1001
+    assert finding.text.endswith("…") and len(finding.text) == len("policy p: ") + 1001
 
 
 def test_a_secret_can_be_looked_for_and_not_read() -> None:
@@ -124,7 +124,7 @@ def test_a_secret_can_be_looked_for_and_not_read() -> None:
     text = 'policy "p" {{\n  condition = {}\n  message = "m"\n}}\n'
     assert find(text.format("change.after.password != null"), after=after) == []
     (finding,) = find(text.format('startswith(change.after.password, "x")'), after=after)
-    assert "cannot be evaluated" in finding.message
+    assert "cannot be evaluated" in finding.text
 
 
 @pytest.mark.slow("evaluates up to the limits")
@@ -135,9 +135,9 @@ def test_policies_share_their_steps() -> None:
     )
     text = f'policy "slow" {{\n  condition = {loop}\n  message = "m"\n}}\n'
     slow, after = find(text + 'policy "b" {\n  condition = true\n  message = "m"\n}\n')
-    assert "takes too many steps" in slow.message
-    assert (after.policy, after.blocks) == ("b", True)
-    assert f"{LIMITS.steps:,}" in slow.message
+    assert "takes too many steps" in slow.text
+    assert (after.rule, after.level) == ("policy/b", Level.BLOCK)
+    assert f"{LIMITS.steps:,}" in slow.text
 
 
 # ── waivers ─────────────────────────────────────────────────────────────────────────────
@@ -150,9 +150,10 @@ def test_policies_share_their_steps() -> None:
 def test_a_waiver_counts_up_to_its_last_day(today: date, counts: bool) -> None:
     """After it, the finding blocks again and says that the waiver ended."""
     (finding,) = find(waived("2026-06-30"), today)
-    assert (finding.waived, finding.blocks) == (counts, not counts)
+    assert finding.waiver is not None
+    assert (finding.waiver.holds, finding.stops) == (counts, not counts)
     text = "waived until 2026-06-30: agreed" if counts else "the waiver ended on 2026-06-30: agreed"
-    assert finding.waiver_text == text
+    assert finding.waiver.text == text and finding.text.endswith(f"({text})")
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ def test_of_several_waivers_the_longest_counts() -> None:
     """An ended one does not hide one that still counts."""
     more = 'waiver {\n addresses = ["*"]\n reason = "longer"\n until = "2027-01-01"\n }\n'
     (finding,) = find(waived("2020-01-01").replace("  waiver {", more + "  waiver {"))
-    assert finding.waived and finding.waiver == "longer"
+    assert finding.waiver and finding.waiver.holds and finding.waiver.reason == "longer"
 
 
 # ── blocks ──────────────────────────────────────────────────────────────────────────────
@@ -263,20 +264,14 @@ policy_set "kafka" {
 """
     assert find(text, after={"partitions": 10}) == []
     (finding,) = find(text, after={"partitions": 11})
-    assert finding == Finding(
-        "few_partitions",
-        Severity.WARNING,
-        "a has more than 10 partitions",
-        finding.range,
-        "r",
-        date(2027, 1, 1),
-        True,
-    )
+    assert (finding.rule, finding.level) == ("policy/few_partitions", Level.NOTE)
+    assert finding.text.startswith("policy few_partitions: a has more than 10 partitions (waived")
+    assert finding.waiver == core_finding.Waiver("r", date(2027, 1, 1), True)
     assert str(finding.range) == "p.kfpolicy.hcl:2:1"
     (usual,) = find(
         'policy_set "kafka" {\n enable = ["few_partitions"]\n}\n', after={"partitions": 9}
     )
-    assert usual.message == "a has more than 3 partitions" and usual.blocks
+    assert usual.text == "policy few_partitions: a has more than 3 partitions" and usual.stops
 
 
 @pytest.mark.parametrize(

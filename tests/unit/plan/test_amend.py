@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkaform.apply.commit import commit_step
 from kafkaform.core.change import Action, Outcome, OutcomeStatus, Ownership
-from kafkaform.core.legacy import BlockerKind
+from kafkaform.core.finding import Block
 from kafkaform.core.resource import Absent, Facts, Hidden, Identity, Observed, Reading
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.amend import Edit, amend
@@ -46,7 +46,7 @@ def test_only_what_differs_is_written() -> None:
 def test_what_cannot_be_seen_is_blocked() -> None:
     """The missing right is named."""
     blocked = change(Hidden(IT, "Describe on Topic orders"), config(a="1")).blocked
-    assert blocked.kind is BlockerKind.UNREADABLE
+    assert blocked.block is Block.UNREADABLE
     assert "Describe on Topic orders" in blocked.fix
 
 

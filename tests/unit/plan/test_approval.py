@@ -12,9 +12,9 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Action, Change, Impact, Ownership, PathChange
 from kafkaform.core.finding import Harm, Level
 from kafkaform.core.resource import Lifecycle
+from kafkaform.core.rule import Needs, Rule
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.approval import compute_approval, digest_change
-from kafkaform.core.rule import Needs, Rule
 from kafkaform.plan.model import Plan, PlanInstance
 from kafkaform.plan.rules import KEPT, PROTECTED
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import lru_cache
+from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -18,10 +19,12 @@ from kafkaform.core.address import parse_address
 from kafkaform.core.change import Impact, PathChange, Step
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import PlanRefused
+from kafkaform.core.finding import Block
 from kafkaform.core.nouns import from_data
 from kafkaform.core.resource import Facts, Identity, Output
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.plan.codec import decode, encode
+from kafkaform.plan.approval import RULE
+from kafkaform.plan.codec import decode, encode, read_recorded_plan
 from kafkaform.plan.model import Mode, Options, Plan
 
 from ...kit.simulated.engine import PLACE, desired, removed, topic
@@ -142,10 +145,24 @@ def test_a_whole_file_that_is_no_plan_of_this_version_is_refused(body: object) -
 
 
 def test_another_format_says_so() -> None:
-    """A plan of a newer version names both numbers."""
-    data = encode(planned(desired(topic("a")), [absent()])).replace(b'"format":1', b'"format":2')
-    with pytest.raises(PlanRefused, match="format 2.*reads 1"):
+    """A plan of an older or a newer version names both numbers."""
+    data = encode(planned(desired(topic("a")), [absent()])).replace(b'"format":2', b'"format":1')
+    with pytest.raises(PlanRefused, match="format 1.*reads 2"):
         decode(data, "plan.json")
+
+
+def test_a_recorded_plan_of_format_1_can_be_recovered() -> None:
+    """Old logs stay readable. The plan has its blocks, and nothing of what was only shown."""
+    text = Path(__file__).with_name("format_1_plan.json").read_text()
+    plan = read_recorded_plan(canonical.loads(text.strip()), "run-1")
+    blocks = {change.address: change.block for change in plan.changes}
+    assert blocks == {
+        "kafka_topic.a": None,
+        "kafka_topic.gone": Block.PROTECTED,
+        "kafka_topic.u": Block.UNMANAGED,
+    }
+    assert [change.address for change in plan.effective] == ["kafka_topic.a"]
+    assert plan.rule < RULE
 
 
 def test_what_is_kept_for_speed_is_no_part_of_a_plan() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Change
-from kafkaform.core.legacy import BlockerKind, Risk, RiskKind
+from kafkaform.core.change import Action, Change, add_findings
+from kafkaform.core.finding import Block, Harm, Level
 from kafkaform.core.resource import Absent, Desired, Identity
+from kafkaform.core.rule import Needs, Rule
 from kafkaform.plan.guards import apply_guards
 from kafkaform.plan.model import Mode, Options, Plan
 
@@ -34,7 +35,7 @@ def deleting(
 
 
 def guarded(plan: Plan) -> int:
-    return sum(1 for c in plan.changes if c.blocked and c.blocked.block is BlockerKind.GUARD)
+    return sum(1 for c in plan.changes if c.blocked and c.blocked.block is Block.GUARD)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_an_empty_configuration_never_deletes_or_forgets(said: Desired) -> None:
     """A wrong --chdir or an empty variable must not be taken at its word."""
     plan = planned(said, [live()], state(row(protected="no")), options=Options(max_deletes=99))
     (change,) = plan.changes
-    assert change.blocked is not None and change.blocked.block is BlockerKind.GUARD
+    assert change.blocked is not None and change.blocked.block is Block.GUARD
     assert "kafkaform destroy" in change.blocked.fix
 
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Ownership
-from kafkaform.core.legacy import BlockerKind
+from kafkaform.core.finding import Block
 from kafkaform.core.resource import Absent, Desired, Identity, Lifecycle, Observed, Reading, Remark
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options
@@ -28,11 +28,11 @@ GLOB = Options(adopt=("kafka_topic.*",))
 DESTROY = Options(Mode.DESTROY)
 
 # (what is said, what is live, what is recorded, options) -> (action, why it is blocked, adopts)
-TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockerKind | None, bool]] = {
+TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, Block | None, bool]] = {
     "declared, not there": (PLAIN, absent(), None, Options(), Action.CREATE, None, False),
     "declared, there, not ours": (
         *(PLAIN, live(), None, Options()),
-        *(Action.ADOPT, BlockerKind.UNMANAGED, True),
+        *(Action.ADOPT, Block.UNMANAGED, True),
     ),
     "adopted by its block": (ADOPT, live(), None, Options(), Action.ADOPT, None, True),
     "adopted by a flag": (PLAIN, live(), None, GLOB, Action.ADOPT, None, True),
@@ -43,7 +43,7 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockerKin
     "imported": (IMPORT, live(), None, Options(), Action.IMPORT, None, True),
     "imported, not there": (
         *(IMPORT, absent(), None, Options()),
-        *(Action.CREATE, BlockerKind.IMPOSSIBLE, False),
+        *(Action.CREATE, Block.IMPOSSIBLE, False),
     ),
     "imported before": (IMPORT, live(), row(), Options(), Action.NOOP, None, False),
     "ours and the same": (PLAIN, live(), row(), Options(), Action.NOOP, None, False),
@@ -54,7 +54,7 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockerKin
     "deleted outside": (PLAIN, absent(), row(), Options(), Action.CREATE, None, False),
     "recreated outside": (
         *(PLAIN, live(id="id-2"), row(), Options()),
-        *(Action.ADOPT, BlockerKind.UNMANAGED, True),
+        *(Action.ADOPT, Block.UNMANAGED, True),
     ),
     "recreated outside, adopted": (
         *(ADOPT, live(id="id-2"), row(), Options()),
@@ -62,15 +62,15 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockerKin
     ),
     "declared, hidden": (
         *(PLAIN, hidden(), None, Options()),
-        *(Action.NOOP, BlockerKind.UNREADABLE, False),
+        *(Action.NOOP, Block.UNREADABLE, False),
     ),
     "declared, failed": (
         *(PLAIN, failed(), row(), Options()),
-        *(Action.NOOP, BlockerKind.UNREADABLE, False),
+        *(Action.NOOP, Block.UNREADABLE, False),
     ),
     "block gone, protected": (
         *(GONE, live(), row(), Options()),
-        *(Action.DELETE, BlockerKind.PROTECTED, False),
+        *(Action.DELETE, Block.PROTECTED, False),
     ),
     "block gone, never protected": (
         *(GONE, live(), row(protected="no"), Options()),
@@ -79,7 +79,7 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockerKin
     "block gone, object too": (GONE, absent(), row(), Options(), Action.FORGET, None, False),
     "block gone, hidden": (
         *(GONE, hidden(), row(), Options()),
-        *(Action.NOOP, BlockerKind.UNREADABLE, False),
+        *(Action.NOOP, Block.UNREADABLE, False),
     ),
     "block gone, recreated outside": (
         *(GONE, live(id="id-2"), row(protected="no"), Options()),
@@ -88,11 +88,11 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockerKin
     "removed and destroyed": (DESTROYED, live(), row(), Options(), Action.DELETE, None, False),
     "removed and destroyed, explicit": (
         *(DESTROYED, live(), row(protected="explicit"), Options()),
-        *(Action.DELETE, BlockerKind.PROTECTED, False),
+        *(Action.DELETE, Block.PROTECTED, False),
     ),
     "removed and destroyed, failed": (
         *(DESTROYED, failed(), row(), Options()),
-        *(Action.NOOP, BlockerKind.UNREADABLE, False),
+        *(Action.NOOP, Block.UNREADABLE, False),
     ),
     "removed and destroyed, recreated outside": (
         *(DESTROYED, live(id="id-2"), row(), Options()),
@@ -107,7 +107,7 @@ TABLE: dict[str, tuple[Desired, Reading, Row | None, Options, Action, BlockerKin
     "destroy lifts default": (PLAIN, live(), row(), DESTROY, Action.DELETE, None, False),
     "destroy keeps explicit": (
         *(PLAIN, live(), row(protected="explicit"), DESTROY),
-        *(Action.DELETE, BlockerKind.PROTECTED, False),
+        *(Action.DELETE, Block.PROTECTED, False),
     ),
 }
 
@@ -172,7 +172,7 @@ def test_a_pending_create_counts_as_ours_if_it_is_exactly_that() -> None:
     assert mine.blocked is None and not mine.adopts
     assert mine.notes == ("unresolved from run run-1",)
     other = decided(PLAIN, live(partitions=9), open_intent=pending("create", target))
-    assert other.blocked is not None and other.blocked.block is BlockerKind.UNMANAGED
+    assert other.blocked is not None and other.blocked.block is Block.UNMANAGED
 
 
 def test_a_pending_recreation_counts_as_ours_too() -> None:
@@ -185,7 +185,7 @@ def test_a_pending_recreation_counts_as_ours_too() -> None:
 def test_a_pending_delete_makes_nothing_ours() -> None:
     """Only a create proves anything about an object that the state does not have."""
     change = decided(PLAIN, live(), open_intent=pending("delete", FrozenMap()))
-    assert change.blocked is not None and change.blocked.block is BlockerKind.UNMANAGED
+    assert change.blocked is not None and change.blocked.block is Block.UNMANAGED
 
 
 def test_ignored_paths_are_left_as_they_are_and_are_no_drift() -> None:
@@ -322,7 +322,7 @@ def test_two_removed_blocks_that_differ_forget() -> None:
 def test_a_removed_block_of_one_owner_alone_deletes_nothing() -> None:
     """The other owner's block is merely gone, so protection holds."""
     change = decided(desired(removed=(removed("kafka_topic.b", destroy=True),)), live(), TWO)
-    assert change.blocked is not None and change.blocked.block is BlockerKind.PROTECTED
+    assert change.blocked is not None and change.blocked.block is Block.PROTECTED
 
 
 def test_a_removed_block_covers_all_instances() -> None:
@@ -411,7 +411,7 @@ def test_remarks_name_their_objects_and_spare_what_is_declared() -> None:
     ]
     declared = desired(topic("a"), topic("b"), topic("c", config={"x": "1"}))
     made = planned(declared, readings, state(*(row(name=name) for name in "abc")))
-    assert made.instances["kafka"].warnings == (
+    assert tuple(finding.text for finding in made.instances["kafka"].findings) == (
         "kafka_topic.a, kafka_topic.b: it is throttled",
         "kafka_topic.a, kafka_topic.b: it is uneven",
     )
@@ -422,5 +422,5 @@ def test_what_lacks_its_container_is_blocked_until_somebody_creates_that() -> No
     reading = Absent(Identity("kafka", "kafka_topic_config", "a"), lacks='topic "a"')
     change = decided(desired(topic_config("a", MS)), reading)
     assert change.action is Action.NOOP and change.blocked is not None
-    assert change.blocked.block is BlockerKind.IMPOSSIBLE
+    assert change.blocked.block is Block.IMPOSSIBLE
     assert change.blocked.text == 'topic "a" does not exist'

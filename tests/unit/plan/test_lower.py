@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Step
 from kafkaform.core.errors import ConfigurationError
-from kafkaform.core.legacy import Blocker, BlockerKind
 from kafkaform.core.value import EMPTY
 from kafkaform.plan.lower import CREATING, DELETING, find_needs, is_gate, lower_plan, place_changes
 from kafkaform.plan.model import Plan
+from kafkaform.plan.rules import UNMANAGED
 
 from ...kit.simulated.engine import identity
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action
 from kafkaform.core.clock import SimulatedClock
 from kafkaform.core.errors import PlanRefused
-from kafkaform.core.legacy import BlockerKind
+from kafkaform.core.finding import Block
 from kafkaform.core.resource import (
     Absent,
     Depth,
@@ -333,7 +333,7 @@ def test_a_change_that_no_broker_could_make_stops_the_plan() -> None:
     """Fewer partitions: blocked, and an apply sends nothing at all."""
     plan = planned(desired(topic("a", 1)), [live(partitions=3)], state(row(partitions=3)))
     (blocked,) = plan.list_blocked(stopping=True)
-    assert blocked.blocked is not None and blocked.blocked.block is BlockerKind.IMPOSSIBLE
+    assert blocked.blocked is not None and blocked.blocked.block is Block.IMPOSSIBLE
     assert blocked.steps == ()
 
 
@@ -341,7 +341,7 @@ def test_names_that_collide_are_blocked_before_anything_is_sent() -> None:
     """a.b and a_b are one name to Kafka's metrics; the dry run would see one of the cases only."""
     said = desired(topic("a.b", address="kafka_topic.one"), topic("a_b"))
     plan = planned(said, [absent("a.b"), absent("a_b")])
-    assert {c.blocked.block for c in plan.changes if c.blocked} == {BlockerKind.CONFLICT}
+    assert {c.blocked.block for c in plan.changes if c.blocked} == {Block.CONFLICT}
 
 
 def test_equal_worlds_make_equal_plans() -> None:

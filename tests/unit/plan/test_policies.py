@@ -26,8 +26,7 @@ ERROR = Finding(
     Level.BLOCK,
     Harm.NONE,
     "policy p: it is wrong",
-    fix="Change the block. If this object needs an exception, add a waiver at "
-    "p.kfpolicy.hcl:3:1.",
+    fix="Change the block. If this object needs an exception, add a waiver at p.kfpolicy.hcl:3:1.",
     block=Block.POLICY,
     range=PLACE,
 )
@@ -81,7 +80,7 @@ def test_a_block_of_another_kind_stays() -> None:
     )  # the configuration declares nothing: a guard blocks the deletion
     (change,) = judged(plan, ERROR).changes
     assert change.blocked is not None and change.blocked.block is Block.GUARD
-    assert change.findings[1:] == (ERROR,)
+    assert ERROR in change.findings
 
 
 def test_what_stays_as_it_is_is_not_judged() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Step
-from kafkaform.core.legacy import Blocker, BlockerKind, RiskKind
+from kafkaform.core.finding import Block, Finding, Harm
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -35,6 +35,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.lower import find_needs, lower_plan
 from kafkaform.plan.model import Plan
 from kafkaform.plan.observe import Look
+from kafkaform.plan.rules import PROTECTED
 from kafkaform.plan.uses import NAMED, name_users, order_by_uses
 from kafkaform.provider.contract import Provider, ResourceType, Session
 from kafkaform.state.model import Row, State
@@ -388,14 +389,17 @@ def test_a_user_that_cannot_be_read_is_as_it_was_recorded(reading: Reading) -> N
     assert named(GONE, readings=[reading], rows=[row]) == (["work_job.j reads it"], ())
     waiting = wait(GONE, readings=[reading], rows=[row])
     assert waiting.text == "it waits: work_job.j reads it, and could not be read"
-    assert name_first(replace(GONE, findings=(BLOCK,)), readings=[reading], rows=[row]).blocked == BLOCK
+    assert (
+        name_first(replace(GONE, findings=(BLOCK,)), readings=[reading], rows=[row]).blocked
+        == BLOCK
+    )
 
 
 def test_a_system_that_did_not_answer_is_waited_for() -> None:
     """A deletion waits for those of an unreachable system that can use its kind of object, and one
     that they cannot use does not."""
     unread = {"work": Fault("UNREACHABLE", "nobody answers at work:1", FaultClass.NOT_APPLIED)}
-    assert wait(GONE, unread=unread).reason == (
+    assert wait(GONE, unread=unread).text == (
         "it waits: whether a work_job uses it is not known, because those of work could not be "
         "listed: nobody answers at work:1"
     )
@@ -425,7 +429,7 @@ def test_a_listing_that_fails_is_not_an_empty_one() -> None:
     """A deletion waits while nobody could ask who uses the object, and says for whom."""
     listing = Listing(coverage=Coverage(CoverageKind.FAILED, FAULT))
     waiting = wait(GONE, listing=listing)
-    assert waiting.kind is BlockerKind.WAITING and waiting.unmet and not waiting.kind.stops
+    assert waiting.block is Block.WAITING and waiting.unmet and not waiting.stops
     assert waiting.text == (
         "it waits: whether a work_job uses it is not known, because those of work could not be "
         "listed: no answer"

@@ -47,7 +47,7 @@ def many(count: int, size: int = 1) -> Desired:
 
 def warning(made: Plan) -> str:
     """The one warning of the plan's cluster, or nothing."""
-    return "".join(made.instances[KAFKA].warnings)
+    return "".join(finding.text for finding in made.instances[KAFKA].findings)
 
 
 # ── the bucket ──────────────────────────────────────────────────────────────────────────

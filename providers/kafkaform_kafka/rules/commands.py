@@ -1,0 +1,131 @@
+"""Rules of what only commands change: tokens, features, leaders, and moves that are stopped.
+
+The commands find these themselves, because only they read what the findings are about.
+"""
+
+from __future__ import annotations
+
+from kafkaform.core.finding import Harm, Level
+from kafkaform.core.rule import Needs, Rule
+
+TOKEN_CREATED = Rule(
+    "token-created",
+    "A delegation token is created",
+    Level.CAUTION,
+    Harm.ACCESS_GAINED,
+    ("kafka_delegation_token",),
+    Needs.BLOCK,
+    "A login with a token has the principal of its owner (KIP-48), until the token expires.",
+    "kafkaform alter delegation-tokens create --owner User:app",
+    "Keep its file secret, and let it expire early.",
+)
+TOKEN_EXPIRES = Rule(
+    "token-expires",
+    "The time of a delegation token changes",
+    Level.NOTE,
+    Harm.NONE,
+    ("kafka_delegation_token",),
+    Needs.OBJECT,
+    "Brokers shorten periods beyond delegation.token.expiry.time.ms, and no token lives longer "
+    "than its maximum (KIP-48).",
+    "kafkaform alter delegation-tokens renew ID --period 1d",
+)
+TOKEN_ENDED = Rule(
+    "token-ended",
+    "A delegation token ends now",
+    Level.CAUTION,
+    Harm.ACCESS_LOST,
+    ("kafka_delegation_token",),
+    Needs.OBJECT,
+    "Brokers check a token at each login (KIP-48), and not on open connections.",
+    "kafkaform alter delegation-tokens expire ID",
+    "Give its clients another login first.",
+)
+FEATURE_CHANGED = Rule(
+    "feature-changed",
+    "A feature gets another level",
+    Level.NOTE,
+    Harm.NONE,
+    ("kafka_feature",),
+    Needs.OBJECT,
+    "All brokers use the level at once (KIP-584).",
+    "kafkaform alter features upgrade --feature group.version=1",
+)
+FEATURE_DOWNGRADED = Rule(
+    "feature-downgraded",
+    "A feature is downgraded",
+    Level.DANGER,
+    Harm.AVAILABILITY,
+    ("kafka_feature",),
+    Needs.OBJECT,
+    "What needs the higher level stops working (KIP-584).",
+    "kafkaform alter features downgrade --feature group.version=0",
+    "Stop what uses the feature first.",
+)
+FEATURE_ONE_WAY = Rule(
+    "feature-one-way",
+    "A feature cannot be lowered again",
+    Level.DANGER,
+    Harm.ONE_WAY,
+    ("kafka_feature",),
+    Needs.OBJECT,
+    "Kafka has no downgrade of this feature.",
+    "kafkaform alter features upgrade --feature kraft.version=1",
+    "Be sure that every broker and controller can stay at the new level.",
+)
+FEATURE_UNSAFE = Rule(
+    "feature-unsafe",
+    "An unsafe downgrade can lose metadata",
+    Level.DANGER,
+    Harm.DATA_LOSS,
+    ("kafka_feature",),
+    Needs.OBJECT,
+    "An unsafe downgrade drops the metadata that the lower level does not know (KIP-584).",
+    "kafkaform alter features downgrade --feature metadata.version=3.9 --unsafe-downgrade",
+    "Use a safe downgrade if Kafka allows one.",
+)
+LEADERS_ELECTED = Rule(
+    "leaders-elected",
+    "Preferred leaders are elected",
+    Level.NOTE,
+    Harm.NONE,
+    ("kafka_topic_leaders",),
+    Needs.OBJECT,
+    "A partition pauses for a moment while its leader changes; a replica that is not in sync "
+    "cannot lead (KIP-460).",
+    "kafkaform alter leaders elect --topic orders",
+)
+MOVE_STOPPED = Rule(
+    "move-stopped",
+    "A move of replicas is stopped",
+    Level.NOTE,
+    Harm.NONE,
+    ("kafka_topic",),
+    Needs.OBJECT,
+    "The replicas stay where they were before the move; what was copied is removed (KIP-455).",
+    "kafkaform alter moves cancel --topic orders",
+)
+NOTHING_TO_REMOVE = Rule(
+    "config-not-set",
+    "A config that is to be removed is not set",
+    Level.CAUTION,
+    Harm.NONE,
+    ("kafka_topic", "kafka_topic_config", "kafka_broker_config", "kafka_cluster_config"),
+    Needs.OBJECT,
+    "Kafka accepts the removal of an override that does not exist, and changes nothing.",
+    "kafkaform alter topic orders --delete-config retention.mss",
+    "Check the name of the config.",
+)
+RULES = (
+    FEATURE_CHANGED,
+    FEATURE_DOWNGRADED,
+    FEATURE_ONE_WAY,
+    FEATURE_UNSAFE,
+    LEADERS_ELECTED,
+    MOVE_STOPPED,
+    NOTHING_TO_REMOVE,
+    TOKEN_CREATED,
+    TOKEN_ENDED,
+    TOKEN_EXPIRES,
+)
+"""The rows; no judge finds them."""
