@@ -41,14 +41,15 @@ class ResourceType(Struct, frozen=True):
     `declared` is spelled as in its block. What it leaves out takes the live value or the system's
     default. With `keep` (adoption) live extras stay.
     """
-    check: Callable[[Change, Facts], Diagnostics]
-    """Change, facts -> faults that need no system to be found. Errors block the change."""
     # Equal inputs must give equal steps: an apply computes them again, and refuses a saved plan
     # whose steps differ.
     steps: Callable[[Change, Facts], tuple[Step, ...]]
     """Change, facts -> the requests that make it true, in order."""
     import_key: Callable[[str], str]
     """Import id -> the key of the identity that it names. Raises ValueError."""
+    check: Callable[[Change, Facts], Diagnostics] | None = None
+    """Change, facts -> faults that need no system to be found. Errors block the change. None: the
+    rules of the provider find them."""
     expand: Callable[[Declared], Sequence[Declared]] | None = None
     """A declared composite -> the objects that it stands for; None for a type that is none."""
     gather: Callable[[Sequence[tuple[str, FrozenMap]]], Sequence[FrozenMap]] | None = None

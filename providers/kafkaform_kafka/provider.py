@@ -98,8 +98,9 @@ class KafkaProvider(Struct, frozen=True):
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         from .review import changes as review  # noqa: PLC0415  # only plans need it
+        from .rules import book  # noqa: PLC0415  # only plans need it
 
-        return review.review_needs(changes)
+        return {**review.review_needs(changes), **book.list_needs(changes)}
 
     def review(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts

@@ -11,7 +11,7 @@ from .authority.acl_words import describe_acl_key
 from .kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS
 from .kinds.config.risks import find_unit
 from .kinds.quota.risks import find_quota_unit
-from .kinds.topic.config_risks import find_topic_unit
+from .kinds.topic.configs import find_topic_unit
 
 _DEFAULTS_UNIT, _BROKER_UNIT, _GROUP_UNIT, _METRICS_UNIT = (
     partial(find_unit, scope.find) for scope in (DEFAULTS, BROKER, GROUP, METRICS)

@@ -17,7 +17,8 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from . import config_values
-from .config_keys import ALL_TOPIC_KEYS, TOPIC_KEYS, ConfigKey
+from .broker_keys import BrokerKey, UpdateMode, find_broker_key
+from .config_keys import ALL_TOPIC_KEYS, TOPIC_COUNTERPARTS, TOPIC_KEYS, ConfigKey
 from .releases import NEWEST
 from .version_rules import fit_range, is_certain, presence_faults
 
@@ -91,12 +92,6 @@ def name_faults(name: str) -> Faults:
         )
 
 
-def internal_warnings(name: str) -> Faults:
-    """An internal topic of Kafka whose configs would change."""
-    if name in INTERNAL_TOPICS:
-        yield f"{name} is an internal topic of Kafka", "make sure that this config can be changed"
-
-
 def partition_faults(partitions: int) -> Faults:
     """A number of partitions that no topic can have."""
     if partitions < 1:
@@ -115,17 +110,12 @@ def replica_faults(replication_factor: int) -> Faults:
         )
 
 
-def count_faults(partitions: Value, replication_factor: Value, facts: Facts) -> Faults:
-    """Numbers of partitions or replicas that Kafka, or this cluster, cannot provide."""
-    if isinstance(partitions, int):
-        yield from partition_faults(partitions)
-    if not isinstance(replication_factor, int):
-        return
-    yield from replica_faults(replication_factor)
+def broker_count_faults(replication_factor: int, facts: Facts) -> Faults:
+    """More replicas than this cluster has live brokers."""
     # Fenced brokers are not among the nodes: the controller places replicas on unfenced ones only
     # and answers INVALID_REPLICATION_FACTOR (38) otherwise.
     brokers = len(facts.nodes)
-    if brokers and replication_factor > brokers:
+    if brokers and brokers < replication_factor <= MAX_REPLICATION:
         yield (
             f"replication_factor is {replication_factor}, but the cluster has {brokers} "
             f"live broker{'s' if brokers > 1 else ''}",
@@ -144,30 +134,38 @@ def size_faults(partitions: Value, configs: int) -> Faults:
         )
 
 
-def assignment_faults(assignment: Sequence[Sequence[int]], facts: Facts) -> Faults:
-    """A replica assignment that Kafka refuses: each partition needs the same number of distinct,
-    registered brokers (error 39)."""
+def assignment_faults(assignment: Sequence[Sequence[int]]) -> Faults:
+    """A replica assignment that Kafka refuses: each partition needs the same number of distinct
+    brokers (error 39)."""
     if not assignment:
         yield "replica_assignment is empty", "give one list of broker ids for each partition"
         return
     for index, replicas in enumerate(assignment):
-        yield from _replica_faults(index, replicas, len(assignment[0]), facts)
+        yield from _row_faults(index, replicas, len(assignment[0]))
 
 
-def _replica_faults(index: int, replicas: Sequence[int], width: int, facts: Facts) -> Faults:
+def _row_faults(index: int, replicas: Sequence[int], width: int) -> Faults:
     advice = "give each partition the same number of different broker ids"
     if not replicas:
         yield f"partition {index} has no replicas in replica_assignment", advice
     elif len(replicas) != width:
-        yield f"partition {index} has {len(replicas)} replicas, but partition 0 has {width}", advice
+        verb = "has 1 replica" if len(replicas) == 1 else f"has {len(replicas)} replicas"
+        yield f"partition {index} {verb}, but partition 0 has {width}", advice
     if len(set(replicas)) != len(replicas):
         yield f"partition {index} names a broker twice in replica_assignment", advice
-    missing = [str(node) for node in replicas if facts.nodes and str(node) not in facts.nodes]
-    if missing:
-        yield (
-            f"partition {index} names brokers that are not live: {', '.join(missing)}",
-            f"the live brokers are {', '.join(facts.nodes)}",
-        )
+
+
+def dead_broker_faults(rows: Mapping[int, Sequence[int]], facts: Facts) -> Faults:
+    """Replicas on brokers that are not live (error 39). rows: partition -> the brokers that it
+    would get."""
+    for index, replicas in rows.items():
+        missing = [str(node) for node in replicas if facts.nodes and str(node) not in facts.nodes]
+        if missing:
+            yield (
+                f"partition {index} would get replicas on brokers that are not live: "
+                f"{', '.join(missing)}",
+                f"the live brokers are {', '.join(facts.nodes)}",
+            )
 
 
 def config_faults(config: Mapping[str, Value], facts: Facts) -> Faults:
@@ -186,18 +184,24 @@ def config_faults(config: Mapping[str, Value], facts: Facts) -> Faults:
 
 def unknown_warnings(config: Mapping[str, Value], facts: Facts) -> Faults:
     """Keys that no topic of the newest Kafka has, and that look like none."""
+    for key, value in config.items():
+        if value is not None:
+            yield from unknown_key_faults(key, facts)
+
+
+def unknown_key_faults(key: str, facts: Facts) -> Faults:
+    """A key that no topic of the newest Kafka has, and that looks like none."""
     # A newer broker or another distribution can have it. A broker that does not know it refuses it
     # in the dry run, before anything is sent.
-    for key, value in config.items():
-        if value is None or key in TOPIC_KEYS or any(_key_faults(key)):
-            continue
-        known = ALL_TOPIC_KEYS.get(key)
-        if known is None or not is_certain(known, facts):
-            yield (
-                f"Kafka {NEWEST} has no topic config {key}; a broker that does not know it "
-                "refuses it in the dry run",
-                "make sure that your brokers know it",
-            )
+    if key in TOPIC_KEYS or any(_key_faults(key)):
+        return
+    known = ALL_TOPIC_KEYS.get(key)
+    if known is None or not is_certain(known, facts):
+        yield (
+            f"Kafka {NEWEST} has no topic config {key}; a broker that does not know it refuses it "
+            "in the dry run",
+            "make sure that your brokers know it",
+        )
 
 
 def spelling_faults(config: Mapping[str, Value]) -> Faults:
@@ -238,20 +242,6 @@ def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
         yield f"{key} = {text[:80]!r}{more}: {problem}", _value_advice(known, text)
 
 
-def config_warnings(config: Mapping[str, Value], replication_factor: Value) -> Faults:
-    """Valid settings that are very likely a mistake."""
-    text = config.get("min.insync.replicas")
-    minimum = config_values.parse_integer(str(text)) if text else None
-    if minimum is None or not isinstance(replication_factor, int):
-        return
-    if minimum > replication_factor:
-        yield (
-            f"min.insync.replicas is {minimum}, but there are only {replication_factor} replicas: "
-            "brokers will refuse producers with acks=all",
-            "lower min.insync.replicas or raise the replication factor",
-        )
-
-
 def select_changed_configs(change: Change) -> FrozenMap:
     """The config values that this change writes: all those of a create, the changed ones of an
     update."""
@@ -263,7 +253,28 @@ def select_changed_configs(change: Change) -> FrozenMap:
 
 
 def _key_faults(key: str) -> Faults:
-    """The fault of a key that looks like one of Kafka's."""
+    """The fault of a key that is one of the brokers', or that looks like one of topics."""
+    yield from [*broker_key_faults(key)] or misspelt_key_faults(key)
+
+
+def broker_key_faults(key: str) -> Faults:
+    """A config that brokers have and topics do not."""
+    known = None if key in ALL_TOPIC_KEYS else find_broker_key(key)
+    if known is not None:
+        yield f"{key} is a config of brokers, not of topics", _advise_broker_key(known)
+
+
+def _advise_broker_key(known: BrokerKey) -> str:
+    name = known.key.name
+    if name in TOPIC_COUNTERPARTS:
+        return f"use {TOPIC_COUNTERPARTS[name]}"
+    if known.mode is UpdateMode.READ_ONLY:
+        return "set it in the brokers' server.properties"
+    return "set it with kafka_cluster_config or kafka_broker_config"
+
+
+def misspelt_key_faults(key: str) -> Faults:
+    """A key that looks like a config of topics."""
     advice = "" if key in ALL_TOPIC_KEYS else suggest(key, TOPIC_KEYS, NEAR)
     if advice:
         yield f"{key} is not a topic config of Kafka", advice

@@ -213,6 +213,23 @@ BROKER_DEFAULTS: Mapping[str, str] = {
 """Topic config -> the broker config that sets its default (ServerTopicConfigSynonyms), of those
 whose change can do harm; the times are in BROKER_TIMES."""
 
+TOPIC_COUNTERPARTS: Mapping[str, str] = {
+    **{broker: topic for topic, broker in BROKER_DEFAULTS.items()},
+    **{broker: topic for topic, sources in BROKER_TIMES.items() for broker, _ in sources},
+    "default.replication.factor": "replication_factor of the kafka_topic",
+    "log.cleaner.min.cleanable.ratio": "min.cleanable.dirty.ratio",
+    "log.index.interval.bytes": "index.interval.bytes",
+    "log.index.size.max.bytes": "segment.index.bytes",
+    "log.message.downconversion.enable": "message.downconversion.enable",
+    "log.message.format.version": "message.format.version",
+    "log.message.timestamp.difference.max.ms": "message.timestamp.difference.max.ms",
+    "log.preallocate": "preallocate",
+    "log.segment.bytes": "segment.bytes",
+    "log.segment.delete.delay.ms": "file.delete.delay.ms",
+    "num.partitions": "partitions of the kafka_topic",
+}
+"""Config of brokers -> what sets the same for one topic (ServerTopicConfigSynonyms)."""
+
 # Whoever moves replicas writes these into the configs of others (KIP-73), so a plan must not take
 # them for drift. Reassignment tools remove them afterwards.
 THROTTLES: Mapping[str, tuple[str, ...]] = {

@@ -64,6 +64,11 @@ def fit_range(known: ConfigKey, facts: Facts) -> ConfigKey:
     return replace(known, low=known.lower[1])
 
 
+def fit_old_range(known: ConfigKey) -> ConfigKey:
+    """The config with the lowest number that any release accepts."""
+    return known if known.lower is None else replace(known, low=known.lower[1])
+
+
 def advise_topic_ids(facts: Facts) -> str:
     """What to do about a topic whose id is unknown."""
     # KIP-516: the controller gives ids, also to older topics, once it is allowed to.

@@ -23,7 +23,7 @@ from ..cluster.exchange import attempt
 from ..cluster.figures import Spans, list_live_groups, read_offset_spans, read_old_spans
 from ..kinds.topic import configs, moves
 from ..kinds.topic import resource_type as topics
-from ..kinds.topic.config_risks import Retention, find_new_retention
+from ..kinds.topic.configs import Retention, find_new_retention
 from ..wire.cluster import read_log_sizes
 from ..wire.topics import list_topics
 
@@ -177,7 +177,8 @@ def _make_cut_impact(
     whole = sum(parts.values())
     figures: dict[str, Value] = {"bytes": lost, "of_bytes": whole}
     text = f"Deletes about {render_amount(lost, 'bytes')} of {render_amount(whole, 'bytes')}"
-    if limit.ms is not None:
+    # Offsets are counted by age. How many a size makes go is unknown.
+    if limit.ms is not None and all(over[n] <= by_age[n] for n in parts):
         figures |= {"offsets": span.old, "of_offsets": span.all}
         text += f" ({span.old:,} of {span.all:,} offsets)"
     return Impact(f"{text}.", FrozenMap(figures))

@@ -1,20 +1,56 @@
-"""Short because it is only the list of all rules of the provider: one line for each part."""
+"""All rules of the provider, and the listings that they need: one line for each part.
+
+The lines are sorted, so that changes of several subjects do not meet in one of them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from kafkaform.core.change import Change
+from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
 
-from . import access, acls, commands, topic_configs
+from . import (
+    access,
+    acls,
+    commands,
+    topic_config_values,
+    topic_configs,
+    topic_moves,
+    topic_names,
+    topics,
+)
 
-# Sorted, so that changes of several subjects do not meet in one line.
 BOOK = RuleBook(
     judges=(
         *acls.JUDGES,
+        *topic_config_values.JUDGES,
         *topic_configs.JUDGES,
+        *topic_moves.JUDGES,
+        *topics.JUDGES,
     ),
     surveys=(
         *access.SURVEYS,
         *topic_configs.SURVEYS,
+        *topic_names.SURVEYS,
     ),
     others=(*commands.RULES,),
 )
+
+_NEEDS = (
+    access.list_needs,
+    topic_configs.list_needs,
+    topic_names.list_needs,
+)
+
+
+def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
+    """Resource type -> how deep it has to be listed for the surveys of these changes."""
+    needs: dict[str, Depth] = {}
+    for part in _NEEDS:
+        for kind, depth in part(changes).items():
+            # A full listing serves those that need only names as well.
+            if depth is Depth.FULL or kind not in needs:
+                needs[kind] = depth
+    return needs

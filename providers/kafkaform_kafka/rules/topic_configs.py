@@ -5,20 +5,20 @@ Whoever sets a value, a topic's override, a broker or the cluster, the same func
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from msgspec import Struct
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Finding, Level
-from kafkaform.core.resource import Facts, Identity
+from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.value import EMPTY
 
 from ..kinds.topic.configs import find_effective
 from ..protocol.config_keys import ALL_TOPIC_KEYS
-from ..protocol.config_values import FOLLOWS, parse_integer, parse_limit, render_config
+from ..protocol.config_values import FOLLOWS, parse_integer, parse_items, parse_limit, render_config
 from ..protocol.releases import is_before
 from ..protocol.version_rules import get_release
 from . import topic_config_rows as rows
@@ -67,7 +67,7 @@ def judge_records_and_clients(configs: TopicConfigs) -> Iterator[Finding]:
 
 def has_policy(values: Values, policy: str) -> bool:
     """True if cleanup.policy contains `delete` or `compact`."""
-    return policy in {word.strip() for word in values["cleanup.policy"].split(",")}
+    return policy in parse_items(values["cleanup.policy"])
 
 
 def show_change(configs: TopicConfigs, key: str) -> str:
@@ -465,7 +465,12 @@ def _make_override_configs(change: Change, replicas: int | None, facts: Facts) -
     )
 
 
-def changes_in_sync_replicas(change: Change) -> bool:
+def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
+    """The numbers of replicas of topics whose min.insync.replicas another block sets."""
+    return {rows.TOPIC: Depth.NAMES} if any(map(_sets_in_sync_replicas, changes)) else {}
+
+
+def _sets_in_sync_replicas(change: Change) -> bool:
     """True for a `kafka_topic_config` whose topic gets another min.insync.replicas: only a listing
     of the topics says how many replicas it has."""
     return (
@@ -481,7 +486,7 @@ def _survey_overrides(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]
         item.identity.key: item.attributes.get("replication_factor")
         for item in (sweep.items if sweep else ())
     }
-    for change in filter(changes_in_sync_replicas, scene.changes):
+    for change in filter(_sets_in_sync_replicas, scene.changes):
         configs = _make_override_configs(change, replicas.get(change.identity.key), scene.facts)
         for finding in judge_in_sync_replicas(configs):
             yield change.identity, finding

@@ -16,8 +16,7 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.text.quantity import render_with_exact
 
 from ...protocol.config_keys import ConfigKey
-from ...protocol.config_values import Lookup
-from ..topic.config_risks import read_limit
+from ...protocol.config_values import Lookup, parse_limit
 
 LOWERED, RAISED, CHANGED, TO_TRUE, TO_FALSE = "lowered", "raised", "changed", "true", "false"
 
@@ -367,5 +366,5 @@ def _applies(when: str, old: str, new: str, known: ConfigKey) -> bool:
     # Without a default of Kafka's, nobody knows what the value replaces.
     if not old or not new:
         return False
-    before, after = read_limit(old), read_limit(new)
+    before, after = parse_limit(old), parse_limit(new)
     return after < before if when == LOWERED else after > before

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
-from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Identity, Observed
 from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
@@ -19,11 +18,10 @@ from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules, config_pages, version_rules
 from ...protocol.config_keys import ALL_TOPIC_KEYS, IRREMOVABLE, OLD_DEFAULTS, THROTTLES
-from ...protocol.config_values import Lookup, config_map
+from ...protocol.config_values import Lookup, config_map, parse_integer, parse_items
 from ...protocol.releases import is_before
 from ..request_order import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS
 from ..steps import SILENT, all_paths, make_step, paths_below
-from .config_risks import find_topic_config_risks, find_topic_unit
 
 KIND = "kafka_topic_config"
 
@@ -146,6 +144,30 @@ def list_kafka_defaults(facts: Facts) -> Mapping[str, str]:
     return {**{name: key.default for name, key in ALL_TOPIC_KEYS.items()}, **old}
 
 
+class Retention(Struct, frozen=True):
+    """The limits of a topic after a change."""
+
+    ms: int | None
+    """Older records are deleted; None if no record is deleted because of its age."""
+    bytes: int | None
+    """Larger partitions are cut; None if no record is deleted because of its partition's size."""
+
+
+def find_new_retention(change: Change, facts: Facts) -> Retention:
+    """The limits that delete records after the change, of one that can lose data."""
+    after = find_effective(change, facts).after
+    if "delete" not in parse_items(after["cleanup.policy"]):
+        return Retention(None, None)
+    limits = (parse_integer(after[name]) for name in ("retention.ms", "retention.bytes"))
+    return Retention(*(None if limit is None or limit < 0 else limit for limit in limits))
+
+
+def find_topic_unit(path: Path) -> str:
+    """The unit of a topic's value: `ms` for `config.retention.ms`."""
+    key = ALL_TOPIC_KEYS.get(path[1]) if len(path) == 2 and path[0] == "config" else None
+    return key.unit if key is not None else ""
+
+
 def make_alter_step(
     change: Change,
     number: int,
@@ -241,24 +263,6 @@ def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: 
     return FrozenMap({"topic": declared["topic"], "config": config})
 
 
-def _check(change: Change, facts: Facts) -> Diagnostics:
-    if change.action not in (Action.CREATE, Action.UPDATE):
-        return ()
-    name, changed = change.identity.key, broker_rules.select_changed_configs(change)
-    faults = [*broker_rules.name_faults(name), *broker_rules.config_faults(changed, facts)]
-    # The object is its overrides: without any it could not be told from a deleted one.
-    if not get_config(change.after):
-        faults.append(("config is empty", "name at least one config, or remove the block"))
-    warnings = [
-        *broker_rules.internal_warnings(name),
-        *broker_rules.unknown_warnings(changed, facts),
-    ]
-    return (
-        *broker_rules.diagnose(change, faults),
-        *broker_rules.diagnose(change, warnings, Severity.WARNING),
-    )
-
-
 def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
@@ -301,13 +305,11 @@ TYPE = ResourceType(
     key=_key,
     canonical=_canonical,
     target=_target,
-    check=_check,
     steps=_steps,
     import_key=_import_key,
     ours=select_declared,
     left=make_remainder("config"),
     part_of="kafka_topic",
     repair=repair_removal,
-    risks=find_topic_config_risks,
     unit=find_topic_unit,
 )

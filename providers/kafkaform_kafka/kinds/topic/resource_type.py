@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Step
-from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import (
     BOOL,
@@ -23,21 +22,20 @@ from kafkaform.core.schema import (
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules, config_pages, version_rules
+from ...protocol import broker_rules, config_pages
 from ...protocol.apis import MAX_RECORDS
 from ...protocol.config_values import config_map
 from ..request_order import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from . import moves
-from .config_risks import find_topic_unit
 from .configs import (
     compute_target_config,
+    find_topic_unit,
     get_config,
     make_update_step,
     repair_removal,
     select_declared,
 )
-from .risks import find_topic_risks
 
 KIND = "kafka_topic"
 # Far below the 10,000 that CreateTopics accepts: the controller handles one request at a time.
@@ -134,92 +132,6 @@ _DEFAULTS = {
     "partitions": "default_partitions",
     "replication_factor": "default_replication_factor",
 }
-
-
-def _check(change: Change, facts: Facts) -> Diagnostics:
-    if change.action is Action.CREATE:
-        return _check_create(change, facts)
-    if change.action is Action.UPDATE:
-        return _check_update(change, facts)
-    if change.action is Action.DELETE:
-        return broker_rules.diagnose(change, _delete_faults(change, facts))
-    return ()
-
-
-def _check_create(change: Change, facts: Facts) -> Diagnostics:
-    after, name = change.after or EMPTY, change.identity.key
-    config, partitions = get_config(after), after.get("partitions")
-    replicas, assignment = after.get("replication_factor"), after.get("replica_assignment")
-    faults = [
-        *broker_rules.name_faults(name),
-        *broker_rules.count_faults(partitions, replicas, facts),
-        *broker_rules.size_faults(partitions, len(config)),
-        *broker_rules.config_faults(config, facts),
-    ]
-    if assignment is not None:
-        faults += broker_rules.assignment_faults(assignment, facts)
-    warnings = [
-        *broker_rules.config_warnings(config, replicas),
-        *broker_rules.unknown_warnings(config, facts),
-    ]
-    warnings += [
-        (
-            f"{name} is not set, and the broker's default cannot be read, so the plan cannot show "
-            "the number",
-            f"set {name}, or grant DescribeConfigs on Cluster",
-        )
-        for name in _DEFAULTS
-        if after.get(name) is None
-    ]
-    return (
-        *broker_rules.diagnose(change, faults),
-        *broker_rules.diagnose(change, warnings, Severity.WARNING),
-    )
-
-
-def _check_update(change: Change, facts: Facts) -> Diagnostics:
-    before, after = change.before or EMPTY, change.after or EMPTY
-    changed = broker_rules.select_changed_configs(change)
-    faults = [*_growth_faults(before, after), *moves.find_faults(change, facts)]
-    faults += broker_rules.config_faults(changed, facts)
-    warnings = [
-        *broker_rules.config_warnings(changed, after.get("replication_factor")),
-        *broker_rules.unknown_warnings(changed, facts),
-        *moves.find_warnings(change, facts),
-    ]
-    return (
-        *broker_rules.diagnose(change, faults),
-        *broker_rules.diagnose(change, warnings, Severity.WARNING),
-    )
-
-
-def _growth_faults(before: FrozenMap, after: FrozenMap) -> broker_rules.Faults:
-    live, wanted = before.get("partitions"), after.get("partitions")
-    if not isinstance(live, int) or not isinstance(wanted, int) or live == wanted:
-        return
-    if wanted < live:
-        yield (
-            f"partitions would go from {live} to {wanted}: Kafka cannot remove partitions",
-            f"set partitions to {live}, or create a new topic and copy the data",
-        )
-        return
-    yield from broker_rules.size_faults(wanted - live, 0)
-
-
-def _delete_faults(change: Change, facts: Facts) -> broker_rules.Faults:
-    # By id (KIP-516), never by name: a topic that somebody recreated under the same name is not the
-    # one whose deletion was approved.
-    if change.incarnation is None:
-        yield (
-            "the id of the topic is unknown, and kafkaform deletes topics only by id",
-            version_rules.advise_topic_ids(facts),
-        )
-    # Error 73 for every topic of the request otherwise.
-    if facts.values.get("delete_topic_enable") is False:
-        yield (
-            "the cluster forbids the deletion of topics (delete.topic.enable=false)",
-            "ask for delete.topic.enable=true on the brokers, or keep the topic",
-        )
 
 
 def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
@@ -375,13 +287,11 @@ TYPE = ResourceType(
     key=_key,
     canonical=_canonical,
     target=_target,
-    check=_check,
     steps=_steps,
     import_key=_import_key,
     ours=select_declared,
     protect=True,
     reserves=_explain_reservation,
     repair=repair_removal,
-    risks=find_topic_risks,
     unit=find_topic_unit,
 )

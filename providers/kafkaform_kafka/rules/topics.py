@@ -1,0 +1,329 @@
+"""Rules of topics themselves: names, numbers of partitions and replicas, growth and deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafkaform.core.change import Action, Change
+from kafkaform.core.finding import Block, Finding, Harm, Level
+from kafkaform.core.resource import Facts
+from kafkaform.core.rule import Judge, Needs, Rule
+from kafkaform.core.text.quantity import render_count
+from kafkaform.core.value import EMPTY
+
+from ..kinds.topic.configs import find_effective, get_config
+from ..kinds.topic.resource_type import DEFAULT
+from ..protocol import broker_rules
+from .topic_config_rows import OVERRIDES, TOPIC
+from .topic_configs import COMPACT, DELETE, has_policy
+from .topic_moves import find_id_faults
+
+_TYPES = (TOPIC,)
+_CLAIMS = "tests/cluster/claims/test_topics.py"
+
+NAME_INVALID = Rule(
+    "topic-name-invalid",
+    "Kafka refuses the name of the topic",
+    Level.BLOCK,
+    Harm.NONE,
+    (TOPIC, OVERRIDES),
+    Needs.BLOCK,
+    "A name has 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', and is not '.' or "
+    "'..': INVALID_TOPIC_EXCEPTION (17; Topic.validate).",
+    'kafka_topic "orders" { name = "orders/eu" }',
+    "Choose a name with letters, digits, '.', '_' and '-'.",
+    Block.IMPOSSIBLE,
+    proof=f"{_CLAIMS}::test_names_that_kafka_refuses",
+)
+PARTITIONS_INVALID = Rule(
+    "topic-partitions-invalid",
+    "No topic has so few partitions",
+    Level.BLOCK,
+    Harm.NONE,
+    _TYPES,
+    Needs.BLOCK,
+    "A topic has at least 1 partition: INVALID_PARTITIONS (37).",
+    "partitions = 0",
+    "Set partitions to 1 or more.",
+    Block.IMPOSSIBLE,
+    proof=f"{_CLAIMS}::test_numbers_that_kafka_refuses",
+)
+REPLICAS_INVALID = Rule(
+    "topic-replicas-invalid",
+    "No topic has such a number of replicas",
+    Level.BLOCK,
+    Harm.NONE,
+    _TYPES,
+    Needs.BLOCK,
+    "A topic has at least 1 replica, and the number travels in 16 bits: INVALID_REPLICATION_FACTOR "
+    "(38).",
+    "replication_factor = 0",
+    "Set replication_factor to 1 or more.",
+    Block.IMPOSSIBLE,
+    proof=f"{_CLAIMS}::test_numbers_that_kafka_refuses",
+)
+TOO_FEW_BROKERS = Rule(
+    "topic-replicas-above-brokers",
+    "There are fewer live brokers than replicas",
+    Level.BLOCK,
+    Harm.NONE,
+    _TYPES,
+    Needs.FACTS,
+    "A controller places the replicas of a partition on different live brokers: "
+    "INVALID_REPLICATION_FACTOR (38; StripedReplicaPlacer).",
+    "replication_factor = 3   # a cluster of two brokers",
+    "Lower it, or start more brokers.",
+    Block.IMPOSSIBLE,
+    proof=f"{_CLAIMS}::test_numbers_that_kafka_refuses",
+)
+TOO_LARGE = Rule(
+    "topic-too-large",
+    "The partitions do not fit into one request",
+    Level.BLOCK,
+    Harm.NONE,
+    _TYPES,
+    Needs.BLOCK,
+    "A controller writes the topic, its configs and its partitions as one batch of at most 10,000 "
+    "records (ControllerResult, MAX_RECORDS_PER_USER_OP).",
+    "partitions = 20000",
+    "Create the topic with fewer partitions, then raise the number.",
+    Block.IMPOSSIBLE,
+    proof=f"{_CLAIMS}::test_numbers_that_kafka_refuses",
+)
+NUMBER_UNKNOWN = Rule(
+    "topic-number-unknown",
+    "The cluster chooses a number that the plan cannot show",
+    Level.CAUTION,
+    Harm.NONE,
+    _TYPES,
+    Needs.FACTS,
+    "num.partitions and default.replication.factor apply, and reading them needs DescribeConfigs "
+    "on Cluster.",
+    'kafka_topic "orders" { name = "orders" }',
+    "Set the number, or grant DescribeConfigs on Cluster.",
+)
+PARTITIONS_REMOVED = Rule(
+    "topic-partitions-removed",
+    "Kafka cannot remove partitions",
+    Level.BLOCK,
+    Harm.NONE,
+    _TYPES,
+    Needs.OBJECT,
+    "CreatePartitions only adds partitions: INVALID_PARTITIONS (37; KIP-195).",
+    "partitions = 3   # was 6",
+    "Keep the number, or create a new topic and copy the data.",
+    Block.IMPOSSIBLE,
+    proof=f"{_CLAIMS}::test_partitions_cannot_be_removed",
+)
+PARTITIONS_ADDED = Rule(
+    "topic-partitions-added",
+    "Keys go to other partitions",
+    Level.CAUTION,
+    Harm.ORDERING,
+    _TYPES,
+    Needs.OBJECT,
+    "Producers choose the partition of a key by its hash and the number of partitions "
+    "(BuiltInPartitioner), so order within a key ends at the change.",
+    "partitions = 6   # was 3",
+    "Make sure that consumers do not need the order of older and newer records of a key.",
+    proof=f"{_CLAIMS}::test_keys_go_to_other_partitions",
+)
+OLD_VALUES_KEPT = Rule(
+    "topic-old-values-kept",
+    "Compaction keeps old values of keys that move",
+    Level.CAUTION,
+    Harm.ORDERING,
+    _TYPES,
+    Needs.OBJECT,
+    "Compaction looks at one partition: the last record of a key in its old partition stays beside "
+    "the newer ones in its new partition.",
+    'partitions = 6   # was 3, of a topic with cleanup.policy = "compact"',
+    "Create a new topic and write the current values of all keys to it.",
+    proof=f"{_CLAIMS}::test_keys_go_to_other_partitions",
+)
+REPLICAS_REMOVED = Rule(
+    "topic-replicas-removed",
+    "Fewer replicas have the data",
+    Level.DANGER,
+    Harm.DURABILITY,
+    _TYPES,
+    Needs.OBJECT,
+    "A partition with N replicas survives the loss of N - 1 brokers.",
+    "replication_factor = 1   # was 3",
+    "Keep the number of replicas.",
+)
+DELETED = Rule(
+    "topic-deleted",
+    "The topic is deleted with its records",
+    Level.DANGER,
+    Harm.DATA_LOSS,
+    _TYPES,
+    Needs.OBJECT,
+    "DeleteTopics removes the topic at once and its files after file.delete.delay.ms; nothing "
+    "brings them back.",
+    'kafka_topic "orders" { … }   # the block is removed from the files',
+    "Copy the records that somebody needs first.",
+    proof=f"{_CLAIMS}::test_a_deleted_topic_comes_back_empty",
+)
+COMES_BACK = Rule(
+    "topic-comes-back",
+    "The deleted topic comes back empty",
+    Level.CAUTION,
+    Harm.NONE,
+    _TYPES,
+    Needs.FACTS,
+    "With auto.create.topics.enable = true, brokers create a topic that a client asks for, with "
+    "the cluster's defaults (AutoTopicCreationManager).",
+    'kafka_topic "orders" { … }   # removed, and a producer runs on',
+    "Stop the clients of the topic first.",
+    proof=f"{_CLAIMS}::test_a_deleted_topic_comes_back_empty",
+)
+ID_UNKNOWN = Rule(
+    "topic-id-unknown",
+    "The id of the topic is unknown",
+    Level.BLOCK,
+    Harm.NONE,
+    _TYPES,
+    Needs.OBJECT,
+    "Only the id (KIP-516) proves that a topic is the one that was reviewed: another one can have "
+    "the same name by then.",
+    "a deletion on a cluster with inter.broker.protocol.version 2.7",
+    "Plan again with a principal that has Describe on the topic.",
+    Block.IMPOSSIBLE,
+)
+DELETION_FORBIDDEN = Rule(
+    "topic-deletion-forbidden",
+    "The cluster forbids the deletion of topics",
+    Level.BLOCK,
+    Harm.NONE,
+    _TYPES,
+    Needs.FACTS,
+    "With delete.topic.enable = false, a controller answers TOPIC_DELETION_DISABLED (73) for every "
+    "topic of the request.",
+    'kafka_topic "orders" { … }   # removed, with delete.topic.enable=false',
+    "Ask for delete.topic.enable=true on the brokers, or keep the topic.",
+    Block.IMPOSSIBLE,
+)
+
+
+def _judge_name(change: Change, _: Facts) -> Iterator[Finding]:
+    if change.action in (Action.CREATE, Action.UPDATE):
+        attribute = "name" if change.identity.kind == TOPIC else "topic"
+        for summary, advice in broker_rules.name_faults(change.identity.key):
+            yield NAME_INVALID.find(summary, (attribute,), fix=advice)
+
+
+def _judge_numbers(change: Change, _: Facts) -> Iterator[Finding]:
+    """The numbers of a new topic, or those that change."""
+    after = change.after or EMPTY
+    partitions, replicas = after.get("partitions"), after.get("replication_factor")
+    created = change.action is Action.CREATE
+    if created and isinstance(partitions, int):
+        for summary, advice in broker_rules.partition_faults(partitions):
+            yield PARTITIONS_INVALID.find(summary, ("partitions",), fix=advice)
+        for summary, advice in broker_rules.size_faults(partitions, len(get_config(after))):
+            yield TOO_LARGE.find(summary, ("partitions",), fix=advice)
+    if (created or _changes_replicas(change)) and isinstance(replicas, int) and replicas != DEFAULT:
+        for summary, advice in broker_rules.replica_faults(replicas):
+            yield REPLICAS_INVALID.find(summary, ("replication_factor",), fix=advice)
+
+
+def _changes_replicas(change: Change) -> bool:
+    before, after = change.before or EMPTY, change.after or EMPTY
+    name = "replication_factor"
+    return change.action is Action.UPDATE and before.get(name) != after.get(name)
+
+
+def _judge_brokers(change: Change, facts: Facts) -> Iterator[Finding]:
+    after, created = change.after or EMPTY, change.action is Action.CREATE
+    replicas = after.get("replication_factor")
+    if (created or _changes_replicas(change)) and isinstance(replicas, int):
+        for summary, advice in broker_rules.broker_count_faults(replicas, facts):
+            yield TOO_FEW_BROKERS.find(summary, ("replication_factor",), fix=advice)
+    for name in ("partitions", "replication_factor"):
+        if created and after.get(name) is None:
+            yield NUMBER_UNKNOWN.find(
+                f"{name} is not set, and the broker's default cannot be read, so the plan cannot "
+                "show the number",
+                (name,),
+                fix=f"Set {name}, or grant DescribeConfigs on Cluster.",
+            )
+
+
+def _judge_growth(change: Change, facts: Facts) -> Iterator[Finding]:
+    if change.action is not Action.UPDATE:
+        return
+    old, new = (side.get("partitions") for side in (change.before or EMPTY, change.after or EMPTY))
+    if not isinstance(old, int) or not isinstance(new, int) or old == new:
+        return
+    path = ("partitions",)
+    if new < old:
+        yield PARTITIONS_REMOVED.find(
+            f"partitions would go from {old} to {new}: Kafka cannot remove partitions",
+            path,
+            fix=f"Set partitions to {old}, or create a new topic and copy the data.",
+        )
+        return
+    for summary, advice in broker_rules.size_faults(new - old, 0):
+        yield TOO_LARGE.find(summary, path, fix=advice)
+    yield PARTITIONS_ADDED.find(
+        f"partitions {old} → {new}: new records of a key can go to another partition than older "
+        "ones, and the partitions cannot be removed again",
+        path,
+    )
+    effective = find_effective(change, facts).after
+    if has_policy(effective, COMPACT):
+        until = "until it expires" if has_policy(effective, DELETE) else "for ever"
+        yield OLD_VALUES_KEPT.find(
+            f"partitions {old} → {new} of a compacted topic: the old value of a key that goes to "
+            f"another partition stays in its old one {until}",
+            path,
+        )
+
+
+def _judge_replicas(change: Change, _: Facts) -> Iterator[Finding]:
+    if not _changes_replicas(change):
+        return
+    name = "replication_factor"
+    old, new = (change.before or EMPTY).get(name), (change.after or EMPTY).get(name)
+    if isinstance(old, int) and isinstance(new, int) and 0 < new < old:
+        brokers = "no broker" if new == 1 else render_count(new - 1, "broker")
+        yield REPLICAS_REMOVED.find(
+            f"{name} {old} → {new}: {new} of {old} replicas {'stays' if new == 1 else 'stay'}, and "
+            f"{brokers} can fail without loss",
+            (name,),
+        )
+
+
+def _judge_deletion(change: Change, facts: Facts) -> Iterator[Finding]:
+    for summary, advice in find_id_faults(change, facts):
+        yield ID_UNKNOWN.find(summary, fix=advice)
+    if change.action is not Action.DELETE:
+        return
+    yield DELETED.find("the topic and all its records are deleted")
+    if facts.values.get("delete_topic_enable") is False:
+        yield DELETION_FORBIDDEN.find(
+            "the cluster forbids the deletion of topics (delete.topic.enable=false)"
+        )
+    if facts.values.get("auto_create") and change.blocked is None:
+        yield COMES_BACK.find(
+            "auto.create.topics.enable is true: the topic comes back, empty and with default "
+            "settings, as soon as a client uses it"
+        )
+
+
+JUDGES = (
+    Judge((NAME_INVALID,), (TOPIC, OVERRIDES), Needs.BLOCK, _judge_name),
+    Judge((PARTITIONS_INVALID, REPLICAS_INVALID, TOO_LARGE), _TYPES, Needs.BLOCK, _judge_numbers),
+    Judge((NUMBER_UNKNOWN, TOO_FEW_BROKERS), _TYPES, Needs.FACTS, _judge_brokers),
+    Judge(
+        (OLD_VALUES_KEPT, PARTITIONS_ADDED, PARTITIONS_REMOVED, TOO_LARGE),
+        _TYPES,
+        Needs.OBJECT,
+        _judge_growth,
+    ),
+    Judge((REPLICAS_REMOVED,), _TYPES, Needs.OBJECT, _judge_replicas),
+    Judge(
+        (COMES_BACK, DELETED, DELETION_FORBIDDEN, ID_UNKNOWN), _TYPES, Needs.OBJECT, _judge_deletion
+    ),
+)
