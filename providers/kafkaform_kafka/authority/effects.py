@@ -42,7 +42,7 @@ from .probes import AccessPair, Probe, ProbeResults, ask_about, find_deciding
 
 IDEMPOTENT_WRITERS = "which principals with Write on a topic do not need (KIP-679)"
 WRITERS = "principals with Write on a topic do not need IdempotentWrite (KIP-679)"
-FIRST = "Kafka checks the cluster before the topic, so no ACL of a topic can deny that"
+FIRST = "because Kafka checks the cluster before the topic, so no ACL of a topic can deny that"
 
 
 class AccessChange(Struct, frozen=True):
@@ -129,9 +129,7 @@ def _probe_effect(
         )
         for verb, table in (("gains", gains), ("loses", losses))
     }
-    gain = tuple(
-        replace(change, rows=_drop_covered(change.rows, points[0])) for change in changes["gains"]
-    )
+    gain = tuple(replace(change, rows=_drop_covered(change.rows)) for change in changes["gains"])
     reason = ""
     if not gain and not changes["loses"]:
         reason = (
@@ -163,22 +161,39 @@ def make_row(
         acl.resource_type,
         name,
         pattern,
-        sum_up(acl.resource_type, set(operations)),
+        _sum_up(acl.resource_type, set(operations), operations),
         _measure_breadth(principal, acl.resource_type, name, pattern),
         EVERYTHING if point.host == OTHER else point.host,
-        sum_up(acl.resource_type, before),
-        sum_up(acl.resource_type, after),
+        _sum_up_held(acl.resource_type, before, operations),
+        _sum_up_held(acl.resource_type, after, operations),
     )
 
 
-def sum_up(resource_type: str, operations: Set[str]) -> tuple[str, ...]:
-    """The operations that exist on this type, in the order of the table; ("All",) for all."""
+def _sum_up(
+    resource_type: str, operations: Set[str], besides: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The operations that exist on this type, in the order of the table; ("All",) for all.
+
+    besides: further ones that are named if they are in the set. A live ACL can have an operation
+    that Kafka never checks on its type.
+    """
     supported = SUPPORTED[resource_type]
     names = tuple(name for name in supported if name in operations)
-    if len(names) == len(supported) > 1:
-        return (ALL,)
-    alone = RECORDS in operations and "Delete" not in operations
-    return (*names, RECORDS) if alone else names
+    whole = len(names) == len(supported) > 1
+    more = tuple(name for name in besides if name in operations and name not in supported)
+    return ((ALL,) if whole else names) + more
+
+
+def _sum_up_held(
+    resource_type: str, operations: Set[str], besides: Sequence[str]
+) -> tuple[str, ...]:
+    """The same for all that a principal can do: a topic whose records it cannot delete is not all
+    of it."""
+    names = _sum_up(resource_type, operations, besides)
+    if resource_type != "Topic" or (names[:1] == (ALL,) and RECORDS in operations):
+        return names
+    held = SUPPORTED[resource_type] if names[:1] == (ALL,) else names
+    return (*held, RECORDS) if RECORDS in operations and RECORDS not in held else held
 
 
 def _measure_breadth(principal: str, resource_type: str, name: str, pattern: str) -> Breadth:
@@ -217,22 +232,32 @@ def _rank_row(row: AccessRow) -> tuple[object, ...]:
     return row.breadth.rank, row.principal, row.name != EVERYTHING, row.name, row.host
 
 
-def _drop_covered(rows: Sequence[AccessRow], general: Probe) -> tuple[AccessRow, ...]:
-    """The rows without those that the row of everybody, everything or any host covers. general: the
-    most general question."""
-    # All rows have the same operations.
-    places = {(row.principal, row.name, row.host) for row in rows}
-    name = EVERYTHING if general.name == OTHER else general.name.removesuffix(OTHER)
+def _drop_covered(rows: Sequence[AccessRow]) -> tuple[AccessRow, ...]:
+    """The rows without those that a row of everybody, of the widest name or of any host covers."""
+    # All rows have the same operations, and the widest comes first.
+    places = {_find_place(row) for row in rows}
     return tuple(
         row
         for row in rows
         if not any(
-            place in places and place != (row.principal, row.name, row.host)
+            place in places and place != _find_place(row)
             for place in product(
-                {row.principal, EVERYBODY}, {row.name, name}, {row.host, EVERYTHING}
+                {row.principal, EVERYBODY},
+                {_find_place(row)[1], *(_find_place(wide)[1] for wide in rows[:1])},
+                {row.host, EVERYTHING},
             )
+            if _covers_name(place[1], row.name)
         )
     )
+
+
+def _find_place(row: AccessRow) -> tuple[str, tuple[str, str], str]:
+    return row.principal, (row.name, row.pattern), row.host
+
+
+def _covers_name(resource: tuple[str, str], name: str) -> bool:
+    wide, pattern = resource
+    return name.startswith(wide) if pattern == "prefixed" else wide in (name, EVERYTHING)
 
 
 # ── decisions ───────────────────────────────────────────────────────────────────────────
