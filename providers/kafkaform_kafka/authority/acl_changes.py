@@ -20,7 +20,7 @@ from kafkaform.core.resource import CoverageKind, Facts, Identity, Sweep
 from kafkaform.core.value import EMPTY
 
 from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import SUPPORTED, Acl
+from ..kinds.acl.resource_type import EVERY_TOPIC, SUPPORTED, Acl
 from .acl_words import OTHER, describe_pattern, join_words
 from .authorizer import (
     PREFIXED,
@@ -117,7 +117,10 @@ def find_closing(acl: Acl, before: Access, after: Access) -> AccessChange | None
     names = [name for name in SUPPORTED[acl.resource_type] if name in had - has]
     if not names:
         return None
-    what = join_words(names) + " on" if has & {*SUPPORTED[acl.resource_type]} else "access to"
+    # The controller asks about the cluster before the topic.
+    by_cluster = EVERY_TOPIC if acl.resource_type == "Topic" else frozenset()
+    partly = has & {*SUPPORTED[acl.resource_type]} - by_cluster
+    what = f"{join_words(names)} on" if partly else "access to"
     text = (
         f"everybody loses {what} {describe_pattern(acl)}, which was open, except for what ACLs "
         "allow"
@@ -125,7 +128,6 @@ def find_closing(acl: Acl, before: Access, after: Access) -> AccessChange | None
     if acl.resource_type == "Cluster" and {"Create", "Delete"} & {*names}:
         text += "; topics that have ACLs can no longer be created and deleted by everybody"
     elif acl.resource_type == "Topic" and {"Create", "Delete"} <= has:
-        # The controller asks about the cluster before the topic.
         open_ = not has_acl(after.index, "Cluster", acls.CLUSTER)
         text += "; everybody can still create and delete it, because the cluster " + (
             "has no ACL" if open_ else "allows that"

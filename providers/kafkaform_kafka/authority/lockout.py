@@ -340,7 +340,7 @@ def _make_sight_lockout(
     lockout = _make_lockout(right, why, decision, me)
     if not lockout.certain or (sees and address):
         return lockout
-    fix = "add an ACL that keeps the right, or accept the risk with --accept-unproven-access"
+    fix = "Add an ACL that keeps the right, or accept the risk with --accept-unproven-access."
     return Lockout(lockout.text, fix, certain=False)
 
 
@@ -366,13 +366,13 @@ def _make_lockout(right: Right, why: str, decision: Decision, me: OwnPrincipal) 
     if decision.verdict is AccessVerdict.DENIED:
         return Lockout(
             f"it would take {what} from {owner}: {why}",
-            "add an ACL that keeps the right, or run as a principal that does not need it",
+            "Add an ACL that keeps the right, or run as a principal that does not need it.",
             certain=True,
         )
     missing = ", ".join(_DECLARE[need] for need in decision.needs)
     return Lockout(
         f"it may take {what} from {owner}: {why}",
-        f"{missing}; or accept the risk with --accept-unproven-access",
+        f"{missing[:1].upper()}{missing[1:]}, or accept the risk with --accept-unproven-access.",
         certain=False,
     )
 

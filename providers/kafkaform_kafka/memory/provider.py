@@ -12,6 +12,7 @@ from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.legacy import Review
 from kafkaform.core.resource import Depth, Facts, Sweep, Use
+from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.core.words import Words
@@ -85,6 +86,9 @@ class MemoryProvider(Struct, frozen=True):
 
     def read_rules(self) -> bytes:
         return self.cluster.provider.read_rules()
+
+    def load_rules(self) -> RuleBook:
+        return self.cluster.provider.load_rules()
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         return self.cluster.provider.review_needs(changes)

@@ -78,11 +78,11 @@ def _survey_access(scene: Scene) -> Findings:
     effects = _compute_effects(plan)
     for identity, effect in effects.items():
         yield from _judge_effect(plan, identity, effect)
-    mismatches = find_mismatches(plan.before, plan.me, scene.sweeps.get(rights.KIND))
     yield from lockouts.find_own_losses(plan)
-    if mismatches:
+    mismatch = find_mismatches(plan.before, plan.me, scene.sweeps.get(rights.KIND))
+    if mismatch:
         yield from lockouts.block_unproven(effects)
-    yield from ((None, rows.MISMATCH.find(text)) for text in mismatches)
+        yield None, rows.MISMATCH.find(mismatch)
     yield from _find_assumptions(plan)
     yield from _describe_order(changes, scene.facts)
     yield from _summarize_effects(effects)

@@ -326,7 +326,7 @@ def test_what_is_not_declared_is_said() -> None:
     found = judge([create(acl())], super_users=None, allow_if_no_acl=None, principal=None)
     assumed, unknown = found.system
     assert (assumed.rule, unknown.rule) == ("access-assumed", "access-principal-unknown")
-    assert "set authorizer { super_users, allow_if_no_acl }" in assumed.fix.lower()
+    assert "Set authorizer { super_users, allow_if_no_acl }" in assumed.fix
     assert not judge([create(acl())]).system
 
 
@@ -399,7 +399,7 @@ def test_what_may_be_a_lock_out_can_be_accepted() -> None:
     (block,) = found.unless[gone.identity]
     assert block.rule == "access-unproven"
     assert "it may take Alter" in block.text
-    assert "set authorizer { super_users }" in block.fix
+    assert "Set authorizer { super_users }" in block.fix
     assert not found.blocks
 
 
@@ -409,7 +409,7 @@ def test_without_a_principal_every_candidate_is_a_risk() -> None:
     live = [on_cluster(principal="User:CN=x"), on_cluster(principal="User:CN=y")]
     found = judge([gone], live, principal=None)
     (block,) = found.unless[gone.identity]
-    assert "set principal in the provider block" in block.fix
+    assert "Set principal in the provider block" in block.fix
     elsewhere = delete(acl())
     live = [acl(), on_cluster(principal="User:CN=y")]
     assert not judge([elsewhere], live, principal=None).unless
@@ -708,7 +708,7 @@ def test_a_login_without_acls_that_acts_may_be_locked_out_by_a_first_acl() -> No
     (block,) = found.unless[first.identity]
     assert block.rule == "access-unproven"
     assert "it may take Describe on Topic orders from User:ci" in block.text
-    assert "set authorizer" in block.fix
+    assert "Set authorizer" in block.fix
     closed = next(one for one in found.find(first) if one.rule == "access-closed")
     assert closed.level is Level.CAUTION
     assert closed.text.startswith("if allow.everyone.if.no.acl.found is true, everybody loses")
@@ -874,19 +874,19 @@ def test_a_cluster_that_agrees_is_believed() -> None:
         (
             ("Alter", "Describe", "Create"),
             (),
-            "The cluster reports that User:ci may Create on Cluster kafka-cluster, but by its ACLs "
+            "the cluster reports that User:ci may Create on Cluster kafka-cluster, but by its ACLs "
             "it may not",
         ),
         (
             ("Describe",),
             (),
-            "The cluster reports that User:ci may not Alter on Cluster kafka-cluster, but by Allow "
+            "the cluster reports that User:ci may not Alter on Cluster kafka-cluster, but by Allow "
             "User:ci Alter on the cluster from any host it may",
         ),
         (
             ("Alter", "Describe"),
             (("orders", ("Describe", "Write")),),
-            "The cluster reports that User:ci may Write on Topic orders, but by its ACLs it may "
+            "the cluster reports that User:ci may Write on Topic orders, but by its ACLs it may "
             "not",
         ),
     ],
