@@ -319,7 +319,7 @@ OWN_LOST = _make_row(
     "sight of what it manages. Without them, only somebody else could undo the change.",
     _acl("User:ci", "Alter", _CLUSTER) + "   # deleted by ci",
     "Add an ACL that keeps the right, or run as a principal that does not need it.",
-    "test_a_login_can_take_its_own_rights_only_from_outside",
+    "test_a_login_that_loses_alter_cannot_give_it_back",
     block=Block.GUARD,
 )
 UNPROVEN = _make_row(

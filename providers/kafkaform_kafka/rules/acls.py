@@ -66,7 +66,7 @@ OPERATION_UNCHECKED = _make_row(
     "Kafka never checks the operation on this type of resource",
     "Each type of resource has its own operations (AclEntry.supportedOperations).",
     'resource_type = "Topic", acl_operation = "ClusterAction"',
-    proof="test_an_operation_of_another_type_is_refused",
+    proof="test_brokers_store_operations_that_they_never_check",
 )
 TOPIC_UNMATCHED = _make_row(
     "acl-topic-unmatched",
@@ -74,7 +74,7 @@ TOPIC_UNMATCHED = _make_row(
     "Topic names have 1 to 249 of the characters [A-Za-z0-9._-] (Topic.validate), so no other name "
     "or prefix covers one.",
     'resource_type = "Topic", resource_name = "shop.*"',
-    proof="test_a_star_at_the_end_of_a_topic_name_matches_nothing",
+    proof="test_an_acl_that_only_seems_to_match_gives_nothing",
 )
 USER_UNMATCHED = _make_row(
     "acl-user-unmatched",
@@ -96,7 +96,7 @@ HOST_UNMATCHED = _make_row(
     "The authorizer compares the host with the text of the client's address "
     "(InetAddress.getHostAddress): no networks, no DNS names, and no other spelling.",
     'acl_host = "10.0.0.0/8"',
-    proof="test_a_network_as_the_host_matches_nobody",
+    proof="test_an_acl_that_only_seems_to_match_gives_nothing",
 )
 TOO_NEW = _make_row(
     "acl-too-new",
@@ -113,7 +113,7 @@ PRINCIPAL_TYPE = _make_row(
     "text (DefaultKafkaPrincipalBuilder).",
     'acl_principal = "user:app"',
     "Write User:NAME.",
-    "test_the_type_of_a_principal_is_compared_exactly",
+    "test_an_acl_that_only_seems_to_match_gives_nothing",
     blocks=False,
 )
 PRINCIPAL_STAR = _make_row(
@@ -122,7 +122,7 @@ PRINCIPAL_STAR = _make_row(
     "Only the exact text User:* is a wildcard; principals have no prefixes (KIP-290).",
     'acl_principal = "User:shop*"',
     "Name each principal, or use User:* for everybody.",
-    "test_a_star_at_the_end_of_a_principal_matches_nobody",
+    "test_an_acl_that_only_seems_to_match_gives_nothing",
     blocks=False,
 )
 NAME_STAR = _make_row(

@@ -1,0 +1,1 @@
+"""What the rules say about a broker, tried on a real one with real clients."""
