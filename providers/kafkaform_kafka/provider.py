@@ -21,7 +21,7 @@ from kafkaform.provider.contract import MissingRight, ResourceType, Secrets, Ses
 from .connection import provider_block
 from .connection.settings import read_settings
 from .data_sources import DATA
-from .kinds.kind import ResourceKind
+from .kinds.kind import KindRights, ResourceKind
 from .resource_kinds import KINDS
 from .words import WORDS
 
@@ -52,6 +52,8 @@ class KafkaProvider(Struct, frozen=True):
     """Resource types that blocks declare, by name."""
     commanded: Mapping[str, ResourceType]
     """Resource types that only commands change, by name."""
+    rights: Mapping[str, KindRights]
+    """Kind -> the rights that the lock-out guard protects."""
     data: Mapping[str, ObjectSchema]
     """Data sources by name."""
     config: ObjectSchema = provider_block.CONFIG
@@ -92,9 +94,9 @@ class KafkaProvider(Struct, frozen=True):
         return RULES.read_bytes()
 
     def load_rules(self) -> RuleBook:
-        from .rules.book import BOOK  # noqa: PLC0415  # only what judges changes needs it
+        from .rules.book import make_book  # noqa: PLC0415  # only what judges changes needs it
 
-        return BOOK
+        return make_book(self.rights)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         from .review import changes as review  # noqa: PLC0415  # only plans need it
@@ -135,6 +137,7 @@ def make_provider(kinds: Sequence[ResourceKind]) -> KafkaProvider:
         kinds=tuple(kinds),
         types={kind.name: type_ for kind, type_ in types if not kind.commanded},
         commanded={kind.name: type_ for kind, type_ in types if kind.commanded},
+        rights={kind.name: kind.rights for kind in kinds if kind.rights is not None},
         data=DATA,
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -40,6 +41,7 @@ from ..authority.permissions import list_allowed
 from ..authority.probes import Probe, pair_access
 from ..kinds.acl import resource_type as acls
 from ..kinds.acl.resource_type import ALLOW, SUPPORTED, Acl
+from ..kinds.kind import KindRights
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
 from ..protocol import keys, rights
@@ -64,7 +66,7 @@ def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     return {acls.KIND: Depth.FULL, rights.KIND: Depth.FULL, **names}
 
 
-def _survey_access(scene: Scene) -> Findings:
+def _survey_access(kind_rights: Mapping[str, KindRights], scene: Scene) -> Findings:
     changes = [change for change in scene.changes if is_acl_change(change)]
     sweep = scene.sweeps.get(acls.KIND)
     if sweep is None or sweep.coverage.kind is not CoverageKind.COMPLETE:
@@ -74,7 +76,7 @@ def _survey_access(scene: Scene) -> Findings:
     yield from _find_new_logins(scene, changed)
     if not changes:
         return
-    plan = _prepare_plan(scene, changed)
+    plan = _prepare_plan(scene, kind_rights, changed)
     effects = _compute_effects(plan)
     for identity, effect in effects.items():
         yield from _judge_effect(plan, identity, effect)
@@ -88,7 +90,9 @@ def _survey_access(scene: Scene) -> Findings:
     yield from _summarize_effects(effects)
 
 
-def _prepare_plan(scene: Scene, changed: AclChanges) -> lockouts.AccessPlan:
+def _prepare_plan(
+    scene: Scene, kind_rights: Mapping[str, KindRights], changed: AclChanges
+) -> lockouts.AccessPlan:
     sweep = scene.sweeps.get(rights.KIND)
     before, after = (build_access(listed, scene.facts) for listed in (changed.live, changed.after))
     me = identify_self(before, sweep, scene.facts)
@@ -96,7 +100,8 @@ def _prepare_plan(scene: Scene, changed: AclChanges) -> lockouts.AccessPlan:
     undecided = before.allow_if_no_acl is None and acts_without_acls(before, sweep)
     if undecided and me.root is False:
         before, after = (replace(access, allow_if_no_acl=True) for access in (before, after))
-    return lockouts.AccessPlan(scene, changed, before, after, me, undecided and me.root is None)
+    maybe_open = undecided and me.root is None
+    return lockouts.AccessPlan(scene, kind_rights, changed, before, after, me, maybe_open)
 
 
 # ── gains and losses ────────────────────────────────────────────────────────────────────
@@ -327,4 +332,10 @@ def _join_names(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-SURVEYS = (Survey(rows.ACCESS, _survey_access), lockouts.HIDING)
+def make_surveys(kind_rights: Mapping[str, KindRights]) -> tuple[Survey, ...]:
+    """The surveys of a provider. kind_rights: kind -> the rights on its objects that a plan must
+    not take from the principal that runs it."""
+    return (
+        Survey(rows.ACCESS, partial(_survey_access, kind_rights)),
+        Survey((rows.HIDDEN,), partial(lockouts.find_hiding, kind_rights)),
+    )

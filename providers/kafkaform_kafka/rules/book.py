@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Change
 from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
 
+from ..kinds.kind import KindRights
 from . import (
     access,
     acls,
@@ -31,12 +34,18 @@ BOOK = RuleBook(
         *topics.JUDGES,
     ),
     surveys=(
-        *access.SURVEYS,
         *topic_configs.SURVEYS,
         *topic_names.SURVEYS,
     ),
     others=(*commands.RULES,),
 )
+
+
+def make_book(rights: Mapping[str, KindRights]) -> RuleBook:
+    """BOOK, and the rules of access of a provider. rights: kind -> the rights on its objects that a
+    plan must not take from the principal that runs it."""
+    return replace(BOOK, surveys=(*access.make_surveys(rights), *BOOK.surveys))
+
 
 _NEEDS = (
     access.list_needs,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Block, Finding, Level
 from kafkaform.core.resource import Identity
-from kafkaform.core.rule import Scene, Survey
+from kafkaform.core.rule import Scene
 from kafkaform.core.value import EMPTY
 
 from ..authority import lockout
@@ -23,21 +23,17 @@ from ..kinds.acl import resource_type as acls
 from ..kinds.acl.resource_type import DENY
 from ..kinds.kind import KindRights
 from ..protocol import rights
-from ..resource_kinds import KINDS
 from . import access_rows as rows
 
 Findings = Iterator[tuple[Identity | None, Finding]]
-
-RIGHTS: Mapping[str, KindRights] = {
-    kind.name: kind.rights for kind in KINDS if kind.rights is not None
-}
-"""Kind -> the rights on its objects that a plan must not take from its own principal."""
 
 
 class AccessPlan(Struct, frozen=True):
     """The ACL changes of a plan, and what is known about the cluster that decides by them."""
 
     scene: Scene
+    rights: Mapping[str, KindRights]
+    """Kind -> the rights on its objects that a plan must not take from its own principal."""
     acls: AclChanges
     before: Access
     """The authorizer before the plan."""
@@ -65,7 +61,7 @@ def find_own_losses(plan: AccessPlan) -> Findings:
     for each change the first of either kind."""
     scene, me = plan.scene, plan.me
     created, deleted = plan.acls.created, plan.acls.deleted
-    guarded = GuardedPlan(scene.changes, created, deleted, RIGHTS, plan.maybe_open)
+    guarded = GuardedPlan(scene.changes, created, deleted, plan.rights, plan.maybe_open)
     reported = list_rights(scene.sweeps.get(rights.KIND))
     blocks: dict[tuple[Identity, bool], Finding] = {}
     for identity, loss in (
@@ -74,7 +70,8 @@ def find_own_losses(plan: AccessPlan) -> Findings:
     ):
         rule = rows.OWN_LOST if loss.certain else rows.UNPROVEN
         blocks.setdefault((identity, loss.certain), rule.find(loss.text, fix=loss.fix))
-    yield from ((identity, finding) for (identity, _), finding in blocks.items())
+    certain_first = sorted(blocks.items(), key=lambda item: not item[0][1])
+    yield from ((identity, finding) for (identity, _), finding in certain_first)
 
 
 def block_unproven(identities: Iterable[Identity]) -> Findings:
@@ -110,18 +107,18 @@ def block_opening(opening: Opening, *, declared: bool) -> Finding:
 # ── hidden objects ──────────────────────────────────────────────────────────────────────
 
 
-def _survey_hidden(scene: Scene) -> Findings:
-    """For each object that cannot be read, the managed ACL that hides it from our own principal."""
+def find_hiding(rights: Mapping[str, KindRights], scene: Scene) -> Findings:
+    """For each object that cannot be read, the managed ACL that hides it from our own principal.
+
+    rights: kind -> the rights on its objects.
+    """
     hidden = [change for change in scene.changes if change.block is Block.UNREADABLE]
     if not hidden:
         return
-    pairs = lockout.find_hiding(hidden, scene.changes, RIGHTS, scene.facts.principal)
+    pairs = lockout.find_hiding(hidden, scene.changes, rights, scene.facts.principal)
     for identity, change, acl in pairs:
         deleted = change.action is Action.DELETE and change.blocked is None
         fix = f"apply --target='{change.address}' first"
         more = f", which this plan deletes: {fix}" if deleted else ""
         text = f"{describe_acl(acl)} hides it ({change.address}{more})"
         yield identity, rows.HIDDEN.find(text)
-
-
-HIDING = Survey((rows.HIDDEN,), _survey_hidden)

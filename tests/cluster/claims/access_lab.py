@@ -32,6 +32,7 @@ from kafkaform.core.value import FrozenMap, freeze
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.rules import access
 from kafkaform_kafka.session import KafkaSession
 
@@ -88,7 +89,7 @@ class Lab:
         }
         scene = Scene(changes, sweeps, session.facts)
         findings: dict[str, Finding] = {}
-        for survey in access.SURVEYS:
+        for survey in access.make_surveys(PROVIDER.rights):
             for _, finding in survey.find(scene):
                 findings.setdefault(finding.rule, finding)
         return findings

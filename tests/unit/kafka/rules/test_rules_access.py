@@ -19,6 +19,7 @@ from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.user import resource_type as users
 from kafkaform_kafka.protocol import keys, rights
+from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.rules import access, access_rows
 
 ME = "User:ci"
@@ -66,7 +67,9 @@ class Judged:
     """What the surveys find."""
 
     def __init__(self, scene: Scene) -> None:
-        self.findings = [pair for survey in access.SURVEYS for pair in survey.find(scene)]
+        self.findings = [
+            pair for survey in access.make_surveys(PROVIDER.rights) for pair in survey.find(scene)
+        ]
 
     def find(self, change: Change) -> list[Finding]:
         """What is found about this change."""
