@@ -337,7 +337,7 @@ CASES = (
     Case(
         "connector-config-unknown",
         (create(attributes(topic="t", batch_sizes="5")),),
-        f'the plugin {SOURCE} declares no config "batch.sizes"',
+        f'the plugin {SOURCE} declares no config "batch.sizes" (did you mean "batch.size"?)',
         (
             create(
                 attributes(
