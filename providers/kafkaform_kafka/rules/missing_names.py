@@ -308,14 +308,19 @@ def _survey_groups(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
         *(acls.parse_acl(item.attributes) for item in sweep.items if item.identity not in deleted),
         *(acl for _, acl in created),
     ]
-    access = _build_access((), scene.facts)
+    access = _build_access(rules, scene.facts)
     if access.allow_if_no_acl:
         return
     members = {acl.principal for acl in rules if _allows_read(acl, "Group")}
     if "User:*" in members:
         return
     for change, acl in readers:
-        if acl.principal not in {*members, *(access.super_users or ())}:
+        if acl.principal in {*members, *(access.super_users or ())}:
+            continue
+        host = None if acl.host == EVERYTHING else acl.host
+        question = AccessQuestion(acl.principal, host, "Read", "Topic", acl.resource_name)
+        # A DENY can take away what the ACL gives.
+        if authorize(access, question).verdict is AccessVerdict.ALLOWED:
             members.add(acl.principal)
             yield (
                 change.identity,

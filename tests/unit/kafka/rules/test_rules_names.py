@@ -37,9 +37,10 @@ def acl(
     permission: str = "Allow",
     action: Action = Action.CREATE,
     address: str = "",
+    host: str = "*",
 ) -> Change:
     """A change of an ACL."""
-    rule = Acl(principal, "*", operation, permission, kind, name, pattern)
+    rule = Acl(principal, host, operation, permission, kind, name, pattern)
     identity = Identity("kafka", acls.KIND, rule.key)
     sides = (None, rule.attributes) if action is Action.CREATE else (rule.attributes, None)
     return Change(identity, address or f'kafka_access.x/acl["{rule.key}"]', action, *sides)
@@ -315,6 +316,14 @@ def test_rights_to_read_without_a_group() -> None:
 def test_groups_that_can_be_read_in(more: list[Change], live: list[Change], of: Facts) -> None:
     """Granted by this plan or before, to everybody, to super users, and where nothing is closed."""
     assert find("access-without-group", acl(), *more, sweeps=list_all(live_acls=live), of=of) == []
+
+
+def test_rights_that_a_deny_takes_away_are_none() -> None:
+    """Whoever cannot read the topic needs no group; a right for one host is one."""
+    deny = acl(name="*", permission="Deny", operation="All")
+    assert find("access-without-group", acl(), sweeps=list_all(live_acls=[deny])) == []
+    assert find("access-without-group", acl(), deny) == []
+    assert len(find("access-without-group", acl(host="192.0.2.7"))) == 1
 
 
 def test_a_group_that_the_same_plan_takes_away_is_none() -> None:
