@@ -20,6 +20,7 @@ from kafkaform_kafka.kinds.user import resource_type as users
 from kafkaform_kafka.protocol import groups, keys, rights
 from kafkaform_kafka.protocol.near_names import index_names
 from kafkaform_kafka.provider import PROVIDER
+from kafkaform_kafka.rules.missing_names import list_needs
 
 from ....kit.kafka.changes import FACTS, change, facts, topic
 from ....kit.kafka.judgement import judge, name_rules, survey
@@ -173,7 +174,7 @@ def test_a_topic_that_is_neither_declared_nor_live() -> None:
     assert finding.text == (
         "the topic 'ordres' is neither declared nor live; there is a topic 'orders'"
     )
-    assert finding.fix == "write 'orders' if that is meant"
+    assert finding.fix == "Write 'orders' if that is meant."
     (plain,) = find("acl-topic-missing", acl(name="billing"), sweeps=sweeps)
     assert plain.text == "the topic 'billing' is neither declared nor live"
 
@@ -349,7 +350,7 @@ def test_a_group_that_the_same_plan_takes_away_is_none() -> None:
 )
 def test_only_created_objects_are_asked_about(made: Change, listed: set[str]) -> None:
     """A plan without them costs no request."""
-    assert set(PROVIDER.review_needs([made])) == listed
+    assert set(list_needs([made])) == listed
 
 
 @pytest.mark.parametrize(
