@@ -62,16 +62,23 @@ def _settle_block(
 ) -> Finding:
     if finding.level is not Level.BLOCK:
         return finding
-    if finding.accept and any(is_accepted(name, finding.rule, change) for name in accepted):
-        # What was accepted stays visible in the plan that somebody approves.
-        return replace(finding, level=Level.DANGER, block=None, accepted=True)
-    if not left_out:
+    finding = lift_block(finding, change, accepted)
+    if finding.accepted or not left_out:
         return finding
     text = finding.text
     if change.block is Block.UNMANAGED:
         # The advice for such an object is to adopt it.
         text = f"it could not be adopted as declared: {text}"
     return replace(finding, level=Level.CAUTION, block=None, accept=False, text=text)
+
+
+def lift_block(finding: Finding, change: Change, accepted: Sequence[str]) -> Finding:
+    """The block as a danger, if the user accepts it for this change. accepted: as for
+    `record_findings`."""
+    if finding.accept and any(is_accepted(name, finding.rule, change) for name in accepted):
+        # What was accepted stays visible in the plan that somebody approves.
+        return replace(finding, level=Level.DANGER, block=None, accepted=True)
+    return finding
 
 
 def is_accepted(name: str, rule: str, change: Change) -> bool:
