@@ -98,23 +98,52 @@ def _explain_excess(
 ) -> str | None:
     verb, allowed = guard.choose_verb(caught), guard.limit(options)
     if allowed is not None:
-        if len(caught) <= allowed:
+        number = sum(map(_count_objects, caught))
+        if number <= allowed:
             return None
-        return f"the plan {verb} {len(caught)} objects, but {guard.flag} allows {allowed}"
+        return f"the plan {verb} {number} objects, but {guard.flag} allows {allowed}"
     # Whoever runs `destroy` expects to read that everything goes.
     if options.mode is Mode.DESTROY:
         return None
+    for change in caught:
+        # A default counts like the objects that follow it.
+        for figures in (finding.figures for finding in change.findings):
+            followers, total = figures.get("objects"), figures.get("of_objects")
+            if (
+                isinstance(followers, int)
+                and isinstance(total, int)
+                and _is_excess(followers, total)
+            ):
+                return (
+                    f"{change.address} {verb} {followers} of {total} objects that follow it "
+                    f"(at least {MANY} and more than {LARGE_SHARE:.0%})"
+                )
     recorded = Counter((i.instance, i.kind) for i in state.objects)
     for (instance, kind), count in Counter(
         (c.identity.instance, c.identity.kind) for c in caught
     ).items():
         total = recorded[instance, kind]
-        if count >= MANY and count > total * LARGE_SHARE:
+        if _is_excess(count, total):
             return (
                 f"the plan {verb} {count} of {total} {kind} objects in {instance} "
                 f"(at least {MANY} and more than {LARGE_SHARE:.0%})"
             )
     return None
+
+
+def _is_excess(number: int, total: int) -> bool:
+    return number >= MANY and number > total * LARGE_SHARE
+
+
+def _count_objects(change: Change) -> int:
+    """The objects that a change concerns: those that follow a default, else one."""
+    numbers = [
+        number
+        for finding in change.findings
+        if finding.harm is Harm.DATA_LOSS
+        and isinstance(number := finding.figures.get("objects"), int)
+    ]
+    return max(numbers, default=1)
 
 
 def _block_changes(

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Change
 from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
 
+from ..kinds.kind import KindRights
 from . import (
+    access,
+    acls,
+    broker_configs,
     commands,
+    followers,
     missing_names,
     names,
     quotas,
@@ -27,6 +34,8 @@ from . import (
 
 BOOK = RuleBook(
     judges=(
+        *acls.JUDGES,
+        *broker_configs.JUDGES,
         *names.JUDGES,
         *quotas.JUDGES,
         *topic_config_values.JUDGES,
@@ -37,6 +46,7 @@ BOOK = RuleBook(
         *vendors.JUDGES,
     ),
     surveys=(
+        *followers.SURVEYS,
         *missing_names.SURVEYS,
         *quotas.SURVEYS,
         *topic_configs.SURVEYS,
@@ -46,7 +56,16 @@ BOOK = RuleBook(
     others=(*commands.RULES,),
 )
 
+
+def make_book(rights: Mapping[str, KindRights]) -> RuleBook:
+    """BOOK, and the rules of access of a provider. rights: kind -> the rights on its objects that a
+    plan must not take from the principal that runs it."""
+    return replace(BOOK, surveys=(*access.make_surveys(rights), *BOOK.surveys))
+
+
 _NEEDS = (
+    access.list_needs,
+    followers.list_needs,
     missing_names.list_needs,
     quotas.list_needs,
     topic_configs.list_needs,

@@ -22,6 +22,7 @@ from ..kinds.acl.resource_type import EVERYTHING
 from ..kinds.quota import resource_type as quotas
 from ..kinds.quota.levels import CLIENT_ID, USER
 from ..kinds.user import resource_type as users
+from ..protocol.broker_rules import plain_name_faults
 
 SETS = (Action.CREATE, Action.UPDATE)
 _NAMED = (acls.KIND, quotas.KIND, users.KIND)
@@ -208,14 +209,8 @@ def _judge_quota_names(change: Change) -> Iterator[Finding]:
 
 def _judge_types(change: Change) -> Iterator[Finding]:
     for name in _list_names(change):
-        plain = name.text.removeprefix("User:")
-        if plain != name.text:
-            yield TYPED.find(
-                f"'{name.text}' is a principal; quotas and credentials use the name without "
-                "'User:'",
-                name.path,
-                fix=f"write '{plain}', unless the user logs in with the name '{name.text}'",
-            )
+        for text, fix in plain_name_faults(name.text):
+            yield TYPED.find(text, name.path, fix=fix)
 
 
 JUDGES = (

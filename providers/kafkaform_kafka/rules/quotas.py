@@ -33,7 +33,7 @@ from ..kinds.quota.resource_type import IP, KIND, get_limits, read_entity
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
 from ..protocol import keys
-from ..review.mutation_quota import assess_spending, compute_spending
+from .mutation_quota import assess_spending, compute_spending
 
 TYPES = (KIND,)
 _SETS = (Action.CREATE, Action.UPDATE)

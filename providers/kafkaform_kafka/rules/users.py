@@ -1,4 +1,5 @@
-"""Rules of SCRAM credentials: which logins stop working, and which never do."""
+"""Rules of logins with SCRAM credentials and delegation tokens: which stop working, and which never
+do."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.value import EMPTY
 
 from ..kinds.steps import SILENT
+from ..kinds.token import resource_type as tokens
 from ..kinds.user.resource_type import KIND, find_iteration_faults, sends_password
 
 TYPES = (KIND,)
@@ -108,6 +110,18 @@ ADOPTED = Rule(
     _make_example(),
     "change password_wo_version to send the declared password",
 )
+TOKEN_ENDED = Rule(
+    "token-ended",
+    "A delegation token ends",
+    Level.DANGER,
+    Harm.ACCESS_LOST,
+    (tokens.KIND,),
+    Needs.OBJECT,
+    "Brokers refuse logins with a token that has expired, and nobody can renew it (KIP-48).",
+    "# kafkaform alter delegation-token TOKEN_ID --expire",
+    "make sure that no client uses the token any more",
+    proof="tests/cluster/kafka/test_token_logins.py::test_a_token_that_has_ended",
+)
 
 
 # ── judges ──────────────────────────────────────────────────────────────────────────────
@@ -160,7 +174,14 @@ def _is_new_version(change: Change) -> bool:
     return change.row_after.secret_version != change.row_before.secret_version
 
 
+def _judge_token(change: Change, _: Facts) -> Iterator[Finding]:
+    if change.action is Action.DELETE:
+        owner = (change.before or EMPTY).get("owner") or "its owner"
+        yield TOKEN_ENDED.find(f"{owner} can no longer log in with the token {change.identity.key}")
+
+
 JUDGES = (
     Judge((ITERATIONS, NOT_ASCII), TYPES, Needs.BLOCK, _judge_block),
     Judge((DELETED, PASSWORD, OWN, ADOPTED), TYPES, Needs.OBJECT, _judge_logins),
+    Judge((TOKEN_ENDED,), TOKEN_ENDED.types, Needs.OBJECT, _judge_token),
 )

@@ -9,6 +9,8 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
+from kafkaform_connect.definitions import GIVEN
+
 from ...kit.commands.fixtures import admin, folder  # noqa: F401  # pytest finds them here
 from ...kit.kafka.logins import admin_login
 from ...kit.servers import wait_until
@@ -287,3 +289,24 @@ def test_workers_accept_another_class_under_the_same_name(
     text = apply(stream, topic("lines"), sink("source", copy))
     assert f"PREFIX-source runs {FILE}SinkConnector in place of {FILE}SourceConnector" in text
     wait_until(lambda: copy.exists() and copy.read_text() == "1\n")
+
+
+@pytest.mark.parametrize(
+    ("class_", "own"),
+    [("FileStreamSource", {"file", "topic", "batch.size"}), ("FileStreamSink", {"file"})],
+)
+def test_what_workers_give_to_connectors_is_no_misspelt_config(
+    stream: Stream,  # noqa: F811
+    class_: str,
+    own: set[str],
+) -> None:
+    """The worker's definition has the plugin's own configs, and those that each connector of its
+    type has: the table of the latter is that of the worker."""
+    definition = stream.ask("GET", f"/connector-plugins/{class_}/config")
+    config = {"connector.class": class_, "name": "x", "topics": "t", "topic": "t"}
+    body = stream.ask("PUT", f"/connector-plugins/{class_}/config/validate", config)
+    assert isinstance(definition, list) and isinstance(body, dict)
+    validated = {item["definition"]["name"] for item in body["configs"] if item["definition"]}
+    declared = {item["name"] for item in definition}
+    assert own <= declared
+    assert declared | validated <= GIVEN | own | {"name", "connector.class"}, (declared, validated)

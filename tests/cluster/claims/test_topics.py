@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ...kit.kafka.clients import Clients, wait_for
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.three_brokers import COUNT, Brokers
+from ...kit.kafka.topic_clients import Clients, wait_for
 
 QUICK = (
     ("auto.create.topics.enable", "true"),

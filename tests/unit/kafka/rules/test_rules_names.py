@@ -370,3 +370,11 @@ def test_a_survey_has_no_part_of_blocked_changes() -> None:
     blocked = add_findings(quota(user="ordres"), row.find("x", fix="y"))
     assert find("user-login-missing", blocked, sweeps=list_all(live_users=["orders"])) == []
     assert name_rules(judge(quota(user="ordres"))) == []
+
+
+def test_other_objects_of_a_plan_are_passed_over() -> None:
+    """Topics beside ACLs and quotas have no users in them."""
+    sweeps = list_all(live_users=["payments"])
+    others = [change(Action.CREATE, None, topic("orders")), user("other")]
+    assert find("user-login-missing", *others, sweeps=sweeps) == []
+    assert len(find("user-login-missing", *others, acl("User:x"), sweeps=sweeps)) == 1

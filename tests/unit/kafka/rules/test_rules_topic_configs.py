@@ -41,8 +41,8 @@ def update(
         for key in sorted({*before, *after})
         if before.get(key) != after.get(key)
     )
-    made = change(Action.UPDATE, old, new)
-    return Change(made.identity, made.address, made.action, made.before, made.after, paths)
+    edit = change(Action.UPDATE, old, new)
+    return Change(edit.identity, edit.address, edit.action, edit.before, edit.after, paths)
 
 
 COMPACT, BOTH, LOG_TIME = (
@@ -298,13 +298,13 @@ def test_every_topic_config_is_judged_or_harmless() -> None:
 @pytest.mark.parametrize("key", sorted(ALL_TOPIC_KEYS))
 def test_every_config_can_be_judged(key: str) -> None:
     """Every config in both directions between two values that differ."""
-    known = ALL_TOPIC_KEYS[key]
-    low, high = ("1", "1000000") if known.kind in ("int", "long") else ("0.1", "0.9")
-    if known.kind == "boolean":
+    config = ALL_TOPIC_KEYS[key]
+    low, high = ("1", "1000000") if config.kind in ("int", "long") else ("0.1", "0.9")
+    if config.kind == "boolean":
         low, high = "false", "true"
-    elif known.choices:
-        low, high = known.choices[0], known.choices[1]
-    elif known.kind == "list":
+    elif config.choices:
+        low, high = config.choices[0], config.choices[1]
+    elif config.kind == "list":
         low, high = "0:1", "*"
     for one, other in ((low, high), (high, low)):
         rules = {item.rule for item in judge(update({key: one}, {key: other}))}
@@ -396,18 +396,20 @@ IN_SYNC = (
 )
 
 
-@pytest.mark.parametrize(("before", "after", "replicas", "known", "rule", "level", "text"), IN_SYNC)
+@pytest.mark.parametrize(
+    ("before", "after", "replicas", "cluster", "rule", "level", "text"), IN_SYNC
+)
 def test_replicas_in_sync(
     before: Mapping[str, str],
     after: Mapping[str, str],
     replicas: tuple[int, int],
-    known: Facts,
+    cluster: Facts,
     rule: str,
     level: Level,
     text: str,
 ) -> None:
     """The number is held against the replicas, whichever of the two changes."""
-    findings = judge(update(before, after, replicas=replicas), known)
+    findings = judge(update(before, after, replicas=replicas), cluster)
     (finding,) = (item for item in findings if item.rule.startswith(("topic-min", "topic-all")))
     assert (finding.rule, finding.level, finding.text) == (rule, level, text)
 
@@ -451,8 +453,8 @@ def test_a_new_topic_is_judged_from_its_block_alone() -> None:
 
 def test_a_default_of_the_cluster_counts_for_a_new_topic() -> None:
     """Two of two replicas must be in sync although no block says so; nobody writes to it yet."""
-    known = facts(topic_defaults=FrozenMap({MIN: "2"}))
-    (finding,) = judge(change(Action.CREATE, None, topic()), known)
+    cluster = facts(topic_defaults=FrozenMap({MIN: "2"}))
+    (finding,) = judge(change(Action.CREATE, None, topic()), cluster)
     assert (finding.rule, finding.level) == ("topic-all-insync-required", Level.CAUTION)
 
 
@@ -471,8 +473,8 @@ def test_a_removed_override_is_judged_by_what_takes_effect() -> None:
 
 def test_what_the_cluster_has_by_default_is_what_an_override_replaces() -> None:
     """A cluster that keeps records for an hour loses nothing by a topic's two hours."""
-    known = facts(topic_defaults=FrozenMap({"retention.ms": "3600000"}))
-    assert judge(update({}, {"retention.ms": "7200000"}), known) == []
+    cluster = facts(topic_defaults=FrozenMap({"retention.ms": "3600000"}))
+    assert judge(update({}, {"retention.ms": "7200000"}), cluster) == []
 
 
 def test_defaults_are_those_of_the_release() -> None:

@@ -14,7 +14,7 @@ from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Fault,
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.provider import PROVIDER
-from kafkaform_kafka.review.mutation_quota import Spending, compute_spending
+from kafkaform_kafka.rules.mutation_quota import Spending, compute_spending
 
 from ....kit.kafka.changes import change, facts, topic
 from ....kit.kafka.judgement import survey
