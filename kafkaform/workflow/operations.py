@@ -55,9 +55,9 @@ def apply_changes(
     approval. expect: the token of a reviewed plan (`Plan.token`): any other plan is refused, and
     `approve` is not called. reviewed: that plan as its JSON (`load_plan_document`), so that a
     refusal can say what differs. fail_on: refuse a plan with `deletes`, `blocked` changes,
-    `drift`, a level, a harm, or findings of a rule. wait: wait until every live node shows the changes. lock_timeout: seconds to wait for
-    the lock of the state. progress: called with events (`RunEvent`). stop: lets another thread end
-    the run in an orderly way. again: how errors name the way to continue.
+    `drift`, a level, a harm, or findings of a rule. wait: wait until every live node shows the
+    changes. lock_timeout: seconds to wait for the lock of the state. progress: called with events
+    (`RunEvent`). stop: lets another thread end the run in an orderly way. again: how errors name the way to continue.
 
     Raises KafkaformError. Its `applied` is not None if something can have been sent:
     AppliedInPart, OutcomeUnknown, Interrupted, or Blocked for a change that was left out. Raised

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ..apply.bindings import complete_records, describe_bindings
 from ..apply.obligations import ask_progress
 from ..apply.owed import add_owed_removals, find_settings
