@@ -72,7 +72,7 @@ class Harm(StrEnum):
 _HARM_LABELS = {
     Harm.DATA_LOSS: "data loss",
     Harm.DURABILITY: "durability",
-    Harm.ACCESS_LOST: "clients cut off",
+    Harm.ACCESS_LOST: "access lost",
     Harm.ACCESS_GAINED: "access gained",
     Harm.AVAILABILITY: "availability",
     Harm.REFUSED_WRITES: "writes refused",

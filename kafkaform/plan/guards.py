@@ -15,6 +15,7 @@ from ..core.finding import Finding, Harm
 from ..core.resource import Desired
 from ..core.rule import Rule
 from ..state.model import State
+from .judge import lift_block
 from .model import Mode, Options
 from .rules import EMPTY_CONFIGURATION, LIMIT_DATA_LOSS, LIMIT_DELETIONS
 
@@ -37,6 +38,7 @@ def apply_guards(
                 "the configuration declares nothing, but the state still has objects "
                 f"({len(state.objects)})"
             ),
+            (),
             even_protected=True,
         )
     guarded = tuple(changes)
@@ -44,7 +46,8 @@ def apply_guards(
         caught = [change for change in changes if guard.counts(change)]
         reason = _explain_excess(guard, caught, state, options) if caught else None
         if reason is not None:
-            guarded = _block_changes(guarded, guard.counts, guard.rule.find(reason))
+            block = guard.rule.find(reason)
+            guarded = _block_changes(guarded, guard.counts, block, options.accept)
     return guarded
 
 
@@ -147,15 +150,20 @@ def _block_changes(
     changes: Sequence[Change],
     meant: Callable[[Change], bool],
     block: Finding,
+    accepted: Sequence[str],
     *,
     even_protected: bool = False,
 ) -> tuple[Change, ...]:
-    """The changes, with the meant ones blocked. even_protected: also those that are blocked already
-    by something that lets the rest of the plan pass."""
+    """The changes, with the meant ones blocked. accepted: the rules that the user lifts;
+    even_protected: also those that are blocked already by something that lets the rest of the plan
+    pass."""
 
     def caught(change: Change) -> bool:
         if change.block is not None:
             return even_protected and not change.block.stops
         return meant(change)
 
-    return tuple(add_findings(change, block) if caught(change) else change for change in changes)
+    return tuple(
+        add_findings(change, lift_block(block, change, accepted)) if caught(change) else change
+        for change in changes
+    )

@@ -103,7 +103,7 @@ WITHOUT_LIMITS = Rule(
     Needs.BLOCK,
     "Kafka stores limits and no entities, so a quota without a limit does not exist (KIP-546).",
     'resource "kafka_quota" "orders" {\n  user   = "orders"\n  config = {}\n}',
-    "set at least one limit, or remove the block",
+    "Set at least one limit, or remove the block.",
     Block.IMPOSSIBLE,
 )
 ADDRESS = Rule(
@@ -129,7 +129,7 @@ HOST = Rule(
     "Each broker looks the name up once, when it learns of the quota (ClientQuotaMetadataManager), "
     "and limits the address that it gets then.",
     _make_example("connection_creation_rate = 10", 'ip     = "worker.example.org"'),
-    "write the IP address",
+    "Write the IP address.",
 )
 STOPS = Rule(
     "quota-stops-clients",
@@ -143,7 +143,7 @@ STOPS = Rule(
     "more than 16 s, and below 136 B/s longer than delivery.timeout.ms (2 min), after which a "
     "producer gives up.",
     _make_example("producer_byte_rate = 1"),
-    "write the limit in bytes per second, such as 1048576 for 1 MiB/s",
+    "Write the limit in bytes per second, such as 1048576 for 1 MiB/s.",
     proof=f"{_PROOFS}::test_a_byte_a_second_stops_a_producer",
 )
 CUT_DEEP = Rule(
@@ -191,7 +191,7 @@ CALLBACK = Rule(
     "With client.quota.callback.class, that class decides about limits (KIP-257), and it can "
     "ignore stored quotas.",
     _make_example("producer_byte_rate = 1048576"),
-    "ask who operates the class whether it follows these quotas",
+    "Ask who operates the class whether it follows these quotas.",
 )
 MUTATIONS = Rule(
     "quota-mutations-spent",
@@ -203,7 +203,7 @@ MUTATIONS = Rule(
     "The controller delays requests that create, add or delete more partitions than "
     "controller_mutation_rate allows, dry runs included (KIP-599).",
     'resource "kafka_topic" "orders" {\n  name       = "orders"\n  partitions = 5000\n}',
-    "ask for a higher controller_mutation_rate, or apply in parts",
+    "Ask for a higher controller_mutation_rate, or apply in parts.",
     proof="tests/cluster/kafka/test_quotas.py::test_a_plan_over_half_of_the_quota_says_so",
 )
 
@@ -296,7 +296,7 @@ def _judge_limit(limit: LimitChange, entity: FrozenMap) -> Iterator[Finding]:
     if key is not None and key.ip != (IP in entity):
         whom = "an ip" if key.ip else "users and client ids"
         text = f"{limit.key} is a limit for {whom}"
-        yield MISPLACED.find(text, limit.path, fix=f"declare it in a kafka_quota for {whom}")
+        yield MISPLACED.find(text, limit.path, fix=f"Declare it in a kafka_quota for {whom}.")
         return
     for text, fix in find_value_faults(limit.key, limit.after):
         yield INVALID.find(text, limit.path, fix=fix)
