@@ -12,12 +12,17 @@ from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
 
 from . import (
+    broker_config_values,
+    brokers,
     commands,
+    features,
+    groups,
     missing_names,
     names,
     quotas,
     topic_config_values,
     topic_configs,
+    topic_defaults,
     topic_moves,
     topic_names,
     topics,
@@ -27,6 +32,10 @@ from . import (
 
 BOOK = RuleBook(
     judges=(
+        *broker_config_values.JUDGES,
+        *brokers.JUDGES,
+        *features.JUDGES,
+        *groups.JUDGES,
         *names.JUDGES,
         *quotas.JUDGES,
         *topic_config_values.JUDGES,
@@ -40,6 +49,7 @@ BOOK = RuleBook(
         *missing_names.SURVEYS,
         *quotas.SURVEYS,
         *topic_configs.SURVEYS,
+        *topic_defaults.SURVEYS,
         *topic_names.SURVEYS,
         *vendors.SURVEYS,
     ),
@@ -50,6 +60,7 @@ _NEEDS = (
     missing_names.list_needs,
     quotas.list_needs,
     topic_configs.list_needs,
+    topic_defaults.list_needs,
     topic_names.list_needs,
 )
 
