@@ -27,6 +27,8 @@ DELETE, COMPACT = "delete", "compact"
 MIN_IN_SYNC_IS_CAPPED = "3.7"
 """From this release on, brokers count the smaller one of min.insync.replicas and the replicas
 (KAFKA-15583, `effectiveMinIsr` in Partition.scala)."""
+ZSTD_IS_FOR_ALL = "4.0"
+"""Brokers before this release refuse old consumers of a topic with compression.type = zstd."""
 
 Values = Mapping[str, str]
 
@@ -373,6 +375,13 @@ def _judge_compression(configs: TopicConfigs) -> Iterator[Finding]:
         f"{show_change(configs, key)}: brokers {way}, which costs them processor time",
         ("config", key),
     )
+    release = get_release(configs.facts)
+    if codec == "zstd" and release and is_before(release, ZSTD_IS_FOR_ALL):
+        yield rows.ZSTD_CONSUMERS_REFUSED.find(
+            f"{show_change(configs, key)}: consumers before Kafka 2.1 cannot read the topic any "
+            "more",
+            ("config", key),
+        )
 
 
 _JUDGES = (_judge_cleanup, _judge_limits, _judge_switches, _judge_compression)
@@ -551,6 +560,7 @@ RULES = (
     rows.TIMESTAMPS_REFUSED,
     rows.TOMBSTONES_MISSED,
     rows.UNCLEAN_ELECTION,
+    rows.ZSTD_CONSUMERS_REFUSED,
 )
 """What `judge_records_and_clients` finds."""
 

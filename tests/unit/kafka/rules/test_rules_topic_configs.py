@@ -243,6 +243,7 @@ def test_each_rule_fires(
     assert finding.path[0] == "config" and finding.path[1] == text.split()[0]
 
 
+ZSTD = "topic-zstd-consumers-refused"
 HARMFUL = {rule.id for rule in topic_configs.RULES}
 QUIET: tuple[tuple[str, Mapping[str, str], Mapping[str, str]], ...] = (
     ("a longer retention", {"retention.ms": "1000"}, {"retention.ms": str(30 * DAY)}),
@@ -276,10 +277,21 @@ def test_what_does_no_harm_is_quiet(before: Mapping[str, str], after: Mapping[st
     assert judge(update(before, after)) == []
 
 
+def test_zstd_stops_old_consumers_of_old_brokers() -> None:
+    """Brokers of Kafka 4 send them what they cannot unpack, and refuse nobody."""
+    edit = update({}, {"compression.type": "zstd"})
+    (finding,) = (item for item in judge(edit, OLD) if item.rule == ZSTD)
+    assert finding.text == (
+        "compression.type producer (default) → zstd: consumers before Kafka 2.1 cannot read the "
+        "topic any more"
+    )
+    assert ZSTD not in name_rules(judge(edit, NOW))
+    assert ZSTD not in name_rules(judge(update({}, {"compression.type": "gzip"}), OLD))
+
+
 def test_every_rule_has_a_case() -> None:
     """A rule that nobody saw firing is no rule."""
-    fired = {case[0] for case in CASES}
-    assert fired == HARMFUL
+    assert {ZSTD, *(case[0] for case in CASES)} == HARMFUL
 
 
 def test_every_topic_config_is_judged_or_harmless() -> None:
