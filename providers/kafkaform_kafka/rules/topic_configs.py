@@ -149,14 +149,17 @@ class _Limit(Struct, frozen=True):
     key: str
     rule: Rule
     text: str
-    """What a lower value does; `{new}` stands for it."""
+    """What a lower value does; `{new}` stands for it, `{behind}` for what is later by it."""
     counts: Callable[[Values], bool] = lambda _: True
     """Whether the config has an effect with these values."""
     starts: bool = False
     """The config also matters if it has an effect only after the change."""
 
     def read(self, values: Values) -> Decimal | None:
-        """The limit with these values; None if it has no effect."""
+        """The limit with these values; None if it has no effect, or if no broker takes it."""
+        number = parse_integer(values[self.key])
+        if number is None or not ALL_TOPIC_KEYS[self.key].allows(Decimal(number)):
+            return None
         return parse_limit(values[self.key]) if self.counts(values) else None
 
 
@@ -181,7 +184,7 @@ def _has_local_limit(key: str) -> Callable[[Values], bool]:
 
 
 _REFUSED = "records whose timestamp is more than {new} in the "
-_BEHIND = "a consumer that is more than {new} behind "
+_BEHIND = "a consumer that is {behind} "
 
 _LIMITS = (
     _Limit("retention.ms", rows.RETENTION_CUT, "records older than that are deleted", _expires),
@@ -266,7 +269,8 @@ def _judge_limits(configs: TopicConfigs) -> Iterator[Finding]:
         subject = (
             f"{key} {_render(key, values)} takes effect" if same else show_change(configs, key)
         )
-        text = limit.text.format(new=_render(key, values))
+        new = _render(key, values)
+        text = limit.text.format(new=new, behind=f"more than {new} behind" if after else "behind")
         yield limit.rule.find(f"{subject}: {text}", ("config", key))
 
 
@@ -395,7 +399,7 @@ def judge_in_sync_replicas(configs: TopicConfigs) -> Iterator[Finding]:
     least, replicas = parse_integer(configs.after[rows.MIN_IN_SYNC]), configs.replicas
     old = parse_integer(configs.before[rows.MIN_IN_SYNC]) if configs.before else None
     replicas_before = configs.replicas_before or replicas
-    if least is None or (least, replicas) == (old, replicas_before):
+    if least is None or least < 1 or (least, replicas) == (old, replicas_before):
         return
     change = (
         f"{rows.MIN_IN_SYNC} is {least}"

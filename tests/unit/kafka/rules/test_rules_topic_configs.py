@@ -190,6 +190,13 @@ CASES: tuple[tuple[str, Mapping[str, str], Mapping[str, str], str], ...] = (
         "deletions of keys",
     ),
     (
+        "topic-tombstones-missed",
+        COMPACT,
+        {**COMPACT, "delete.retention.ms": "0"},
+        "delete.retention.ms 1 d (default) → 0 ms: a consumer that is behind misses deletions of "
+        "keys",
+    ),
+    (
         "topic-old-values-missed",
         COMPACT,
         {**COMPACT, "max.compaction.lag.ms": "3600000"},
@@ -275,6 +282,15 @@ QUIET: tuple[tuple[str, Mapping[str, str], Mapping[str, str]], ...] = (
 def test_what_does_no_harm_is_quiet(before: Mapping[str, str], after: Mapping[str, str]) -> None:
     """No finding about what takes less away, or what has no effect."""
     assert judge(update(before, after)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("retention.ms", "-2"), ("retention.ms", "x"), ("max.message.bytes", "-1"), (MIN, "0")],
+)
+def test_a_value_that_no_broker_takes_does_nothing(key: str, value: str) -> None:
+    """The change is blocked, and nothing is claimed about records older than -2."""
+    assert name_rules(judge(update({}, {key: value}))) == ["topic-config-value-invalid"]
 
 
 def test_zstd_stops_old_consumers_of_old_brokers() -> None:
