@@ -19,8 +19,8 @@ from ..kinds.acl.read import list_live_acls
 from ..kinds.acl.resource_type import CLUSTER, Acl
 from ..wire.cluster import read_cluster_operations
 from ..wire.topics import TopicRow, list_topics
+from .acl_words import describe_acl
 from .authorizer import Access, AccessQuestion, AccessVerdict, authorize, has_acl, index_acls
-from .effects import describe_acl
 from .required_rights import HeldRights, find_missing, list_step_topics, name_operations
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
 
+from ..authority.acl_words import OTHER, describe_acl
 from ..authority.authorizer import (
     EVERYBODY,
     SOME_TOPIC,
@@ -29,7 +30,6 @@ from ..authority.authorizer import (
     to_cluster_question,
     to_topics_question,
 )
-from ..authority.effects import OTHER, describe_acl
 from ..kinds.acl import resource_type as acls
 from ..kinds.acl.resource_type import CLUSTER, Acl
 

@@ -33,18 +33,17 @@ from ..kinds.quota.resource_type import IP, KIND, get_limits, read_entity
 from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
 from ..protocol import keys
-from ..review.mutation_quota import assess_spending, compute_spending
+from .mutation_quota import assess_spending, compute_spending
 
 TYPES = (KIND,)
 _SETS = (Action.CREATE, Action.UPDATE)
 _PROOFS = "tests/cluster/claims/test_quotas.py"
-BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
+BYTE_RATES: Mapping[str, str] = {"producer_byte_rate": "write", "consumer_byte_rate": "read"}
+"""Limit of bytes -> what it limits."""
 BATCH = 16_384
 """Bytes of one batch of a producer, `batch.size` of Kafka's clients."""
 STANDSTILL = 1024
-"""Bytes per second below which a client does not work any more: one full batch takes more than
-16 s, and at 136 bytes per second longer than `delivery.timeout.ms` (120 s), so that a producer
-gives up."""
+"""Bytes per second below which a client hardly works: one full batch takes more than 16 s."""
 CUT = Decimal("0.1")
 """The share of a limit below which a cut stops clients that used the limit. Throttled time grows
 with the share that is too much: at a tenth, nine of ten seconds (ClientQuotaManager)."""
@@ -104,7 +103,7 @@ WITHOUT_LIMITS = Rule(
     Needs.BLOCK,
     "Kafka stores limits and no entities, so a quota without a limit does not exist (KIP-546).",
     'resource "kafka_quota" "orders" {\n  user   = "orders"\n  config = {}\n}',
-    "set at least one limit, or remove the block",
+    "Set at least one limit, or remove the block.",
     Block.IMPOSSIBLE,
 )
 ADDRESS = Rule(
@@ -130,20 +129,21 @@ HOST = Rule(
     "Each broker looks the name up once, when it learns of the quota (ClientQuotaMetadataManager), "
     "and limits the address that it gets then.",
     _make_example("connection_creation_rate = 10", 'ip     = "worker.example.org"'),
-    "write the IP address",
+    "Write the IP address.",
 )
 STOPS = Rule(
     "quota-stops-clients",
-    "A limit at which clients stand still",
+    "A limit with which clients hardly work",
     Level.DANGER,
     Harm.AVAILABILITY,
     TYPES,
     Needs.BLOCK,
-    f"Below {render_amount(STANDSTILL, 'bytes/s')}, one batch of {render_amount(BATCH, 'bytes')} "
-    "takes so long that producers give up after delivery.timeout.ms and consumers fall behind for "
-    "ever. Brokers make a client wait until its average fits (KIP-219, ClientQuotaManager).",
+    "Brokers make a client wait until its average fits (KIP-219, ClientQuotaManager). Below "
+    f"{render_amount(STANDSTILL, 'bytes/s')}, one batch of {render_amount(BATCH, 'bytes')} takes "
+    "more than 16 s, and below 136 B/s longer than delivery.timeout.ms (2 min), after which a "
+    "producer gives up.",
     _make_example("producer_byte_rate = 1"),
-    "write the limit in bytes per second, such as 1048576 for 1 MiB/s",
+    "Write the limit in bytes per second, such as 1048576 for 1 MiB/s.",
     proof=f"{_PROOFS}::test_a_byte_a_second_stops_a_producer",
 )
 CUT_DEEP = Rule(
@@ -191,7 +191,7 @@ CALLBACK = Rule(
     "With client.quota.callback.class, that class decides about limits (KIP-257), and it can "
     "ignore stored quotas.",
     _make_example("producer_byte_rate = 1048576"),
-    "ask who operates the class whether it follows these quotas",
+    "Ask who operates the class whether it follows these quotas.",
 )
 MUTATIONS = Rule(
     "quota-mutations-spent",
@@ -203,7 +203,7 @@ MUTATIONS = Rule(
     "The controller delays requests that create, add or delete more partitions than "
     "controller_mutation_rate allows, dry runs included (KIP-599).",
     'resource "kafka_topic" "orders" {\n  name       = "orders"\n  partitions = 5000\n}',
-    "ask for a higher controller_mutation_rate, or apply in parts",
+    "Ask for a higher controller_mutation_rate, or apply in parts.",
     proof="tests/cluster/kafka/test_quotas.py::test_a_plan_over_half_of_the_quota_says_so",
 )
 
@@ -225,22 +225,33 @@ class LimitChange(Struct, frozen=True):
         return "config", self.key
 
     @property
+    def number(self) -> Decimal | None:
+        """The limit after the change; None for a text, which limits nothing."""
+        return _read_number(self.after)
+
+    @property
+    def old_number(self) -> Decimal | None:
+        """The limit before the change; None if there was none."""
+        return _read_number(self.before)
+
+    @property
     def falls(self) -> bool:
         """True for a number that is lower than before, or where there was none."""
-        return isinstance(self.after, int | Decimal) and (
-            # `Infinity` and `NaN`, which brokers can have, are texts and limit nothing.
-            not isinstance(self.before, int | Decimal) or self.after < self.before
-        )
+        number, old = self.number, self.old_number
+        return number is not None and (old is None or number < old)
 
     @property
     def stops(self) -> bool:
-        """True if clients with this limit stand still."""
-        return (
-            self.key in BYTE_RATES
-            and self.falls
-            and isinstance(self.after, int | Decimal)
-            and 0 < self.after < STANDSTILL
-        )
+        """True if clients with this limit hardly work."""
+        number = self.number
+        stuck = number is not None and 0 < number < STANDSTILL
+        return stuck and self.falls and self.key in BYTE_RATES
+
+
+def _read_number(value: Value) -> Decimal | None:
+    # Brokers can have stored `Infinity` and `NaN`, which are texts here and limit nothing.
+    number = Decimal(value) if isinstance(value, int | Decimal) else None
+    return number if number is not None and number.is_finite() else None
 
 
 def list_limit_changes(change: Change) -> Iterator[LimitChange]:
@@ -285,14 +296,14 @@ def _judge_limit(limit: LimitChange, entity: FrozenMap) -> Iterator[Finding]:
     if key is not None and key.ip != (IP in entity):
         whom = "an ip" if key.ip else "users and client ids"
         text = f"{limit.key} is a limit for {whom}"
-        yield MISPLACED.find(text, limit.path, fix=f"declare it in a kafka_quota for {whom}")
+        yield MISPLACED.find(text, limit.path, fix=f"Declare it in a kafka_quota for {whom}.")
         return
     for text, fix in find_value_faults(limit.key, limit.after):
         yield INVALID.find(text, limit.path, fix=fix)
-    if limit.stops:
-        seconds = round(Decimal(BATCH) / limit.after)
+    if limit.stops and limit.number:
+        seconds = round(BATCH / limit.number)
         yield STOPS.find(
-            f"{describe_clients(entity, limit.key)} stand still: at "
+            f"{describe_clients(entity, limit.key)} can hardly {BYTE_RATES[limit.key]}: at "
             f"{render_limit(limit.key, limit.after)}, one batch of "
             f"{render_amount(BATCH, 'bytes')} takes {render_amount(seconds, 's')}",
             limit.path,
@@ -306,9 +317,10 @@ def _judge_cuts(change: Change, _: Facts) -> Iterator[Finding]:
         return
     entity = read_entity(change.after)
     for limit in list_limit_changes(change):
-        if limit.stops or not limit.falls or not isinstance(limit.before, int | Decimal):
+        number, old = limit.number, limit.old_number
+        if limit.stops or number is None or old is None or number >= old:
             continue
-        rule = CUT_DEEP if Decimal(limit.after) < Decimal(limit.before) * CUT else LOWERED
+        rule = CUT_DEEP if number < old * CUT else LOWERED
         yield rule.find(
             f"{describe_clients(entity, limit.key)} are slowed down to "
             f"{render_limit(limit.key, limit.after)}{describe_scope(limit.key)} "
@@ -339,7 +351,7 @@ def _survey_new_limits(scene: Scene) -> Iterator[tuple[Identity | None, Finding]
         if entity.get(USER) in fresh:
             continue
         for limit in list_limit_changes(change):
-            if limit.falls and not limit.stops and not isinstance(limit.before, int | Decimal):
+            if limit.falls and not limit.stops and limit.old_number is None:
                 yield (
                     change.identity,
                     NEW.find(

@@ -10,9 +10,9 @@ from confluent_kafka import KafkaError
 from kafka.protocol.admin import AlterClientQuotasRequest
 
 from ...conftest import Broker
-from ...kit.kafka.clients import open_writer, writing_user
 from ...kit.kafka.logins import Login
 from ...kit.kafka.quota_user import Entity, Limits, limits
+from ...kit.kafka.throttled_writers import open_writer, writing_user
 
 PRODUCE = "producer_byte_rate"
 KIB = 1024
