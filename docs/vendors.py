@@ -5,12 +5,12 @@ A test compares the file with what this prints.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from kafkaform.core.change import Action
+from kafkaform.core.finding import Level
 from kafkaform_kafka.vendors.detection import MARKS
 from kafkaform_kafka.vendors.names import APACHE
 from kafkaform_kafka.vendors.profile import (
@@ -18,7 +18,7 @@ from kafkaform_kafka.vendors.profile import (
     SETS,
     Citation,
     Profile,
-    RuleEffect,
+    Refusal,
     Sends,
     Switches,
     VendorNote,
@@ -79,10 +79,11 @@ EFFECTS = """
 
 | effect | meaning |
 |---|---|
-| refuses | the change is blocked, and nothing is sent (exit code 8) |
-| notes | a sentence stands under the change |
-| warns | a sentence is said once for the cluster |
+| blocks | the change is not made (exit code 8) |
+| cautions, notes | the plan says so with the change, or once for the cluster |
 | explains | if the cluster refuses the request, the message says this |
+
+The last column but one has the effect and, for `kafkaform explain rule`, the id of the rule.
 
 Where a rule only explains, its source does not say that the cluster refuses the request, so no
 change is judged beforehand.
@@ -90,13 +91,7 @@ change is judged beforehand.
 What is not in a table is left to the cluster, whose dry run shows most refusals before anything is
 sent. Limits that depend on a plan, a tier or a quota of the vendor are not rules.
 """
-_FOUND = re.compile(r" \(\{found\}\)|, not \{found\}|: \{found\}$")
-"""The parts of a sentence that only name what was found."""
-_WORDS = {
-    RuleEffect.REFUSE: "refuses",
-    RuleEffect.NOTE: "notes",
-    RuleEffect.WARN: "warns",
-}
+_WORDS = {Level.BLOCK: "blocks", Level.CAUTION: "cautions", Level.NOTE: "notes"}
 _ACTIONS = {
     SENDS: "every change",
     SETS: "creates and updates",
@@ -126,7 +121,7 @@ def _list_marks() -> Iterator[str]:
 def _render_profile(profile: Profile) -> Iterator[str]:
     sources: dict[Citation, int] = {}
     notes = profile.notes if profile.connection is None else (*profile.notes, profile.connection)
-    cited: tuple[VendorRule | VendorNote, ...] = (*profile.rules, *notes)
+    cited: tuple[VendorRule | Refusal | VendorNote, ...] = (*profile.rules, *notes)
     for one in cited:
         sources.setdefault(one.source, len(sources) + 1)
     yield f'\n## {profile.title}\n\n`profile = "{profile.name}"`\n'
@@ -140,24 +135,22 @@ def _render_profile(profile: Profile) -> Iterator[str]:
         yield f"{number}. {source.title}: {source.edition}, read on {source.read}. <{source.url}>"
 
 
-def _render_rule(rule: VendorRule, number: int) -> str:
+def _render_rule(rule: VendorRule | Refusal, number: int) -> str:
     kinds = ", ".join(f"`{kind}`" for kind in rule.kinds)
-    effect = "explains" if rule.when is None else _WORDS[rule.effect]
-    if rule.when is not None and rule.apis:
-        effect += ", explains"
-    where = _describe(rule)
-    says = _FOUND.sub("", rule.says).replace("{found}", "it")
+    judges = isinstance(rule, VendorRule)
+    where = _DESCRIPTIONS[type(rule.when)](rule.when) if judges else "if the cluster refuses"
+    effects = [
+        f"{_WORDS[rule.level]} (`{rule.id}`)" if judges else "",
+        "explains" if rule.apis else "",
+    ]
     advice = f"; {rule.advice}" if rule.advice else ""
-    return f"| {kinds} | {where} | {says}{advice}. | {effect} | [{number}] |"
+    says = rule.title if judges else rule.says
+    return (
+        f"| {kinds} | {where} | {says}{advice}. | {', '.join(filter(None, effects))} | [{number}] |"
+    )
 
 
 # ── conditions in words ─────────────────────────────────────────────────────────────────
-
-
-def _describe(rule: VendorRule) -> str:
-    if rule.when is None:
-        return "if the cluster refuses"
-    return _DESCRIPTIONS[type(rule.when)](rule.when)
 
 
 def _describe_writes(when: Writes) -> str:

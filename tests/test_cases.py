@@ -67,6 +67,7 @@ SOME = ("plan.json", "plan.md")
 """Recorded for the cases that have them, which together show every part of a plan."""
 UPDATE = os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1"
 READS = (
+    "ListGroups",
     "ListTopics",
     "DescribeTopics",
     "DescribeClientQuotas",

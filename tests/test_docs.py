@@ -276,9 +276,10 @@ NOUNS = (
     change.Ownership,
     change.Step,
     change.Request,
-    change.Blocker,
     change.Impact,
     finding.Finding,
+    finding.AccessRow,
+    finding.Waiver,
     diagnostics.Diagnostic,
     diagnostics.Range,
 )

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from .change import Path, RateLimit
+from .change import Path
 from .finding import Block
 from .resource import Identity
 from .value import EMPTY, FrozenMap
@@ -103,6 +103,3 @@ class Review(Struct, frozen=True):
     """What only all changes together show: who loses access."""
     warnings: tuple[str, ...] = ()
     """Sentences that are shown once for the instance."""
-    limit: RateLimit | None = None
-    """How many of these changes the system takes at a time; None if it limits nothing, or does not
-    say so."""

@@ -80,17 +80,19 @@ def select_unread(blocks: Sequence[Unread], options: Options) -> tuple[str, ...]
     """The addresses of the blocks that could not be evaluated and that the selection keeps."""
     if options.mode is not Mode.NORMAL:
         return ()
-    names = sorted(str(block.source) for block in blocks)
-
-    def is_hit(name: str, globs: Iterable[str]) -> bool:
-        return any(matches(glob, name) for glob in globs)
-
     return tuple(
-        name
-        for name in names
-        if (not options.target or is_hit(name, options.target))
-        and not is_hit(name, options.exclude)
+        str(block.source)
+        for block in sorted(blocks, key=lambda block: str(block.source))
+        if (not options.target or _names_block(options.target, block))
+        and not _names_block(options.exclude, block)
     )
+
+
+def _names_block(globs: Iterable[str], block: Unread) -> bool:
+    """True if one of the globs names the block, or an instance of it: which ones it has is not
+    known."""
+    source = str(block.source)
+    return any(matches(glob, source) or glob.startswith(f"{source}[") for glob in globs)
 
 
 def _wait_for_block(change: Change, missing: Sequence[Unread]) -> Change:
@@ -202,12 +204,14 @@ def narrow_changes(
     options: Options,
     unasked: Container[str] = (),
     untyped: Collection[Row] = (),
+    unread: Collection[Unread] = (),
 ) -> tuple[Change, ...]:
     """The changes that the selection keeps.
 
     A target pulls in what it depends on; an exclusion drops what depends on it. unasked: provider
     instances of which nothing was selected (`select_instances`); untyped: recorded objects without
-    a change, which an exclusion can name, too. Raises UsageError for a glob that names nothing: a
+    a change, which an exclusion can name, too; unread: blocks that could not be evaluated, which
+    both can name. Raises UsageError for a glob that names nothing: a
     typing mistake must not widen or empty a plan.
     """
     if not options.target and not options.exclude:
@@ -215,6 +219,7 @@ def narrow_changes(
     for flag, globs in (("--target", options.target), ("--exclude", options.exclude)):
         for glob in globs:
             aside = any(matches(glob, owner) for row in untyped for owner in row.owners)
+            aside = aside or any(_names_block((glob,), block) for block in unread)
             if not aside and not _find_hits(changes, (glob,)):
                 known = "recorded" if options.mode is Mode.REFRESH else "declared or recorded"
                 raise UsageError(

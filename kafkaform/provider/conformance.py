@@ -21,12 +21,17 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from ..core.change import Action, Evidence, Outcome, OutcomeStatus
-from ..core.diagnostics import has_errors
 from ..core.errors import KafkaformError
 from ..core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed
 from ..core.value import EMPTY, FrozenMap
 from .blocks import a_schema_leaves_meta_arguments_alone, canonical_is_idempotent
 from .fixture import Edit, Fixture, Question
+from .judgements import (
+    find_block,
+    judges_find_what_their_rows_say,
+    judges_of_blocks_need_no_system,
+    rows_of_rules_are_whole,
+)
 from .queries import a_query_answers_as_its_schema_says, a_query_does_not_guess
 from .workbench import (
     Bench,
@@ -314,9 +319,9 @@ def _try_edit(bench: Bench, edit: Edit) -> None:
     fixture, attributes = bench.fixture, bench.fixture.fresh(edit.start)
     fixture.make(attributes)
     change = bench.plan_edit(edit, attributes)
-    errors = has_errors(fixture.type.check(change, bench.session.facts))
-    require(errors is edit.checked, f"{edit.name}: check finds {'an' if errors else 'no'} error")
-    if edit.checked:
+    block = find_block(bench, change)
+    require((block is not None) is edit.blocked, f"{edit.name}: the block is {block}")
+    if edit.blocked:
         return
     if edit.meanwhile:
         fixture.alter(attributes, edit.meanwhile)
@@ -372,6 +377,9 @@ CHECKS: tuple[Check, ...] = (
     a_created_object_has_an_incarnation,
     an_applied_target_is_what_is_observed,
     canonical_is_idempotent,
+    rows_of_rules_are_whole,
+    judges_find_what_their_rows_say,
+    judges_of_blocks_need_no_system,
     creating_what_exists_is_never_applied,
     one_bad_item_leaves_the_others_alone,
     an_object_named_twice_is_not_made_twice,

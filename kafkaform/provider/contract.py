@@ -11,10 +11,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..core.change import Batch, Change, Impact, Outcome, Path, Step, Verdict
+from ..core.change import Batch, Change, Impact, Outcome, Path, RateLimit, Step, Verdict
 from ..core.diagnostics import Diagnostic, Diagnostics
-from ..core.legacy import Review, Risk
+from ..core.legacy import Risk
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep, Use
+from ..core.rule import RuleBook
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
 from ..core.value import FrozenMap, Value
@@ -251,13 +252,12 @@ class Provider(Protocol):
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError with the address, the cause and what to do."""
 
-    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        """Resource types that have to be listed to review these changes, and at what depth."""
+    def load_rules(self) -> RuleBook:
+        """Pure: all that changes of these types are judged by."""
 
-    def review(
-        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
-    ) -> Review:
-        """Pure: judge all changes of one instance together (collisions, lock-outs)."""
+    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        """Pure: the resource types that have to be listed for the surveys of `load_rules` to judge
+        these changes, and at what depth."""
 
 
 class MissingRight(Struct, frozen=True):
@@ -289,6 +289,16 @@ class AccessProvider(Provider, Protocol):
     ) -> Sequence[MissingRight]:
         """Pure: the rights for these uses (`Use.rights`) that the principal does not have once
         these changes are made, in order. Nothing is missing if nobody can say."""
+
+
+class LimitProvider(Provider, Protocol):
+    """The optional part of a provider whose system takes a limited number of changes at a time."""
+
+    def find_limit(
+        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
+    ) -> RateLimit | None:
+        """Pure: how many of these changes the system takes; None if it limits nothing, or if nobody
+        can say. sweeps: those of `review_needs`."""
 
 
 class RuleProvider(Provider, Protocol):

@@ -12,7 +12,7 @@ from ..core.clock import Clock
 from ..core.resource import FaultClass
 from ..core.schema import ObjectSchema
 from ..core.value import EMPTY, FrozenMap
-from .contract import ResourceType, Secrets, Session
+from .contract import Provider, ResourceType, Secrets, Session
 
 INSTANCE = "conformance"
 """The provider instance that a fixture opens its sessions for."""
@@ -31,8 +31,8 @@ class Edit(Struct, frozen=True):
     """What somebody else makes of the object between plan and apply."""
     expect: FaultClass | None = None
     """The class of the fault; None if the edit is applied."""
-    checked: bool = False
-    """The type's `check` alone finds the fault."""
+    blocked: bool = False
+    """A rule blocks it, so that it is never sent."""
     fallbacks: FrozenMap = EMPTY
     """Path -> what takes effect once it is removed, as the reading before has to say."""
 
@@ -67,6 +67,10 @@ class Fixture(Protocol):
     @property
     def type(self) -> ResourceType:
         """The type whose promises are checked."""
+
+    @property
+    def provider(self) -> Provider:
+        """The provider that has the type."""
 
     @property
     def clock(self) -> Clock:

@@ -266,7 +266,7 @@ def list_changes(bench: Bench) -> Iterator[Change]:
     yield bench.make_change(Action.CREATE, attributes, None, bench.compute_target(attributes, None))
     bench.fixture.make(attributes)
     yield bench.make_change(Action.DELETE, attributes, bench.wait_seen(attributes), None)
-    for edit in (edit for edit in bench.fixture.edits if not edit.checked):
+    for edit in (edit for edit in bench.fixture.edits if not edit.blocked):
         attributes = bench.fixture.fresh(edit.start)
         bench.fixture.make(attributes)
         yield bench.plan_edit(edit, attributes)
@@ -276,7 +276,7 @@ def list_harmless_changes(
     bench: Bench, attributes: FrozenMap, before: Observed
 ) -> Iterator[Change]:
     for edit in bench.fixture.edits:
-        if not edit.start and not edit.checked and edit.expect is None:
+        if not edit.start and not edit.blocked and edit.expect is None:
             after = bench.compute_target(attributes.with_items(edit.wish), before)
             yield bench.make_change(Action.UPDATE, attributes, before, after)
     yield bench.make_change(Action.DELETE, attributes, before, None)

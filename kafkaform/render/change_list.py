@@ -1,4 +1,4 @@
-"""Render the changes of a plan as text: its risks, its groups of changes, and the drift."""
+"""Render the changes of a plan as text: its dangers, its groups of changes, and the drift."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from ..core.finding import Finding, Harm, Level
 from ..core.words import Words
 from .body import Line
 from .entries import LEAST, Entry
-from .findings import render_findings
+from .findings import render_finding, render_sentence
 from .lines import (
     ALL_LISTED,
     is_line,
     is_plain,
+    name_both,
     name_object,
     render_brief,
     render_brief_entry,
@@ -27,62 +28,62 @@ from .lines import (
     render_names,
     render_plain,
     render_requests,
-    render_risk,
 )
 from .style import Detail, Paint
 from .text import inline, render_count
 from .view import Drift, Group, PlanView
 
-RISKS_LIMIT = 20
-"""Entries of the list of risks; more would push the summary off the screen."""
+DANGERS_LIMIT = 20
+"""Entries of the list of dangers; more would push the summary off the screen."""
 DRIFT_LIMIT = 20
 """Entries of drifted objects of one kind that are listed."""
 SHARED_BLOCK = 3
 """If more changes than this are blocked for one reason, the reason is given once for all."""
 
 
-def render_risks(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
+def render_dangers(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
     """What a reader with one minute has to see."""
-    number = sum(len(entry.changes) for entry in seen.risks)
-    yield paint("error", f"Risks ({number:,})")
+    number = sum(len(entry.changes) for entry in seen.dangers)
+    yield paint("error", f"Dangers ({number:,})")
     # The concise form says nothing more about them at their changes.
-    shown = seen.risks[:RISKS_LIMIT] if detail == "grouped" else seen.risks
+    shown = seen.dangers[:DANGERS_LIMIT] if detail == "grouped" else seen.dangers
     several = len(seen.instances) > 1
     for entry in shown:
         instance = entry.lead.identity.instance
         where = f" on {inline(instance)}" if several else ""
         blocked = ", blocked" if entry.lead.blocked is not None else ""
-        objects = f"{_name_objects(entry, seen.words_of(instance))}{where}{blocked}"
-        first, *rest = _render_grave(entry, objects)
+        objects = f"{name_objects(entry, seen.words_of(instance))}{where}{blocked}"
+        first, *rest = _render_danger(entry, objects)
         yield f"  {paint('error', f'! {first}')}"
         yield from (f"      {paint('error', f'· {text}')}" for text in rest)
-    if len(shown) < len(seen.risks):
-        yield f"  … and {len(seen.risks) - len(shown):,} more, each at its change below"
+    if len(shown) < len(seen.dangers):
+        yield f"  … and {len(seen.dangers) - len(shown):,} more, each at its change below"
 
 
-def _render_grave(entry: Entry, objects: str) -> Iterator[str]:
-    """`data loss: ADDRESS: all records are deleted; deletes …`; several risks stand on lines of
-    their own."""
-    first, *others = entry.grave_risks
-    title = f"{first.harm.label}: {objects}"
-    texts = [inline(first.text)]
-    # A kind is named once, before its first sentence.
+def _render_danger(entry: Entry, objects: str) -> Iterator[str]:
+    """`data loss: NAME (ADDRESS): all records are deleted; deletes …`; several dangers stand on
+    lines of their own."""
+    first, *others = entry.dangers
+    title = f"{first.harm.label or first.level.value}: {objects}"
+    texts = [render_sentence(first)]
+    # A harm is named once, before its first sentence.
     named = {first.harm}
-    for risk in others:
-        texts.append(inline(risk.text) if risk.harm in named else render_risk(risk))
-        named.add(risk.harm)
+    for danger in others:
+        texts.append(render_sentence(danger) if danger.harm in named else render_finding(danger))
+        named.add(danger.harm)
     if entry.impact is not None and first.harm is Harm.DATA_LOSS:
         impact = inline(entry.impact.text).removesuffix(".")
         texts.append(impact[:1].lower() + impact[1:])
     yield from (title, *texts) if others else (f"{title}: {'; '.join(texts)}",)
 
 
-def _name_objects(entry: Entry, words: Words) -> str:
+def name_objects(entry: Entry, words: Words) -> str:
+    """One object by name and address; of several their number and the first names."""
     lead = entry.lead
     if len(entry.changes) == 1:
-        return inline(lead.address)
+        return name_both(lead, words)
     objects = words.name_objects(len(entry.changes), lead.identity.kind)
-    return f"{inline(objects)} ({inline(lead.address)}, …)"
+    return f"{inline(objects)} ({render_names(entry, words)})"
 
 
 def render_omissions(
@@ -109,8 +110,8 @@ def render_group(group: Group, seen: PlanView, paint: Paint, detail: Detail) -> 
     yield paint(style.get(group.name, "title"), f"{group.title} ({number:,})")
     shared = _find_shared_block(group) if number > SHARED_BLOCK else None
     if shared is not None and detail != "full":
-        yield f"  ! blocked: {inline(shared.text)}"
-        yield f"    to do: {inline(shared.fix)}"
+        yield f"  ! blocked: {render_sentence(shared)}"
+        yield f"    fix: {inline(shared.fix)}"
         entries = tuple(map(_drop_block, entries))
         detail = "concise"
     render = {"concise": _render_short, "grouped": _render_entries, "full": _render_singly}
@@ -197,18 +198,16 @@ def _render_short(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> Ite
 
 
 def _list_signs(entry: Entry) -> Iterator[str]:
-    blocked = entry.blocked
-    if blocked is not None:
-        todo = f"; to do: {inline(blocked.fix)}" if blocked.fix else ""
-        yield f"blocked: {inline(blocked.text)}{todo}"
-    # Grave risks lead the plan with all that there is to say about them.
-    kinds = dict.fromkeys(risk.harm for risk in entry.grave_risks)
-    yield from (f"! {kind.label}" for kind in kinds)
+    for block in entry.blocks:
+        todo = f"; fix: {inline(block.fix)}" if block.fix else ""
+        yield f"blocked: {render_sentence(block)}{todo}"
+    # Dangers lead the plan with all that there is to say about them.
+    harms = dict.fromkeys(danger.harm for danger in entry.dangers)
+    yield from (f"! {harm.label or 'danger'}" for harm in harms)
     if entry.impact is not None and not entry.lead.has_harm(Harm.DATA_LOSS):
         yield f"! {inline(entry.impact.text)}"
-    yield from (f"! {render_risk(risk)}" for risk in entry.risks if risk.level is not Level.DANGER)
-    yield from (f"! {text}" for text, _ in render_findings(entry))
-    yield from (f"! {inline(note)}" for note in entry.notes)
+    others = (item for item in entry.remarks if item.level is not Level.DANGER)
+    yield from (f"! {render_finding(item)}" for item in others)
 
 
 def render_drift(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
@@ -240,7 +239,7 @@ def _render_drifted(entry: Entry, seen: PlanView, *, single: bool) -> Iterator[s
         yield f"    ~ {name_object(change, words)}: {drift}"
         yield from _render_last_set(change)
         if seen.refresh:
-            yield from (f"      ! {inline(note)}" for note in change.notes)
+            yield from (f"      ! {render_finding(item)}" for item in change.findings)
 
 
 def _render_last_set(change: Change) -> Iterator[str]:

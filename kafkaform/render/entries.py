@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from operator import attrgetter
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -45,47 +46,28 @@ class Entry(Struct, frozen=True):
         return self.changes[0]
 
     @property
-    def risks(self) -> tuple[Finding, ...]:
-        """The risks of the change; figures that differ between the objects are added up.
+    def findings(self) -> tuple[Finding, ...]:
+        """What rules found about the changes, blocks first. Of texts that name their object, one
+        is an example; figures that differ between the objects are added up.
 
-        Entries of drift and of `PlanView.risks` can be of changes with other risks: then all.
+        The changes of an entry of drift or of `PlanView.dangers` can have other findings: then all.
         """
-        return _join_risks([change.risks for change in self.changes])
+        return _join_findings([change.findings for change in self.changes])
 
     @property
-    def grave_risks(self) -> tuple[Finding, ...]:
-        """Those of `risks` that destroy data or stop clients."""
-        return _join_risks([_select_grave(change) for change in self.changes])
+    def dangers(self) -> tuple[Finding, ...]:
+        """Those of `findings` that are dangers."""
+        return _join_findings([select_dangers(change) for change in self.changes])
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """The notes of the change; of those that name their object, one as an example."""
-        rows = [change.notes for change in self.changes]
-        if len({len(row) for row in rows}) > 1:
-            return tuple(dict.fromkeys(note for row in rows for note in row))
-        return tuple(map(join_texts, zip(*rows, strict=True)))
+    def remarks(self) -> tuple[Finding, ...]:
+        """Those of `findings` that do not block."""
+        return tuple(item for item in self.findings if item.level is not Level.BLOCK)
 
     @property
-    def breaches(self) -> tuple[Finding, ...]:
-        """The policies that the change breaks; of messages that name their object, one as an
-        example."""
-        rows = [change.breaches for change in self.changes]
-        if len({len(row) for row in rows}) > 1:
-            return tuple(dict.fromkeys(one for row in rows for one in row))
-        return tuple(
-            replace(column[0], text=join_texts([one.text for one in column]))
-            for column in zip(*rows, strict=True)
-        )
-
-    @property
-    def blocked(self) -> Finding | None:
-        """Why the changes are not made."""
-        first = self.lead.blocked
-        if first is None:
-            return None
-        blockers = [one.blocked for one in self.changes if one.blocked is not None]
-        reasons, advices = zip(*((one.text, one.fix) for one in blockers), strict=True)
-        return replace(first, text=join_texts(reasons), fix=join_texts(advices))
+    def blocks(self) -> tuple[Finding, ...]:
+        """Those of `findings` that keep the changes from being made."""
+        return tuple(item for item in self.findings if item.level is Level.BLOCK)
 
     @property
     def impact(self) -> Impact | None:
@@ -112,9 +94,8 @@ def make_key(change: Change, words: Words) -> Hashable:
     whole = () if change.action is Action.UPDATE else (change.before, change.after)
     return (
         (change.identity.instance, change.identity.kind, change.action, change.reason),
-        (_read_block(change, own), change.adopts, change.released, change.impact is None),
-        (tuple(mask_names(note, own) for note in change.notes), _read_risks(change.risks, own)),
-        tuple(replace(one, text=mask_names(one.text, own)) for one in change.breaches),
+        (change.adopts, change.released, change.impact is None),
+        _read_findings(change.findings, own),
         tuple([_read_path(item, key, names) for item in change.paths]),
         tuple([_read_attributes(side or EMPTY, key, names) for side in whole]),
         (_read_row(change.row_before, change), _read_row(change.row_after, change)),
@@ -127,11 +108,11 @@ def make_drift_key(change: Change, _: Words) -> Hashable:
     return change.identity.instance, change.identity.kind, change.drift
 
 
-def make_risk_key(change: Change, words: Words) -> Hashable:
-    """Equal for changes of one kind with the same grave risks, whatever else they do."""
-    identity, risks = change.identity, _select_grave(change)
+def make_danger_key(change: Change, words: Words) -> Hashable:
+    """Equal for changes of one kind with the same dangers, whatever else they do."""
+    identity, dangers = change.identity, select_dangers(change)
     own = read_names(change, words)
-    return identity.instance, identity.kind, change.blocked is None, _read_risks(risks, own)
+    return identity.instance, identity.kind, change.block is None, _read_findings(dangers, own)
 
 
 def make_entries(
@@ -217,17 +198,6 @@ def mask_names(text: str, own: frozenset[str]) -> str:
     return _WORD.sub(mask, text)
 
 
-def _read_block(change: Change, own: frozenset[str]) -> Hashable:
-    found = change.blocked
-    if found is None:
-        return None
-    return (
-        found.rule,
-        found.accept,
-        *(mask_names(text, own) for text in (found.text, found.fix)),
-    )
-
-
 def _read_path(item: PathChange, key: str, names: Collection[str]) -> Hashable:
     if len(item.path) > 1 and item.path[0] not in names:
         return item
@@ -249,11 +219,17 @@ def _read_attributes(found: FrozenMap, key: str, names: Collection[str]) -> Hash
     )
 
 
-def _read_risks(risks: Iterable[Finding], own: frozenset[str]) -> Hashable:
-    texts = ((risk, mask_names(risk.text, own)) for risk in risks)
+def _read_findings(findings: Iterable[Finding], own: frozenset[str]) -> Hashable:
+    """What people read of the findings, without the names of their object. A right is no name:
+    changes that differ in one are never shown as one."""
+    texts = ((item, mask_names(item.text, own)) for item in findings)
     return tuple(
-        (risk.harm, risk.path, _NUMBER.sub("0", text) if risk.figures else text)
-        for risk, text in texts
+        (
+            (item.rule, item.level, item.path, item.accepted, mask_names(item.fix, own)),
+            _NUMBER.sub("0", text) if item.figures else text,
+            tuple((row.breadth, row.operations) for row in item.access),
+        )
+        for item, text in texts
     )
 
 
@@ -262,25 +238,35 @@ def _read_row(row: Ownership, change: Change) -> Hashable:
     return owners, row.protected, row.secret_version
 
 
-def _select_grave(change: Change) -> tuple[Finding, ...]:
-    return tuple(risk for risk in change.risks if risk.level is Level.DANGER)
+def select_dangers(change: Change) -> tuple[Finding, ...]:
+    """The findings of a change that are dangers."""
+    return tuple(item for item in change.findings if item.level is Level.DANGER)
 
 
-def _join_risks(rows: list[tuple[Finding, ...]]) -> tuple[Finding, ...]:
-    """The risks of several changes, whose rows agree up to figures, as those of one."""
-    if len({tuple((risk.harm, risk.path) for risk in row) for row in rows}) > 1:
-        every = dict.fromkeys(risk for row in rows for risk in row)
-        return tuple(sorted(every, key=lambda risk: (*risk.order, risk.path)))
-    return tuple(map(_add_risks, zip(*rows, strict=True)))
+def _join_findings(rows: list[tuple[Finding, ...]]) -> tuple[Finding, ...]:
+    """The findings of several changes, whose rows agree up to names and figures, as those of
+    one."""
+    if len({tuple((item.rule, item.level, item.path) for item in row) for row in rows}) > 1:
+        return tuple(sorted(dict.fromkeys(item for row in rows for item in row), key=_ORDER))
+    return tuple(map(_add_figures, zip(*rows, strict=True)))
 
 
-def _add_risks(risks: tuple[Finding, ...]) -> Finding:
-    first = risks[0]
-    if len(risks) == 1:
+_ORDER = attrgetter("order")
+
+
+def _add_figures(findings: tuple[Finding, ...]) -> Finding:
+    first = findings[0]
+    if len(findings) == 1:
         return first
-    rows = [one.figures for one in risks]
-    texts = (_render_sum(rows), join_texts([one.text for one in risks]))
-    return replace(first, text="; ".join(filter(None, texts)), figures=_add_up(rows))
+    rows = [item.figures for item in findings]
+    texts = (_render_sum(rows), join_texts([item.text for item in findings]))
+    return replace(
+        first,
+        text="; ".join(filter(None, texts)),
+        fix=join_texts([item.fix for item in findings]),
+        figures=_add_up(rows),
+        access=tuple(row for item in findings for row in item.access),
+    )
 
 
 def _render_sum(rows: list[FrozenMap]) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from ..core.address import parse_address
 from ..core.change import Action, Change, Ownership, Path, PathChange
-from ..core.finding import Finding
+from ..core.finding import AccessRow, Finding, Waiver
 from ..core.resource import Output
 from ..core.value import FrozenMap, SecretRef, Value
 from ..plan.model import OutputChange, Plan, PlanInstance
@@ -180,18 +180,9 @@ def _make_details(change: Change) -> Data:
         "takes_away": change.takes_away,
         "impact": None,
         "incarnation": change.incarnation,
-        "notes": list(change.notes),
-        "losses": [row.principal for row in change.losses],
-        "risks": [
-            {
-                "kind": risk.harm.value,
-                "text": risk.text,
-                "path": list(risk.path),
-                "figures": risk.figures,
-            }
-            for risk in change.risks
-        ],
         "findings": make_findings(change),
+        "gains": list(map(make_access, change.gains)),
+        "losses": list(map(make_access, change.losses)),
         "paths": mask_paths(change.paths),
         "drift": mask_paths(change.drift),
         "owner": change.owner,
@@ -225,19 +216,46 @@ def make_block(finding: Finding | None) -> Data | None:
 
 
 def make_findings(change: Change) -> list[Data]:
-    """One entry for each finding."""
-    return [
-        {
-            "rule": finding.rule,
-            "level": finding.level.value,
-            "harm": finding.harm.value,
-            "text": finding.text,
-            "path": list(finding.path),
-            "figures": finding.figures,
-            "fix": finding.fix,
-        }
-        for finding in change.findings
-    ]
+    """What rules found about a change, blocks first, each with the object that it is about."""
+    subject = {"address": change.address, "name": change.identity.key}
+    return [subject | make_finding(finding) for finding in change.findings]
+
+
+def make_finding(finding: Finding) -> Data:
+    """One finding without its subject."""
+    return {
+        "rule": finding.rule,
+        "level": finding.level.value,
+        "harm": finding.harm.value,
+        "text": finding.text,
+        "path": list(finding.path),
+        "figures": finding.figures,
+        "fix": finding.fix,
+        "block": None if finding.block is None else finding.block.value,
+        "accept": finding.accept,
+        "accepted": finding.accepted,
+        "waiver": None if finding.waiver is None else _make_waiver(finding.waiver),
+        "place": None if finding.range is None else str(finding.range),
+    }
+
+
+def _make_waiver(waiver: Waiver) -> Data:
+    return {"reason": waiver.reason, "until": waiver.until.isoformat(), "holds": waiver.holds}
+
+
+def make_access(row: AccessRow) -> Data:
+    """What one principal gains or loses."""
+    return {
+        "principal": row.principal,
+        "resource_type": row.resource_type,
+        "name": row.name,
+        "pattern": row.pattern,
+        "operations": list(row.operations),
+        "breadth": row.breadth.value,
+        "host": row.host,
+        "before": list(row.before),
+        "after": list(row.after),
+    }
 
 
 def _make_row(row: Ownership) -> Data:
@@ -300,7 +318,7 @@ def _make_instance(instance: PlanInstance) -> Data:
             {"type": kind.kind, "count": kind.count, "names": list(kind.names)}
             for kind in instance.unmanaged
         ],
-        "warnings": [finding.text for finding in instance.findings],
+        "findings": list(map(make_finding, instance.findings)),
     }
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..core.change import Action, Change, Ownership, Path, PathChange
-from ..core.finding import Finding
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .body import (
@@ -175,6 +174,14 @@ def render_names(entry: Entry, words: Words, where: str = "") -> str:
     return f"{names}, … and {rest:,} more{hint}" if rest > 0 else names
 
 
+def name_both(change: Change, words: Words) -> str:
+    """What people call the object, then its address: `orders (box.orders["eu"])`."""
+    key, address = inline(change.identity.key), inline(change.address)
+    sentence = inline(words.describe_object(change.identity.kind, change.identity.key))
+    name = sentence or ", ".join(map(inline, list_names(change, words)))
+    return f"{name or key} ({address})"
+
+
 def render_name(change: Change, words: Words) -> str:
     """The address, and what people call the object where the address does not contain it."""
     if has_sentence(change, words):
@@ -202,11 +209,6 @@ def has_sentence(change: Change, words: Words) -> bool:
 def is_line(change: Change, words: Words) -> bool:
     """True if the symbol of the change and the sentence of the object say what happens."""
     return change.action is not Action.NOOP and not change.moves and has_sentence(change, words)
-
-
-def render_risk(risk: Finding) -> str:
-    """`data loss: the object and all that it contains are deleted`."""
-    return f"{risk.harm.label}: {inline(risk.text)}"
 
 
 def render_requests(changes: Sequence[Change], words: Words) -> Iterator[Line]:
@@ -253,21 +255,14 @@ def _render_name_line(change: Change, words: Words, with_instance: bool = False)
 
 
 def _render_signs(one: Change | Entry) -> Iterator[Line]:
-    """What a reader has to know before the values: reason, blocks, losses, risks and notes."""
-    lead, blocked, impact = one.lead if isinstance(one, Entry) else one, one.blocked, one.impact
+    """What a reader has to know before the values: reason, losses and findings."""
+    lead = one.lead if isinstance(one, Entry) else one
     # Some reasons repeat the headline: "adopted" under "will be adopted" tells nobody anything.
     if lead.reason and lead.reason not in _choose_verb(lead):
         yield Line(0, "#", f"({inline(lead.reason)})", "dim")
-    if blocked is not None:
-        yield Line(1, "!", f"blocked: {inline(blocked.text)}", "blocked")
-        if blocked.fix:
-            yield Line(1, " ", f"to do: {inline(blocked.fix)}")
-    if impact is not None:
-        yield Line(1, "!", inline(impact.text), "delete")
-    yield from (Line(1, "!", render_risk(risk), "delete") for risk in one.risks)
-    if lead.breaches:
-        yield from (Line(1, "!", text, style) for text, style in render_findings(one))
-    yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in one.notes)
+    if one.impact is not None:
+        yield Line(1, "!", inline(one.impact.text), "delete")
+    yield from render_findings(one.findings)
 
 
 def _is_update(change: Change) -> bool:

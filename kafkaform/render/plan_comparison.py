@@ -19,8 +19,7 @@ from .text import ARROW, NOT_SET, inline, render_path, render_value
 Data = Mapping[str, Any]
 
 SHOWN_ONLY = frozenset(
-    ("action", "blocked", "drift", "evidence", "findings", "impact", "notes", "paths", "risks")
-    + ("steps",)
+    ("action", "blocked", "drift", "evidence", "findings", "impact", "paths") + ("steps",)
 )
 """Details of a change that no approval covers, or that `before`, `after` or `requests` repeat."""
 

@@ -1,4 +1,4 @@
-"""Render a plan for terminals: risks and summary first, then every value that is written."""
+"""Render a plan for terminals: dangers and summary first, then every value that is written."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from ..core.resource import SETTING, TASK
 from ..core.text.cell_width import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import Plan, Removal
+from .access import render_access
 from .body import Line
 from .change_list import (
+    render_dangers,
     render_drift,
     render_group,
     render_line,
     render_omissions,
-    render_risks,
 )
 from .diagnostics import render_diagnostics
 from .outputs import list_output_lines
@@ -68,7 +69,8 @@ def render_plan_text(
     # Each section beside what it is about. An empty one is left out together with its heading.
     sections: tuple[tuple[object, Callable[[], Iterator[str]]], ...] = (
         (seen.instances, partial(_render_systems, seen, paint)),
-        (seen.risks, partial(render_risks, seen, paint, detail)),
+        (seen.dangers, partial(render_dangers, seen, paint, detail)),
+        (seen.access, partial(render_access, seen.access, paint, detail)),
         (cut or long, partial(render_omissions, cut, long, paint, detail)),
         (seen.destroy or seen.partial, partial(_render_scope, seen, paint)),
         (() if seen.refresh else seen.kinds, partial(_render_table, seen, paint, width)),

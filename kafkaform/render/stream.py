@@ -28,6 +28,7 @@ from .jsonplan import (
     choose_drift_action,
     choose_output_action,
     get_output_name,
+    make_access,
     make_block,
     make_findings,
     mask_paths,
@@ -142,6 +143,8 @@ def make_planned_change(change: Change) -> Data:
             "takes_away": change.takes_away,
             "blocked": make_block(blocked),
             "findings": make_findings(change),
+            "gains": list(map(make_access, change.gains)),
+            "losses": list(map(make_access, change.losses)),
             "paths": mask_paths(change.paths),
         },
     }

@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from ..core.change import Action, Change
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
-from ..core.finding import Harm
+from ..core.finding import Breadth, Harm, Level
 from ..core.resource import SETTING, TASK, Identity, Pending
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
-from .entries import Entry, KeyMaker, make_drift_key, make_entries, make_key, make_risk_key
+from .access import PrincipalAccess, collect_access
+from .entries import Entry, KeyMaker, make_danger_key, make_drift_key, make_entries, make_key
 from .text import inline, quote
 
 
@@ -53,7 +54,7 @@ class Group(Struct, frozen=True):
     """A stable word for renderers, such as `delete`."""
     title: str
     entries: tuple[Entry, ...]
-    """In reading order: grave risks first, then what holds data, then notes, then by address."""
+    """In reading order: dangers first, then what holds data, then notes, then by address."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -85,10 +86,12 @@ class PlanView(Struct, frozen=True):
     """A plan, grouped and counted."""
 
     instances: tuple[tuple[str, PlanInstance], ...]
-    risks: tuple[Entry, ...]
-    """All that could destroy data or stop clients, the worst first: every form of the plan begins
-    with these. Only their `grave_risks` are equal within an entry. Changes that stay blocked while
-    the rest is applied are left out, because nothing happens to them."""
+    dangers: tuple[Entry, ...]
+    """All that could destroy data, stop clients or give much access, the worst first: every form of
+    the plan begins with these. Only their `dangers` are equal within an entry. Changes that stay
+    blocked while the rest is applied are left out, because nothing happens to them."""
+    access: tuple[PrincipalAccess, ...]
+    """Who gains and loses access, the widest first."""
     groups: tuple[Group, ...]
     """Non-empty groups in reading order: what needs a decision comes first."""
     kinds: tuple[KindRow, ...]
@@ -183,10 +186,10 @@ def make_view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
     drifted, kinds = plan.drifted, _count_kinds(plan.changes)
     refresh = plan.options.mode is Mode.REFRESH
     counts = _make_counts(plan, kinds)
-    endangered = any(change.risks for change in plan.changes)
     return PlanView(
         instances=instances,
-        risks=_collect_risks(plan.changes, words) if endangered else (),
+        dangers=_collect_dangers(plan.changes, words),
+        access=collect_access(plan.effective),
         groups=_group_changes(plan, words),
         kinds=kinds,
         drift=_group_drift(drifted, words) if drifted else (),
@@ -242,7 +245,7 @@ def _choose_group(change: Change) -> str | None:
     if change.action is Action.REFRESH:
         return None
     if change.action is Action.NOOP:
-        return "noted" if change.notes or change.risks else None
+        return "noted" if change.findings else None
     if change.action is Action.UPDATE and _loses(change):
         return "loses"
     if change.moves:
@@ -293,13 +296,13 @@ def _group_changes(plan: Plan, words: Vocabulary) -> tuple[Group, ...]:
     )
 
 
-def _collect_risks(changes: Iterable[Change], words: Vocabulary) -> tuple[Entry, ...]:
+def _collect_dangers(changes: Iterable[Change], words: Vocabulary) -> tuple[Entry, ...]:
     grave = [
         change
         for change in changes
-        if change.risks and change.grave and (change.block is None or change.block.stops)
+        if change.grave and (change.block is None or change.block.stops)
     ]
-    return _make_sorted(grave, words, make_risk_key) if grave else ()
+    return _make_sorted(grave, words, make_danger_key) if grave else ()
 
 
 def _make_sorted(
@@ -316,9 +319,14 @@ def _rank_entry(words: Vocabulary, entry: Entry) -> tuple[int, ...]:
     lead = entry.lead
     kinds = tuple(words.get(lead.identity.instance, NEUTRAL).kinds)
     kind = kinds.index(lead.identity.kind) if lead.identity.kind in kinds else len(kinds)
-    # Risks are sorted, so the first one is the worst.
-    grave = lead.risks[0].harm.rank if lead.grave else len(Harm)
-    return grave, kind, not (lead.notes or lead.risks)
+    remarks = [item for item in lead.findings if item.level is not Level.BLOCK]
+    # Findings are sorted, so the first one is the worst. Notes move nothing before what contains
+    # data.
+    if not remarks or remarks[0].level is Level.NOTE:
+        return Level.NOTE.rank, 0, 0, kind, not remarks
+    first = remarks[0]
+    widest = min((row.breadth.rank for row in first.access), default=len(Breadth))
+    return first.level.rank, first.harm.rank, widest, kind, 0
 
 
 def _count_kinds(changes: Iterable[Change]) -> tuple[KindRow, ...]:

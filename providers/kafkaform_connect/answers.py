@@ -56,6 +56,8 @@ class Connector(Struct, frozen=True):
 class Definition(Struct, frozen=True):
     """What a plugin says about its configs."""
 
+    names: frozenset[str]
+    """All that it declares."""
     passwords: frozenset[str]
     """Those of the type PASSWORD."""
     defaults: Mapping[str, str]
@@ -158,6 +160,7 @@ def read_definition(body: Any) -> Definition:
         raise UnreadableAnswer(f"a plugin has more than {MAX_CONFIGS:,} configs")
     named = [(_text(item.get("name"), "name"), item) for item in keys]
     return Definition(
+        frozenset(name for name, _ in named),
         frozenset(name for name, item in named if item.get("type") == "PASSWORD"),
         {
             name: item["default_value"]

@@ -9,16 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from kafkaform.core.change import Action, Change
-from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity, suggest
-from kafkaform.core.legacy import Risk, RiskKind
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 
-from .plugin_names import finds_plugin
-from .secret_keys import is_reference, is_secret
+from .secret_keys import advise_secret, describe_plain_secret, is_secret
 from .steps import make_steps
 from .topics import USED_KINDS, list_uses
 
@@ -157,99 +153,13 @@ def _refuse_config(config: FrozenMap) -> Iterator[tuple[str, str]]:
             yield f"{key} is no config here", f"Write it as the attribute {attribute}."
     for key, value in config.items():
         if isinstance(value, str) and is_secret(key, value):
-            yield _describe_plain_secret(key), _advise_secret(key)
-
-
-def _describe_plain_secret(key: str) -> str:
-    return f'config["{key}"] would be a secret in plain text'
-
-
-def _advise_secret(key: str) -> str:
-    return (
-        f'Write it as secret_config = {{ "{key}" = secret_env("…") }}, or as '
-        "$${PROVIDER:PATH:KEY} if the workers have a config provider."
-    )
+            yield describe_plain_secret(key), advise_secret(key)
 
 
 def _refuse_secrets(config: FrozenMap) -> Iterator[tuple[str, str]]:
     for key, attribute in ((NAME, "name"), (CLASS, "class")):
         if key in config:
             yield f"{key} is no config here", f"Write it as the attribute {attribute}."
-
-
-def _check(change: Change, facts: Facts) -> Diagnostics:
-    if change.action not in (Action.CREATE, Action.UPDATE) or change.after is None:
-        return ()
-    return (*_find_faults(change, facts), *_find_adoption_warnings(change))
-
-
-def _find_faults(change: Change, facts: Facts) -> Iterator[Diagnostic]:
-    after, before = change.after or EMPTY, change.before or EMPTY
-    config = after.get("config") or EMPTY
-    for key in sorted(config.keys() & (after.get("secret_config") or EMPTY).keys()):
-        yield _make_error(f'"{key}" is in config and in secret_config', "Keep it in one of them.")
-    # The definition of the plugin says that the live value is a secret, whatever its name.
-    for key in sorted(config.keys() & (before.get("secret_keys") or EMPTY).keys()):
-        if not is_reference(str(config[key])):
-            yield _make_error(_describe_plain_secret(key), _advise_secret(key))
-    class_ = str(after.get("class"))
-    plugins = facts.values.get("plugins") or ()
-    chosen = change.action is Action.CREATE or class_ != before.get("class")
-    if plugins and chosen and not finds_plugin(class_, plugins):
-        yield _make_error(
-            f"no worker has the plugin {class_}",
-            suggest(class_, plugins)
-            or "Install it on the workers. The data source kafka_connect_plugins lists what they "
-            "have.",
-        )
-    if change.action is Action.CREATE and after.get("state") != RUNNING:
-        yield from _find_missing_feature(facts, "initial_state")
-    if after.get("state") == STOPPED and before.get("state") != STOPPED:
-        yield from _find_missing_feature(facts, "stop")
-
-
-FEATURES: Mapping[str, tuple[tuple[int, int], str]] = {
-    "initial_state": ((3, 7), "create a connector that does not run at once (KIP-980)"),
-    "stop": ((3, 5), "stop a connector (KIP-875)"),
-}
-"""What the REST API could not do at first: name -> (version of Kafka, what)."""
-
-
-def _find_missing_feature(facts: Facts, name: str) -> Iterator[Diagnostic]:
-    since, what = FEATURES[name]
-    version = facts.values.get("release")
-    if version is not None and tuple(version) < since:
-        has, needs = (".".join(map(str, one)) for one in (version, since))
-        yield _make_error(
-            f"workers of Kafka {has} cannot {what}",
-            f"Upgrade the workers to {needs}, or let the connector run.",
-        )
-
-
-def _find_adoption_warnings(change: Change) -> Iterator[Diagnostic]:
-    if change.adopts and (change.after or EMPTY).get("secret_config"):
-        yield Diagnostic(
-            Severity.WARNING,
-            "the secrets that are set stay, even if they are not the declared ones: change "
-            "secret_config_version to send the declared ones",
-        )
-
-
-def _make_error(summary: str, advice: str) -> Diagnostic:
-    return Diagnostic(Severity.ERROR, summary, advice=advice)
-
-
-def _find_risks(change: Change, _: Facts) -> tuple[Risk, ...]:
-    before, after = change.before or EMPTY, change.after or EMPTY
-    if change.action is Action.DELETE:
-        if before.get("state") in (RUNNING, STARTING):
-            return (Risk(RiskKind.AVAILABILITY, "it copies no more records"),)
-        return ()
-    halted = any(p.path == ("state",) and p.after in (PAUSED, STOPPED) for p in change.paths)
-    if change.action is Action.UPDATE and halted:
-        what = f"it copies no records while it is {after['state']}"
-        return (Risk(RiskKind.AVAILABILITY, what, ("state",)),)
-    return ()
 
 
 TYPE = ResourceType(
@@ -309,12 +219,10 @@ TYPE = ResourceType(
     key=_key,
     canonical=_canonical,
     target=_target,
-    check=_check,
     steps=make_steps,
     import_key=identity_key,
     ours=_select_ours,
     written=_write_arguments,
-    risks=_find_risks,
     uses=list_uses,
     used_kinds=USED_KINDS,
 )

@@ -21,7 +21,7 @@ from .answers import ConfigFault, Connector, read_validation
 from .connector import CLASS, NAME
 from .reading import ConnectorReader, parse
 from .rest import RequestFailed, WorkersClient
-from .secret_keys import is_masked, is_secret
+from .secret_keys import advise_secret, describe_plain_secret, is_masked, is_secret
 from .steps import CONFIGURE, CREATE
 
 PLACEHOLDER = "kafkaform-dry-run"
@@ -160,12 +160,11 @@ def _judge(
 
 
 def _make_exposed(keys: Sequence[str]) -> Fault:
-    names = ", ".join(f'config["{key}"]' for key in keys)
     return Fault(
         _EXPOSED,
-        f"the plugin says that {names} is a secret",
+        "; ".join(map(describe_plain_secret, keys)),
         FaultClass.DEFINITE,
-        advice="write it in secret_config, such as with secret_env(…)",
+        advice="; ".join(map(advise_secret, keys)),
     )
 
 

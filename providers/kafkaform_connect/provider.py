@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from msgspec import Struct
 
+from kafkaform.core.change import Change
+from kafkaform.core.resource import Depth
+from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
-from . import provider_block, review
+from . import provider_block
 from .connector import KIND, TYPE
 from .data_sources import DATA
-from .words import WORDS
 
 
 class ConnectProvider(Struct, frozen=True):
     """Implements `kafkaform.provider.contract.Provider`."""
 
     name: str = "kafka_connect"
-    words: Words = WORDS
+    words: Words = provider_block.WORDS
     config: ObjectSchema = provider_block.CONFIG
     """The schema of the provider block."""
     types: Mapping[str, ResourceType] = FrozenMap({KIND: TYPE})
@@ -37,8 +39,18 @@ class ConnectProvider(Struct, frozen=True):
     """See `kafkaform.provider.simulation.SimulatingProvider`."""
 
     check = staticmethod(provider_block.check)
-    review_needs = staticmethod(review.review_needs)
-    review = staticmethod(review.review)
+
+    def load_rules(self) -> RuleBook:
+        """See `rules`."""
+        from .rules import BOOK  # noqa: PLC0415  # most commands judge nothing
+
+        return BOOK
+
+    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        """See `rules.list_needs`."""
+        from .rules import list_needs  # noqa: PLC0415
+
+        return list_needs(changes)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""

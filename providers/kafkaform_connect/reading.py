@@ -6,7 +6,7 @@ found), so it proves no absence. Only a worker that is asked for a connector by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kafkaform.core.clock import Clock
@@ -36,6 +36,7 @@ from .answers import (
     read_names,
 )
 from .connector import KIND
+from .definitions import make_listing
 from .observation import list_plugins, observe
 from .rest import RequestFailed, WorkersClient
 
@@ -43,7 +44,7 @@ PATIENCE = 15.0
 """Seconds for which a read by name waits for the end of a rebalance."""
 
 T = TypeVar("T")
-_NOTHING = Definition(frozenset(), {})
+_NOTHING = Definition(frozenset(), frozenset(), {})
 
 
 class Definitions:
@@ -56,9 +57,12 @@ class Definitions:
         self, client: WorkersClient, connectors: Iterable[Connector]
     ) -> Mapping[str, Definition]:
         """The definitions of all plugins that these connectors use. Raises RequestFailed."""
-        used = {class_ for one in connectors for class_, _ in list_plugins(one.config)}
+        return self.fetch_of(client, {c for one in connectors for c, _ in list_plugins(one.config)})
+
+    def fetch_of(self, client: WorkersClient, classes: Collection[str]) -> Mapping[str, Definition]:
+        """The definitions of these plugins, among others. Raises RequestFailed."""
         calls = {
-            class_: rest.get_definition(class_) for class_ in sorted(used - self._known.keys())
+            class_: rest.get_definition(class_) for class_ in sorted(classes - self._known.keys())
         }
         answers = client.ask_all(list(calls.values()))
         for (class_, call), answer in zip(calls.items(), answers, strict=True):
@@ -142,6 +146,14 @@ class ConnectorReader:
         # Some services leave out what the user must not see, without a word.
         coverage = Coverage(CoverageKind.VISIBLE_ONLY)
         return Sweep(KIND, depth, items, coverage, whole=True)
+
+    def sweep_definition(self, client: WorkersClient, class_: str, depth: Depth) -> Sweep:
+        """What a plugin declares, as a listing for the rules."""
+        try:
+            definition = self._definitions.fetch_of(client, {class_})[class_]
+        except RequestFailed as failure:
+            return make_listing(self._instance, class_, depth, failure.fault)
+        return make_listing(self._instance, class_, depth, definition)
 
     def read(self, client: WorkersClient, ids: Sequence[Identity]) -> Mapping[Identity, Reading]:
         """Each connector. Absent only if a worker that was asked for it by name knows none."""

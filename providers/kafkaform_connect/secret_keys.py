@@ -70,3 +70,16 @@ def _has_login(value: str) -> bool:
 def is_masked(value: str) -> bool:
     """True for what some services show in place of a secret. Nobody must send it back."""
     return _MASKED.fullmatch(value) is not None
+
+
+def describe_plain_secret(key: str) -> str:
+    """What is wrong with a secret among the plain configs."""
+    return f'config["{key}"] would be a secret in plain text'
+
+
+def advise_secret(key: str) -> str:
+    """What to do about it."""
+    return (
+        f'Write it as secret_config = {{ "{key}" = secret_env("…") }}, or as '
+        "$${PROVIDER:PATH:KEY} if the workers have a config provider."
+    )

@@ -23,12 +23,13 @@ from kafkaform.provider.contract import Secrets
 from . import rest
 from .answers import Plugin, read_plugins
 from .data_sources import Answers, answer_query, make_query_error
+from .definitions import read_listing
 from .dry_run import check_steps, examine_steps
+from .provider_block import WORDS
 from .reading import ConnectorReader, parse
 from .rest import RequestFailed, WorkersClient
 from .sending import send_steps
 from .startups import Startups
-from .words import WORDS
 
 
 class ConnectSession:
@@ -69,6 +70,9 @@ class ConnectSession:
 
     def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
         self._refuse_stranger()
+        class_ = read_listing(kind)
+        if class_ is not None:
+            return self._reader.sweep_definition(self._main, class_, depth)
         return self._reader.sweep(self._main, depth)
 
     def read(

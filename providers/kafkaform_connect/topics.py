@@ -26,7 +26,7 @@ _SINGLE: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Configs with the name of one topic -> what a connector does with it, and the rights for it."""
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_MIRROR = "org.apache.kafka.connect.mirror."
+MIRROR = "org.apache.kafka.connect.mirror."
 """MirrorMaker's `topics` are patterns, and for another Kafka cluster."""
 _CLIENTS = ("producer", "consumer", "admin")
 _ELSEWHERE = {f"{client}.override.bootstrap.servers" for client in _CLIENTS}
@@ -34,13 +34,36 @@ _LOGINS = tuple(f"{client}.override.{how}" for client in _CLIENTS for how in ("s
 """How the configs begin that let a client log in as somebody else than the workers."""
 
 
+TARGETS = ("topic", "kafka.topic")
+"""Configs with the topic that a source writes to."""
+
+
+def is_sink(attributes: FrozenMap) -> bool:
+    """True for a connector that reads topics of the workers' own cluster. Every sink has `topics`
+    or `topics.regex` (SinkConnectorConfig), and hardly a source has."""
+    config = attributes.get("config") or EMPTY
+    names = config.get("topics") or config.get("topics.regex")
+    return bool(names) and not str(attributes.get("class") or "").startswith(MIRROR)
+
+
+def reads_pattern(attributes: FrozenMap) -> bool:
+    """True for a sink that reads whatever topics fit a pattern."""
+    return bool((attributes.get("config") or EMPTY).get("topics.regex"))
+
+
+def name_group(attributes: FrozenMap) -> str:
+    """The consumer group of a sink."""
+    config = attributes.get("config") or EMPTY
+    return str(config.get("consumer.override.group.id") or f"connect-{attributes.get('name')}")
+
+
 def list_uses(attributes: FrozenMap) -> Sequence[Use]:
     """What these attributes of a connector name, each once. Topics that only the connector's code
     knows are none of it."""
     config = attributes.get("config") or EMPTY
-    if not _ELSEWHERE.isdisjoint(config) or str(attributes.get("class") or "").startswith(_MIRROR):
+    if not _ELSEWHERE.isdisjoint(config) or str(attributes.get("class") or "").startswith(MIRROR):
         return ()
-    uses = _find_uses(str(attributes.get("name") or ""), config)
+    uses = _find_uses(attributes, config)
     if any(key.startswith(_LOGINS) for key in (*config, *(attributes.get("secret_keys") or ()))):
         uses = (replace(use, rights=()) for use in uses)
     found: dict[tuple[str, str], Use] = {}
@@ -49,21 +72,23 @@ def list_uses(attributes: FrozenMap) -> Sequence[Use]:
     return tuple(sorted(found.values()))
 
 
-def _find_uses(name: str, config: FrozenMap) -> Iterator[Use]:
+def _find_uses(attributes: FrozenMap, config: FrozenMap) -> Iterator[Use]:
     pattern = str(config.get("topics.regex") or "").strip()
-    for topic in (topics := _list_names(config, "topics")):
+    for topic in (topics := list_topics(config, "topics")):
         yield Use(TOPIC, topic, READS, rights=(READ,))
     if pattern:
         # The connector goes on without one of the topics.
         yield Use(TOPIC, pattern, READS, needed=False, rights=(READ,), pattern=True)
     if topics or pattern:
-        group = str(config.get("consumer.override.group.id") or f"connect-{name}")
-        yield Use(GROUP, group, "keeps its offsets in", needed=False, rights=(READ,))
+        yield Use(
+            GROUP, name_group(attributes), "keeps its offsets in", needed=False, rights=(READ,)
+        )
     for key, (verb, rights) in _SINGLE.items():
-        for topic in _list_names(config, key):
+        for topic in list_topics(config, key):
             yield Use(TOPIC, topic, verb, rights=rights)
 
 
-def _list_names(config: FrozenMap, key: str) -> list[str]:
+def list_topics(config: FrozenMap, key: str) -> list[str]:
+    """The topics that a config names."""
     names = (name.strip() for name in str(config.get(key) or "").split(","))
     return [name for name in names if _NAME.fullmatch(name)]

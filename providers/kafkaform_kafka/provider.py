@@ -8,9 +8,8 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from kafkaform.core.change import Change
+from kafkaform.core.change import Change, RateLimit
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.legacy import Review
 from kafkaform.core.resource import Depth, Facts, Sweep, Use
 from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
@@ -22,6 +21,7 @@ from .connection import provider_block
 from .connection.settings import read_settings
 from .data_sources import DATA
 from .kinds.kind import KindRights, ResourceKind
+from .kinds.quota import resource_type as quota
 from .resource_kinds import KINDS
 from .words import WORDS
 
@@ -99,17 +99,16 @@ class KafkaProvider(Struct, frozen=True):
         return make_book(self.rights)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        from .review import changes as review  # noqa: PLC0415  # only plans need it
         from .rules import book  # noqa: PLC0415  # only plans need it
 
-        return {**review.review_needs(changes), **book.list_needs(changes)}
+        return book.list_needs(changes)
 
-    def review(
+    def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
-    ) -> Review:
-        from .review import changes as review  # noqa: PLC0415  # only plans need it
+    ) -> RateLimit | None:
+        from .rules import mutation_quota  # noqa: PLC0415  # only an apply needs it
 
-        return review.review(changes, sweeps, facts)
+        return mutation_quota.find_limit(changes, sweeps.get(quota.KIND), facts)
 
     @property
     def access_needs(self) -> Mapping[str, Depth]:

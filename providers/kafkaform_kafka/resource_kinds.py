@@ -5,6 +5,7 @@ from __future__ import annotations
 from .kinds.acl import kind as acl
 from .kinds.config import kind as config
 from .kinds.feature import kind as feature
+from .kinds.group import kind as group
 from .kinds.kind import ResourceKind
 from .kinds.leaders import kind as leaders
 from .kinds.quota import kind as quota
@@ -23,5 +24,6 @@ KINDS: tuple[ResourceKind, ...] = (
     *token.KINDS,
     *feature.KINDS,
     *rights.KINDS,
+    *group.KINDS,
 )
 """In the order of the documentation."""

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Batch, Change, OutcomeStatus, PathChange
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.legacy import BlockerKind
+from kafkaform.core.finding import Block
 from kafkaform.core.resource import Depth, Identity, Observed
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, freeze
@@ -335,7 +335,7 @@ def live(session: Session, kinds: Sequence[str]) -> dict[Identity, tuple[str | N
 
 CONFIGURATIONS, RUNS = 3, 6
 OPTIONS = Options(max_deletes=1000)
-LENIENT = frozenset({BlockerKind.PROTECTED, BlockerKind.UNMANAGED})
+LENIENT = frozenset({Block.PROTECTED, Block.UNMANAGED})
 """What others own, and topics whose block is merely gone."""
 
 

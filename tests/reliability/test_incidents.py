@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import PlanRefused, StorageError
-from kafkaform.core.legacy import BlockerKind
+from kafkaform.core.finding import Block
 from kafkaform.core.resource import Lifecycle
 from kafkaform.core.secret import Secret
 from kafkaform.plan.model import Mode, Options
@@ -249,7 +249,7 @@ def test_a_topic_that_an_application_made_first_is_not_replaced() -> None:
     assert not complete(done) and where.row("a") is None
     made = topics(where)["a"]
     (change,) = plan(where, said).changes
-    assert change.blocked is not None and change.blocked.block is BlockerKind.UNMANAGED
+    assert change.blocked is not None and change.blocked.block is Block.UNMANAGED
     where.clock.advance(3600)
     adopting = topic("a", 3, {"retention.ms": "1000"}, lifecycle=Lifecycle(adopt=True))
     assert complete(apply(where, desired(adopting)))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
-from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
@@ -23,7 +22,6 @@ UPDATE = Request("UpdateFiles", part=1, phase=20, max_items=MAX_ITEMS, max_weigh
 DELETE = Request("DeleteFiles", part=2, phase=20, max_items=MAX_ITEMS, max_weight=MAX_KILOBYTES)
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._/-]{0,99}")
-_HEADER = re.compile(r"[a-z0-9-]+")
 
 
 def identity_key(text: str) -> str:
@@ -59,19 +57,6 @@ def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: 
     if keep and observed is not None and headers is not None:
         headers = observed.attributes["headers"].with_items(headers)
     return FrozenMap(name=wanted["name"], content=wanted["content"], headers=headers)
-
-
-def _check(change: Change, _: Facts) -> Diagnostics:
-    headers = (change.after or EMPTY).get("headers") or EMPTY
-    return tuple(
-        Diagnostic(
-            Severity.ERROR,
-            f"{name!r} is no name of a header",
-            advice="Use letters, digits and dashes.",
-        )
-        for name in headers
-        if not _HEADER.fullmatch(name)
-    )
 
 
 def _find_case_twins(headers: FrozenMap) -> Iterable[tuple[str, str]]:
@@ -150,7 +135,6 @@ TYPE = ResourceType(
     key=_key,
     canonical=_canonical,
     target=_target,
-    check=_check,
     steps=_steps,
     import_key=identity_key,
     protect=True,

@@ -63,7 +63,6 @@ TYPE = ResourceType(
     key=_key,
     canonical=lambda attributes, _: attributes,
     target=_target,
-    check=lambda change, _: (),
     steps=_steps,
     import_key=identity_key,
 )

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from kafkaform.core.change import Action, Change
+from kafkaform.core.change import Change
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.legacy import Blocker, BlockerKind, Review
-from kafkaform.core.resource import Depth, Facts, Identity, Sweep
+from kafkaform.core.resource import Depth, Facts
+from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, ObjectSchema, make_schema, map_of
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
-from . import file, link
+from . import file, link, rules
 from .client import Client, RequestFailed
 from .session import WORDS, TextstoreSession
 
@@ -43,7 +43,6 @@ DATA = make_schema(
     AttributeSchema("uid", STRING, "What the store calls this very file.", computed=True),
 )
 
-WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -97,13 +96,11 @@ class TextstoreProvider:
         )
         return TextstoreSession(instance, client, facts)
 
-    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        return {link.KIND: Depth.FULL} if any(map(_deletes_file, changes)) else {}
+    def load_rules(self) -> RuleBook:
+        return rules.BOOK
 
-    def review(
-        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
-    ) -> Review:
-        return Review(blocks=dict(_find_linked(changes, sweeps)))
+    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        return {link.KIND: Depth.FULL} if any(map(rules.deletes_file, changes)) else {}
 
 
 def _find_url_faults(url: str) -> Iterator[Diagnostic]:
@@ -116,33 +113,6 @@ def _find_url_faults(url: str) -> Iterator[Diagnostic]:
             "The token would travel in the clear",
             advice="Write https://, or run the store on this computer.",
         )
-
-
-def _deletes_file(change: Change) -> bool:
-    return change.effective and change.action is Action.DELETE and change.identity.kind == file.KIND
-
-
-def _find_linked(
-    changes: Sequence[Change], sweeps: Mapping[str, Sweep]
-) -> Iterator[tuple[Identity, Blocker]]:
-    """Files that are deleted while a link to them stays."""
-    if link.KIND not in sweeps:
-        return
-    links = {item.identity: item.attributes.get("target") for item in sweeps[link.KIND].items}
-    for change in changes:
-        if change.identity.kind == link.KIND and change.effective and change.action in WRITES:
-            links[change.identity] = change.after["target"] if change.after else None
-    for change in filter(_deletes_file, changes):
-        names = sorted(i.key for i, target in links.items() if target == change.identity.key)
-        if names:
-            yield (
-                change.identity,
-                Blocker(
-                    BlockerKind.IMPOSSIBLE,
-                    f"{', '.join(names)} leads to it",
-                    "Remove the link in the same plan, or let it lead elsewhere.",
-                ),
-            )
 
 
 PROVIDER = TextstoreProvider()

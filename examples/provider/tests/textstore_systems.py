@@ -10,7 +10,7 @@ from kafkaform.core.resource import FaultClass
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
-from kafkaform.provider.contract import ResourceType, Secrets, Session
+from kafkaform.provider.contract import Provider, ResourceType, Secrets, Session
 from kafkaform.provider.fixture import INSTANCE, About, Edit, Question
 from kafkaform_textstore import file, link
 from kafkaform_textstore.provider import DATA, PROVIDER
@@ -38,6 +38,7 @@ class System:
     """What both types share: a server, and doors to it."""
 
     type: ResourceType
+    provider: Provider = PROVIDER
     edits: Sequence[Edit] = ()
     bad: FrozenMap = EMPTY
     data: Mapping[str, ObjectSchema] = EMPTY
@@ -86,7 +87,7 @@ class FileSystem(System):
             meanwhile=FrozenMap(content="theirs"),
         ),
         Edit("write too much", wish=FrozenMap(content="x" * 70_000), expect=FaultClass.DEFINITE),
-        Edit("set nonsense", wish=FrozenMap(headers=FrozenMap({"a b": "1"})), checked=True),
+        Edit("set nonsense", wish=FrozenMap(headers=FrozenMap({"a b": "1"})), blocked=True),
     )
     questions = (
         Question(

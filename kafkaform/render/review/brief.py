@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...core.change import Action, Change
+from ...core.finding import Level
 from ...core.words import Words
 from ..entries import Entry
-from ..findings import render_findings
+from ..findings import render_finding
 from ..lines import BRIEF_LIMIT, find_only_path, is_line, is_plain, render_brief
 
 ACTIONS = {
@@ -24,20 +25,23 @@ ACTIONS = {
 
 
 def says_differently(entry: Entry) -> bool:
-    """True if the risks or notes of its objects differ, so that an entry has just an example: who
-    gets access to what, and who loses it."""
+    """True if the findings of its objects differ, so that an entry has just an example: who gets
+    access to what, and who loses it."""
     return len({_read_texts(change) for change in entry.changes}) > 1
 
 
 def list_texts(entry: Entry) -> tuple[tuple[Change, str], ...]:
-    """Each object, with its own risks and notes."""
+    """Each object, with its own findings."""
     return tuple((change, "; ".join(_read_texts(change))) for change in entry.changes)
 
 
 def _read_texts(change: Change) -> tuple[str, ...]:
     # Texts with figures are added up for all objects together.
-    texts = (risk.text for risk in change.risks if not risk.figures)
-    return (*texts, *change.notes, *(text for text, _ in render_findings(change)))
+    return tuple(
+        render_finding(item)
+        for item in change.findings
+        if item.level is not Level.BLOCK and not item.figures
+    )
 
 
 def is_brief(entry: Entry, words: Words) -> bool:

@@ -9,8 +9,8 @@ from msgspec import Struct
 from kafkaform.core.change import Change
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import OtherSystem
-from kafkaform.core.legacy import Review
-from kafkaform.core.resource import Depth, Facts, Fault, FaultClass, Sweep
+from kafkaform.core.resource import Depth, Fault, FaultClass
+from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
@@ -108,7 +108,5 @@ class ConnectMemoryProvider(Struct, frozen=True):
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         return PROVIDER.review_needs(changes)
 
-    def review(
-        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
-    ) -> Review:
-        return PROVIDER.review(changes, sweeps, facts)
+    def load_rules(self) -> RuleBook:
+        return PROVIDER.load_rules()

@@ -7,10 +7,9 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from kafkaform.core.change import Change
+from kafkaform.core.change import Change, RateLimit
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.legacy import Review
 from kafkaform.core.resource import Depth, Facts, Sweep, Use
 from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
@@ -90,13 +89,13 @@ class MemoryProvider(Struct, frozen=True):
     def load_rules(self) -> RuleBook:
         return self.cluster.provider.load_rules()
 
+    def find_limit(
+        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
+    ) -> RateLimit | None:
+        return self.cluster.provider.find_limit(changes, sweeps, facts)
+
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         return self.cluster.provider.review_needs(changes)
-
-    def review(
-        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
-    ) -> Review:
-        return self.cluster.provider.review(changes, sweeps, facts)
 
     @property
     def access_needs(self) -> Mapping[str, Depth]:

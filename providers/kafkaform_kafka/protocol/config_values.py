@@ -95,7 +95,10 @@ def render_config(key: ConfigKey | None, text: str) -> str:
     exact = render_quantity(number, key.unit) or f"{number:,} {_SYMBOLS.get(key.unit, key.unit)}"
     if number <= 0 or Decimal(exact.partition(" ")[0].replace(",", "")) < _LONG:
         return exact
-    return f"{render_amount(number, key.unit)} ({number} {_SYMBOLS.get(key.unit, key.unit)})"
+    rounded = render_amount(number, key.unit)
+    if rounded == exact:
+        return exact
+    return f"{rounded} ({number} {_SYMBOLS.get(key.unit, key.unit)})"
 
 
 def parse_items(text: str) -> tuple[str, ...]:

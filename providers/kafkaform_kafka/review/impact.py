@@ -24,6 +24,7 @@ from ..cluster.figures import Spans, list_live_groups, read_offset_spans, read_o
 from ..kinds.topic import configs, moves
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.configs import Retention, find_new_retention
+from ..protocol.config_values import parse_integer
 from ..wire.cluster import read_log_sizes
 from ..wire.topics import list_topics
 
@@ -41,7 +42,8 @@ def assess(context: ClusterContext, changes: Sequence[Change]) -> Mapping[Identi
     """What deletions and cuts of retention destroy, and what moves copy, for topics."""
     mine = [change for change in changes if change.identity.kind in (topics.KIND, configs.KIND)]
     found = _assess_deletions(context, mine)
-    for more in (_assess_cuts(context, mine), _assess_moves(context, mine)):
+    cuts, defaults = _assess_cuts(context, mine), _assess_defaults(context, changes)
+    for more in (cuts, defaults, _assess_moves(context, mine)):
         found |= {i: _join_impacts(found[i], one) if i in found else one for i, one in more.items()}
     return found
 
@@ -145,11 +147,59 @@ def _assess_cuts(context: ClusterContext, changes: Iterable[Change]) -> Mapping[
         for change in changes
         if change.has_harm(Harm.DATA_LOSS) and not _is_deletion(change)
     }
-    limits = {identity: one for identity, one in limits.items() if one != Retention(None, None)}
+    measured = _measure_cuts(context, {i.key: limit for i, limit in limits.items()})
+    return {identity: measured[identity.key] for identity in limits if identity.key in measured}
+
+
+def _assess_defaults(
+    context: ClusterContext, changes: Iterable[Change]
+) -> Mapping[Identity, Impact]:
+    """How much of the topics that follow a lowered default goes."""
+    impacts: dict[Identity, Impact] = {}
+    for change in changes:
+        limits: dict[str, Retention] = {}
+        for finding in change.findings:
+            names = finding.figures.get("topics")
+            if finding.harm is not Harm.DATA_LOSS or not isinstance(names, tuple):
+                continue
+            value = next((item.after for item in change.paths if item.path == finding.path), None)
+            number = parse_integer(str(value))
+            if number is None or number < 0:
+                continue
+            ms = number if finding.rule == "topic-retention-cut" else None
+            size = number if finding.rule == "topic-size-cut" else None
+            for name in map(str, names):
+                limit = limits.get(name, Retention(None, None))
+                limits[name] = Retention(ms or limit.ms, size or limit.bytes)
+        if limits:
+            impacts[change.identity] = _add_impacts(_measure_cuts(context, limits))
+    return impacts
+
+
+def _add_impacts(impacts: Mapping[str, Impact]) -> Impact:
+    """What goes of several topics together; an unknown part makes it a lower bound."""
+    figures: dict[str, int] = defaultdict(int)
+    for impact in impacts.values():
+        for name, value in impact.figures.items():
+            if isinstance(value, int):
+                figures[name] += value
+    if not figures:
+        return Impact("Deletes an unknown amount: the brokers do not report sizes and offsets.")
+    least = "" if all(impact.figures for impact in impacts.values()) else "at least "
+    lost, whole = (render_amount(figures[name], "bytes") for name in ("bytes", "of_bytes"))
+    text = f"Deletes about {least}{lost} of {whole}"
+    if figures.get("of_offsets"):
+        text += f" ({figures['offsets']:,} of {figures['of_offsets']:,} offsets)"
+    return Impact(f"{text}.", FrozenMap(dict(figures)))
+
+
+def _measure_cuts(context: ClusterContext, limits: Mapping[str, Retention]) -> Mapping[str, Impact]:
+    """Topic -> how much of it is older or larger than its new limits now."""
+    limits = {name: limit for name, limit in limits.items() if limit != Retention(None, None)}
     if not limits:
         return {}
     now = int(time.time() * 1000)
-    cuts = {i.key: None if one.ms is None else now - one.ms for i, one in limits.items()}
+    cuts = {name: None if one.ms is None else now - one.ms for name, one in limits.items()}
     call = partial(list_topics, context.wire, sorted(cuts), context.timeout)
     rows = attempt("Metadata", call)
     if isinstance(rows, Fault):
@@ -158,8 +208,8 @@ def _assess_cuts(context: ClusterContext, changes: Iterable[Change]) -> Mapping[
     spans = read_old_spans(context, counts, cuts) if counts else {}
     sizes = _read_sizes(context, counts) if counts else None
     return {
-        identity: _make_cut_impact(identity.key, one, spans.get(identity.key), sizes)
-        for identity, one in limits.items()
+        name: _make_cut_impact(name, limit, spans.get(name), sizes)
+        for name, limit in limits.items()
     }
 
 

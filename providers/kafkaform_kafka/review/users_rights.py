@@ -12,12 +12,11 @@ from ..authority.acl_changes import build_access, collect_acls, is_acl_change
 from ..authority.authorizer import AccessQuestion, AccessVerdict, Decision, Need, decide
 from ..kinds.acl import resource_type as acls
 from ..kinds.topic import resource_type as topics
+from ..protocol import groups
 
 NEEDS: Mapping[str, Depth] = {acls.KIND: Depth.FULL}
 """All ACLs of the cluster."""
-GROUP = "kafka_consumer_group"
-"""What users of the contract call a consumer group, of which no resource type exists."""
-_RESOURCE_TYPES = {topics.KIND: "Topic", GROUP: "Group"}
+_RESOURCE_TYPES = {topics.KIND: "Topic", groups.KIND: "Group"}
 """What is used -> its resource type in ACLs."""
 _DOUBTS: Mapping[Need, str] = {
     Need.SUPER_USERS: "it is a super user (authorizer { super_users } in the provider block)",

@@ -17,25 +17,47 @@ from ..kinds.kind import KindRights
 from . import (
     access,
     acls,
+    broker_config_values,
+    brokers,
     commands,
+    features,
+    groups,
+    missing_names,
+    names,
+    quotas,
     topic_config_values,
     topic_configs,
+    topic_defaults,
     topic_moves,
     topic_names,
     topics,
+    users,
+    vendors,
 )
 
 BOOK = RuleBook(
     judges=(
         *acls.JUDGES,
+        *broker_config_values.JUDGES,
+        *brokers.JUDGES,
+        *features.JUDGES,
+        *groups.JUDGES,
+        *names.JUDGES,
+        *quotas.JUDGES,
         *topic_config_values.JUDGES,
         *topic_configs.JUDGES,
         *topic_moves.JUDGES,
         *topics.JUDGES,
+        *users.JUDGES,
+        *vendors.JUDGES,
     ),
     surveys=(
+        *missing_names.SURVEYS,
+        *quotas.SURVEYS,
         *topic_configs.SURVEYS,
+        *topic_defaults.SURVEYS,
         *topic_names.SURVEYS,
+        *vendors.SURVEYS,
     ),
     others=(*commands.RULES,),
 )
@@ -49,7 +71,10 @@ def make_book(rights: Mapping[str, KindRights]) -> RuleBook:
 
 _NEEDS = (
     access.list_needs,
+    missing_names.list_needs,
+    quotas.list_needs,
     topic_configs.list_needs,
+    topic_defaults.list_needs,
     topic_names.list_needs,
 )
 

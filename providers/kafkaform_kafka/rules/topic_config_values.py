@@ -17,7 +17,7 @@ from kafkaform.core.value import Value
 from ..kinds.topic.configs import get_config
 from ..protocol import broker_rules
 from ..protocol.config_keys import ALL_TOPIC_KEYS, ConfigKey
-from ..protocol.config_values import parse_integer, render_config
+from ..protocol.config_values import render_config
 from ..protocol.version_rules import fit_old_range, fit_range, get_release, presence_faults
 from .topic_config_rows import OVERRIDES, TOPIC
 
@@ -27,7 +27,7 @@ _TYPES = (TOPIC, OVERRIDES)
 def _make_block(
     id: str, title: str, needs: Needs, why: str, example: str, fix: str, proof: str = ""
 ) -> Rule:
-    place = f"tests/cluster/claims/test_topic_configs.py::{proof}" if proof else ""
+    place = f"tests/cluster/claims/test_topics.py::{proof}" if proof else ""
     return Rule(
         id,
         title,
@@ -105,7 +105,7 @@ OF_OLD_RELEASES = Rule(
     "unknown here.",
     'config = { "segment.bytes" = 1000 }',
     "Use a value that newer brokers take, too.",
-    proof="tests/cluster/claims/test_topic_configs.py::test_values_that_no_broker_takes_are_refused",
+    proof="tests/cluster/claims/test_topics.py::test_values_that_no_broker_takes_are_refused",
 )
 UNKNOWN = Rule(
     "topic-config-unknown",
@@ -139,11 +139,11 @@ def judge_config(config: Mapping[str, Value], facts: Facts) -> Iterator[Finding]
     for key, value in config.items():
         if value is None:
             continue
-        known = ALL_TOPIC_KEYS.get(key)
+        entry = ALL_TOPIC_KEYS.get(key)
         faults = (
             _find_name_faults(key, facts)
-            if known is None
-            else _find_value_faults(known, key, value, facts)
+            if entry is None
+            else _find_value_faults(entry, key, value, facts)
         )
         for rule, summary, advice in faults:
             yield rule.find(summary, ("config", key), fix=advice)
@@ -164,23 +164,22 @@ def _find_name_faults(key: str, facts: Facts) -> Iterator[Fault]:
             return
 
 
-def _find_value_faults(known: ConfigKey, key: str, value: Value, facts: Facts) -> Iterator[Fault]:
-    absences = [*presence_faults(known, key, facts)]
+def _find_value_faults(entry: ConfigKey, key: str, value: Value, facts: Facts) -> Iterator[Fault]:
+    absences = [*presence_faults(entry, key, facts)]
     yield from ((ABSENT, summary, advice) for summary, advice in absences)
     if absences:
         return
     yield from ((UNKNOWN, *fault) for fault in broker_rules.unknown_key_faults(key, facts))
-    for summary, advice in broker_rules.value_faults(fit_range(known, facts), key, value):
-        old = fit_old_range(known)
+    for summary, advice in broker_rules.value_faults(fit_range(entry, facts), key, value):
+        old = fit_old_range(entry)
         if get_release(facts) or any(broker_rules.value_faults(old, key, value)):
             yield INVALID, summary, advice
         else:
-            since, _ = known.lower or ("", 0)
-            low = render_config(known, str(known.low))
-            number = parse_integer(str(value))
+            since = entry.lower[0] if entry.lower else ""
+            amount, low = (render_config(entry, str(number)) for number in (value, entry.low))
             yield (
                 OF_OLD_RELEASES,
-                f"{key} = {number}: Kafka {since} and newer refuse less than {low}",
+                f"{key} = {amount}: Kafka {since} and newer refuse less than {low}",
                 advice,
             )
 

@@ -14,7 +14,7 @@ from kafkaform.core.change import Action, Change
 from kafkaform.core.finding import Finding, Level
 from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
-from kafkaform.core.value import EMPTY
+from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..kinds.topic.configs import find_effective
 from ..protocol.config_keys import ALL_TOPIC_KEYS
@@ -268,6 +268,27 @@ def _judge_limits(configs: TopicConfigs) -> Iterator[Finding]:
         yield limit.rule.find(f"{subject}: {text}", ("config", key))
 
 
+HARMLESS = frozenset(
+    (
+        "compression.gzip.level",  # new batches only; all levels can be read
+        "compression.lz4.level",
+        "compression.zstd.level",
+        "file.delete.delay.ms",  # only files whose records are already deleted
+        "follower.replication.throttled.replicas",  # limits only replication
+        "index.interval.bytes",
+        "leader.replication.throttled.replicas",
+        "message.format.version",  # ignored since 3.0 (KIP-724)
+        "min.cleanable.dirty.ratio",
+        "preallocate",
+        "remote.log.copy.disable",  # KIP-950: what was copied stays readable
+        "segment.bytes",
+        "segment.index.bytes",
+        "segment.jitter.ms",
+        "segment.ms",
+    )
+)
+"""Topic configs of which no change is dangerous."""
+
 # ── switches and words ──────────────────────────────────────────────────────────────────
 
 
@@ -380,6 +401,8 @@ def judge_in_sync_replicas(configs: TopicConfigs) -> Iterator[Finding]:
             f"{change}, as many as the topic has replicas: one broker that is down stops producers "
             "with acks=all",
             path,
+            # Nobody writes to a new topic yet.
+            level=None if configs.before else Level.CAUTION,
         )
     elif old is not None and least > old:
         yield rows.MIN_IN_SYNC_RAISED.find(
@@ -390,7 +413,7 @@ def judge_in_sync_replicas(configs: TopicConfigs) -> Iterator[Finding]:
         )
     if old is not None and least < min(old, replicas_before or old):
         count = "" if replicas is None else f" of its {replicas}"
-        noun = "replica" if least == 1 else "replicas"
+        noun = "replica" if (replicas or least) == 1 else "replicas"
         yield rows.MIN_IN_SYNC_LOWERED.find(
             f"{change}: a record counts as written at {least}{count} {noun}, and is lost with "
             f"{'it' if least == 1 else 'them'}",
@@ -431,16 +454,23 @@ def _judge_topic(change: Change, facts: Facts) -> Iterator[Finding]:
 
 def _make_topic_configs(change: Change, facts: Facts) -> TopicConfigs:
     effective = find_effective(change, facts)
-    before, after = change.before or EMPTY, change.after or EMPTY
     return TopicConfigs(
         effective.before if change.before is not None else {},
         effective.after,
-        after.get("replication_factor"),
+        _count_replicas(change.after),
         facts,
         effective.inherited_before,
         effective.inherited_after,
-        before.get("replication_factor"),
+        _count_replicas(change.before),
     )
+
+
+def _count_replicas(attributes: FrozenMap | None) -> int | None:
+    """The replicas of each partition; None if the cluster chooses the number."""
+    whole = attributes or EMPTY
+    rows = whole.get("replica_assignment")
+    number = len(rows[0]) if rows else whole.get("replication_factor")
+    return number if isinstance(number, int) and number > 0 else None
 
 
 # The topic is there before the block and after it, so overrides that come or go with the block

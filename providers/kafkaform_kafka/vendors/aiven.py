@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import kinds
-from .profile import Citation, Profile, VendorNote, VendorRule, WritesValue
+from .profile import Citation, Profile, Refusal, VendorNote, VendorRule, WritesValue
 
 _READ = "2026-11-26"
 _DOCS = "https://aiven.io/docs/products/kafka"
@@ -22,6 +22,7 @@ PROFILE = Profile(
     "Aiven for Apache Kafka",
     (
         VendorRule(
+            "aiven-few-replicas",
             "Aiven does not allow topics with fewer than 2 replicas: {found}",
             _cite("Best practices for Aiven for Apache Kafka", "howto/best-practices"),
             (kinds.TOPIC,),
@@ -29,32 +30,33 @@ PROFILE = Profile(
             advice="write 2 or more",
         ),
         VendorRule(
+            "aiven-principal-type",
             "Aiven supports only principals that begin with User:, not {found}",
             _ACLS,
             (kinds.ACL,),
             WritesValue(("acl_principal",), pattern="User:.*"),
             advice="write User:NAME",
         ),
-        VendorRule(
+        Refusal(
             "Aiven manages quotas in its console, command line and API",
             _cite("Quotas in Aiven for Apache Kafka", "concepts/kafka-quotas"),
             (kinds.QUOTA,),
             apis=kinds.QUOTA_APIS,
         ),
-        VendorRule(
+        Refusal(
             "Aiven manages users as service users, in its console, command line and API",
             _USERS,
             (kinds.USER,),
             apis=kinds.USER_APIS,
         ),
-        VendorRule(
+        Refusal(
             "Aiven manages configs of brokers as parameters of the service, in its console and "
             "command line",
             _cite("Manage Apache Kafka parameters", "howto/set-kafka-parameters"),
             kinds.BROKERS,
             apis=kinds.CONFIG_APIS,
         ),
-        VendorRule(
+        Refusal(
             "Aiven manages ACLs in its console, command line and API, too",
             _cite("Manage access control lists in Aiven for Apache Kafka", "howto/manage-acls"),
             (kinds.ACL,),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from kafkaform.core.finding import Level
+
 from . import kinds
 from .profile import (
     ONLY_UPDATE,
     SETS,
     Citation,
     Profile,
-    RuleEffect,
     Sends,
     VendorNote,
     VendorRule,
@@ -52,6 +53,7 @@ _CONFIG = Citation(
 
 USER_RULES = (
     VendorRule(
+        "amazon-msk-scram-mechanism",
         "Amazon MSK supports SCRAM-SHA-512 only, not {found}",
         _LIMITS,
         (kinds.USER,),
@@ -59,23 +61,27 @@ USER_RULES = (
         advice='write scram_mechanism = "SCRAM-SHA-512"',
     ),
     VendorRule(
+        "amazon-msk-secrets-manager",
         "Amazon MSK takes users and passwords from AWS Secrets Manager, from secrets that are "
         "associated with the cluster",
         _SECRETS,
         (kinds.USER,),
         Sends(),
-        RuleEffect.WARN,
+        Level.CAUTION,
         "manage users there",
         kinds.USER_APIS,
+        once=True,
     ),
 )
 IAM_RULE = VendorRule(
+    "amazon-msk-iam-ignores-acls",
     "Amazon MSK ignores ACLs for clients that log in with IAM",
     _IAM,
     (kinds.ACL,),
     Sends(),
-    RuleEffect.WARN,
+    Level.CAUTION,
     "give them their rights in IAM policies",
+    once=True,
 )
 """They hold for Standard and for Express brokers."""
 
@@ -86,14 +92,16 @@ PROVISIONED = Profile(
         *USER_RULES,
         IAM_RULE,
         VendorRule(
+            "amazon-msk-brokers-need-read",
             "Amazon MSK's brokers need Read on every topic that has an ACL, or its replication "
             "fails",
             _ACLS,
             (kinds.ACL,),
             WritesValue(("resource_type",), never=("Topic",)),
-            RuleEffect.WARN,
+            Level.CAUTION,
             "allow it to the principal of the brokers, such as User:CN=*.CLUSTER.ID.c4.kafka."
             "REGION.amazonaws.com",
+            once=True,
         ),
     ),
     (
@@ -129,6 +137,7 @@ SERVERLESS = Profile(
     "Amazon MSK Serverless",
     (
         VendorRule(
+            "amazon-msk-serverless-topic-config",
             "MSK Serverless does not let a topic set {found}",
             _CONFIG,
             kinds.TOPICS,
@@ -136,6 +145,7 @@ SERVERLESS = Profile(
             advice="remove it from config",
         ),
         VendorRule(
+            "amazon-msk-serverless-cleanup-policy",
             "MSK Serverless lets a topic choose cleanup.policy only when it is created",
             _CONFIG,
             (kinds.TOPIC,),
@@ -143,6 +153,7 @@ SERVERLESS = Profile(
             advice="leave it as it is, or create a new topic",
         ),
         VendorRule(
+            "amazon-msk-serverless-cleanup-policy-override",
             "MSK Serverless lets a topic choose cleanup.policy only when it is created",
             _CONFIG,
             (kinds.TOPIC_CONFIG,),
@@ -150,6 +161,7 @@ SERVERLESS = Profile(
             advice="leave it as it is, or create a new topic",
         ),
         VendorRule(
+            "amazon-msk-serverless-message-size",
             "MSK Serverless allows messages of 8 MiB at most, not {found}",
             _CONFIG,
             kinds.TOPICS,
@@ -157,6 +169,7 @@ SERVERLESS = Profile(
             advice='write 8388608 or less, or bytes("8MiB")',
         ),
         VendorRule(
+            "amazon-msk-serverless-acl",
             "MSK Serverless lets nobody create or delete ACLs: the IAM action "
             f"{_CLUSTER}, which that needs, is not for serverless clusters",
             _ACTIONS,
@@ -166,6 +179,7 @@ SERVERLESS = Profile(
             apis=kinds.ACL_APIS,
         ),
         VendorRule(
+            "amazon-msk-serverless-quota",
             _NOT_FOR_SERVERLESS.format("quotas", _DYNAMIC),
             _ACTIONS,
             (kinds.QUOTA,),
@@ -174,6 +188,7 @@ SERVERLESS = Profile(
             apis=kinds.QUOTA_APIS,
         ),
         VendorRule(
+            "amazon-msk-serverless-user",
             "MSK Serverless has no users with passwords: it requires IAM access control",
             _SERVERLESS,
             (kinds.USER,),
@@ -182,6 +197,7 @@ SERVERLESS = Profile(
             apis=kinds.USER_APIS,
         ),
         VendorRule(
+            "amazon-msk-serverless-config",
             _NOT_FOR_SERVERLESS.format(
                 "configs of brokers, of the cluster, or client metrics", _DYNAMIC
             ),
@@ -192,6 +208,7 @@ SERVERLESS = Profile(
             apis=kinds.CONFIG_APIS,
         ),
         VendorRule(
+            "amazon-msk-serverless-replicas",
             _NOT_FOR_SERVERLESS.format("where replicas are ({found})", _CLUSTER),
             _ACTIONS,
             (kinds.TOPIC,),
@@ -199,6 +216,7 @@ SERVERLESS = Profile(
             advice="remove the attribute: MSK Serverless places the replicas",
         ),
         VendorRule(
+            "amazon-msk-serverless-leaders",
             _NOT_FOR_SERVERLESS.format("who leads a partition", _CLUSTER),
             _ACTIONS,
             (kinds.LEADERS,),

@@ -5,8 +5,10 @@ Their addresses have the form of those of Standard brokers, so only a provider b
 
 from __future__ import annotations
 
+from kafkaform.core.finding import Level
+
 from . import amazon_msk, kinds
-from .profile import Citation, Profile, RuleEffect, VendorRule, WritesKey, WritesValue
+from .profile import Citation, Profile, VendorRule, WritesKey, WritesValue
 
 _READ = "2026-11-26"
 _GUIDE = "https://docs.aws.amazon.com/msk/latest/developerguide"
@@ -68,6 +70,7 @@ PROFILE = Profile(
     "Amazon MSK Express",
     (
         VendorRule(
+            "amazon-msk-express-replication-factor",
             "MSK Express creates every topic with a replication factor of 3, not {found}",
             _WRITABLE,
             (kinds.TOPIC,),
@@ -75,6 +78,7 @@ PROFILE = Profile(
             advice="write replication_factor = 3, or leave it out",
         ),
         VendorRule(
+            "amazon-msk-express-protected-config",
             "MSK Express does not let a topic change {found}",
             _WRITABLE,
             kinds.TOPICS,
@@ -82,6 +86,7 @@ PROFILE = Profile(
             advice="remove it from config",
         ),
         VendorRule(
+            "amazon-msk-express-compaction-lag",
             "MSK Express keeps max.compaction.lag.ms at 7 days or more, not {found}",
             _WRITABLE,
             kinds.TOPICS,
@@ -89,15 +94,17 @@ PROFILE = Profile(
             advice="write 604800000 or more",
         ),
         VendorRule(
+            "amazon-msk-express-unlisted-config",
             "MSK Express does not list {found} among the configs that a topic can set",
             _WRITABLE,
             kinds.TOPICS,
             WritesKey("config", only=_LISTED | _PROTECTED),
-            RuleEffect.NOTE,
+            Level.CAUTION,
             "the cluster may refuse it",
         ),
         VendorRule(
-            "MSK Express sets {found} itself, and protects it from change",
+            "amazon-msk-express-broker-config",
+            "MSK Express sets {found} itself, and lets nobody change that",
             _READ_ONLY,
             kinds.BROKERS,
             WritesKey("config", never=_BROKERS),

@@ -25,6 +25,7 @@ PROFILE = Profile(
     "Azure Event Hubs",
     (
         VendorRule(
+            "azure-event-hubs-topic",
             "Azure Event Hubs has no topic management for Kafka clients: event hubs are made and "
             "configured with the tools of Azure",
             _CONFIGURATIONS,
@@ -34,6 +35,7 @@ PROFILE = Profile(
             apis=("CreateTopics", "CreatePartitions", "DeleteTopics", *kinds.CONFIG_APIS),
         ),
         VendorRule(
+            "azure-event-hubs-acl",
             "Azure Event Hubs has no ACLs: DescribeAcls, CreateAcls and DeleteAcls are not among "
             "the requests that it offers",
             _VERSIONS,
@@ -43,6 +45,7 @@ PROFILE = Profile(
             apis=kinds.ACL_APIS,
         ),
         VendorRule(
+            "azure-event-hubs-broker-config",
             "Azure Event Hubs has no configs of brokers: it is fully managed",
             _CONFIGURATIONS,
             kinds.BROKERS,
@@ -51,6 +54,7 @@ PROFILE = Profile(
             apis=kinds.CONFIG_APIS,
         ),
         VendorRule(
+            "azure-event-hubs-config",
             "Azure Event Hubs does not offer the request IncrementalAlterConfigs",
             _VERSIONS,
             (kinds.GROUP_CONFIG, kinds.METRICS),
@@ -59,6 +63,7 @@ PROFILE = Profile(
             apis=kinds.CONFIG_APIS,
         ),
         VendorRule(
+            "azure-event-hubs-leaders",
             "Azure Event Hubs does not offer the request ElectLeaders",
             _VERSIONS,
             (kinds.LEADERS,),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from kafkaform.core.finding import Level
+
 from . import kinds
 from .profile import (
     ONLY_CREATE,
     ONLY_UPDATE,
     Citation,
     Profile,
-    RuleEffect,
+    Refusal,
     Sends,
     VendorNote,
     VendorRule,
@@ -100,6 +102,7 @@ PROFILE = Profile(
     "Confluent Cloud",
     (
         VendorRule(
+            "confluent-cloud-replication-factor",
             "Confluent Cloud accepts a replication factor of 3 only, not {found}",
             _FACTOR,
             (kinds.TOPIC,),
@@ -107,6 +110,7 @@ PROFILE = Profile(
             advice="write replication_factor = 3, or leave it out",
         ),
         VendorRule(
+            "confluent-cloud-replicas",
             "Confluent Cloud manages where replicas are ({found})",
             _TYPES,
             (kinds.TOPIC,),
@@ -114,6 +118,7 @@ PROFILE = Profile(
             advice="remove replica_assignment",
         ),
         VendorRule(
+            "confluent-cloud-compression-type",
             "Confluent Cloud does not let a topic set {found}",
             _TOPICS,
             (kinds.TOPIC,),
@@ -121,6 +126,7 @@ PROFILE = Profile(
             advice="remove it from config",
         ),
         VendorRule(
+            "confluent-cloud-fixed-config",
             "Confluent Cloud does not let an existing topic change {found}",
             _EDITABLE,
             (kinds.TOPIC,),
@@ -128,6 +134,7 @@ PROFILE = Profile(
             advice="leave it as it was, or create a new topic",
         ),
         VendorRule(
+            "confluent-cloud-fixed-config-override",
             "Confluent Cloud does not let an existing topic change {found}",
             _EDITABLE,
             (kinds.TOPIC_CONFIG,),
@@ -135,13 +142,15 @@ PROFILE = Profile(
             advice="remove it from config",
         ),
         VendorRule(
-            "Confluent Cloud allows 60566400000 ms at most, not {found}",
+            "confluent-cloud-delete-retention",
+            "Confluent Cloud allows delete.retention.ms up to 701 d (60566400000), not {found}",
             _TOPICS,
             kinds.TOPICS,
             WritesValue(("config", "delete.retention.ms"), high=60_566_400_000),
-            advice="write 60566400000 or less",
+            advice='write 60566400000 or less, or retention("701d")',
         ),
         VendorRule(
+            "confluent-cloud-acl-host",
             'Confluent Cloud\'s ACLs hold for all hosts: acl_host must be "*", not {found}',
             _ACL_RESOURCE,
             (kinds.ACL,),
@@ -149,31 +158,34 @@ PROFILE = Profile(
             advice='write acl_host = "*"',
         ),
         VendorRule(
+            "confluent-cloud-principal",
             "Confluent Cloud names principals by the ids of their accounts, such as User:sa-1234 "
             "or User:1234, not {found}",
             _ACL_OPERATIONS,
             (kinds.ACL,),
             WritesValue(("acl_principal",), pattern=r"User:(\*|\d+|[a-z]+-.+)"),
-            RuleEffect.NOTE,
+            Level.CAUTION,
             "make sure that this principal exists",
         ),
         VendorRule(
+            "confluent-cloud-acl-listing",
             "Confluent Cloud lists all ACLs with the numbers of accounts (User:1234), and reads a "
             "single ACL in the form that is asked for: what a plan says about ACLs that are not "
             "managed, about losses, and import --all are about the first form",
             _ACL_OPERATIONS,
             (kinds.ACL,),
             Sends(),
-            RuleEffect.WARN,
+            Level.NOTE,
+            once=True,
         ),
-        VendorRule(
+        Refusal(
             "Confluent Cloud manages client quotas with its own tools: its command line, its "
             "console, or its Terraform provider",
             _QUOTAS,
             (kinds.QUOTA,),
             apis=kinds.QUOTA_APIS,
         ),
-        VendorRule(
+        Refusal(
             "Confluent Cloud lets only Dedicated clusters change some settings of the cluster",
             _SETTINGS,
             kinds.BROKERS,

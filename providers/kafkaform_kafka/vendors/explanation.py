@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from kafkaform.core.finding import Level
 from kafkaform.core.resource import Failed, Fault, FaultClass, Hidden, Identity, Reading, Sweep
 
 from ..protocol.faults import code_name
-from .profile import Profile, RuleEffect, Sends, VendorRule
-from .rules import render_sentence
+from .profile import Profile, Refusal, Sends, VendorRule
 
 # Codes that say "no" to the request itself. After any other code something else went wrong.
 _REFUSALS = frozenset(map(code_name, (29, 30, 31, 35, 37, 38, 39, 40, 42, 44, 54)))
@@ -63,20 +63,20 @@ def explain_sweep(profile: Profile, sweep: Sweep) -> Sweep:
     return replace(sweep, coverage=replace(sweep.coverage, fault=explained))
 
 
-def _list_rules(profile: Profile, kind: str) -> Iterable[VendorRule]:
+def _list_rules(profile: Profile, kind: str) -> Iterable[VendorRule | Refusal]:
     return (rule for rule in profile.rules if kind in rule.kinds)
 
 
-def _denies(rule: VendorRule) -> bool:
+def _denies(rule: VendorRule | Refusal) -> bool:
     """True if the vendor refuses every change of the kind."""
-    return rule.effect is RuleEffect.REFUSE and rule.when == Sends()
+    return isinstance(rule, VendorRule) and rule.level is Level.BLOCK and rule.when == Sends()
 
 
-def _describe(rule: VendorRule) -> str:
-    return render_sentence(rule, "this")
+def _describe(rule: VendorRule | Refusal) -> str:
+    return f"{rule.says} ({rule.source.url})"
 
 
-def _make_denial(profile: Profile, hidden: Hidden, rule: VendorRule) -> Fault:
+def _make_denial(profile: Profile, hidden: Hidden, rule: VendorRule | Refusal) -> Fault:
     return Fault(
         _NO_RIGHT,
         f"{hidden.right} is missing. {_describe(rule)}",

@@ -1,16 +1,18 @@
-"""The nouns of a profile: rules with conditions, effects and sources. All of it is data.
+"""The nouns of a profile: rules with conditions, levels and sources. All of it is data.
 
 A condition finds what is wrong with one change. There is a struct for each form of condition, and
-one function for each in `rules`; a vendor's table combines them.
+one function for each in `conditions`; a vendor's table combines them. `rules/vendors.py` judges
+changes by them.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
+import re
 
 from msgspec import Struct
 
 from kafkaform.core.change import Action
+from kafkaform.core.finding import Level
 
 SETS = (Action.CREATE, Action.UPDATE)
 SENDS = (*SETS, Action.DELETE)
@@ -82,32 +84,49 @@ Condition = Sends | Writes | WritesKey | WritesValue | Switches
 # ── rules ───────────────────────────────────────────────────────────────────────────────
 
 
-class RuleEffect(StrEnum):
-    """What a rule does with a change that fulfils its condition."""
-
-    REFUSE = "refuse"
-    """The change is blocked."""
-    NOTE = "note"
-    """A sentence stands under the change."""
-    WARN = "warn"
-    """A sentence is said once for the cluster."""
+_FOUND = re.compile(r" \(\{found\}\)|, not \{found\}|: \{found\}$")
+"""The parts of a sentence that only name what a condition found."""
 
 
 class VendorRule(Struct, frozen=True):
     """One thing that the clusters of a vendor refuse, ignore or do differently."""
 
+    id: str
+    """Of the finding: `aiven-few-replicas`. It begins with the profile, or with that of a profile
+    whose clusters have the same rule."""
     says: str
     """One sentence, the vendor as its subject; `{found}` is what the condition found."""
     source: Citation
     kinds: tuple[str, ...]
     """The resource types that it is about."""
-    when: Condition | None = None
-    """None: no change is judged, because the source does not say that the request is refused. The
-    rule explains the refusal if the cluster gives one."""
-    effect: RuleEffect = RuleEffect.REFUSE
+    when: Condition
+    level: Level = Level.BLOCK
+    """How much it matters that a change fulfils the condition."""
     advice: str = ""
     apis: tuple[str, ...] = ()
     """The requests whose refusal the rule explains."""
+    once: bool = False
+    """It is about the cluster, and told once for all changes."""
+
+    @property
+    def title(self) -> str:
+        """What it says, whatever was found."""
+        whatever = "some configs" if isinstance(self.when, WritesKey) else "it"
+        return _FOUND.sub("", self.says).replace("{found}", whatever)
+
+
+class Refusal(Struct, frozen=True):
+    """Why the clusters of a vendor refuse some requests. No change is judged by it, because the
+    source does not say that they are always refused."""
+
+    says: str
+    """One sentence, the vendor as its subject."""
+    source: Citation
+    kinds: tuple[str, ...]
+    """The resource types that it is about."""
+    apis: tuple[str, ...]
+    """The requests whose refusal it explains."""
+    advice: str = ""
 
 
 class VendorNote(Struct, frozen=True):
@@ -123,7 +142,7 @@ class Profile(Struct, frozen=True):
     name: str
     title: str
     """The name of the product."""
-    rules: tuple[VendorRule, ...]
+    rules: tuple[VendorRule | Refusal, ...]
     notes: tuple[VendorNote, ...] = ()
     topic_configs: frozenset[str] | None = None
     """The configs that a topic can set after its creation. What is set beside them is the vendor's
@@ -133,3 +152,8 @@ class Profile(Struct, frozen=True):
     """A listing of all ACLs names principals in another form than a read of one ACL."""
     connection: VendorNote | None = None
     """Why kafkaform may be unable to open a session at all, said if that fails."""
+
+    @property
+    def judging(self) -> tuple[VendorRule, ...]:
+        """The rules by which changes are judged."""
+        return tuple(rule for rule in self.rules if isinstance(rule, VendorRule))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from kafkaform.core.finding import Level
+
 from . import kinds
 from .profile import (
     Citation,
     Profile,
-    RuleEffect,
+    Refusal,
     Sends,
     VendorNote,
     VendorRule,
@@ -43,6 +45,7 @@ PROFILE = Profile(
     "Redpanda",
     (
         VendorRule(
+            "redpanda-even-replication-factor",
             "Redpanda requires an odd replication factor, not {found}",
             _cite("Manage topics", "develop/manage-topics/config-topics/"),
             (kinds.TOPIC,),
@@ -50,7 +53,8 @@ PROFILE = Profile(
             advice="write an odd number, such as 3",
         ),
         VendorRule(
-            "Redpanda accepts {found} and ignores it, so every plan shows the difference again",
+            "redpanda-ignored-config",
+            "Redpanda accepts {found} without any effect, so every plan shows the difference again",
             _cite_code("topics/types.h"),
             kinds.TOPICS,
             WritesKey(
@@ -72,10 +76,11 @@ PROFILE = Profile(
                     }
                 ),
             ),
-            RuleEffect.NOTE,
+            Level.CAUTION,
             "remove it from config",
         ),
         VendorRule(
+            "redpanda-cluster-config",
             "Redpanda sets the configs of the cluster already in a dry run: it heeds validate_only "
             "for topics only",
             _cite_code("incremental_alter_configs.cc"),
@@ -85,6 +90,7 @@ PROFILE = Profile(
             apis=kinds.CONFIG_APIS,
         ),
         VendorRule(
+            "redpanda-broker-config",
             "Redpanda has no configs of single brokers",
             _cite_code("incremental_alter_configs.cc"),
             (kinds.BROKER_CONFIG,),
@@ -93,6 +99,7 @@ PROFILE = Profile(
             apis=kinds.CONFIG_APIS,
         ),
         VendorRule(
+            "redpanda-request-percentage",
             "Redpanda does not support the quota request_percentage",
             _COMPATIBILITY,
             (kinds.QUOTA,),
@@ -100,13 +107,14 @@ PROFILE = Profile(
             advice="remove it from config",
         ),
         VendorRule(
+            "redpanda-quota-entity",
             "Redpanda has quotas of users and client ids only, not {found}",
             _QUOTAS,
             (kinds.QUOTA,),
             WritesKey("entity", only=frozenset({"user", "client-id"})),
             advice="remove the block",
         ),
-        VendorRule(
+        Refusal(
             "Redpanda has had quotas of users since a later version than its source of 2024-12-20, "
             "which refuses them",
             _cite_code("client_quotas.cc"),
@@ -115,14 +123,16 @@ PROFILE = Profile(
             advice="upgrade the brokers",
         ),
         VendorRule(
+            "redpanda-two-scram-mechanisms",
             "Redpanda lets a user have one SCRAM mechanism only",
             _COMPATIBILITY,
             (kinds.USER,),
             Sends(),
-            RuleEffect.WARN,
+            Level.CAUTION,
             "declare one credential for each user",
+            once=True,
         ),
-        VendorRule(
+        Refusal(
             "Redpanda has had SCRAM credentials in Kafka's protocol since version 25.2",
             Citation(
                 "redpanda-data/redpanda, issue 25138",
@@ -134,7 +144,7 @@ PROFILE = Profile(
             apis=kinds.USER_APIS,
             advice="upgrade the brokers, or use rpk security user",
         ),
-        VendorRule(
+        Refusal(
             "Redpanda's source of 2024-12-20 does not offer the request ElectLeaders",
             _OFFERED,
             (kinds.LEADERS,),

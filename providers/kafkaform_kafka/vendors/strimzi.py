@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from kafkaform.core.finding import Level
+
 from . import kinds
-from .profile import Citation, Profile, RuleEffect, Sends, VendorNote, VendorRule
+from .profile import Citation, Profile, Sends, VendorNote, VendorRule
 
 _READ = "2026-11-26"
 _REPOSITORY = (
@@ -27,21 +29,25 @@ PROFILE = Profile(
     "Strimzi",
     (
         VendorRule(
+            "strimzi-topic-operator",
             "Strimzi's Topic Operator reverts changes of topics that have a KafkaTopic resource",
             _TOPICS,
             kinds.TOPICS,
             Sends(),
-            RuleEffect.WARN,
+            Level.CAUTION,
             "manage each topic in one place: here, or as a KafkaTopic",
+            once=True,
         ),
         VendorRule(
+            "strimzi-user-operator",
             "Strimzi's User Operator, where it runs, deletes the ACLs, quotas and SCRAM "
             "credentials of users without a KafkaUser resource",
             _USERS,
             (kinds.ACL, kinds.QUOTA, kinds.USER),
             Sends(),
-            RuleEffect.WARN,
+            Level.CAUTION,
             "name the users that are managed here in its STRIMZI_IGNORED_USERS_PATTERN",
+            once=True,
         ),
     ),
     (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from kafkaform.core.finding import Level
+
 from . import kinds
 from .profile import (
     Citation,
     Profile,
-    RuleEffect,
+    Refusal,
     Sends,
     Switches,
     VendorNote,
@@ -39,6 +41,7 @@ PROFILE = Profile(
     "WarpStream",
     (
         VendorRule(
+            "warpstream-replication-factor",
             "WarpStream reports a replication factor of 3 for every topic, so {found} would be "
             "shown as a change by every plan",
             _CONFIGS,
@@ -47,6 +50,7 @@ PROFILE = Profile(
             advice="write replication_factor = 3, or leave it out",
         ),
         VendorRule(
+            "warpstream-replicas",
             "WarpStream has no replicas on brokers: its data is in an object store ({found})",
             _PROTOCOL,
             (kinds.TOPIC,),
@@ -54,6 +58,7 @@ PROFILE = Profile(
             advice="remove replica_assignment",
         ),
         VendorRule(
+            "warpstream-leaders",
             "WarpStream's partitions have no leaders",
             _PROTOCOL,
             (kinds.LEADERS,),
@@ -62,6 +67,7 @@ PROFILE = Profile(
             apis=kinds.ELECTIONS,
         ),
         VendorRule(
+            "warpstream-compaction-switched",
             "WarpStream cannot switch the compaction of an existing topic on or off: {found}",
             _TOPICS,
             kinds.TOPICS,
@@ -69,28 +75,30 @@ PROFILE = Profile(
             advice="create a new topic with this cleanup.policy and copy the data",
         ),
         VendorRule(
+            "warpstream-ignored-config",
             "WarpStream silently ignores configs of topics that its reference does not list",
             _TOPICS,
             kinds.TOPICS,
             Writes((("config",),)),
-            RuleEffect.WARN,
+            Level.CAUTION,
             "compare the configs of this plan with it",
+            once=True,
         ),
-        VendorRule(
+        Refusal(
             _NOT_LISTED.format("IncrementalAlterConfigs"),
             _PROTOCOL,
             (*kinds.TOPICS, *kinds.BROKERS, kinds.GROUP_CONFIG, kinds.METRICS),
             apis=kinds.ALTER_CONFIGS,
             advice="set the config with WarpStream's console or its Terraform provider",
         ),
-        VendorRule(
+        Refusal(
             _NOT_LISTED.format("those of quotas"),
             _PROTOCOL,
             (kinds.QUOTA,),
             apis=kinds.QUOTA_APIS,
             advice="remove the block",
         ),
-        VendorRule(
+        Refusal(
             _NOT_LISTED.format("those of SCRAM credentials"),
             _PROTOCOL,
             (kinds.USER,),

@@ -22,7 +22,7 @@ from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.user import resource_type as scram
 from kafkaform_kafka.provider import TYPES
 
-from .topic_systems import RealSystem, SimulatedSystem
+from .topic_systems import UNCONVERTED, RealSystem, SimulatedSystem, TopicSystem
 
 System = RealSystem | SimulatedSystem
 PASSWORD = SecretRef("env", "CONFORMANCE_LOGIN")
@@ -111,8 +111,8 @@ SAMPLES: Mapping[str, Sample] = {
                 wish=limits(producer_byte_rate=2000),
                 meanwhile=limits(producer_byte_rate=3000),
             ),
-            Edit("ask for no limit", wish=FrozenMap(config=EMPTY), checked=True),
-            Edit("ask for nonsense", wish=limits(no_such_rate=1), checked=True),
+            Edit("ask for no limit", wish=FrozenMap(config=EMPTY), blocked=True),
+            Edit("ask for nonsense", wish=limits(no_such_rate=1), blocked=True),
         ),
         {"a_removed_path_says_what_takes_effect": NO_FALLBACK},
     ),
@@ -133,7 +133,7 @@ SAMPLES: Mapping[str, Sample] = {
                 wish=config(consumer_session_timeout_ms="51000"),
                 meanwhile=config(consumer_session_timeout_ms="52000"),
             ),
-            Edit("ask for nonsense", wish=config(consumer_session_timeout_ms="soon"), checked=True),
+            Edit("ask for nonsense", wish=config(consumer_session_timeout_ms="soon"), blocked=True),
         ),
     ),
     scram.KIND: Sample(
@@ -147,7 +147,7 @@ SAMPLES: Mapping[str, Sample] = {
                 wish=FrozenMap(scram_iterations=8192),
                 meanwhile=FrozenMap(scram_iterations=9000),
             ),
-            Edit("ask for too few", wish=FrozenMap(scram_iterations=100), checked=True),
+            Edit("ask for too few", wish=FrozenMap(scram_iterations=100), blocked=True),
         ),
         {
             "a_removed_path_says_what_takes_effect": NO_FALLBACK,
@@ -161,6 +161,7 @@ class KindSystem:
     """One kind of object on one system. Who acts behind the tool's back is another session."""
 
     incarnations = False
+    provider = TopicSystem.provider
     data: Mapping[str, ObjectSchema] = EMPTY
     questions: Sequence[Question] = ()
     secrets: Secrets = FrozenMap({str(PASSWORD): Secret("conformance-password")})
@@ -172,7 +173,7 @@ class KindSystem:
         self.type = sample.type
         self.edits = sample.edits
         self.bad = sample.bad
-        self.unfit: Mapping[str, str] = {**ALWAYS, **sample.unfit}
+        self.unfit: Mapping[str, str] = {**ALWAYS, **sample.unfit, **UNCONVERTED}
         self._given: list[FrozenMap] = []
 
     def open(self, *, privileged: bool) -> Session:

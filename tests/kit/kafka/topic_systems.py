@@ -18,7 +18,9 @@ from kafkaform.provider.registry import Registry
 from kafkaform_kafka import data_sources as data
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.provider import PROVIDER
 
+from ..judged import Judged
 from .logins import Login, admin_login, open_client
 from .sessions import eventually
 
@@ -42,6 +44,10 @@ def partitions(count: int) -> FrozenMap:
     return FrozenMap({"partitions": count})
 
 
+UNCONVERTED: Mapping[str, str] = dict.fromkeys(
+    ("rows_of_rules_are_whole", "judges_find_what_their_rows_say"),
+    "some of its judges are no rules yet",
+)
 EDITS = (
     Edit("set a config", wish=config(retention_ms="3600000")),
     Edit(
@@ -73,16 +79,16 @@ EDITS = (
         wish=config(min_compaction_lag_ms="2000", max_compaction_lag_ms="1000"),
         expect=FaultClass.DEFINITE,
     ),
-    Edit("shrink", partitions(3), partitions(2), checked=True),
-    Edit("misspell a config", wish=config(retention_mss="1"), checked=True),
+    Edit("shrink", partitions(3), partitions(2), blocked=True),
+    Edit("misspell a config", wish=config(retention_mss="1"), blocked=True),
     # Another broker could know it, so it is the broker that refuses it.
     Edit(
         "set an unknown config",
         wish=config(no_such_config="1"),
         expect=FaultClass.DEFINITE,
     ),
-    Edit("set nonsense", wish=config(retention_ms="soon"), checked=True),
-    Edit("ask for too many replicas", wish=FrozenMap({"replication_factor": 20}), checked=True),
+    Edit("set nonsense", wish=config(retention_ms="soon"), blocked=True),
+    Edit("ask for too many replicas", wish=FrozenMap({"replication_factor": 20}), blocked=True),
 )
 
 
@@ -119,13 +125,14 @@ class TopicSystem:
     """What both systems share: the type, its edits, its data sources and fresh names."""
 
     type = topics.TYPE
+    provider: contract.Provider = Judged(PROVIDER)  # type: ignore[assignment]  # it delegates
     edits: Sequence[Edit] = EDITS
     bad = config(retention_ms="soon")
     data = data.DATA
     questions = QUESTIONS
     secrets: contract.Secrets = EMPTY
     incarnations = True
-    unfit: Mapping[str, str] = EMPTY
+    unfit: Mapping[str, str] = UNCONVERTED
 
     def fresh(self, given: FrozenMap) -> FrozenMap:
         return FrozenMap(
@@ -180,7 +187,7 @@ class RealSystem(TopicSystem):
     def __init__(self, broker: Broker, stranger: Login, provider: contract.Provider) -> None:
         self.broker = broker
         self.stranger = stranger
-        self.provider = provider
+        self.provider = Judged(provider)  # type: ignore[assignment]  # it delegates
         self.clock: Clock = SystemClock()
         self._admin = open_client(broker, admin_login(broker))
 

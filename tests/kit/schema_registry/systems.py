@@ -10,7 +10,7 @@ from kafkaform.core.clock import Clock, SimulatedClock
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider.contract import ResourceType, Secrets, Session
+from kafkaform.provider.contract import Provider, ResourceType, Secrets, Session
 from kafkaform.provider.fixture import INSTANCE, About, Edit, Question
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 from kafkaform_schema_registry.api import calls
@@ -19,10 +19,14 @@ from kafkaform_schema_registry.formats.avro import normalize_avro
 from kafkaform_schema_registry.kinds import schema, subject_config
 from kafkaform_schema_registry.memory.registry import SimulatedRegistry
 from kafkaform_schema_registry.memory.simulation import connect_simulated
+from kafkaform_schema_registry.provider import PROVIDER
 
+from ..judged import Judged
 from .schemas import ORDER, ORDER_WITH_AMOUNT, ORDER_WITH_NOTE
 
 UNFIT = {
+    "rows_of_rules_are_whole": "some of its judges are no rules yet",
+    "judges_find_what_their_rows_say": "some of its judges are no rules yet",
     "delete_takes_only_that_incarnation": "nothing identifies a subject but its name",
     "a_removed_path_says_what_takes_effect": "nothing of these objects is removed alone",
     "preflight_refuses_what_apply_refuses": "a registry checks only subjects that exist",
@@ -76,6 +80,7 @@ class System:
     """What all types share."""
 
     type: ResourceType
+    provider: Provider = Judged(PROVIDER)  # type: ignore[assignment]  # it delegates
     edits: Sequence[Edit] = ()
     bad: FrozenMap = EMPTY
     data: Mapping[str, ObjectSchema] = EMPTY
@@ -117,8 +122,8 @@ class SchemaSystem(System):
             wish=FrozenMap(schema=ORDER_WITH_AMOUNT),
             expect=FaultClass.DEFINITE,
         ),
-        Edit("write nonsense", wish=FrozenMap(schema="{"), checked=True),
-        Edit("name another format", wish=FrozenMap(format="protobuf"), checked=True),
+        Edit("write nonsense", wish=FrozenMap(schema="{"), blocked=True),
+        Edit("name another format", wish=FrozenMap(format="protobuf"), blocked=True),
     )
     questions = (
         Question(
@@ -171,7 +176,7 @@ class SubjectConfigSystem(System):
             wish=FrozenMap(compatibility="FORWARD"),
             meanwhile=FrozenMap(compatibility="BACKWARD"),
         ),
-        Edit("set nothing", wish=FrozenMap(compatibility="INHERITED"), checked=True),
+        Edit("set nothing", wish=FrozenMap(compatibility="INHERITED"), blocked=True),
     )
     unfit = {
         **UNFIT,

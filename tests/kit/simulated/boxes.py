@@ -27,7 +27,6 @@ from kafkaform.core.change import (
     Verdict,
 )
 from kafkaform.core.clock import Clock
-from kafkaform.core.diagnostics import Diagnostics
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -68,10 +67,6 @@ def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: 
     """What is left out stays as it is; a new box stands unlabelled in the hall."""
     usual = observed.attributes if observed else {"place": "hall", "label": ""}
     return FrozenMap({n: usual[n] if v is None else v for n, v in declared.items()})
-
-
-def _check(change: Change, facts: Facts) -> Diagnostics:
-    return ()
 
 
 def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
@@ -119,7 +114,6 @@ TYPE = ResourceType(
     key=lambda attributes: str(attributes["name"]),
     canonical=lambda attributes, facts: attributes,
     target=_target,
-    check=_check,
     steps=_steps,
     import_key=str,
 )

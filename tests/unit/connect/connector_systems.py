@@ -10,13 +10,14 @@ from kafkaform.core.clock import Clock, SimulatedClock
 from kafkaform.core.resource import FaultClass
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider.contract import ResourceType, Secrets, Session
+from kafkaform.provider.contract import Provider, ResourceType, Secrets, Session
 from kafkaform.provider.fixture import INSTANCE, About, Edit, Question
 from kafkaform.provider.http.exchange import Call, HttpAnswer, join_path
 from kafkaform_connect.connector import KIND, TYPE
 from kafkaform_connect.data_sources import DATA, PLUGINS
 from kafkaform_connect.memory.provider import ConnectMemoryProvider
 from kafkaform_connect.memory.workers import SimulatedWorkers
+from kafkaform_connect.provider import PROVIDER
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 
@@ -39,6 +40,7 @@ class ConnectorSystem:
     """Connectors of some workers. A stopped one is as its requests leave it at once."""
 
     type: ResourceType = TYPE
+    provider: Provider = PROVIDER
     data: Mapping[str, ObjectSchema] = DATA
     secrets: Secrets = EMPTY
     incarnations = False
@@ -58,8 +60,9 @@ class ConnectorSystem:
             wish=configure(batch_size="1"),
             meanwhile=FrozenMap({"batch.size": "2"}),
         ),
-        Edit("set nonsense", wish=configure(tasks_max="many"), expect=FaultClass.DEFINITE),
-        Edit("take an unknown plugin", wish=FrozenMap({"class": "com.example.No"}), checked=True),
+        Edit("set nonsense", wish=configure(batch_size="many"), expect=FaultClass.DEFINITE),
+        Edit("ask for no tasks", wish=configure(tasks_max="0"), blocked=True),
+        Edit("take an unknown plugin", wish=FrozenMap({"class": "com.example.No"}), blocked=True),
     )
     questions = (
         Question(KIND, About.OBJECT, lambda a: FrozenMap(name=a["name"]), shows_connector),

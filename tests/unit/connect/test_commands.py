@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from kafkaform.plan.codec import decode
+
 from ...kit.connect.folder import SECRET, ConnectFolder, connector
 
 TRACE = (
@@ -30,7 +32,7 @@ def test_a_connector_is_created_changed_and_deleted(folder: ConnectFolder) -> No
     assert "file" not in folder.find("lines").config
     assert "No changes" in folder.here.done("plan").text
     said = folder.here.done("destroy", "--confirm", f"connect:{folder.workers.cluster_id}").text
-    assert "its offsets stay" in said and "it copies no more records" in said
+    assert "its offsets stay" in said and "the connector lines copies no more records" in said
     assert folder.list_writes() == ["DELETE /connectors/lines"]
     assert not folder.workers.connectors
 
@@ -83,7 +85,7 @@ def test_a_secret_that_somebody_removed_is_sent_again(folder: ConnectFolder) -> 
 
 
 def test_a_secret_in_plain_text_is_refused_with_its_line(folder: ConnectFolder) -> None:
-    """By its name when the configuration is read, by the plugin's definition in the dry run."""
+    """By its name when the configuration is read, by the plugin's definition in the plan."""
     folder.declare(connector("a", config='{ topic = "a", "connection.password" = "x" }'))
     said = folder.here.fails("validate")
     assert 'config["connection.password"] would be a secret in plain text' in said
@@ -91,7 +93,9 @@ def test_a_secret_in_plain_text_is_refused_with_its_line(folder: ConnectFolder) 
     folder.declare(
         connector("a", **{"class": '"GuardedSink"'}, config='{ topics = "a", pin = "1" }')
     )
-    assert 'config["pin"] is a secret' in folder.here.fails("apply", "-auto-approve")
+    said = folder.here.fails("plan", code=8)
+    assert 'config["pin"] would be a secret in plain text' in said and "secret_config" in said
+    folder.here.fails("apply", "-auto-approve", code=8)
     assert not folder.workers.connectors
 
 
@@ -110,10 +114,10 @@ def test_a_dry_run_names_each_config_and_its_place(folder: ConnectFolder) -> Non
     """Nothing is sent if a worker refuses the configuration of any connector."""
     folder.declare(
         connector("good"),
-        connector("bad", config='{ "tasks.max" = 0, "batch.size" = "many" }'),
+        connector("bad", config='{ "errors.retry.timeout" = "soon", "batch.size" = "many" }'),
     )
     said = folder.here.fails("apply", "-auto-approve")
-    assert 'config["tasks.max"]: Invalid value 0' in said
+    assert 'config["errors.retry.timeout"]: Invalid value soon' in said
     assert 'config["batch.size"]: Invalid value many' in said
     assert 'config["topic"]: Missing required configuration "topic"' in said
     assert "kafka_connect_connector.bad" in said and not folder.workers.connectors
@@ -124,6 +128,28 @@ def test_an_unknown_plugin_is_refused_in_the_plan(folder: ConnectFolder) -> None
     folder.declare(connector("a", **{"class": '"org.apache.kafka.connect.file.FileStreamSorce"'}))
     said = folder.here.fails("plan", code=8)
     assert "no worker has the plugin" in said and "FileStreamSourceConnector" in said
+
+
+def test_a_misspelt_config_is_named_in_the_plan(folder: ConnectFolder) -> None:
+    """The worker would take it. The plugin is asked once for what it declares."""
+    folder.declare(connector("a", config='{ topic = "a", "batch.sizes" = 5 }'), connector("b"))
+    saved = folder.here.path / "plan.kfplan"
+    folder.here.done("plan", f"-out={saved}")
+    changes = decode(saved.read_bytes(), "").changes
+    (finding,) = (finding for change in changes for finding in change.findings)
+    assert finding.rule == "connector-config-unknown" and finding.path == ("config", "batch.sizes")
+    assert finding.fix == 'Did you mean "batch.size"?'
+    asked = [one.path for one in folder.served.asked if one.path.endswith("/config")]
+    assert asked == ["/connector-plugins/FileStreamSource/config"]
+
+
+def test_a_renamed_connector_is_told_to_start_over(folder: ConnectFolder) -> None:
+    """A new name is a new connector without offsets."""
+    folder.declare(connector("a"))
+    folder.here.done("apply", "-auto-approve")
+    folder.declare(connector("b"))
+    said = folder.here.done("plan").text
+    assert "the connector b looks like a, which this plan deletes, under another name" in said
 
 
 def test_what_a_worker_fills_in_is_no_drift(folder: ConnectFolder) -> None:
@@ -148,7 +174,7 @@ def test_a_connector_is_halted_and_resumed(folder: ConnectFolder, state: str, ve
     folder.list_writes()
     changed = '{ topic = "b" }'
     folder.declare(connector("a", state=f'"{state}"', config=changed))
-    assert "it copies no records while it is" in folder.here.done("plan").text
+    assert "the connector a copies no records while it is" in folder.here.done("plan").text
     folder.here.done("apply", "-auto-approve")
     assert folder.list_writes() == [f"PUT /connectors/a/{verb}", "PATCH /connectors/a/config"]
     assert folder.find("a").state == state.upper()

@@ -115,14 +115,6 @@ def test_a_secret_that_becomes_text_is_not_removed() -> None:
     change = make_update(observed(secrets=("password",)), wish)
     (step,) = TYPE.steps(change, FACTS)
     assert step.payload["put"] == FrozenMap(password="${file:a:b}") and not step.payload["gone"]
-    assert not TYPE.check(change, FACTS)
-
-
-def test_a_secret_of_the_plugin_in_plain_text_blocks_the_plan() -> None:
-    """The worker has it as a secret, whatever its name is."""
-    wish = declared(config=FrozenMap(topic="t", pin="1"))
-    (fault,) = TYPE.check(make_update(observed(secrets=("pin",)), wish), FACTS)
-    assert 'config["pin"] would be a secret' in fault.summary and "secret_config" in fault.advice
 
 
 def test_steps_have_an_order() -> None:
@@ -150,21 +142,6 @@ def test_bookkeeping_needs_no_request() -> None:
         paths=(PathChange(("owner",), None, "team"),),
     )
     assert TYPE.steps(owned, FACTS) == ()
-
-
-@pytest.mark.parametrize(
-    ("version", "state", "what"),
-    [((3, 6), "paused", "KIP-980"), ((3, 4), "stopped", "KIP-875")],
-)
-def test_a_state_that_old_workers_lack_is_refused(
-    version: tuple[int, int], state: str, what: str
-) -> None:
-    """In the plan, with the version that has it."""
-    after = TYPE.target(declared(state=state), None, FACTS, False)
-    change = Change(observed().identity, "a", Action.CREATE, after=after)
-    facts = Facts("cluster", values=FrozenMap(release=version))
-    assert any(what in fault.summary for fault in TYPE.check(change, facts))
-    assert not TYPE.check(change, Facts("cluster", values=FrozenMap(release=(4, 3))))
 
 
 def test_topics_are_found_in_the_configuration() -> None:

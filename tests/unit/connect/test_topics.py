@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kafkaform.core.address import parse_address
 from kafkaform.core.change import Change
 from kafkaform.core.errors import DryRunRefused
-from kafkaform.core.legacy import RiskKind
+from kafkaform.core.finding import Harm
 from kafkaform.core.resource import Declared, Depth, Desired, Identity, ProviderConfig, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.http.exchange import Call
@@ -31,6 +31,7 @@ SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 AUTHORIZER = FrozenMap(super_users=("User:admin",), allow_if_no_acl=False)
 WORKER = "User:worker"
+MISSING = "used-object-missing"
 
 
 def connector(name: str, topics: str) -> Declared:
@@ -92,8 +93,8 @@ def test_deleting_a_topic_names_the_connectors_that_use_it() -> None:
     workers.handle(Call("POST", "/connectors", {"name": "other", "config": config}), "somebody")
     gone = (removed("kafka_topic.orders", destroy=True),)
     plan = engine.plan(house, both(connector("lines", "orders"), topic("kept"), removed=gone))
-    risks = find(plan.changes, "kafka_topic.orders").risks
-    (named,) = (risk.text for risk in risks if risk.kind is RiskKind.AVAILABILITY)
+    findings = find(plan.changes, "kafka_topic.orders").findings
+    (named,) = (finding.text for finding in findings if finding.harm is Harm.AVAILABILITY)
     assert f"{KIND}.lines writes to it" in named
     assert f"{KIND} other (not managed) writes to it" in named
 
@@ -127,7 +128,7 @@ def test_a_pattern_stands_for_the_topics_that_fit() -> None:
     engine.apply(house, said)
     gone = both(sink, topic("kept"), removed=(removed("kafka_topic.orders", destroy=True),))
     change = find(engine.plan(house, gone).changes, "kafka_topic.orders")
-    assert f"{KIND}.all reads it" in change.notes
+    assert f"{KIND}.all reads it" in [finding.text for finding in change.findings]
 
 
 @pytest.mark.parametrize("pattern", ["(", "(o+)+x", ""])
@@ -149,9 +150,27 @@ SINKS = (declare("out", SINK, topics="orders,returns", file="/tmp/x"), topic("or
 
 
 def list_warnings(house: House, *declared: Declared, **said: object) -> tuple[str, ...]:
-    """What a plan tells about the connector: its risks, then its notes."""
+    """What a plan tells about the rights of the connector."""
     change = find(engine.plan(house, both(*declared, **said)).changes, f"{KIND}.out")
-    return (*(risk.text for risk in change.risks), *change.notes)
+    return tuple(f.text for f in change.findings if f.rule != MISSING)
+
+
+def test_a_topic_that_does_not_exist_is_told() -> None:
+    """With the nearest name, before the connector fails; not if it is declared, live, or matched by
+    a pattern."""
+    house, _ = make_house()
+    sinks = declare("out", SINK, topics="ordres,new", file="/tmp/x")
+    changes = engine.plan(house, both(sinks, topic("orders"), topic("new"))).changes
+    (finding,) = (f for f in find(changes, f"{KIND}.out").findings if f.rule == MISSING)
+    assert finding.text == "it reads kafka_topic ordres, which is neither declared nor live"
+    assert finding.fix == 'Did you mean "orders"?'
+    engine.apply(house, both(topic("orders")))
+    for made in (
+        declare("out", SINK, topics="orders", file="/tmp/x"),
+        declare("out", SINK, topics_regex="ordres.*", file="/tmp/x"),
+    ):
+        changes = engine.plan(house, both(made, topic("orders"))).changes
+        assert MISSING not in {f.rule for f in find(changes, f"{KIND}.out").findings}
 
 
 def test_a_plan_tells_the_rights_that_the_workers_lack() -> None:
@@ -185,7 +204,7 @@ def test_nothing_is_told_of_a_principal_that_nobody_names() -> None:
 
 
 def test_the_acls_are_listed_once_for_all_connectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster has many of them, and each connector has a risk of its own."""
+    """A cluster has many of them, and each connector has a finding of its own."""
     house, _ = make_house()
     swept: list[str] = []
     sweep = MemorySession.sweep
@@ -200,8 +219,8 @@ def test_the_acls_are_listed_once_for_all_connectors(monkeypatch: pytest.MonkeyP
     made = engine.plan(house, said).changes
     assert swept.count(acls.KIND) == 1
     for n in range(5):
-        (risk,) = find(made, f"{KIND}.s{n}").risks
-        assert risk.text.endswith(f"lacks Read on Group connect-s{n}, Read on Topic t{n}")
+        (finding,) = (f for f in find(made, f"{KIND}.s{n}").findings if f.rule != MISSING)
+        assert finding.text.endswith(f"lacks Read on Group connect-s{n}, Read on Topic t{n}")
 
 
 READ_ORDERS = allow("Read", "Topic", "orders")
@@ -223,10 +242,10 @@ def test_a_right_that_a_plan_takes_away_is_told_at_the_connector() -> None:
     )
     change = find(engine.plan(house, gone).changes, f"{KIND}.out")
     assert not change.effective
-    (risk,) = change.risks
-    assert risk.kind is RiskKind.AVAILABILITY
+    (finding,) = change.findings
+    assert finding.harm is Harm.AVAILABILITY
     loses = f"{WORKER} loses Read on Topic orders"
-    assert risk.text == f"it fails as soon as this plan is applied: {loses}"
+    assert finding.text == f"it fails as soon as this plan is applied: {loses}"
     engine.apply(house, gone)
     again = engine.plan(house, gone).changes
     assert not [one for one in again if one.address == f"{KIND}.out"]

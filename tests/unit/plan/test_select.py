@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kafkaform.core.address import parse_address
 from kafkaform.core.change import Action, Change, Ownership
 from kafkaform.core.errors import UsageError
+from kafkaform.core.resource import Unread
 from kafkaform.plan.model import Options
-from kafkaform.plan.select import narrow_changes
+from kafkaform.plan.select import narrow_changes, select_unread
 
 from ...kit.simulated.engine import desired, identity, topic
 from .worlds import absent, live, planned, row, state
@@ -93,3 +95,16 @@ def test_a_target_never_counts_what_it_leaves_out() -> None:
     part = planned(said, whole, recorded, options=Options(target=("kafka_topic.a",)))
     assert [c.address for c in part.changes] == ["kafka_topic.a"]
     assert part.approval != plan.approval or part.effective == plan.effective
+
+
+@pytest.mark.parametrize("glob", ["kafka_topic.late", 'kafka_topic.late["a"]', "kafka_topic.l*"])
+@pytest.mark.parametrize("flag", ["target", "exclude"])
+def test_a_block_that_could_not_be_evaluated_can_be_named(flag: str, glob: str) -> None:
+    """Its objects are not known, so the plan says that it is left out, and not that nobody
+    declares it."""
+    blocks = [Unread(parse_address("kafka_topic.late"), "data.kafka_topics.x cannot be read")]
+    options = Options(**{flag: (glob,)})
+    assert narrow_changes(CHAIN, options, unread=blocks) == narrow_changes(
+        CHAIN if flag == "exclude" else [], Options()
+    )
+    assert select_unread(blocks, options) == (("kafka_topic.late",) if flag == "target" else ())

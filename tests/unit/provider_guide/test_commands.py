@@ -97,7 +97,7 @@ def test_a_file_is_not_deleted_under_a_link(applied: Folder) -> None:
     """The provider's review sees a link of somebody else, before anything is sent."""
     applied.put("put", "link", "theirs", target="motd")
     said = applied.run("destroy", "--confirm", applied.store.id, code=8)
-    assert "theirs leads to it" in said
+    assert "theirs leads to motd" in said
     assert "motd" in applied.store.files
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from kafkaform.core.change import Action, Change, Evidence, Impact, Ownership, PathChange
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
-from kafkaform.core.legacy import Blocker, BlockerKind
+from kafkaform.core.finding import AccessRow, Block, Breadth, Harm
 from kafkaform.core.resource import Facts, Identity, Output, Pending
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Options, OutputChange, Plan, PlanInstance, Unmanaged
 
+from ...kit.findings import block, note, risk
 from .plans import frozen, plan, step
 
 HOSTILE = (
@@ -38,28 +39,29 @@ def hostile(text: str) -> Plan:
     identity = Identity(text, "kafka_topic", text)
     address = f'kafka_topic.x["{text}"]'
     places = frozen(**{"config": {text: text}, "name": text, "list": [text] * 30})
+    lost = AccessRow(text, text, text, "literal", (text,), Breadth.ONE, text)
     pieces: dict[str, Any] = {
         "reason": text,
-        "notes": (text,),
+        "findings": (risk(Harm.ACCESS_LOST, text, (text,), access=(lost,)), note(text)),
         "impact": Impact(text, FrozenMap({text: text, "bytes": 3})),
         "drift": (PathChange((text, text), text, text + "x"),),
         "steps": (step(identity, address, text, Evidence.LOCAL),),
         "row_after": Ownership((text,), text, text),
     }
     paths = (PathChange(("config", text), text, None, text), PathChange((text,), "a", text))
-    blocked = Blocker(BlockerKind.PROTECTED, text, text)
+    blocked = {**pieces, "findings": (block(Block.PROTECTED, text, text),)}
     return plan(
         Change(identity, address, Action.CREATE, after=places, **pieces),
         Change(identity, address, Action.UPDATE, places, places, paths, **pieces),
         Change(identity, address, Action.DELETE, before=places, **pieces),
-        Change(identity, address, Action.UPDATE, places, places, paths, blocked=blocked, **pieces),
+        Change(identity, address, Action.UPDATE, places, places, paths, **blocked),
         Change(identity, address, Action.NOOP, **pieces),
         instances={
             text: PlanInstance(
                 Facts(text, (text,), text),
                 frozen(bootstrap_servers=[text]),
                 (Unmanaged(text, 3, (text,)),),
-                (text,),
+                (note(text),),
             )
         },
         outputs=(OutputChange(Output(text, text), Output(text, text + "x")),),

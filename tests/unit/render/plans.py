@@ -17,11 +17,13 @@ from kafkaform.core.change import (
     Step,
 )
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity
-from kafkaform.core.legacy import Blocker, BlockerKind, Risk, RiskKind
+from kafkaform.core.finding import Block, Harm
 from kafkaform.core.resource import Facts, Identity, Output, Pending
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan, PlanInstance, Unmanaged
 from kafkaform_kafka.words import WORDS as KAFKA
+
+from ...kit.findings import block, join_findings, note, risk
 
 WORDS = dict.fromkeys(("kafka", "kafka.eu"), KAFKA)
 REMOVED_ADVICE = "removed { from = kafka_topic.legacy  lifecycle { destroy = true } }"
@@ -65,7 +67,7 @@ def change(
     kind = address.split("[")[0].split(".")[-2]
     identity = Identity(instance, kind, key)
     steps = tuple(step(identity, address, name, evidence) for name, evidence in requests)
-    return Change(identity, address, action, steps=steps, **fields)
+    return Change(identity, address, action, steps=steps, **join_findings(**fields))
 
 
 def plan(*changes: Change, **fields: Any) -> Plan:
@@ -160,7 +162,7 @@ PROTECTED = change(
     "ledger",
     Action.DELETE,
     before=frozen(name="ledger", partitions=3),
-    blocked=Blocker(BlockerKind.PROTECTED, "the topic is protected (default)", REMOVED_ADVICE),
+    blocked=block(Block.PROTECTED, "the topic is protected (default)", REMOVED_ADVICE),
     reason="its block is not in the configuration any more",
 )
 
@@ -171,8 +173,8 @@ IMPOSSIBLE = change(
     before=frozen(name="audit", partitions=12),
     after=frozen(name="audit", partitions=6),
     paths=(path("partitions", 12, 6),),
-    blocked=Blocker(
-        BlockerKind.IMPOSSIBLE,
+    blocked=block(
+        Block.IMPOSSIBLE,
         "a topic cannot have fewer partitions",
         "set partitions = 12, or make a new topic",
     ),
@@ -278,7 +280,7 @@ def everything() -> Plan:
                 CLUSTER.facts,
                 CLUSTER.display,
                 (Unmanaged("kafka_topic", 12, ("a", "b", "c")),),
-                ("brokers do not say who is a super user; lock-out was not checked",),
+                (note("brokers do not say who is a super user; lock-out was not checked"),),
             )
         },
         outputs=(
@@ -371,8 +373,8 @@ GRAVE = (
             frozen(bytes=1_319_413_953_331, offsets=8_123_456_789),
         ),
         risks=(
-            Risk(
-                RiskKind.DATA_LOSS,
+            risk(
+                Harm.DATA_LOSS,
                 "retention.ms falls from 30 d to 1 d: older records are deleted at once",
                 ("config", "retention.ms"),
             ),
@@ -390,7 +392,7 @@ GRAVE = (
             "Deletes up to 5,000,000 records (14.3 GiB); 2 consumer groups read it",
             frozen(bytes=15_354_508_083, groups=2),
         ),
-        risks=(Risk(RiskKind.DATA_LOSS, "the topic and all its records are deleted"),),
+        risks=(risk(Harm.DATA_LOSS, "the topic and all its records are deleted"),),
     ),
     change(
         "kafka_acl.checkout_reads",
@@ -400,7 +402,7 @@ GRAVE = (
         before=frozen(acl_principal="User:checkout", acl_operation="Read"),
         row_before=Ownership(("kafka_acl.checkout_reads",)),
         reason="no longer declared",
-        risks=(Risk(RiskKind.ACCESS, "User:checkout loses Read on Topic shop.payments"),),
+        risks=(risk(Harm.ACCESS_LOST, "User:checkout loses Read on Topic shop.payments"),),
     ),
 )
 """Three changes that reviewers must not overlook."""
@@ -446,9 +448,7 @@ def _make_harmless(number: int) -> Change:
             path("config.retention.ms", fewer, days, unit="ms"),
             *((path("partitions", 12, 24),) if more else ()),
         ),
-        risks=(Risk(RiskKind.ORDERING, "partitions grow from 12 to 24: keys move"),)
-        if more
-        else (),
+        risks=(risk(Harm.ORDERING, "partitions grow from 12 to 24: keys move"),) if more else (),
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kafkaform.core.change import Action, Change, Evidence, Impact, Ownership
-from kafkaform.core.legacy import Blocker, BlockerKind, Risk, RiskKind
+from kafkaform.core.finding import Block, Harm
 from kafkaform.core.resource import Output
 from kafkaform.plan.model import OutputChange, Plan, PlanInstance, Unmanaged
 
+from ...kit.findings import block, risk
 from . import plans
 from .plans import change, frozen, path, plan
 
@@ -61,7 +62,7 @@ def topic_deleted(name: str, size: int) -> Change:
         ("DeleteTopics", Evidence.LOCAL),
         before=frozen(name=name, partitions=3),
         impact=Impact(f"Deletes up to {size:,} records.", frozen(bytes=size * 100, offsets=size)),
-        risks=(Risk(RiskKind.DATA_LOSS, "the topic and all its records are deleted"),),
+        risks=(risk(Harm.DATA_LOSS, "the topic and all its records are deleted"),),
         reason="no longer declared",
     )
 
@@ -94,8 +95,8 @@ def night() -> Plan:
             retention(30),
             "1000",
             risks=(
-                Risk(RiskKind.DATA_LOSS, "retention.ms: records older than 1 s are deleted"),
-                Risk(RiskKind.THROUGHPUT, "retention.ms: more segments are rolled"),
+                risk(Harm.DATA_LOSS, "retention.ms: records older than 1 s are deleted"),
+                risk(Harm.THROUGHPUT, "retention.ms: more segments are rolled"),
             ),
             impact=Impact("Deletes up to 1,234,567 records (84 GiB).", frozen(bytes=84 * 2**30)),
         ),
@@ -104,7 +105,7 @@ def night() -> Plan:
             grant(
                 f"app{n}",
                 Action.DELETE,
-                risks=(Risk(RiskKind.ACCESS, f"User:app{n} loses Read on Topic orders"),),
+                risks=(risk(Harm.ACCESS_LOST, f"User:app{n} loses Read on Topic orders"),),
             )
             for n in range(4)
         ),
@@ -131,8 +132,8 @@ def night() -> Plan:
 
 def stopped() -> Plan:
     """A guard stops the plan for one reason, and a policy of the cluster for another."""
-    guard = Blocker(BlockerKind.GUARD, "the plan could destroy data of 12 of 30 objects", "Check.")
-    loss = Risk(RiskKind.DATA_LOSS, "retention.ms: records older than 3 d are deleted")
+    guard = block(Block.GUARD, "the plan could destroy data of 12 of 30 objects", "Check.")
+    loss = risk(Harm.DATA_LOSS, "retention.ms: records older than 3 d are deleted")
     return plan(
         *(
             kept_shorter(f"shop.{n}", retention(7), retention(3), blocked=guard, risks=(loss,))
@@ -165,9 +166,9 @@ SCREENS = {"night": night, "stopped": stopped, "long_names": long_names}
 
 def many(size: int) -> Plan:
     """A plan of this many changes with every action, of several kinds, three of them dangerous."""
-    loss = Risk(RiskKind.DATA_LOSS, "records older than 1 s are deleted")
-    cut = Risk(RiskKind.ACCESS, "User:checkout loses Read on Topic orders")
-    down = Risk(RiskKind.AVAILABILITY, "only 1 of 3 replicas stays")
+    loss = risk(Harm.DATA_LOSS, "records older than 1 s are deleted")
+    cut = risk(Harm.ACCESS_LOST, "User:checkout loses Read on Topic orders")
+    down = risk(Harm.AVAILABILITY, "only 1 of 3 replicas stays")
     return plan(
         kept_shorter("dangerous.cut", retention(30), "1000", risks=(loss,)),
         kept_shorter("dangerous.thin", retention(30), retention(40), risks=(down,)),
@@ -184,7 +185,7 @@ def _make_change(n: int) -> Change:
     value = n if n % 50 == 0 else 7
     whole = frozen(name=key, config={"retention.ms": str(value * DAY)})
     item = path("config.retention.ms", retention(9), str(value * DAY), unit="ms")
-    blocked = Blocker(BlockerKind.PROTECTED, "it is protected", "Remove the protection.")
+    blocked = block(Block.PROTECTED, "it is protected", "Remove the protection.")
     return change(
         f'kafka_{kind}.many["{key}"]',
         key,

@@ -6,16 +6,17 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Impact
-from kafkaform.core.legacy import Blocker, BlockerKind, Risk, RiskKind
+from kafkaform.core.finding import Block, Harm
 from kafkaform.render.entries import make_entries
 from kafkaform.render.view import make_view
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.words import WORDS as KAFKA
 
+from ...kit.findings import block, note, risk
 from . import plans
 from .plans import WORDS, change, frozen, path, plan
 
-LOSS = Risk(RiskKind.DATA_LOSS, "retention.ms: records older than 3 d are deleted")
+LOSS = risk(Harm.DATA_LOSS, "retention.ms: records older than 3 d are deleted")
 
 
 def lowered(name: str, **fields: object) -> Change:
@@ -54,7 +55,7 @@ def test_few_changes_stay_single() -> None:
     [
         {"paths": (path("config.retention.ms", "604800000", "1", unit="ms"),)},
         {"notes": ("a note",)},
-        {"blocked": Blocker(BlockerKind.GUARD, "too many")},
+        {"blocked": block(Block.GUARD, "too many")},
         {"risks": ()},
         {"reason": "another reason"},
         {"instance": "kafka.eu"},
@@ -91,20 +92,21 @@ def test_names_can_be_several_attributes() -> None:
 
     entry, other = make_entries([*map(grant, "abc"), grant("d", "Write")], WORDS)
     assert len(entry.changes) == 3 and other.lead.identity.key == "User:d|Write|orders"
-    assert entry.notes == ("for example, User:a gains Read on Topic orders",)
-    assert other.notes == ("User:d gains Write on Topic orders",)
+    assert [item.text for item in entry.findings] == [
+        "for example, User:a gains Read on Topic orders"
+    ]
+    assert [item.text for item in other.findings] == ["User:d gains Write on Topic orders"]
 
 
 def test_blocks_that_name_their_objects_are_joined() -> None:
     """Each object has a reason of its own, and a reader needs one of them."""
     blocks = [
-        lowered(n, blocked=Blocker(BlockerKind.GUARD, f"{n} is the last one", "keep it"))
-        for n in "abc"
+        lowered(n, blocked=block(Block.GUARD, f"{n} is the last one", "keep it")) for n in "abc"
     ]
     (entry,) = make_entries(blocks, WORDS)
-    assert entry.blocked is not None
-    assert entry.blocked.text == "for example, a is the last one"
-    assert entry.blocked.fix == "keep it"
+    (finding,) = entry.blocks
+    assert finding.text == "for example, a is the last one"
+    assert finding.fix == "keep it"
 
 
 def test_figures_are_added() -> None:
@@ -144,48 +146,48 @@ def test_sums_are_those_of_all_objects(figures: tuple[dict[str, int], ...], text
 def test_risks_with_other_figures_are_joined() -> None:
     """Risks that differ only in their figures are one risk with the sum."""
     moves = [
-        lowered(n, risks=(Risk(RiskKind.MOVE, f"{x} replicas move", (), frozen(replicas=x)),))
+        lowered(n, risks=(risk(Harm.MOVE, f"{x} replicas move", (), frozen(replicas=x)),))
         for n, x in (("a", 2), ("b", 3), ("c", 4))
     ]
     (entry,) = make_entries(moves)
-    assert entry.risks[0].text == "together 9 replicas; for example, 2 replicas move"
+    assert entry.findings[0].text == "together 9 replicas; for example, 2 replicas move"
 
 
 def test_grave_changes_lead() -> None:
-    """The view lists grave risks of all groups, the worst first, and leaves out what is kept."""
-    cut = Risk(RiskKind.ACCESS, "User:app loses Read")
+    """The view lists the dangers of all groups, the worst first, and leaves out what is kept."""
+    cut = risk(Harm.ACCESS_LOST, "User:app loses Read")
     acl = change("kafka_acl.app", "app", Action.DELETE, risks=(cut,))
-    kept = Blocker(BlockerKind.PROTECTED, "protected")
+    kept = block(Block.PROTECTED, "protected")
     seen = make_view(plan(acl, lowered("a"), lowered("b", blocked=kept), plans.CREATED), WORDS)
-    assert [entry.lead.address for entry in seen.risks] == [
+    assert [entry.lead.address for entry in seen.dangers] == [
         'kafka_topic.events["a"]',
         "kafka_acl.app",
     ]
 
 
 def test_drift_is_one_entry_whatever_the_change_does() -> None:
-    """Objects that drifted alike are one entry with all risks and notes of their changes."""
+    """Objects that drifted alike are one entry with all findings of their changes."""
     drift = (path("partitions", 3, 6),)
     calm = [lowered(name, drift=drift, risks=()) for name in "ab"]
     odd = lowered("c", drift=drift, notes=("a note",))
     ((entry,),) = (kind.entries for kind in make_view(plan(*calm, odd), WORDS).drift)
     assert len(entry.changes) == 3
-    assert entry.risks == (LOSS,) and entry.notes == ("a note",)
+    assert entry.findings == (LOSS, note("a note"))
 
 
 def test_risks_are_grouped_more_coarsely() -> None:
     """Changes that differ elsewhere share a line of the risks if their grave risks are equal."""
-    mild = Risk(RiskKind.ORDERING, "partitions grow")
+    mild = risk(Harm.ORDERING, "partitions grow")
     odd = lowered("c", notes=("another note",), risks=(LOSS, mild))
-    (entry,) = make_view(plan(*map(lowered, "ab"), odd)).risks
-    assert entry.grave_risks == (LOSS,) and len(entry.changes) == 3
+    (entry,) = make_view(plan(*map(lowered, "ab"), odd)).dangers
+    assert entry.dangers == (LOSS,) and len(entry.changes) == 3
 
 
 def test_topics_come_before_acls() -> None:
     """Inside a group the grave stand first, then what contains data, then the rest."""
     acl = change("kafka_acl.a", "a", Action.UPDATE, notes=("a note",))
     calm = lowered("z", risks=())
-    grave = replace(acl, address="kafka_acl.b", risks=(Risk(RiskKind.ACCESS, "User:a"),))
+    grave = replace(acl, address="kafka_acl.b", findings=(risk(Harm.ACCESS_LOST, "User:a"),))
     (group,) = make_view(plan(acl, calm, grave), WORDS).groups
     assert [one.address for one in group.changes] == [
         "kafka_acl.b",

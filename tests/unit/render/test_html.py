@@ -71,13 +71,13 @@ def test_it_loads_nothing() -> None:
     assert not re.search(r"https?://|url\(|@import|<link|<img|<iframe", text)
 
 
-def test_the_first_section_is_the_risks() -> None:
+def test_the_first_section_is_the_dangers() -> None:
     """What could destroy data or cut clients off comes before all other sections, worst first."""
     text = render_html(plans.review(333), words=WORDS)
     ids = [a["id"] for a in Page(text).all("section") if "id" in a]
-    assert ids[0] == "risks"
-    part = text.partition('id="risks"')[2].partition("</section>")[0]
-    words = ("data loss", "data loss", "clients cut off")
+    assert ids[0] == "dangers"
+    part = text.partition('id="dangers"')[2].partition("</section>")[0]
+    words = ("data loss", "data loss", "access lost")
     assert tuple(re.findall(r'class="chip bad">([^<]+)<', part)) == words
     for one in plans.GRAVE:
         assert one.address.replace('"', "&#34;") in part

@@ -46,7 +46,7 @@ SEARCH = """((words, fields) => {
 })"""
 """Types words, chooses in lists; milliseconds until the page is laid out again."""
 
-BOTTOMS = """[...document.querySelectorAll('#risks li')]
+BOTTOMS = """[...document.querySelectorAll('#dangers li')]
   .map(e => Math.ceil(e.getBoundingClientRect().bottom))"""
 
 FRAMES = """(async () => {
@@ -137,7 +137,7 @@ def test_filters_choose_by_kind_action_and_risk(review: Browser) -> None:
         ({"kind": "kafka_acl"}, acls),
         ({"action": "destroy"}, 2),
         ({"risk": "data-loss"}, 2),
-        ({"risk": "any"}, sum(bool(one.risks) for one in subject)),
+        ({"finding": "any"}, sum(bool(one.findings) for one in subject)),
         ({"kind": "kafka_acl", "action": "destroy"}, 1),
         ({}, 2000),
     ):
@@ -156,7 +156,7 @@ def test_a_risk_leads_to_its_change(review: Browser) -> None:
     """The link opens the row, also if a filter hides it, and brings it into view."""
     review.run(f"{SEARCH}('stream-0042', {{}})")
     review.run("document.documentElement.style.scrollBehavior = 'auto'")
-    review.run("document.querySelector('#risks li:last-child a').click()")
+    review.run("document.querySelector('#dangers li:last-child a').click()")
     review.run(FRAMES)
     row = "document.querySelector('.entry[open]')"
     assert "checkout_reads" in review.run(f"{row}.textContent")

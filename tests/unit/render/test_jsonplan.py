@@ -7,10 +7,11 @@ from typing import Any
 
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Action, Change
-from kafkaform.core.legacy import Blocker, BlockerKind
+from kafkaform.core.finding import AccessRow, Block, Breadth, Harm
 from kafkaform.plan.model import Plan
 from kafkaform.render.jsonplan import to_json
 
+from ...kit.findings import block, risk
 from . import plans
 from .plans import change, frozen, path, plan
 
@@ -64,11 +65,17 @@ def test_a_blocked_change_is_a_no_op_with_its_reason() -> None:
 
 def test_losses_and_waivers_are_told() -> None:
     """A policy can count who loses what, and see which flag a blocked change asks for."""
-    lost = "User:app loses Read on Topic orders"
-    guard = Blocker(BlockerKind.GUARD, "it is the last ACL", "keep one", "open-access")
-    entry = only(change("kafka_acl.a", "a", Action.DELETE, losses=(lost,), blocked=guard))
-    assert entry["kafkaform"]["losses"] == [lost]
-    assert entry["kafkaform"]["blocked"]["waiver"] == "open-access"
+    row = AccessRow("User:app", "Topic", "orders", "literal", ("Read",), Breadth.ONE)
+    lost = risk(Harm.ACCESS_LOST, "User:app loses Read on Topic orders", access=(row,))
+    guard = block(Block.GUARD, "it is the last ACL", "keep one", accept=True)
+    entry = only(change("kafka_acl.a", "a", Action.DELETE, risks=(lost,), blocked=guard))
+    (loss,) = entry["kafkaform"]["losses"]
+    assert (loss["principal"], loss["operations"]) == ("User:app", ["Read"])
+    assert entry["kafkaform"]["blocked"]["waiver"] == "some-guard"
+    assert [item["rule"] for item in entry["kafkaform"]["findings"]] == [
+        "some-guard",
+        "some-access-lost",
+    ]
 
 
 def test_an_adoption_is_a_no_op_that_imports() -> None:

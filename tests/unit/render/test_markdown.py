@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change
-from kafkaform.core.diagnostics import Range, Severity
-from kafkaform.core.finding import Finding
+from kafkaform.core.diagnostics import Range
+from kafkaform.core.finding import Finding, Harm, Level
 from kafkaform.core.resource import Output
 from kafkaform.core.value import freeze
 from kafkaform.plan.model import OutputChange
@@ -19,6 +19,7 @@ from kafkaform.render.review.html.page import render_html
 from kafkaform.render.review.markdown.comment import LIMIT, render_markdown
 from kafkaform.render.review.markdown.text import render_cell, render_code, render_fence
 
+from ...kit.findings import note
 from ...kit.quick import examples
 from . import plans
 from .plans import WORDS, change, frozen, plan
@@ -119,7 +120,7 @@ def test_what_is_dangerous_leads(size: int) -> None:
         (
             ("**data loss**", 'kafka_topic.events["audit"]', "30 d → 1 d", "1.2 TiB"),
             ("**data loss**", "kafka_topic.invoices", "destroy", "14.3 GiB"),
-            ("**clients cut off**", "kafka_acl.checkout_reads", "loses Read"),
+            ("**access lost**", "kafka_acl.checkout_reads", "loses Read"),
         ),
         strict=True,
     ):
@@ -151,7 +152,7 @@ def test_danger_is_never_cut_before_anything_else(
     assert len(changes) - len(named) == count_missing(comment)
     if any(one.grave and one not in named for one in changes):
         assert all(one.grave for one in named)
-        assert "with a grave risk" in comment.splitlines()[0]
+        assert "with a danger" in comment.splitlines()[0]
 
 
 @pytest.mark.slow("renders thousands of changes")
@@ -160,7 +161,7 @@ def test_the_first_line_counts_by_kind_and_by_danger() -> None:
     comment = render_markdown(plans.review(10_000), words=WORDS, whole="out/plan `1`.html")
     first = comment.splitlines()[0]
     assert re.search(r"does not name [\d,]+ changes: ([\d,]+ to (change|create)(, |;))+", first)
-    assert "another risk" in first or "none of them has a risk" in first
+    assert "a caution" in first or "none of them has a danger" in first
     assert first.endswith("The whole plan is in ``out/plan `1`.html``.")
     assert render_markdown(plans.review(10_000)).splitlines()[0].endswith("to see everything.")
 
@@ -186,11 +187,19 @@ def test_broken_policies_have_rows() -> None:
     place = Range("policies.kf.hcl", 1, 1, 1, 5)
     warned = replace(
         plans.CREATED,
-        findings=(Finding("owners", Severity.WARNING, "payments has no owner", place),),
+        findings=(
+            Finding(
+                "policy/owners",
+                Level.CAUTION,
+                Harm.NONE,
+                "policy owners: payments has no owner",
+                range=place,
+            ),
+        ),
     )
     comment = render_markdown(plan(warned), words=WORDS)
     (row,) = [line for line in comment.splitlines() if line.startswith("| `kafka_topic.payments")]
-    assert "policy (warning) owners: payments has no owner" in row
+    assert "policy owners: payments has no owner" in row
     assert "payments has no owner" in render_html(plan(warned), words=WORDS)
 
 
@@ -207,7 +216,9 @@ def test_outputs_show_the_paths_that_change() -> None:
 
 def test_the_table_of_losses_says_who_loses_what() -> None:
     """A delete whose loss is a note, such as that of an ACL, shows the note and not its reason."""
-    gone = replace(plans.DELETED, impact=None, notes=("User:b loses Read on Topic orders",))
+    gone = replace(
+        plans.DELETED, impact=None, findings=(note("User:b loses Read on Topic orders"),)
+    )
     text = render_markdown(plan(gone))
     table = text.split("**Changes in detail")[0]
     assert "| User:b loses Read on Topic orders |" in table

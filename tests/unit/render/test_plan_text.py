@@ -303,7 +303,7 @@ def test_one_line_a_change_still_says_what_to_do() -> None:
     """Whoever reads the short form of a blocked change needs its to-do no less."""
     text = render_plan_text(plan(plans.PROTECTED), detail="concise", width=200)
     (line,) = [line for line in text.splitlines() if "blocked: " in line]
-    assert f"to do: {plans.REMOVED_ADVICE}" in line
+    assert f"fix: {plans.REMOVED_ADVICE}" in line
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.change import Action
-from kafkaform.core.legacy import Risk, RiskKind
+from kafkaform.core.finding import Harm
 from kafkaform.core.text.cell_width import cell_width
 from kafkaform.plan.model import Plan
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.style import Detail
 from kafkaform_kafka.kinds.acl.resource_type import parse_acl_key
 
+from ...kit.findings import risk
 from . import plans
 from .plans import WORDS
 from .screens import SCREENS, kept_shorter, long_names, many, night
@@ -116,14 +117,14 @@ def test_each_right_is_one_line() -> None:
 
 def test_many_different_risks_leave_room_for_the_summary() -> None:
     """The worst twenty lead, the others are counted and stand at their changes."""
-    kinds = (RiskKind.AVAILABILITY, RiskKind.DATA_LOSS)
+    kinds = (Harm.AVAILABILITY, Harm.DATA_LOSS)
     risky = [
-        kept_shorter(f"t{n:02}", "2", "1", risks=(Risk(kinds[n % 2], f"harm of sort {n}"),))
+        kept_shorter(f"t{n:02}", "2", "1", risks=(risk(kinds[n % 2], f"harm of sort {n}"),))
         for n in range(30)
     ]
     text = render_plan_text(plans.plan(*risky), words=WORDS)
     head, rest = text.split("To change, with loss")
-    assert "Risks (30)" in head and head.count("! data loss: ") == 15
+    assert "Dangers (30)" in head and head.count("! data loss: ") == 15
     assert "… and 10 more, each at its change below" in head and "harm of sort 28" not in head
     assert "harm of sort 28" in rest
     assert "… and 10 more" not in render_plan_text(

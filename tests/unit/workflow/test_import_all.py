@@ -511,6 +511,6 @@ def test_an_internal_topic_is_left_alone_and_the_rest_is_applied(tmp_path: Path)
         where.apply()
     blocked = {c.identity.key: c.blocked for c in where.plan().changes if c.blocked is not None}
     assert blocked.keys() == {"__consumer_offsets", "__transaction_state"}
-    assert all("internal topic" in b.reason and b.unmet for b in blocked.values())
+    assert all("internal topic" in b.text and b.unmet for b in blocked.values())
     assert set(cluster.topics) == {"__consumer_offsets", "__heartbeat"}
     assert len(cluster.topics["__consumer_offsets"].assignment) == 3

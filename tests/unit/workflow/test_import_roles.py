@@ -79,7 +79,7 @@ def make(tmp_path: Path, live: str) -> Desk:
         (tmp_path / name).mkdir()
     maker = desk(tmp_path / "maker", cluster)
     maker.write("live.kf.hcl", live)
-    accept = Options(accept=("unproven-access", "open-access"))
+    accept = Options(accept=("access-unproven", "access-opened"))
     apply_changes(maker.space(), options=accept, approve=Screen().approve)
     return desk(tmp_path / "taker", cluster)
 

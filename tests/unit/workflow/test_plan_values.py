@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from kafkaform.core.change import Action, Change, PathChange
-from kafkaform.core.legacy import Blocker, BlockerKind, Risk, RiskKind
+from kafkaform.core.finding import Block, Harm
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.language.values.value import SENSITIVE, Marked
 from kafkaform.workflow.testing.plan_values import describe_change
+
+from ...kit.findings import block, risk
 
 HIDDEN = "hush-hush"
 
@@ -24,8 +26,8 @@ def make_change() -> Change:
             PathChange(("size",), 1, 2),
             PathChange(("config", "token"), "old", HIDDEN, sensitive=True),
         ),
-        risks=(Risk(RiskKind.MOVE, "x"), Risk(RiskKind.MOVE, "y"), Risk(RiskKind.ACCESS, "z")),
-        blocked=Blocker(BlockerKind.IMPOSSIBLE, "it cannot shrink"),
+        risks=(risk(Harm.MOVE, "x"), risk(Harm.MOVE, "y"), risk(Harm.ACCESS_LOST, "z")),
+        blocked=block(Block.IMPOSSIBLE, "it cannot shrink"),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Impact, PathChange
-from kafkaform.core.legacy import Risk, RiskKind
+from kafkaform.core.finding import Harm
 from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
@@ -16,6 +16,8 @@ from kafkaform.language.policy.compilation import FIELDS
 from kafkaform.language.values.conversion import lower_value
 from kafkaform.language.values.value import ObjectVal, marks_of
 from kafkaform.workflow.configuration.policies import describe_change
+
+from ...kit.findings import risk
 
 CHANGE = Change(
     Identity("kafka.eu", "kafka_topic", "orders"),
@@ -29,7 +31,7 @@ CHANGE = Change(
     impact=Impact("Deletes.", FrozenMap(bytes=5)),
     notes=("look",),
     losses=("User:ci loses Read",),
-    risks=(Risk(RiskKind.DATA_LOSS, "gone", ("config", "a.b")), Risk(RiskKind.MOVE, "moves")),
+    risks=(risk(Harm.DATA_LOSS, "gone", ("config", "a.b")), risk(Harm.MOVE, "moves")),
 )
 FACTS = Facts("c-1", values=FrozenMap(brokers=3))
 WORDS = Words(system="message store")

@@ -11,6 +11,7 @@ from ....core.text.quantity import render_count
 from ....core.words import NO_WORDS, Vocabulary
 from ....html.document import make_environment, render_document
 from ....plan.model import Plan, PlanInstance
+from ...access import render_row
 from ...diagnostics import render_diagnostics
 from ...lines import name_object, render_name
 from ...outputs import list_output_lines
@@ -64,6 +65,7 @@ def render_html(
             "objects": lambda entry: view.words_of(entry.lead.identity.instance).name_objects(
                 len(entry.changes), entry.lead.identity.kind
             ),
+            "access": lambda rows: "; ".join(map(render_row, rows)),
             "output": lambda change: list_output_lines(change, LINE_WIDTH),
             "address": _find_address,
             "since": lambda item: pending_words(item, view.words_of(item.identity.instance)),

@@ -11,7 +11,6 @@ from ....core.finding import Harm, Level
 from ....core.words import Words
 from ...body import Line
 from ...entries import Entry
-from ...findings import render_findings
 from ...lines import (
     is_line,
     name_object,
@@ -24,6 +23,13 @@ from ...lines import (
 from ...text import inline, quote
 from ...view import Drift, Group, PlanView
 from ..brief import ACTIONS, list_texts, says_differently
+
+_CHIP_STYLES = {
+    Level.BLOCK: "bad",
+    Level.DANGER: "bad",
+    Level.CAUTION: "warn",
+    Level.NOTE: "note",
+}
 
 
 class Chip(Struct, frozen=True):
@@ -60,8 +66,10 @@ class Row(Struct, frozen=True):
 
     @property
     def kinds(self) -> str:
-        """The kinds of its risks, for the filter."""
-        return " ".join(risk.harm.value for risk in self.entry.risks)
+        """The levels and harms of its findings, for the filter."""
+        findings = self.entry.findings
+        words = (word for item in findings for word in (item.level.value, item.harm.value))
+        return " ".join(dict.fromkeys(words))
 
     @property
     def symbol(self) -> str:
@@ -86,11 +94,16 @@ def make_rows(view: PlanView) -> tuple[RowGroup, ...]:
 def list_choices(groups: Iterable[RowGroup]) -> dict[str, dict[str, str]]:
     """Filter -> its choices, as value and text; a filter with one choice is left out."""
     rows = [row for group in groups for row in group.rows]
-    risks = {risk.harm for row in rows for risk in row.entry.risks}
+    findings = [item for row in rows for item in row.entry.findings]
+    levels, harms = {item.level for item in findings}, {item.harm for item in findings}
     found = {
         "action": _name_same(row.action for row in rows),
         "kind": _name_same(sorted({row.lead.identity.kind for row in rows})),
-        "risk": {"any": "any risk"} | {k.value: k.label for k in Harm if k in risks},
+        "finding": {
+            "any": "any finding",
+            **{level.value: level.value for level in Level if level in levels},
+            **{harm.value: harm.label for harm in Harm if harm in harms and harm.label},
+        },
         "instance": _name_same(sorted({row.lead.identity.instance for row in rows})),
     }
     return {name: choices for name, choices in found.items() if len(choices) > 1}
@@ -135,25 +148,26 @@ def _make_row(name: str, group: str, entry: Entry, view: PlanView) -> Row:
 
 
 def _list_chips(entry: Entry) -> Iterator[Chip]:
-    levels = {risk.harm: risk.level for risk in reversed(entry.risks)}
-    for harm in dict.fromkeys(risk.harm for risk in entry.risks):
-        yield Chip(harm.label, "bad" if levels[harm] is Level.DANGER else "warn")
+    harmful = [item for item in entry.remarks if item.harm is not Harm.NONE]
+    levels = {item.harm: item.level for item in reversed(harmful)}
+    for harm in dict.fromkeys(item.harm for item in harmful):
+        yield Chip(harm.label, _CHIP_STYLES[levels[harm]])
     if entry.lead.adopts and entry.lead.action is Action.UPDATE:
         yield Chip("adopted", "note")
-    if entry.lead.notes:
-        yield Chip("note", "note")
-    if entry.breaches:
-        yield Chip("policy", "bad" if entry.blocked else "warn")
+    others = [item for item in entry.findings if item.harm is Harm.NONE]
+    if any(item.rule.startswith("policy/") for item in others):
+        yield Chip("policy", "bad" if entry.blocks else "warn")
+    elif others and not entry.blocks:
+        yield Chip(others[0].level.value, _CHIP_STYLES[others[0].level])
 
 
 def _render_brief_line(entry: Entry, words: Words) -> str:
     """The first of these: why it is blocked, what it destroys, what to know, what changes."""
     lead = entry.lead
-    if entry.blocked is not None:
-        return entry.blocked.text
+    if entry.blocks:
+        return entry.blocks[0].text
     texts = [entry.impact.text] if entry.impact else []
-    texts += [*(risk.text for risk in entry.risks), *entry.notes]
-    texts += [text for text, _ in render_findings(entry)]
+    texts += [item.text for item in entry.findings]
     if texts:
         return texts[0]
     if is_line(lead, words):

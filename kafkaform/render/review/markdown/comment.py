@@ -14,11 +14,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ....core.change import Change
+from ....core.finding import Harm
 from ....core.resource import Pending
 from ....core.words import NO_WORDS, Vocabulary, shared
 from ....plan.model import OutputChange, Plan, PlanInstance, Removal
+from ...access import PrincipalAccess, render_row
 from ...body import Line
 from ...entries import Entry
+from ...findings import render_finding
 from ...lines import name_object, render_brief, render_details, render_headline, render_title
 from ...outputs import list_output_lines
 from ...plan_text import (
@@ -120,14 +123,14 @@ def _render_shortened(seen: PlanView, filled: dict[str, Filled], fit: Fit, whole
 
 
 def _count_missing(missing: list[tuple[str, Change]]) -> str:
-    """`It does not name 12 changes: 2 to change, 10 to create; none of them has a risk.`"""
+    """`It does not name 12 changes: 2 to change, 10 to create; none of them has a danger.`"""
     kinds = Counter(_MISSING[name] for name, _ in missing)
     counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
     grave = sum(change.grave for _, change in missing)
-    others = sum(bool(change.risks) for _, change in missing) - grave
-    dangers = [f"{grave:,} with a grave risk"] * bool(grave)
-    dangers += [f"{others:,} with another risk"] * bool(others)
-    danger = f"{' and '.join(dangers)} among them" if dangers else "none of them has a risk"
+    others = sum(change.has_harm(*Harm) for _, change in missing if not change.grave)
+    dangers = [f"{grave:,} with a danger"] * bool(grave)
+    dangers += [f"{others:,} with a caution"] * bool(others)
+    danger = f"{' and '.join(dangers)} among them" if dangers else "none of them has a danger"
     return f"It does not name {render_count(len(missing), 'change')}: {counts}; {danger}."
 
 
@@ -153,7 +156,11 @@ def _make_first(seen: PlanView) -> tuple[Section, ...]:
     title = f"{setting.capitalize()}s to remove"
     warnings = _list_warnings(seen)
     kinds = () if seen.refresh else seen.kinds
+    access_head = "| Principal | gains | loses |\n|---|---|---|"
     return (
+        make_section(
+            "access", "Access", seen.access, _render_access, "principal", access_head, share=0.3
+        ),
         make_section("instances", "", seen.instances, _render_instance, system, share=0.1),
         make_section("kinds", "", kinds, partial(_render_kind, columns), "kind", head, share=0.1),
         make_section("pending", "", seen.pending, pending, "intent", share=0.1),
@@ -203,6 +210,14 @@ def _render_instance(named: tuple[str, PlanInstance]) -> Markup:
     )
 
 
+def _render_access(principal: PrincipalAccess) -> Markup:
+    gains, losses = (
+        render_cell("; ".join(map(render_row, rows))) if rows else ""
+        for rows in (principal.gains, principal.losses)
+    )
+    return Markup(f"| {render_cell(principal.principal)} | {gains} | {losses} |")
+
+
 def _render_kind(columns: Collection[str], row: KindRow) -> Markup:
     shown = [number for name, number in zip(COLUMNS, row.counts, strict=True) if name in columns]
     numbers = " | ".join(f"{number:,}" if number else "·" for number in shown)
@@ -238,7 +253,7 @@ def _render_warning(text: str) -> Markup:
 
 def _render_drift(seen: PlanView, change: Change) -> Markup:
     # A refresh-only plan has no other place for its notes.
-    said = (change.last_set, *(change.notes if seen.refresh else ()))
+    said = (change.last_set, *(map(render_finding, change.findings) if seen.refresh else ()))
     since = Markup("").join(Markup(f"; {render_prose(text)}") for text in said if text)
     what = render_code(", ".join(map(render_brief, change.drift)))
     name = name_object(change, seen.words_of(change.identity.instance))

@@ -9,9 +9,10 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from ....core.change import Action, Change
+from ....core.finding import POLICY, Finding, Harm, Level
 from ....core.words import Words
-from ...entries import Entry
-from ...findings import render_findings
+from ...entries import Entry, select_dangers
+from ...entries import list_names as list_names_of
 from ...lines import (
     is_line,
     is_plain,
@@ -19,7 +20,6 @@ from ...lines import (
     name_plain,
     render_name,
     render_owners,
-    render_risk,
     render_title,
     render_values,
 )
@@ -28,11 +28,11 @@ from ...view import Group, PlanView
 from ..brief import ACTIONS, says_differently
 from .text import render_cell, render_code, render_prose
 
-URGENT = ("risks", "blocked", "delete", "loses")
+URGENT = ("dangers", "access", "delete", "loses", "blocked")
 """Tables that a comment shows whole before it names anything else."""
 
-_RISK_HEAD = "| Finding | Change | Object | What could happen |\n|---|---|---|---|"
-_BLOCKED_HEAD = "| Object | Why | To do |\n|---|---|---|"
+_DANGER_HEAD = "| Danger | Object | Change | What could happen |\n|---|---|---|---|"
+_BLOCKED_HEAD = "| Object | Why | Fix |\n|---|---|---|"
 _LOSS_HEAD = "| Address | Object | What is lost |\n|---|---|---|"
 _NOTE_HEAD = "| Object | Change | What to know |\n|---|---|---|"
 
@@ -70,14 +70,14 @@ def make_tables(view: PlanView) -> Iterator[Table]:
 
     A change stands in one table only, apart from blocked ones that would be grave.
     """
-    risks = partial(_render_risks, view=view)
-    yield _make_table("risks", "Risks", _RISK_HEAD, view, view.risks, risks)
+    danger = partial(_render_danger, view=view)
+    yield _make_table("dangers", "Dangers", _DANGER_HEAD, view, view.dangers, danger)
     groups = {group.name: group for group in view.groups}
     loss, block = partial(_render_loss, view=view), partial(_render_blocked, view=view)
     for name, head, render in (
-        ("blocked", _BLOCKED_HEAD, block),
         ("delete", _LOSS_HEAD, loss),
         ("loses", _LOSS_HEAD, loss),
+        ("blocked", _BLOCKED_HEAD, block),
         ("kept", _BLOCKED_HEAD, block),
     ):
         if name in groups:
@@ -85,7 +85,7 @@ def make_tables(view: PlanView) -> Iterator[Table]:
     rest = [group for group in view.groups if group.name not in (*URGENT, "kept")]
     note = partial(_render_note, view=view)
     noted = [one for group in rest for one in group.entries if _is_noted(one)]
-    yield _make_table("noted", "Other risks and notes", _NOTE_HEAD, view, noted, note)
+    yield _make_table("noted", "Other findings", _NOTE_HEAD, view, noted, note)
     for group in rest:
         plain = [
             part
@@ -106,7 +106,7 @@ def make_tables(view: PlanView) -> Iterator[Table]:
 
 def _is_noted(entry: Entry) -> bool:
     lead = entry.lead
-    return not lead.grave and bool(lead.notes or lead.risks or entry.breaches)
+    return not lead.grave and bool(entry.remarks)
 
 
 def _make_table(
@@ -126,7 +126,10 @@ def _make_table(
 
 def _split_entry(entry: Entry, view: PlanView) -> Iterator[Entry]:
     """The entry, or its objects one by one: an example would hide who gets access to what."""
-    grave = {tuple(r.text for r in one.risks if not r.figures) for one in entry.changes}
+    grave = {
+        tuple(item.text for item in select_dangers(change) if not item.figures)
+        for change in entry.changes
+    }
     if says_differently(entry) and (len(grave) > 1 or not entry.lead.grave):
         yield from (Entry((change,)) for change in entry.changes)
     else:
@@ -144,7 +147,7 @@ def _split_sentences(entry: Entry, view: PlanView) -> Iterator[Entry]:
 def _make_group(
     group: Group, head: str, view: PlanView, render: Callable[[Entry], Markup]
 ) -> Table:
-    # What is grave stands among the risks with all that there is to say about it. A block says
+    # What is grave stands among the dangers with all that there is to say about it. A block says
     # something else: what to do about it.
     shown = [one for one in group.entries if one.lead.blocked is not None or not one.lead.grave]
     table = _make_table(group.name, group.title, head, view, shown, render)
@@ -190,19 +193,50 @@ def _join_names(entry: Entry, render: Callable[[str], Markup]) -> str:
     return f"{names} and {rest:,} more, named below" if rest > 0 else names
 
 
-def _render_risks(entry: Entry, view: PlanView) -> Markup:
-    kinds = ", ".join(dict.fromkeys(risk.harm.label for risk in entry.grave_risks))
-    # Objects that share a risk can differ in what else changes.
+def _render_danger(entry: Entry, view: PlanView) -> Markup:
+    dangers = entry.dangers
+    harms = ", ".join(dict.fromkeys(item.harm.label or item.level.value for item in dangers))
+    # Objects that share a danger can differ in what else changes.
     verbs = dict.fromkeys(map(_choose_word, entry.changes))
     change = ", ".join(verbs) if len(entry.changes) > 1 else _render_change(entry.lead)
-    texts = [risk.text for risk in entry.grave_risks]
-    texts += [entry.impact.text] if entry.impact else []
+    parts = [_render_text(item, item.text) for item in dangers]
+    parts += [render_prose(entry.impact.text.removesuffix("."))] if entry.impact else []
+    # Objects that share a danger can differ in all else, which their details say.
+    others = [item for item in entry.remarks if item.level is not Level.DANGER]
+    parts += [] if says_differently(entry) else map(_render_labelled, others)
     # The reason why an object goes, such as "no longer declared".
-    # Objects that share a risk can differ in all else, which their details say.
-    texts += [] if says_differently(entry) else _list_remarks(entry)
-    texts += [entry.lead.reason] if entry.lead.takes_away and entry.lead.reason else []
-    what = Markup("<br>").join(render_prose(text.removesuffix(".")) for text in texts)
-    return Markup(f"| **{kinds}** | {change} | {_name_objects(entry, view)} | {what} |")
+    parts += [render_prose(entry.lead.reason)] if entry.lead.takes_away else []
+    what = Markup("<br>").join(filter(None, parts))
+    return Markup(f"| **{harms}** | {_name_with_address(entry, view)} | {change} | {what} |")
+
+
+def _render_text(finding: Finding, text: str) -> Markup:
+    """The sentence, and the id of its rule. A note stands for itself, and a policy names itself."""
+    accepted = f" (accepted: --accept {finding.rule})" if finding.accepted else ""
+    sentence = render_prose(f"{text}{accepted}")
+    if finding.level is Level.NOTE or finding.rule.startswith(POLICY):
+        return sentence
+    return Markup(f"{sentence} {render_code(finding.rule)}")
+
+
+def _render_labelled(finding: Finding) -> Markup:
+    """The sentence after its harm."""
+    label = "" if finding.harm is Harm.NONE or finding.level is Level.NOTE else finding.harm.label
+    return _render_text(finding, f"{label}: {finding.text}" if label else finding.text)
+
+
+def _name_with_address(entry: Entry, view: PlanView) -> Markup:
+    """`orders` (`kafka_topic.orders`); of several objects their number and their names."""
+    lead = entry.lead
+    words = view.words_of(lead.identity.instance)
+    if len(entry.changes) == 1 and not is_line(lead, words):
+        name = ", ".join(list_names_of(lead, words))
+        where = f" on {render_cell(lead.identity.instance)}" if len(view.instances) > 1 else ""
+        return Markup(f"{render_cell(name)} ({render_cell(lead.address)}){where}")
+    if len(entry.changes) == 1:
+        return Markup(_name_objects(entry, view))
+    number = words.name_objects(len(entry.changes), lead.identity.kind)
+    return Markup(f"{render_prose(number)}: {_name_objects(entry, view)}")
 
 
 def _choose_word(change: Change) -> str:
@@ -219,37 +253,31 @@ def _render_change(change: Change) -> str:
     return render_cell(values) if values and not change.takes_away else _choose_word(change)
 
 
-def _list_remarks(entry: Entry) -> list[str]:
-    """Its notes, and the policies that it breaks."""
-    return [*entry.notes, *(text for text, _ in render_findings(entry))]
-
-
 def _render_blocked(entry: Entry, view: PlanView) -> Markup:
-    block = entry.blocked
-    reason, advice = (block.text, block.fix) if block else ("", "")
-    names = _name_objects(entry, view)
-    reason = "; ".join((reason, *(text for text, _ in render_findings(entry))))
-    return Markup(f"| {names} | {render_prose(reason)} | {render_prose(advice)} |")
+    parts = [_render_text(item, item.text) for item in entry.blocks]
+    why = Markup("; ").join((*parts, *map(_render_labelled, entry.remarks)))
+    fixes = dict.fromkeys(item.fix for item in entry.blocks if item.fix)
+    return Markup(f"| {_name_objects(entry, view)} | {why} | {render_prose('; '.join(fixes))} |")
 
 
 def _render_loss(entry: Entry, view: PlanView) -> Markup:
     lead = entry.lead
-    texts = [entry.impact.text] if entry.impact else []
-    texts += [*(risk.text for risk in entry.risks), *_list_remarks(entry)]
-    texts += [lead.reason] if lead.reason and not texts else []
+    parts = [render_prose(entry.impact.text)] if entry.impact else []
+    parts += map(_render_labelled, entry.findings)
+    parts += [render_prose(lead.reason)] if lead.reason and not parts else []
     words = view.words_of(lead.identity.instance)
     key = words.name_object(lead.identity.kind, lead.identity.key)
     if len(entry.changes) > 1:
         key = words.name_objects(len(entry.changes), lead.identity.kind)
     place = f"{render_cell(key)} on {render_cell(lead.identity.instance)}"
     names = _join_names(entry, render_cell)
-    return Markup(f"| {names} | {place} | {render_prose('; '.join(texts))} |")
+    return Markup(f"| {names} | {place} | {Markup('; ').join(parts)} |")
 
 
 def _render_note(entry: Entry, view: PlanView) -> Markup:
     lead = entry.lead
-    known = render_prose("; ".join((*map(render_risk, entry.risks), *_list_remarks(entry))))
-    return Markup(f"| {_name_objects(entry, view)} | {_render_change(lead)} | {known} |")
+    what = Markup("; ").join(map(_render_labelled, entry.findings))
+    return Markup(f"| {_name_objects(entry, view)} | {_render_change(lead)} | {what} |")
 
 
 def _render_line(entry: Entry, view: PlanView) -> Markup:

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from ipaddress import ip_address
 from itertools import product
 from math import isclose
 
 from kafkaform.core.change import Action, Change, Path, Request, Step
-from kafkaform.core.diagnostics import Diagnostics, Severity, suggest
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules, keys
+from ...protocol import keys
 from ..request_order import ALTER_QUOTAS, REMOVE_QUOTAS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from ..topic.configs import make_remainder, select_declared
-from .keys import QUOTA_KEYS, list_quota_keys
+from . import limits
+from .keys import list_quota_keys
 from .levels import CLIENT_ID, USER, Quotas
-from .risks import find_quota_risks, find_quota_unit
 
 KIND = "kafka_quota"
 IP = "ip"
@@ -167,17 +165,20 @@ def index_quotas(sweep: Sweep) -> Quotas:
 # ── the type ────────────────────────────────────────────────────────────────────────────
 
 
-def _key(attributes: FrozenMap) -> str:
-    known = attributes.get("entity")
-    return entity_key(known if isinstance(known, FrozenMap) else parse_entity(attributes))
+def read_entity(attributes: FrozenMap) -> FrozenMap:
+    """The entity of a quota, or of a block that declares one. Raises ValueError like
+    `parse_entity`."""
+    entity = attributes.get("entity")
+    return entity if isinstance(entity, FrozenMap) else parse_entity(attributes)
 
 
-def _get_config(attributes: FrozenMap | None) -> FrozenMap:
+def get_limits(attributes: FrozenMap | None) -> FrozenMap:
+    """The limits of a quota; None of a block that leaves a limit as it is."""
     return FrozenMap((attributes or EMPTY).get("config") or EMPTY)
 
 
 def _target(declared: FrozenMap, seen: Observed | None, _: Facts, keep: bool) -> FrozenMap:
-    wanted, live = _get_config(declared), _get_config(seen.attributes if seen else None)
+    wanted, live = get_limits(declared), get_limits(seen.attributes if seen else None)
     stays = {key for key in live if keep or key in wanted}
     config = {key: live[key] for key in stays if wanted.get(key) is None}
     for key, value in wanted.items():
@@ -192,97 +193,24 @@ def _is_same(one: Value, other: Value) -> bool:
     return False
 
 
-def _check(change: Change, _: Facts) -> Diagnostics:
-    if change.action not in (Action.CREATE, Action.UPDATE) or change.after is None:
-        return ()
-    config, entity = _get_config(change.after), change.after["entity"]
-    changed = [item.path[1] for item in change.paths if item.path[0] == "config"]
-    written = {key: config[key] for key in changed if key in config}
-    faults = [
-        fault for key, value in written.items() for fault in _limit_value_faults(key, value, entity)
-    ]
-    if not config:
-        faults.append(("config is empty", "set at least one limit, or remove the block"))
-    return (
-        *broker_rules.diagnose(change, faults),
-        *broker_rules.diagnose(change, _address_warnings(entity), Severity.WARNING),
-        *broker_rules.diagnose(
-            change, broker_rules.plain_name_faults(entity.get(USER) or ""), Severity.WARNING
-        ),
-    )
-
-
-def _limit_value_faults(key: str, value: Value, entity: FrozenMap) -> broker_rules.Faults:
-    known = QUOTA_KEYS.get(key)
-    if known is None:
-        names = [name for name, item in QUOTA_KEYS.items() if item.ip == (IP in entity)]
-        advice = suggest(key, QUOTA_KEYS) or f"use one of {', '.join(names)}"
-        yield f"{key} is not a quota", advice
-        return
-    if known.ip != (IP in entity):
-        whom = "an ip" if known.ip else "users and client ids"
-        yield f"{key} is a limit for {whom}", f"declare it in a kafka_quota for {whom}"
-        return
-    # Neither NaN nor a negative number removes a limit, as KIP-248 had it: the broker would store
-    # NaN. Modern requests have a `remove` flag (KIP-546).
-    number = value if isinstance(value, int | Decimal) else None
-    if number is None or not Decimal(number).is_finite() or number <= 0:
-        yield (
-            f"{key} = {value}: a limit must be a number above 0",
-            f"to remove the limit, remove {key} from config",
-        )
-        return
-    if known.whole and number != int(number):
-        yield f"{key} = {value} is not a whole number", f"write {key} in whole {known.unit}"
-    if known.most is not None and number > known.most:
-        yield f"{key} = {value} is more than brokers accept", f"write at most {known.most}"
-
-
-def _limit_faults(config: FrozenMap) -> broker_rules.Faults:
-    """Limits that are wrong for every kind of entity."""
-    # A schema rule sees only this attribute, so each key is judged as on its own kind of entity.
+def _find_limit_faults(config: FrozenMap) -> limits.Faults:
+    """Limits that are wrong for every kind of entity: a check of this attribute sees no other."""
     for key, value in config.items():
-        known = QUOTA_KEYS.get(key)
         if value is not None:
-            yield from _limit_value_faults(
-                key, value, FrozenMap({IP: None}) if known and known.ip else EMPTY
-            )
-
-
-def _address_faults(name: str) -> broker_rules.Faults:
-    """Text that looks like an IP address and is not one; other text can be a host name."""
-    try:
-        ip_address(name)
-    except ValueError:
-        if name and set(name) <= _OF_ADDRESSES:
-            yield (
-                f"'{name}' is not an IP address",
-                "write four numbers from 0 to 255, such as 192.0.2.7",
-            )
-
-
-def _address_warnings(entity: FrozenMap) -> broker_rules.Faults:
-    name = entity.get(IP)
-    try:
-        ip_address(name or "::")
-    except ValueError:
-        yield (
-            f"{name} is a host name: each broker looks it up only once, when it learns of the "
-            "quota",
-            "write the IP address",
-        )
+            yield from limits.find_unknown_faults(key)
+            yield from limits.find_value_faults(key, value)
 
 
 def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
     if change.action is Action.DELETE:
-        gone = tuple(sorted(_get_config(change.before)))
+        gone = tuple(sorted(get_limits(change.before)))
         return (_make_step(change, REMOVE_QUOTAS, EMPTY, gone, all_paths(change)),)
     paths = all_paths(change) if change.action is Action.CREATE else paths_below(change, "config")
     if not paths:
         return ()
-    before, after = _get_config(change.before), _get_config(change.after)
+    before, after = get_limits(change.before), get_limits(change.after)
     put = {key: value for key, value in after.items() if before.get(key) != value}
     gone = tuple(sorted(before.keys() - after.keys()))
     return (_make_step(change, ALTER_QUOTAS, FrozenMap(put), gone, paths),)
@@ -317,20 +245,6 @@ def _repair_removal(step: Step, kept: Mapping[Path, Value]) -> tuple[FrozenMap, 
     )
 
 
-def callback_warnings(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
-    """A warning if the brokers decide by a quota callback (KIP-257) and not by stored quotas."""
-    callback = facts.values.get("quota_callback")
-    mine = any(change.identity.kind == KIND and change.effective for change in changes)
-    if not callback or not mine:
-        return ()
-    return (
-        f"The brokers have client.quota.callback.class = {callback}: this class decides the "
-        "limits, and it can ignore the quotas of this plan.",
-    )
-
-
-_OF_ADDRESSES = frozenset("0123456789.:")
-
 ENTITY = (
     AttributeSchema("entity_type", STRING, "Type of entity_name.", choices=(CLIENT_ID, USER, IP)),
     AttributeSchema(
@@ -341,7 +255,7 @@ ENTITY = (
     ),
     AttributeSchema("user", STRING, "A user, or default."),
     AttributeSchema("client_id", STRING, "A client id, or default."),
-    AttributeSchema("ip", STRING, "An IP address, or default.", refuses=_address_faults),
+    AttributeSchema("ip", STRING, "An IP address, or default.", refuses=limits.find_address_faults),
 )
 CONFLICTS = (
     *product(("entity_type", "entity_name"), ("user", "client_id", "ip")),
@@ -363,21 +277,19 @@ TYPE = ResourceType(
             "Limits by name: producer_byte_rate, consumer_byte_rate, request_percentage, "
             "controller_mutation_rate; for an ip connection_creation_rate. The plan shows and "
             "removes live limits that are not in the map. null leaves a limit as it is.",
-            refuses=_limit_faults,
+            refuses=_find_limit_faults,
             keys=list_quota_keys,
         ),
         conflicts=CONFLICTS,
     ),
-    key=_key,
+    key=lambda attributes: entity_key(read_entity(attributes)),
     canonical=lambda attributes, _: attributes,
     target=_target,
-    check=_check,
     steps=_steps,
     import_key=import_key,
     ours=select_declared,
     left=make_remainder("config"),
     repair=_repair_removal,
-    risks=find_quota_risks,
-    unit=find_quota_unit,
+    unit=limits.find_quota_unit,
     written=write_arguments,
 )

@@ -98,7 +98,8 @@ def get_config(attributes: FrozenMap | None) -> FrozenMap:
 
 
 class EffectiveConfigs(Struct, frozen=True):
-    """All configs of a topic as they take effect before and after a change."""
+    """All configs of a topic as they take effect before and after a change, also overrides that no
+    table knows."""
 
     before: Mapping[str, str]
     after: Mapping[str, str]
@@ -123,14 +124,15 @@ def find_effective(change: Change, facts: Facts) -> EffectiveConfigs:
         and item.effective is not None
     }
     return EffectiveConfigs(
-        {key: str(before.get(key) or default) for key, default in defaults.items()},
-        {
-            key: str(after.get(key) or fallbacks.get(key) or default)
-            for key, default in defaults.items()
-        },
-        frozenset(key for key in defaults if not before.get(key)),
-        frozenset(key for key in defaults if not after.get(key)),
+        {**defaults, **_list_overrides(before)},
+        {**defaults, **fallbacks, **_list_overrides(after)},
+        frozenset(key for key in defaults if before.get(key) is None),
+        frozenset(key for key in defaults if after.get(key) is None),
     )
+
+
+def _list_overrides(config: FrozenMap) -> Mapping[str, str]:
+    return {key: str(value) for key, value in config.items() if value is not None}
 
 
 def list_kafka_defaults(facts: Facts) -> Mapping[str, str]:

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
-from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules, keys
+from ...protocol import keys
 from ...protocol.apis import ALTER_USER_SCRAM_CREDENTIALS
 from ..request_order import (
     DELETE_SCRAM_SHA_256,
@@ -26,7 +25,6 @@ from ..request_order import (
     SET_SCRAM_SHA_512,
 )
 from ..steps import SILENT, all_paths, make_step, paths_below
-from .risks import find_user_risks
 
 KIND = "kafka_user_scram_credential"
 API = ALTER_USER_SCRAM_CREDENTIALS.name
@@ -89,44 +87,16 @@ def _target(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> Fr
     return FrozenMap({name: declared.get(name) for name in names})
 
 
-def _check(change: Change, facts: Facts) -> Diagnostics:
-    return (*_name_warnings(change), *_check_credential(change, facts))
-
-
-def _name_warnings(change: Change) -> Diagnostics:
-    """Warn about a principal as the username: nobody logs in with the prefix `User:`."""
-    if change.action not in (Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT):
-        return ()
-    username, _ = keys.split(change.identity.key)
-    return broker_rules.diagnose(change, broker_rules.plain_name_faults(username), Severity.WARNING)
-
-
-def _check_credential(change: Change, _: Facts) -> Diagnostics:
-    if change.adopts and change.action in (Action.ADOPT, Action.IMPORT):
-        return broker_rules.diagnose(change, _adoption_warnings(), Severity.WARNING)
-    if change.action not in (Action.CREATE, Action.UPDATE) or not _must_send(change):
-        return ()
-    iterations = (change.after or EMPTY).get("scram_iterations")
-    return broker_rules.diagnose(change, _iteration_faults(iterations))
-
-
-def _iteration_faults(iterations: Value) -> broker_rules.Faults:
+def find_iteration_faults(iterations: Value) -> Iterable[tuple[str, str]]:
+    """A number of iterations that Kafka refuses, with what to write instead."""
     if not isinstance(iterations, int) or not FEWEST <= iterations <= MOST:
         yield (
             f"scram_iterations = {iterations}: Kafka accepts {FEWEST} to {MOST}",
-            f"write a number from {FEWEST} to {MOST}",
+            f"Write a number from {FEWEST} to {MOST}.",
         )
 
 
-def _adoption_warnings() -> broker_rules.Faults:
-    yield (
-        "the current password stays, even if it is not the declared one: change "
-        "password_wo_version to send the declared one",
-        "",
-    )
-
-
-def _must_send(change: Change) -> bool:
+def sends_password(change: Change) -> bool:
     """True if the password must be sent."""
     # Nobody can read which password is set. Other iterations need it again, because only the salted
     # password is stored.
@@ -145,7 +115,7 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
         return (
             _make_step(change, MECHANISMS[name].delete, payload, all_paths(change), Repeat.SAFE),
         )
-    if not _must_send(change):
+    if not sends_password(change):
         return ()
     after = change.after or EMPTY
     payload = {
@@ -172,25 +142,6 @@ def _make_step(
     )
 
 
-def own_warnings(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
-    """A warning for each change of the credential that we log in with."""
-    said = []
-    for change in changes:
-        if change.identity.kind != KIND or not change.effective:
-            continue
-        user, mechanism = keys.split(change.identity.key)
-        if facts.principal != f"User:{user}":
-            continue
-        if change.action is Action.DELETE:
-            said.append(f"deletes the {mechanism} credential of {user}")
-        elif _steps(change, facts):
-            said.append(f"sets the {mechanism} password of {user}")
-    return tuple(
-        f"This plan {what}, the user that applies it: later runs may need another login."
-        for what in said
-    )
-
-
 TYPE = ResourceType(
     name=KIND,
     schema=make_schema(
@@ -211,7 +162,7 @@ TYPE = ResourceType(
             f"Iterations of the hash, from {FEWEST} to {MOST}.",
             default=FEWEST,
             whole=True,
-            refuses=_iteration_faults,
+            refuses=find_iteration_faults,
         ),
         AttributeSchema(
             "password",
@@ -231,9 +182,7 @@ TYPE = ResourceType(
     key=_key,
     canonical=lambda attributes, _: attributes,
     target=_target,
-    check=_check,
     steps=_steps,
     import_key=_import_key,
     belongs_to=lambda attributes, principal: f"User:{attributes['username']}" == principal,
-    risks=find_user_risks,
 )

@@ -18,6 +18,7 @@ from kafkaform_kafka.protocol.releases import LEVELS
 from kafkaform_kafka.wire.features import FeatureRow
 
 from ....kit.kafka.changes import FACTS
+from ....kit.kafka.judgement import judge
 
 IDENTITY = Identity("kafka", feature.KIND, "group.version")
 READING = Observed(IDENTITY, feature.make_attributes("group.version", 1))
@@ -54,12 +55,12 @@ def test_the_direction_decides_what_is_allowed(change: Change, upgrade_type: int
 @pytest.mark.parametrize("path", [feature.LEVEL, feature.UNSAFE])
 def test_a_downgrade_says_what_it_takes_away(name: str, path: str) -> None:
     """In the plan, before anybody approves it; an unsafe one also says what that means."""
-    (draft,) = alter_features([f"{name}=1"], downgrade=True).drafts
-    notes = draft.finish(update(name, 2, 1, path), READING).notes
-    assert "this downgrade takes something away: " in notes[1]
-    assert len(notes) == 2 + (path == feature.UNSAFE)
-    one_way = FEATURES.get(name, UNKNOWN).one_way
-    assert len(draft.finish(update(name, 1, 2), READING).notes) == 1 + bool(one_way)
+    unsafe = ["feature-unsafe-downgrade"] if path == feature.UNSAFE else []
+    rules = [finding.rule for finding in judge(update(name, 2, 1, path))]
+    assert rules == [*unsafe, "feature-downgraded", "feature-changed"]
+    one_way = ["feature-one-way"] if FEATURES.get(name, UNKNOWN).one_way else []
+    rules = [finding.rule for finding in judge(update(name, 1, 2))]
+    assert rules == [*one_way, "feature-changed"]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ UNGUARDED = frozenset(
         "kafka_topic_leaders",
         "kafka_feature",
         "kafka_delegation_token",
+        "kafka_consumer_group",
         "kafka_rights",
     }
 )

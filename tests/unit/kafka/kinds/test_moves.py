@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kafkaform.core.change import Action, Change, Evidence, Repeat
-from kafkaform.core.diagnostics import Severity
 from kafkaform.core.resource import Observed
 from kafkaform_kafka.kinds import request_order
 from kafkaform_kafka.kinds.topic import resource_type as topics
@@ -27,13 +26,6 @@ def moving(before: Any, after: Any, *, config: dict[str, str] | None = None) -> 
     wished = {"replication_factor": len(after[0]), "replica_assignment": after}
     new_one = topic(partitions=len(after), **wished, config=config or {})
     return change(Action.UPDATE, old, new_one)
-
-
-def said(item: Change) -> str:
-    found = topics.TYPE.check(item, FACTS)
-    assert all(d.severity is Severity.WARNING for d in found), found
-    risks = topics.TYPE.risks(item, FACTS) if topics.TYPE.risks else ()
-    return "\n".join((*(d.summary for d in found), *(risk.text for risk in risks)))
 
 
 def test_only_the_partitions_that_change_are_sent() -> None:
@@ -69,30 +61,6 @@ def test_only_what_copies_data_is_throttled(before: Any, after: Any, brokers: An
     else:
         listed = ",".join(map(str, brokers))
         assert step.owes == step.payload["throttle"] == f"orders/id-1/throttle/1000/{listed}"
-
-
-def test_the_plan_says_what_moves() -> None:
-    """Copies, removals, or nothing but another leader."""
-    assert "3 partitions: 3 replicas copied" in said(
-        moving([[1], [2], [3]], [[1, 2], [2, 3], [3, 1]])
-    )
-    assert "1 partition: 1 replica copied, 1 replica removed" in said(moving([[1]], [[2]]))
-    assert "no data is copied" in said(moving([[1, 2]], [[2, 1]]))
-
-
-def test_replicas_on_a_broker_that_is_gone_are_named() -> None:
-    """Whether they stay or leave."""
-    assert "broker 9 of this topic is not live; all replicas leave 9" in said(
-        moving([[1, 9]], [[1]])
-    )
-    assert "replicas stay on 9" in said(moving([[1, 9]], [[1, 9, 2]]))
-
-
-def test_producers_that_would_be_refused_are_named() -> None:
-    """min.insync.replicas counts at once, the replicas only when the move has ended."""
-    higher = {"min.insync.replicas": "2"}
-    assert "until then brokers can refuse producers" in said(moving([[1]], [[1, 2]], config=higher))
-    assert "until then" not in said(moving([[1, 2]], [[1, 2, 3]], config=higher))
 
 
 @pytest.mark.parametrize(

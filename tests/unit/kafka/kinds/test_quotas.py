@@ -9,17 +9,16 @@ from typing import Any
 import pytest
 
 from kafkaform.core.change import Action, Batch, Change, OutcomeStatus
-from kafkaform.core.diagnostics import Severity
 from kafkaform.core.resource import Absent, CoverageKind, Depth, Hidden, Identity, Observed, Reading
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.plan.diff import compare
 from kafkaform_kafka.kinds.quota import filter as quota_filter
 from kafkaform_kafka.kinds.quota import resource_type as quotas
-from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.session import KafkaSession
 
-from ....kit.kafka.changes import FACTS, facts
+from ....kit.kafka.changes import FACTS
+from ....kit.kafka.judgement import judge
 from ....kit.kafka.sessions import eventually
 
 PRODUCE, CONSUME, PERCENT = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
@@ -52,12 +51,6 @@ def changed(block: FrozenMap, live: Observed | None, *, keep: bool = False) -> C
 def gone(live: Observed) -> Change:
     paths = compare(live.attributes, None, schema=quotas.TYPE.schema)
     return Change(live.identity, "kafka_quota.x", Action.DELETE, live.attributes, None, paths)
-
-
-def refused(block: FrozenMap, live: Observed | None = None) -> list[str]:
-    """What the check says of this block, errors only."""
-    found = quotas.TYPE.check(changed(block, live), FACTS)
-    return [f"{d.summary}; {d.advice}" for d in found if d.severity is Severity.ERROR]
 
 
 # ── entities ────────────────────────────────────────────────────────────────────────────
@@ -118,50 +111,18 @@ def test_import_ids_that_name_nothing(text: str) -> None:
 # ── what is refused ─────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("config", "names", "says"),
-    [
-        ({"producer_rate": 1}, {"user": "a"}, "producer_rate is not a quota; Did you mean"),
-        ({"speed": 1}, {"user": "a"}, "use one of producer_byte_rate, consumer_byte_rate, request"),
-        ({"speed": 1}, {"ip": "default"}, "use one of connection_creation_rate"),
-        ({CONNECT: 1}, {"user": "a"}, "is a limit for an ip"),
-        ({PRODUCE: 1}, {"ip": "192.0.2.7"}, "is a limit for users and client ids"),
-        ({PRODUCE: 0}, {"user": "a"}, "above 0; to remove the limit, remove producer_byte_rate"),
-        ({PERCENT: Decimal("-0.5")}, {"user": "a"}, "above 0"),
-        ({PRODUCE: Decimal("1.5")}, {"user": "a"}, "whole bytes/s"),
-        ({CONNECT: Decimal("0.5")}, {"ip": "default"}, "whole connections/s"),
-        ({CONNECT: 2**31}, {"ip": "default"}, "at most 2147483647"),
-        ({CONSUME: 2**63}, {"user": "a"}, "at most 9223372036854775807"),
-        ({}, {"user": "a"}, "config is empty"),
-        (None, {"user": "a"}, "config is empty"),
-        ({PRODUCE: None}, {"user": "a"}, "config is empty"),
-    ],
-)
-def test_what_no_broker_should_get(config: Any, names: dict[str, str], says: str) -> None:
-    """Refused in the plan, with what to write instead."""
-    (said,) = refused(declared(config, **names))
-    assert says in said
-
-
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-def test_a_value_that_is_no_number_is_refused(number: str) -> None:
-    """The broker would store NaN instead of removing the key."""
-    block = FrozenMap({**declared(user="a"), "config": FrozenMap({MUTATE: Decimal(number)})})
-    (said,) = refused(block)
-    assert "a limit must be a number above 0" in said
-
-
-def test_what_fits_is_not_refused() -> None:
-    """Fractions where the key has them, and the largest numbers."""
-    most = {PRODUCE: 2**63 - 1, CONSUME: 1, PERCENT: Decimal("0.01"), MUTATE: Decimal("1e9")}
-    assert refused(declared(most, user="a", client_id="default")) == []
-    assert refused(declared({CONNECT: 2**31 - 1}, ip="default")) == []
-
-
-def test_a_host_name_is_warned_of() -> None:
-    """It is looked up once, by each broker for itself."""
-    found = quotas.TYPE.check(changed(declared({CONNECT: 1}, ip="db.example.org"), None), FACTS)
-    assert [item.severity for item in found] == [Severity.WARNING]
+def test_the_schema_refuses_with_the_sentences_of_the_rules() -> None:
+    """A limit that no entity can have, and an address that is none, with file and line."""
+    refuses = quotas.TYPE.schema.attributes["config"].refuses
+    assert refuses is not None
+    assert [text for text, _ in refuses(FrozenMap({"speed": 1, PRODUCE: 0, CONNECT: 5}))] == [
+        "speed is not a quota",
+        "producer_byte_rate = 0: a limit must be a number above 0",
+    ]
+    address = quotas.TYPE.schema.attributes["ip"].refuses
+    assert address is not None
+    assert [text for text, _ in address("300.1.1.1")] == ["'300.1.1.1' is not an IP address"]
+    assert not [*address("192.0.2.7"), *address("db.example.org"), *address("2001:db8::1")]
 
 
 # ── what is planned and sent ────────────────────────────────────────────────────────────
@@ -208,15 +169,6 @@ def test_a_delete_names_every_key() -> None:
     (step,) = quotas.TYPE.steps(change, FACTS)
     assert step.payload == FrozenMap(entity=FrozenMap({"ip": None}), set=EMPTY, remove=(CONNECT,))
     assert (step.request.part, step.request.phase) == (2, 20)
-
-
-def test_a_callback_of_the_cluster_is_warned_of() -> None:
-    """It alone decides about quotas, so those of the plan may mean nothing."""
-    change = changed(declared({PRODUCE: 1}, user="a"), None)
-    own, other = facts(quota_callback=None), facts(quota_callback="org.example.Tiers")
-    assert PROVIDER.review([change], {}, own).warnings == ()
-    (said,) = PROVIDER.review([change], {}, other).warnings
-    assert "client.quota.callback.class = org.example.Tiers" in said
 
 
 # ── the data source ─────────────────────────────────────────────────────────────────────
@@ -336,7 +288,7 @@ def test_the_broker_refuses_what_the_check_refuses(admin: KafkaSession, lifted: 
         {CONSUME: 2**64},
     ]
     blocks = [declared(c, user=f"{lifted}{n}") for n, c in enumerate(wrong)]
-    assert all(refused(block) for block in blocks)
+    assert all(judge(changed(block, None)) for block in blocks)
     fine = changed(declared({PRODUCE: 5}, user=lifted), None)
     changes = [*(changed(block, None) for block in blocks), fine]
     for dry in (True, False):

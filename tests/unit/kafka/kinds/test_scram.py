@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Action, Batch, Change, Outcome, OutcomeStatus, Ownership, Repeat
-from kafkaform.core.diagnostics import Severity
 from kafkaform.core.resource import Absent, CoverageKind, Depth, Hidden, Identity, Observed, Reading
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
@@ -22,7 +21,6 @@ from kafkaform.plan.diff import compare
 from kafkaform_kafka.connection.clients import pure_config
 from kafkaform_kafka.kinds.user import resource_type as scram
 from kafkaform_kafka.protocol.scram import salt_password
-from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import RequestNotSent, Wire
 from kafkaform_kafka.wire.scram import Upsertion, alter_scram
@@ -131,30 +129,6 @@ def test_the_two_mechanisms_of_a_user_never_share_a_request() -> None:
     assert requests == {(1, 10), (1, 11), (2, 30), (2, 31)}
 
 
-@pytest.mark.parametrize(("iterations", "fine"), [(4095, 0), (4096, 1), (16384, 1), (16385, 0)])
-def test_iterations_out_of_bounds_are_refused_beforehand(iterations: int, fine: bool) -> None:
-    """The controller takes 4096 to 16384, and only says so after other users were changed."""
-    found = scram.TYPE.check(new("ci", iterations=iterations), FACTS)
-    assert [item.severity for item in found] == ([] if fine else [Severity.ERROR])
-
-
-@pytest.mark.parametrize(("name", "warned"), [("User:ci", 1), ("ci", 0), ("x-User:ci", 0)])
-def test_a_principal_as_the_username_is_a_warning(name: str, warned: int) -> None:
-    """It is a legal name, but nobody logs in with it; one that goes is nobody's mistake."""
-    found = scram.TYPE.check(new(name), FACTS)
-    assert [item.severity for item in found] == [Severity.WARNING] * warned
-    assert all("write 'ci'" in item.advice for item in found)
-    assert scram.TYPE.check(gone(name), FACTS) == ()
-
-
-def test_an_adoption_says_that_the_password_stays() -> None:
-    """Nobody can read whether it is the declared one."""
-    same = credential("ci")
-    taken = replace(changed(Action.ADOPT, same, same), adopts=True)
-    (note,) = scram.TYPE.check(taken, FACTS)
-    assert note.severity is Severity.WARNING and "password_wo_version" in note.summary
-
-
 @pytest.mark.parametrize(
     ("text", "key"),
     [("ci|SCRAM-SHA-256", "ci|SCRAM-SHA-256"), (r"a\|b|SCRAM-SHA-512", r"a\|b|SCRAM-SHA-512")],
@@ -178,16 +152,6 @@ def test_a_plan_holds_a_reference_and_never_a_value() -> None:
     assert "CI_PASSWORD" in dumps(item)
     (path,) = (p for p in item.paths if p.path == ("password",))
     assert path.sensitive and path.after == SECRET
-
-
-def test_a_plan_says_what_becomes_of_our_own_login() -> None:
-    """Whoever deletes it, or changes its password, should have another way in."""
-    ours, others = [raised("admin"), gone("admin", BOTH[1])], [gone("ci"), new("ci", BOTH[1])]
-    told = PROVIDER.review([*ours, *others], {}, FACTS).warnings
-    assert [text.partition(" credential")[0].partition(" password")[0] for text in told] == [
-        f"This plan sets the {BOTH[0]}",
-        f"This plan deletes the {BOTH[1]}",
-    ]
 
 
 # ── a real broker ───────────────────────────────────────────────────────────────────────

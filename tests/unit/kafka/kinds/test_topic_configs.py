@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kafkaform.core.change import Action, Change
-from kafkaform.core.diagnostics import Severity, has_errors
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.request_order import ALTER_TOPIC_CONFIGS
 from kafkaform_kafka.kinds.topic import configs
@@ -56,24 +55,6 @@ def test_elr_keeps_no_override_of_a_topic() -> None:
     live = {"min.insync.replicas": "2"}
     (step,) = TYPE.steps(made(Action.DELETE, live, None), facts(elr=True))
     assert step.payload["delete"] == ("min.insync.replicas",)
-
-
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [({}, "config is empty"), ({"retension.ms": "1"}, "not a topic config")],
-)
-def test_unusable_configs_are_blocked(config: dict[str, str], expected: str) -> None:
-    """A block without configs, or with an unknown one, says so."""
-    found = TYPE.check(made(Action.CREATE, None, config), FACTS)
-    assert has_errors(found)
-    assert expected in found[0].summary
-
-
-def test_configs_of_an_internal_topic_may_be_changed_with_a_warning() -> None:
-    """Unlike the topic itself, its configs can be somebody's business."""
-    after = {"topic": "__consumer_offsets", "config": {"segment.bytes": "2000000"}}
-    found = TYPE.check(change(Action.CREATE, None, after, kind="kafka_topic_config"), FACTS)
-    assert [item.severity for item in found] == [Severity.WARNING]
 
 
 def test_the_target_is_the_whole_map() -> None:

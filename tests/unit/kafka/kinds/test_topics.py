@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kafkaform.core.change import Action, Evidence, PathChange, Repeat
-from kafkaform.core.diagnostics import Severity, has_errors
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.request_order import CREATE_TOPICS
@@ -115,42 +114,6 @@ def test_a_target_has_the_shape_of_what_is_observed() -> None:
     assert set(made) == set(observed().attributes)
 
 
-def errors(made: Any, **values: Any) -> list[str]:
-    """Summaries of the errors that block a change; each must say what to do."""
-    found = [d for d in TYPE.check(made, facts(**values)) if d.severity is Severity.ERROR]
-    assert all(item.advice and item.address == "kafka_topic.x" for item in found)
-    return [item.summary for item in found]
-
-
-BLOCKED = [
-    (Action.CREATE, None, topic("a b"), "does not allow"),
-    (Action.CREATE, None, topic(partitions=0), "at least 1"),
-    (Action.CREATE, None, topic(replication_factor=4), "3 live brokers"),
-    (Action.CREATE, None, topic(partitions=10_000), "more than Kafka can create"),
-    (Action.CREATE, None, topic(config={"retension.ms": "1"}), "not a topic config"),
-    (Action.CREATE, None, topic(config={"retention.ms": "x"}), "whole number"),
-    (Action.CREATE, None, topic(replica_assignment=[[1, 1]]), "twice"),
-    (Action.UPDATE, topic(), topic(partitions=2), "cannot remove partitions"),
-    (Action.UPDATE, topic(), topic(replication_factor=4), "3 live brokers"),
-    (Action.UPDATE, topic(), topic(replication_factor=3), "the new assignment is unknown"),
-    (
-        Action.UPDATE,
-        topic(partitions=1, replica_assignment=[[1, 2]]),
-        topic(partitions=1, replica_assignment=[[1, 4]]),
-        "on brokers that are not live: 4",
-    ),
-    (Action.UPDATE, topic(), topic(config={"retention.ms": "x"}), "whole number"),
-]
-
-
-@pytest.mark.parametrize(("action", "before", "after", "expected"), BLOCKED)
-def test_impossible_changes_are_blocked_with_advice(
-    action: Action, before: dict[str, Any] | None, after: dict[str, Any] | None, expected: str
-) -> None:
-    """What Kafka cannot do is said in the plan and never sent."""
-    assert any(expected in text for text in errors(change(action, before, after)))
-
-
 @pytest.mark.parametrize(
     ("name", "details", "expected"),
     [
@@ -172,45 +135,10 @@ def test_internal_is_what_the_broker_flags_or_kafka_names(
     assert verdict is None or (name in verdict[0] and "kafkaform state rm" in verdict[1])
 
 
-ALLOWED = [
-    (Action.CREATE, None, topic()),
-    (Action.CREATE, None, topic(partitions=None, replication_factor=None)),
-    (Action.UPDATE, topic(), topic(partitions=9)),
-    (Action.UPDATE, topic(config={"made.up": "1"}), topic()),
-    (Action.UPDATE, topic(config={"made.up": "1"}), topic(partitions=4, config={"made.up": "1"})),
-    (
-        Action.UPDATE,
-        topic(partitions=1, replica_assignment=[[1, 2]]),
-        topic(partitions=2, replica_assignment=[[1, 2], [2, 3]]),
-    ),
-    (Action.DELETE, topic(), None),
-    (Action.CREATE, None, topic("__debezium-heartbeat.inventory")),
-    (Action.UPDATE, topic("__x"), topic("__x", partitions=4)),
-    (Action.DELETE, topic("__x"), None),
-    (Action.ADOPT, topic("__x"), topic("__x")),
-    (Action.FORGET, topic("__x"), None),
-]
-
-
-@pytest.mark.parametrize(("action", "before", "after"), ALLOWED)
-def test_possible_changes_pass(
-    action: Action, before: dict[str, Any] | None, after: dict[str, Any] | None
-) -> None:
-    """Nothing is blocked that Kafka can do, foreign overrides included."""
-    assert not has_errors(TYPE.check(change(action, before, after), FACTS))
-
-
 def test_a_topic_whose_id_is_unknown_is_never_deleted() -> None:
     """Without an id nothing is sent, because a name may mean another topic by now."""
     nameless = change(Action.DELETE, topic(), None, incarnation=None)
-    assert errors(nameless)
     assert TYPE.steps(nameless, FACTS) == ()
-
-
-def test_a_cluster_that_forbids_deletion_blocks_it_in_the_plan() -> None:
-    """delete.topic.enable=false is known before anything is sent."""
-    made = change(Action.DELETE, topic(), None)
-    assert "delete.topic.enable" in errors(made, delete_topic_enable=False)[0]
 
 
 def test_a_create_is_one_request_with_everything() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.clock import SimulatedClock
-from kafkaform.core.diagnostics import Severity
+from kafkaform.core.finding import Level
 from kafkaform.core.resource import Absent, CoverageKind, Depth, Failed, Identity, Observed
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
@@ -18,7 +18,8 @@ from kafkaform_kafka.protocol.releases import NEWEST, RELEASES, is_before
 from kafkaform_kafka.provider import TYPES
 
 from ....kit.kafka.changes import change, topic
-from ....kit.kafka.config_changes import declared, planned
+from ....kit.kafka.config_changes import declared, faults, planned
+from ....kit.kafka.judgement import judge
 from ....kit.kafka.sessions import apply, batches
 
 GROUP, METRICS = "kafka_group_config", "kafka_client_metrics"
@@ -37,11 +38,7 @@ def test_the_check_refuses_what_the_controller_refuses(release: str) -> None:
     session = connect(release)
     for key, known in ALL_TOPIC_KEYS.items():
         wish = change(Action.CREATE, None, topic(f"t-{key}", config={key: known.default}))
-        errors = [
-            item
-            for item in TYPES["kafka_topic"].check(wish, session.facts)
-            if item.severity is Severity.ERROR
-        ]
+        errors = [item for item in judge(wish, session.facts) if item.level is Level.BLOCK]
         (outcome,) = apply(session, wish)
         assert (outcome.status is OutcomeStatus.APPLIED) == (not errors), (key, errors)
         if outcome.fault is not None:
@@ -76,7 +73,7 @@ def test_groups_and_subscriptions_exist_since_their_release(release: str) -> Non
         identity = Identity("kafka", kind, key)
         reading = session.read([identity])[identity]
         made = planned(kind, wish, facts=session.facts)
-        errors = TYPES[kind].check(made, session.facts)
+        errors = [sentence for sentence, _ in faults(made, session.facts)]
         coverage = session.sweep(kind, Depth.FULL).coverage
         if not is_before(release, since):
             assert isinstance(reading, Absent) and not errors
@@ -88,7 +85,7 @@ def test_groups_and_subscriptions_exist_since_their_release(release: str) -> Non
         assert reading.fault.code == "UNSUPPORTED_VERSION"
         assert f"the cluster runs Kafka {release}; " in reading.fault.message
         assert reading.fault.message.endswith(f"exist since Kafka {since}")
-        assert [item.summary for item in errors] == [reading.fault.message]
+        assert errors == [reading.fault.message]
         assert coverage.fault is not None and coverage.fault.code in TYPES[kind].switched_off
 
 

@@ -80,7 +80,6 @@ TYPE = ResourceType(
     key=lambda attributes: str(attributes["toggle"]),
     canonical=lambda attributes, _: attributes,
     target=_target,
-    check=lambda _, __: (),
     steps=_steps,
     import_key=lambda text: text,
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core.change import Action
-from kafkaform.core.diagnostics import Severity
+from kafkaform.core.finding import Level
 from kafkaform.core.resource import Facts, Fault
 from kafkaform_kafka.protocol import broker_keys, broker_rules, version_rules
 from kafkaform_kafka.protocol.apis import APIS
@@ -43,10 +43,10 @@ from kafkaform_kafka.protocol.releases import (
     find_release,
     is_before,
 )
-from kafkaform_kafka.provider import TYPES
 
 from ....kit.kafka.changes import change, facts, topic
-from ....kit.kafka.config_changes import declared, planned
+from ....kit.kafka.config_changes import declared, faults, planned
+from ....kit.kafka.judgement import judge
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 APIS_OF = {
@@ -170,8 +170,7 @@ def test_brokers_have_the_dynamic_configs_of_their_release(release: str) -> None
         there = not is_before(release, first) and not is_before(last, release)
         wish = declared("kafka_broker_config", broker_id=1, config={name: "1"})
         made = planned("kafka_broker_config", wish, facts=known)
-        found = TYPES[made.identity.kind].check(made, known)
-        said = [item.summary for item in found]
+        said = [sentence for sentence, _ in faults(made, known)]
         refused = [text for text in said if any(word in text for word in _UNCHANGEABLE)]
         assert bool(refused) != there, (name, said)
     dynamic = {
@@ -307,8 +306,7 @@ def test_a_group_config_of_a_newer_release_is_refused() -> None:
 
     def check(release: str) -> list[str]:
         known = facts(kafka_version=release)
-        found = TYPES[kind].check(planned(kind, wish, facts=known), known)
-        return [item.summary for item in found]
+        return [sentence for sentence, _ in faults(planned(kind, wish, facts=known), known)]
 
     assert check("3.9") == ["the cluster runs Kafka 3.9; configs of groups exist since Kafka 4.0"]
     assert check("4.0") == [f"the cluster runs Kafka 4.0; {key} exists since Kafka 4.1"]
@@ -345,8 +343,8 @@ def test_a_topic_without_an_id_is_neither_deleted_nor_moved(zookeeper: bool, adv
 
     def refuse(action: Action, after: dict[str, Any] | None) -> list[tuple[str, str]]:
         made = change(action, live, after, incarnation=None)
-        found = TYPES["kafka_topic"].check(made, known)
-        return [(item.summary, item.advice) for item in found if item.severity is Severity.ERROR]
+        findings = judge(made, known)
+        return [(item.text, item.fix) for item in findings if item.level is Level.BLOCK]
 
     ((text, told),) = refuse(Action.DELETE, None)
     assert text.endswith("kafkaform deletes topics only by id") and advice in told

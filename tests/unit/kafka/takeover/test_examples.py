@@ -34,7 +34,7 @@ def test_the_plan_imports_exactly_what_the_tool_has_made(
         (tmp_path / name).mkdir()
     maker, taker = desk(tmp_path / "maker", cluster), desk(tmp_path / "taker", cluster)
     maker.write("live.kf.hcl", read_live(example))
-    accept = Options(accept=("unproven-access", "open-access"))
+    accept = Options(accept=("access-unproven", "access-opened"))
     apply_changes(maker.space(), options=accept, approve=Screen().approve)
     source = copy_source(example, tmp_path).relative_to(tmp_path)
 

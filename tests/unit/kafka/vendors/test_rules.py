@@ -1,4 +1,4 @@
-"""What the rules do with changes: they block, note and warn, also in a whole plan."""
+"""What the rules do with changes: they block and warn, also in a whole plan."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import pytest
 
 from kafkaform.core.change import Action
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.legacy import BlockerKind, Review
+from kafkaform.core.finding import Block, Finding, Level
 from kafkaform.plan.model import Plan
-from kafkaform_kafka.provider import PROVIDER
-from kafkaform_kafka.vendors.detection import load_profile
-from kafkaform_kafka.vendors.rules import judge_changes
+from kafkaform_kafka.rules.vendors import ROWS
 
+from ....kit.kafka import judgement
 from ....kit.kafka.changes import change, facts, topic
 from ....kit.simulated.engine import House, apply, desired, house, plan
 from ....kit.simulated.engine import topic as declare
@@ -21,8 +20,16 @@ from ....kit.simulated.engine import topic as declare
 SERVERLESS, CONFLUENT, REDPANDA = "amazon-msk-serverless", "confluent-cloud", "redpanda"
 
 
-def judge(profile: str, *changes: Any) -> Review:
-    return judge_changes(load_profile(profile), changes)
+def judge(profile: str | None, made: Any) -> list[Finding]:
+    """What the rules of a profile find about a change."""
+    findings = judgement.judge(made, facts(profile=profile))
+    return [finding for finding in findings if finding.rule in ROWS]
+
+
+def survey(profile: str, *changes: Any) -> list[Finding]:
+    """What the rules of a profile find about the cluster."""
+    pairs = judgement.survey(changes, facts=facts(profile=profile))
+    return [finding for identity, finding in pairs if finding.rule in ROWS and identity is None]
 
 
 def acl(**attributes: str) -> Any:
@@ -41,44 +48,49 @@ def acl(**attributes: str) -> Any:
 
 
 def test_a_config_that_the_vendor_fixes_is_blocked_with_its_source() -> None:
-    """The reason names the vendor, the config and the page; the advice, the way out."""
-    bad = change(Action.CREATE, None, topic(config={"segment.bytes": "1048576"}))
-    (block,) = judge(SERVERLESS, bad).blocks.values()
-    assert block.kind is BlockerKind.IMPOSSIBLE
-    assert block.reason.startswith("MSK Serverless does not let a topic set segment.bytes (https")
-    assert 'profile = "apache"' in block.advice
+    """The sentence names the vendor, the config and the page; the advice, the way out."""
+    bad = change(Action.CREATE, None, topic(config={"segment.bytes": "104857600"}))
+    (finding,) = judge(SERVERLESS, bad)
+    assert (finding.rule, finding.level) == ("amazon-msk-serverless-topic-config", Level.BLOCK)
+    assert finding.block is Block.IMPOSSIBLE
+    assert finding.text.startswith("MSK Serverless does not let a topic set segment.bytes (https")
+    assert finding.fix.startswith("Remove it from config. ") and 'profile = "apache"' in finding.fix
 
 
-def test_several_reasons_have_numbers_as_their_advice_does() -> None:
+def test_each_reason_is_a_finding() -> None:
     """Nobody has to guess which advice belongs to which reason."""
-    config = {"segment.bytes": "1", "max.message.bytes": "8388609"}
-    bad = change(Action.CREATE, None, topic(config=config))
-    (block,) = judge(SERVERLESS, bad).blocks.values()
-    assert "(1) " in block.reason and "(2) " in block.reason
-    assert "(1) remove it" in block.advice and "(2) write 8388608" in block.advice
+    config = {"segment.bytes": "104857600", "max.message.bytes": "8388609"}
+    findings = judge(SERVERLESS, change(Action.CREATE, None, topic(config=config)))
+    assert {finding.rule: finding.fix.partition(" ")[0] for finding in findings} == {
+        "amazon-msk-serverless-topic-config": "Remove",
+        "amazon-msk-serverless-message-size": "Write",
+    }
 
 
 def test_an_update_of_the_bookkeeping_is_no_change_of_the_cluster() -> None:
     """A new owner of an object that the vendor does not offer to change sends nothing."""
-    same = {"name": "x", "owner": "a"}
-    other = change(Action.UPDATE, same, {**same, "owner": "b"}, kind="kafka_quota")
-    assert not judge(SERVERLESS, other).blocks
+    same = {"name": "x", "entity": {"user": "x"}, "config": {"producer_byte_rate": 9999}}
+    other = change(
+        Action.UPDATE, {**same, "owner": "a"}, {**same, "owner": "b"}, kind="kafka_quota"
+    )
+    assert not judge(SERVERLESS, other)
 
 
-def test_a_warning_is_said_once_for_many_changes() -> None:
-    """Strimzi's operators concern each topic, and are named once."""
+def test_what_is_about_the_cluster_is_told_once_for_many_changes() -> None:
+    """Strimzi's operators concern each topic, and are named once; nothing without a change."""
     changes = [change(Action.CREATE, None, topic(name)) for name in "abc"]
-    review = judge("strimzi", *changes)
-    assert len(review.warnings) == 1 and "Topic Operator" in review.warnings[0]
-    assert not review.blocks and not review.notes
+    (finding,) = survey("strimzi", *changes)
+    assert finding.level is Level.CAUTION and "Topic Operator" in finding.text
+    assert not any(judge("strimzi", made) for made in changes)
+    assert not survey("strimzi")
 
 
-def test_a_principal_of_another_form_is_noted() -> None:
+def test_a_principal_of_another_form_is_a_caution() -> None:
     """Confluent Cloud's principals are ids of accounts; another form may be right one day."""
-    assert not judge(CONFLUENT, acl()).notes
-    assert not judge(CONFLUENT, acl(acl_principal="User:4711")).notes
-    (notes,) = judge(CONFLUENT, acl(acl_principal="User:alice")).notes.values()
-    assert "not acl_principal = User:alice" in notes[0]
+    assert not judge(CONFLUENT, acl())
+    assert not judge(CONFLUENT, acl(acl_principal="User:4711"))
+    (finding,) = judge(CONFLUENT, acl(acl_principal="User:alice"))
+    assert finding.level is Level.CAUTION and "not acl_principal = User:alice" in finding.text
 
 
 def test_the_default_entity_of_a_quota_has_a_key_without_a_value() -> None:
@@ -86,17 +98,17 @@ def test_the_default_entity_of_a_quota_has_a_key_without_a_value() -> None:
     for name in (None, "10.0.0.1"):
         limits = {"connection_creation_rate": 1}
         ip = {"name": "x", "entity": {"ip": name}, "config": limits}
-        review = judge(REDPANDA, change(Action.CREATE, None, ip, kind="kafka_quota"))
-        assert "not ip" in next(iter(review.blocks.values())).reason
-    user = {"name": "x", "entity": {"user": None}, "config": {"producer_byte_rate": 1}}
-    assert not judge(REDPANDA, change(Action.CREATE, None, user, kind="kafka_quota")).blocks
+        (finding,) = judge(REDPANDA, change(Action.CREATE, None, ip, kind="kafka_quota"))
+        assert "not ip" in finding.text
+    user = {"name": "x", "entity": {"user": None}, "config": {"producer_byte_rate": 9999}}
+    assert not judge(REDPANDA, change(Action.CREATE, None, user, kind="kafka_quota"))
 
 
-def test_the_review_of_the_provider_asks_the_profile() -> None:
-    """The facts of a session name the profile; without one, nothing but Kafka's rules holds."""
+def test_the_facts_of_a_session_name_the_profile() -> None:
+    """Without one, nothing but Kafka's rules holds."""
     bad = change(Action.CREATE, None, topic(replication_factor=2))
-    assert PROVIDER.review([bad], {}, facts(profile=REDPANDA)).blocks
-    assert not PROVIDER.review([bad], {}, facts()).blocks
+    assert judge(REDPANDA, bad)
+    assert not judge(None, bad)
 
 
 # ── whole plans on a simulated cluster ──────────────────────────────────────────────────

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 
 import pytest
 
+from kafkaform.core.finding import Level
+from kafkaform.syntax.parse import parse
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.resource_kinds import KINDS
+from kafkaform_kafka.rules.vendors import ROWS
+from kafkaform_kafka.vendors.conditions import find_breaches
 from kafkaform_kafka.vendors.names import APACHE
 from kafkaform_kafka.vendors.names import PROFILES as NAMES
 from kafkaform_kafka.vendors.profile import (
     Citation,
     Condition,
     Profile,
-    RuleEffect,
+    Refusal,
     Sends,
     Switches,
     VendorNote,
@@ -25,20 +30,20 @@ from kafkaform_kafka.vendors.profile import (
     WritesValue,
 )
 from kafkaform_kafka.vendors.profiles import PROFILES
-from kafkaform_kafka.vendors.rules import find_breaches
 
 from .samples import make_pairs
 
 ALL = sorted(PROFILES.values(), key=lambda one: one.name)
 RULES = [(profile, rule) for profile in ALL for rule in profile.rules]
+JUDGING = [(profile, rule) for profile in ALL for rule in profile.judging]
 
 
-def name_rule(value: Profile | VendorRule) -> str:
+def name_rule(value: Profile | VendorRule | Refusal) -> str:
     return value.name if isinstance(value, Profile) else value.says[:40]
 
 
 def list_sources(profile: Profile) -> list[Citation]:
-    said: list[VendorRule | VendorNote] = [*profile.rules, *profile.notes]
+    said: list[VendorRule | Refusal | VendorNote] = [*profile.rules, *profile.notes]
     return [one.source for one in said] + (
         [profile.connection.source] if profile.connection else []
     )
@@ -72,14 +77,14 @@ def test_each_statement_has_a_source_that_was_read(profile: Profile) -> None:
 
 
 @pytest.mark.parametrize(("profile", "rule"), RULES, ids=name_rule)
-def test_a_rule_names_what_exists(profile: Profile, rule: VendorRule) -> None:
+def test_a_rule_names_what_exists(profile: Profile, rule: VendorRule | Refusal) -> None:
     """Types, requests and attributes; and it says whose rule it is."""
     assert rule.kinds and set(rule.kinds) <= {kind.name for kind in KINDS}
     assert set(rule.apis) <= APIS.keys()
-    assert rule.when is not None or rule.apis
+    assert isinstance(rule, VendorRule) or rule.apis
     assert any(word in rule.says for word in profile.title.split() if word not in ("Amazon", "for"))
     assert not rule.says.endswith(".")
-    heads = list_attributes(rule.when)
+    heads = list_attributes(rule.when) if isinstance(rule, VendorRule) else []
     for kind in rule.kinds:
         type_ = next(one.type for one in KINDS if one.name == kind)
         assert type_ is not None
@@ -88,30 +93,41 @@ def test_a_rule_names_what_exists(profile: Profile, rule: VendorRule) -> None:
 
 
 @pytest.mark.parametrize(("profile", "rule"), RULES, ids=name_rule)
-def test_a_refusal_says_what_to_do(profile: Profile, rule: VendorRule) -> None:
+def test_a_refusal_says_what_to_do(profile: Profile, rule: VendorRule | Refusal) -> None:
     """Whoever is refused is told what to change. A rule explains only refusals of the request as a
     whole: other reasons for the same code must not be taken for it."""
-    if rule.effect is RuleEffect.REFUSE and rule.when is not None:
+    judges = isinstance(rule, VendorRule)
+    if judges and rule.level is Level.BLOCK:
         assert rule.advice
     if rule.apis:
         assert "{found}" not in rule.says
-        assert rule.when is None or isinstance(rule.when, Sends)
+        assert not judges or isinstance(rule.when, Sends)
 
 
-@pytest.mark.parametrize(
-    ("profile", "rule"), [(p, r) for p, r in RULES if r.when is not None], ids=name_rule
-)
+@pytest.mark.parametrize(("profile", "rule"), JUDGING, ids=name_rule)
 def test_a_rule_finds_what_it_is_about(profile: Profile, rule: VendorRule) -> None:
-    """A change that fulfils the condition is found, with its sentence and source, and a change
-    that does not is left alone."""
+    """A change that fulfils the condition is found, and a change that does not is left alone."""
     pairs = list(make_pairs(rule))
     assert pairs
     for bad, good in pairs:
-        found = {id(one): text for one, text in find_breaches(profile, bad)}
-        assert id(rule) in found, bad
-        assert rule.source.url in found[id(rule)] and "{found}" not in found[id(rule)]
+        assert rule.id in {item.id for item, _ in find_breaches(profile, bad)}, bad
         if good is not None:
-            assert id(rule) not in {id(one) for one, _ in find_breaches(profile, good)}, good
+            assert rule.id not in {item.id for item, _ in find_breaches(profile, good)}, good
+
+
+@pytest.mark.parametrize(("profile", "rule"), JUDGING, ids=name_rule)
+def test_a_rule_has_a_row(profile: Profile, rule: VendorRule) -> None:
+    """Its id begins with the profile, or with that of a profile with the same rule; the row has the
+    source and an example that can be read."""
+    row = ROWS[rule.id]
+    assert re.fullmatch(r"[a-z0-9-]+", row.id)
+    assert any(row.id.startswith(f"{name}-") for name in PROFILES)
+    assert row.id.startswith(profile.name.removesuffix("-express"))
+    assert (row.level, row.types) == (rule.level, rule.kinds)
+    assert row.title and "{found}" not in row.title and row.title[-1] != "."
+    assert rule.source.url in row.why
+    assert parse(row.example, "example.kf.hcl")[1] == ()
+    assert len({r.says for _, r in JUDGING if r.id == rule.id}) == 1
 
 
 @pytest.mark.parametrize("profile", ALL, ids=name_rule)
@@ -119,9 +135,9 @@ def test_configs_that_only_the_vendor_sets_are_those_that_a_rule_refuses(profile
     """What a plan would refuse to remove is left alone instead, and nothing else is."""
     limits = [
         rule.when.only
-        for rule in profile.rules
+        for rule in profile.judging
         if isinstance(rule.when, WritesKey)
-        and rule.effect is RuleEffect.REFUSE
+        and rule.level is Level.BLOCK
         and rule.when.attribute == "config"
         and rule.when.only is not None
         and "kafka_topic_config" in rule.kinds

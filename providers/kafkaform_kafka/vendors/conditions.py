@@ -1,4 +1,4 @@
-"""Judge changes by the rules of a profile: one function for each form of condition.
+"""Which rules of a profile a change breaks: one function for each form of condition.
 
 Pure. Each function yields what it found, as the texts that replace `{found}` in the rule.
 """
@@ -6,22 +6,17 @@ Pure. Each function yields what it found, as the texts that replace `{found}` in
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kafkaform.core.change import BOOKKEEPING, Action, Change, Path
-from kafkaform.core.legacy import Blocker, BlockerKind, Review
-from kafkaform.core.resource import Identity
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ..protocol.config_values import parse_integer, parse_items
-from .names import APACHE
 from .profile import (
     ONLY_UPDATE,
     SETS,
     Profile,
-    RuleEffect,
     Sends,
     Switches,
     VendorRule,
@@ -30,52 +25,14 @@ from .profile import (
     WritesValue,
 )
 
-OVERRIDE = f'if this cluster is another one, set profile = "{APACHE}" in the provider block'
-
-
-def judge_changes(profile: Profile, changes: Sequence[Change]) -> Review:
-    """The blocks, notes and warnings that the rules of this profile give these changes."""
-    refused: dict[Identity, list[tuple[str, str]]] = defaultdict(list)
-    notes: dict[Identity, list[str]] = defaultdict(list)
-    warnings: dict[str, None] = {}
-    for change in changes:
-        for rule, text in find_breaches(profile, change):
-            if rule.effect is RuleEffect.REFUSE:
-                refused[change.identity].append((text, rule.advice))
-            elif rule.effect is RuleEffect.NOTE:
-                notes[change.identity].append(text)
-            else:
-                warnings[text] = None
-    return Review(
-        blocks={identity: _make_blocker(found) for identity, found in refused.items()},
-        notes={identity: tuple(found) for identity, found in notes.items()},
-        warnings=tuple(warnings),
-    )
-
 
 def find_breaches(profile: Profile, change: Change) -> Iterator[tuple[VendorRule, str]]:
-    """The rules whose condition the change fulfils, each with its sentence."""
-    for rule in profile.rules:
-        if rule.when is None or change.identity.kind not in rule.kinds:
-            continue
-        found = tuple(dict.fromkeys(_FINDERS[type(rule.when)](rule.when, change)))
-        if found:
-            yield rule, render_sentence(rule, ", ".join(found))
-
-
-def render_sentence(rule: VendorRule, found: str = "") -> str:
-    """What the rule says, with its source."""
-    advice = f"; {rule.advice}" if rule.advice and rule.effect is not RuleEffect.REFUSE else ""
-    return f"{rule.says.replace('{found}', found)}{advice} ({rule.source.url})"
-
-
-def _make_blocker(found: Sequence[tuple[str, str]]) -> Blocker:
-    reasons, advice = [text for text, _ in found], [text for _, text in found]
-    if len(found) > 1:
-        # Numbers say which advice belongs to which reason.
-        reasons = [f"({number}) {text}" for number, text in enumerate(reasons, 1)]
-        advice = [f"({number}) {text}" for number, text in enumerate(advice, 1)]
-    return Blocker(BlockerKind.IMPOSSIBLE, "; ".join(reasons), "; ".join((*advice, OVERRIDE)))
+    """The rules whose condition the change fulfils, each with what it found."""
+    for rule in profile.judging:
+        if change.identity.kind in rule.kinds:
+            breaches = tuple(dict.fromkeys(_FINDERS[type(rule.when)](rule.when, change)))
+            if breaches:
+                yield rule, ", ".join(breaches)
 
 
 # ── conditions ──────────────────────────────────────────────────────────────────────────

@@ -9,14 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, RateLimit
-from kafkaform.core.legacy import Blocker, BlockerKind, Review
+from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Fault, FaultClass, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.provider import PROVIDER
-from kafkaform_kafka.review.mutation_quota import Spending, compute_spending
+from kafkaform_kafka.rules.mutation_quota import Spending, compute_spending
 
 from ....kit.kafka.changes import change, facts, topic
+from ....kit.kafka.judgement import survey
 
 WINDOW = FrozenMap(samples=11, seconds=1, assumed=False)
 MINE: dict[str, str | None] = {"user": "admin"}
@@ -54,18 +55,34 @@ def known(**values: Any) -> Facts:
     return facts(**{**usual, **values})
 
 
-def reviewed(changes: list[Change], entities: Entities, of: Facts | None = None) -> Review:
-    """The review of a plan under these quotas."""
+PROTECTED = Finding(
+    "protected", Level.BLOCK, Harm.NONE, "it stays", fix="unprotect it", block=Block.PROTECTED
+)
+
+
+def list_quotas(entities: Entities) -> dict[str, Sweep]:
+    """The listings of a plan under these quotas."""
     sweep = quotas.make_quota_sweep("kafka", Depth.FULL, entities)
     names = Sweep("kafka_topic", Depth.NAMES, (), Coverage(CoverageKind.VISIBLE_ONLY))
-    return PROVIDER.review(changes, {quotas.KIND: sweep, "kafka_topic": names}, of or known())
+    return {quotas.KIND: sweep, "kafka_topic": names}
+
+
+def limit_of(changes: list[Change], entities: Entities) -> RateLimit | None:
+    """How many of these changes the controller takes under these quotas."""
+    return PROVIDER.find_limit(changes, list_quotas(entities), known())
+
+
+def find(changes: list[Change], entities: Entities, of: Facts | None = None) -> list[Finding]:
+    """What the rule finds about a plan under these quotas."""
+    pairs = survey(changes, list_quotas(entities), of or known())
+    return [finding for _, finding in pairs if finding.rule == "quota-mutations-spent"]
 
 
 def warned(changes: list[Change], entities: Entities, of: Facts | None = None) -> str:
-    """The warning of a plan under these quotas, or nothing."""
-    review = reviewed(changes, entities, of)
-    assert len(review.warnings) <= 1
-    return "".join(review.warnings)
+    """The sentence about a plan under these quotas, or nothing."""
+    findings = find(changes, entities, of)
+    assert len(findings) <= 1
+    return "".join(finding.text for finding in findings)
 
 
 # ── what is spent ───────────────────────────────────────────────────────────────────────
@@ -83,7 +100,7 @@ def warned(changes: list[Change], entities: Entities, of: Facts | None = None) -
         (change(Action.ADOPT, topic(), topic()), None),
         (change(Action.FORGET, topic(), None), None),
         (change(Action.DELETE, {"topic": "x"}, None, kind="kafka_topic_config"), None),
-        (replace(deleted(9), blocked=Blocker(BlockerKind.PROTECTED, "it stays")), None),
+        (replace(deleted(9), findings=(PROTECTED,)), None),
     ],
 )
 def test_partitions_are_counted_as_the_controller_counts(
@@ -104,16 +121,16 @@ def test_only_plans_that_spend_ask_for_the_quotas() -> None:
 def test_the_limit_is_told_with_what_each_object_costs() -> None:
     """An apply sends as much as the controller will take. All three requests share one bucket."""
     changes = [*created(7), grown(3, 8), deleted(9)]
-    assert reviewed(changes, limit(20)).limit == RateLimit(
+    assert limit_of(changes, limit(20)) == RateLimit(
         frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics"}),
         20.0,
         220.0,
         {each.identity: cost for each, cost in zip(changes, (7, 5, 9), strict=True)},
     )
-    assert reviewed(changes, ()).limit is None
-    assert reviewed(changes, limit("Infinity")).limit is None
+    assert limit_of(changes, ()) is None
+    assert limit_of(changes, limit("Infinity")) is None
     config = change(Action.UPDATE, topic(config={}), topic(config={"retention.ms": "1"}))
-    assert reviewed([config], limit(20)).limit is None
+    assert limit_of([config], limit(20)) is None
 
 
 # ── when it is said ─────────────────────────────────────────────────────────────────────
@@ -123,10 +140,14 @@ def test_over_half_of_what_goes_through_at_once() -> None:
     """11 s of 100 a second are 1,100: up to 550 mutations nothing is said."""
     assert warned(created(275), limit(100)) == ""
     text = warned(created(276), limit(100))
-    assert "spend 552 controller mutations" in text
-    assert "controller_mutation_rate = 100 of user admin lets 1,100 through at once." in text
-    assert "Mutations by any client of user admin in the last 11 s count too" in text
-    assert "ask for a higher controller_mutation_rate" in text
+    assert text == (
+        "the dry run and the apply spend 552 controller mutations, and controller_mutation_rate = "
+        "100 of user admin lets 1,100 through at once: mutations of any client of user admin in "
+        "the last 11 s count too, so the cluster can delay the dry run and the apply"
+    )
+    (finding,) = find(created(276), limit(100))
+    assert finding.figures == FrozenMap(mutations=552, burst=1100, seconds=0)
+    assert "Ask for a higher controller_mutation_rate" in finding.fix
 
 
 def test_the_window_of_the_cluster_counts() -> None:
@@ -142,20 +163,19 @@ def test_a_wait_is_told_with_its_length() -> None:
     """The last item passes whatever it spends; the rest must be filled in again first."""
     text = warned([*created(50, 50), deleted(2_000)], limit(10))
     assert "spend 2,200 controller mutations" in text
-    assert "delays the apply, by up to about 4 min in total" in text
+    assert "delays the apply by up to about 4 min, even if nobody else spends any" in text
 
 
 def test_one_large_item_does_not_wait_for_itself() -> None:
     """A single create over the whole burst passes its dry run and waits for what that spent."""
-    assert "by up to about 9 s in total" in warned(created(2_000), limit(100))
+    assert "by up to about 9 s" in warned(created(2_000), limit(100))
 
 
 def test_a_dry_run_that_has_to_wait_is_told() -> None:
     """A dry run spends too: what it spends over the burst is waited for before anything is
     sent."""
     text = warned(created(*[100] * 20), limit(100))
-    assert "delays the dry run and the apply, by up to about 28 s in total" in text
-    assert "the run waits, and goes on as fast as the cluster allows" in text
+    assert "delays the dry run and the apply by up to about 28 s" in text
     assert "delays the apply" in warned(created(*[100] * 12), limit(100))
 
 
@@ -165,12 +185,10 @@ def test_unknown_partitions_are_said_to_be_unknown() -> None:
 
 
 def test_what_is_blocked_spends_nothing() -> None:
-    """Two new names that collide are never sent."""
-    colliding = [
-        change(Action.CREATE, None, topic(name, partitions=900)) for name in ("a.b", "a_b")
-    ]
-    assert warned(colliding, limit(100)) == ""
-    assert warned(colliding[:1], limit(100))
+    """What is not sent is not counted."""
+    stays = replace(deleted(900), findings=(PROTECTED,))
+    assert warned([stays], limit(100)) == ""
+    assert warned([deleted(900)], limit(100))
 
 
 # ── whose quota it is ───────────────────────────────────────────────────────────────────
@@ -194,7 +212,7 @@ def test_the_entity_and_who_shares_it_are_named(
     """A user's limit is shared by its clients, a client id's by all users."""
     text = warned(created(500), limit(100, entity))
     assert f"= 100 of {whose} lets" in text
-    assert f"Mutations by {sharers} in" in text
+    assert f"mutations of {sharers} in" in text
 
 
 @pytest.mark.parametrize("entity", [{"user": "ci"}, {"client-id": "other"}, {"ip": None}])
@@ -226,5 +244,6 @@ def test_quotas_that_cannot_be_seen_are_no_fault() -> None:
     """A refused listing is neither a warning nor a failure."""
     fault = Fault("CLUSTER_AUTHORIZATION_FAILED", "missing", FaultClass.PERMISSION)
     sweep = Sweep(quotas.KIND, Depth.FULL, (), Coverage(CoverageKind.FAILED, fault))
-    review = PROVIDER.review([grown(1, 9_000)], {quotas.KIND: sweep}, known())
-    assert (review.warnings, review.blocks) == ((), {})
+    grows = grown(1, 9_000)
+    assert PROVIDER.find_limit([grows], {quotas.KIND: sweep}, known()) is None
+    assert survey([grows], {quotas.KIND: sweep}, known()) == []

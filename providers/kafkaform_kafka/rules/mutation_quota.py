@@ -1,4 +1,4 @@
-"""Warns when a plan spends much of the controller mutation quota (KIP-599).
+"""How much a plan spends of the controller mutation quota (KIP-599).
 
 Creating, adding or deleting one partition is one mutation. The controller keeps a token bucket that
 contains up to rate x samples x seconds and fills at the rate. It accepts a request item while the
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kafkaform.core.change import Action, Change, RateLimit
 from kafkaform.core.resource import Facts, Sweep
-from kafkaform.core.value import EMPTY
+from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..kinds.quota.keys import MUTATION_RATE
 from ..kinds.quota.levels import entity_text, find_applying, sharers_text
@@ -111,54 +111,56 @@ def find_limit(changes: Sequence[Change], sweep: Sweep | None, facts: Facts) -> 
     return RateLimit(_SPENDING, quota.rate, quota.burst, costs)
 
 
-def quota_warnings(changes: Sequence[Change], sweep: Sweep | None, facts: Facts) -> tuple[str, ...]:
-    """One warning if the changes spend more than half of what the quota lets through at once."""
+class Assessment(Struct, frozen=True):
+    """What a plan spends that has to be told."""
+
+    text: str
+    """One sentence without its final stop."""
+    figures: FrozenMap
+    """`mutations` of the dry run and the apply together, `burst` that goes through at once, and
+    `seconds` of the delay, 0 if there is none for certain."""
+
+
+def assess_spending(
+    changes: Sequence[Change], sweep: Sweep | None, facts: Facts
+) -> Assessment | None:
+    """What the changes spend, if that is more than half of what the quota lets through at once."""
     spent = [item for item in map(compute_spending, changes) if item is not None]
     quota = find_quota(sweep, facts) if spent else None
     if quota is None or sum(item.dry + item.real for item in spent) <= quota.burst / 2:
-        return ()
-    return (_render_warning(spent, quota),)
-
-
-def _render_warning(spent: Sequence[Spending], quota: MutationQuota) -> str:
+        return None
     dry, real = [item.dry for item in spent if item.dry], [item.real for item in spent]
-    least = "" if all(item.known for item in spent) else "at least "
-    assumed = " (if the window is Kafka's default)" if quota.assumed else ""
-    return (
-        f"The dry run and the apply together spend {least}{sum(dry) + sum(real):,} controller "
-        "mutations (one for each partition that is created, added or deleted). "
-        f"{MUTATION_RATE} = {_render_number(quota.rate)} of {quota.entity} lets "
-        f"{_render_number(quota.burst)} through at once{assumed}. "
-        f"{_describe_outcome(dry, real, quota)} "
-        f"If that is too slow, ask for a higher {MUTATION_RATE}."
-    )
-
-
-def _describe_outcome(dry: Sequence[int], real: Sequence[int], quota: MutationQuota) -> str:
-    """What the cluster will do if nobody else spends from this quota."""
-    total = sum(dry) + sum(real)
+    total, least = sum(dry) + sum(real), "" if all(item.known for item in spent) else "at least "
     # The last item passes however large it is. Which one is last depends on the order of the
     # steps, so the smallest is assumed.
-    if total - min(real) > quota.burst:
-        dry_waits = sum(dry) - min(dry, default=0) > quota.burst
-        waits = "the dry run and the apply" if dry_waits else "the apply"
-        return (
-            f"Even with an unspent quota, the cluster delays {waits}, by up to "
-            f"{_render_duration(total - min(real), quota)} in total: the run waits, and goes on as "
-            "fast as the cluster allows."
-        )
-    return (
-        f"Mutations by {quota.sharers} in the last {quota.window} s count too, so the cluster can "
-        "still delay the dry run and the apply."
+    waiting = total - min(real)
+    seconds = math.ceil((waiting - quota.burst) / quota.rate) if waiting > quota.burst else 0
+    assumed = " (if the window is Kafka's default)" if quota.assumed else ""
+    text = (
+        f"the dry run and the apply spend {least}{total:,} controller mutations, and "
+        f"{MUTATION_RATE} = {_render_number(quota.rate)} of {quota.entity} lets "
+        f"{_render_number(quota.burst)} through at once{assumed}: "
     )
+    if seconds:
+        waits = sum(dry) - min(dry, default=0) > quota.burst
+        text += (
+            f"the cluster delays {'the dry run and the apply' if waits else 'the apply'} by up to "
+            f"{_render_duration(seconds)}, even if nobody else spends any"
+        )
+    else:
+        text += (
+            f"mutations of {quota.sharers} in the last {quota.window} s count too, so the cluster "
+            "can delay the dry run and the apply"
+        )
+    figures = FrozenMap(mutations=total, burst=math.floor(quota.burst), seconds=seconds)
+    return Assessment(text, figures)
 
 
 _UNITS = ((3600, "h"), (60, "min"), (1, "s"))
 
 
-def _render_duration(mutations: int, quota: MutationQuota) -> str:
-    """How long a full bucket needs for these: `about 40 s`, `about 12 min`, rounded up."""
-    seconds = (mutations - quota.burst) / quota.rate
+def _render_duration(seconds: int) -> str:
+    """`about 40 s`, `about 12 min`, rounded up."""
     size, unit = next((pair for pair in _UNITS if seconds > 2 * pair[0]), _UNITS[-1])
     return f"about {max(1, math.ceil(seconds / size)):,} {unit}"
 

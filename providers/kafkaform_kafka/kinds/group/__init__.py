@@ -1,0 +1,1 @@
+"""`kafka_consumer_group`: the names of the live groups, which only reviews list."""

@@ -1,0 +1,57 @@
+"""Lists the names of the groups that we can see: each broker lists those that it coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from kafkaform.core.resource import (
+    Absent,
+    Coverage,
+    CoverageKind,
+    Depth,
+    Failed,
+    Fault,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
+from kafkaform.core.value import EMPTY
+
+from ...cluster.brokers import live_nodes
+from ...cluster.context import ClusterContext
+from ...cluster.exchange import attempt
+from ...protocol import groups
+from ...protocol.faults import fault_of
+from ...wire.usage import GroupRows, list_groups
+
+_API = "ListGroups"
+
+
+def sweep_groups(context: ClusterContext, depth: Depth) -> Sweep:
+    """The names of the groups of all live brokers; the first fault if a broker does not answer."""
+    names: set[str] = set()
+    for node in live_nodes(context):
+        rows = attempt(_API, partial(list_groups, context.wire, node, context.timeout), node)
+        if isinstance(rows, GroupRows) and rows.code:
+            rows = fault_of(_API, rows.code, "", None, node)
+        if isinstance(rows, Fault):
+            return Sweep(groups.KIND, depth, (), Coverage(CoverageKind.FAILED, rows))
+        names |= {row.name for row in rows.groups}
+    items = tuple(
+        Observed(Identity(context.instance, groups.KIND, name), EMPTY) for name in sorted(names)
+    )
+    # Groups that we may not describe are left out without an error.
+    return Sweep(groups.KIND, depth, items, Coverage(CoverageKind.VISIBLE_ONLY))
+
+
+def read_groups(
+    context: ClusterContext, ids: Sequence[Identity], _: str | None
+) -> Mapping[Identity, Reading]:
+    """Which of these groups can be seen."""
+    sweep = sweep_groups(context, Depth.NAMES)
+    if sweep.coverage.fault is not None:
+        return {identity: Failed(identity, sweep.coverage.fault) for identity in ids}
+    items = {item.identity: item for item in sweep.items}
+    return {identity: items.get(identity, Absent(identity)) for identity in ids}
