@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from kafkaform.core.resource import (
-    Absent,
     Coverage,
     CoverageKind,
     Depth,
     Failed,
     Fault,
+    Hidden,
     Identity,
     Observed,
     Reading,
@@ -53,5 +53,9 @@ def read_groups(
     sweep = sweep_groups(context, Depth.NAMES)
     if sweep.coverage.fault is not None:
         return {identity: Failed(identity, sweep.coverage.fault) for identity in ids}
-    items = {item.identity: item for item in sweep.items}
-    return {identity: items.get(identity, Absent(identity)) for identity in ids}
+    items: Mapping[Identity, Reading] = {item.identity: item for item in sweep.items}
+    # A group that is missing from the listing may be there for others to see.
+    return {
+        identity: items.get(identity, Hidden(identity, f"Describe on the group {identity.key}"))
+        for identity in ids
+    }
