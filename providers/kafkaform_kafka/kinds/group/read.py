@@ -23,7 +23,7 @@ from ...cluster.brokers import live_nodes
 from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol import groups
-from ...protocol.faults import fault_of
+from ...protocol.faults import fault_of, name_right
 from ...wire.usage import GroupRows, list_groups
 
 _API = "ListGroups"
@@ -56,6 +56,6 @@ def read_groups(
     items: Mapping[Identity, Reading] = {item.identity: item for item in sweep.items}
     # A group that is missing from the listing may be there for others to see.
     return {
-        identity: items.get(identity, Hidden(identity, f"Describe on the group {identity.key}"))
+        identity: items.get(identity, Hidden(identity, name_right("DescribeGroups", identity.key)))
         for identity in ids
     }

@@ -231,6 +231,14 @@ def test_a_new_limit_slows_those_down_who_have_clients() -> None:
     assert needs[users.KIND] is Depth.NAMES
 
 
+def test_a_name_that_matches_nobody_slows_nobody_down() -> None:
+    """The name is wrong, and that is what is told."""
+    for name in ("*", "<default>", "User:ci", "ci "):
+        change = quota({"user": name}, None, {PRODUCE: 1, CONSUME: MIB})
+        assert "quota-stops-clients" not in name_rules(judge(change))
+        assert find_new(change) == []
+
+
 def test_a_callback_of_the_cluster_is_told_once() -> None:
     """It alone decides about quotas, so those of the plan may mean nothing."""
     changes = [quota({"user": name}, None, {PRODUCE: MIB}) for name in "ab"]
