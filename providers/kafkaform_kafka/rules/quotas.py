@@ -274,7 +274,7 @@ def _judge_block(change: Change, facts: Facts) -> Iterator[Finding]:
     matches = not any(judge_names(change, facts))
     for limit in list_limit_changes(change):
         yield from _judge_limit(limit, entity)
-        if limit.stops and limit.number and matches:
+        if limit.stops and limit.number and matches and IP not in entity:
             yield _make_stop(limit, entity, round(BATCH / limit.number))
 
 
