@@ -144,6 +144,7 @@ LIMIT_DELETIONS = Rule(
     "the plan deletes 12 of 20 recorded objects of a kind",
     "Check the deletions. If you want all of them, allow them with --max-deletes N.",
     Block.GUARD,
+    accept=True,
 )
 LIMIT_DATA_LOSS = Rule(
     "guard-data-loss",
@@ -156,6 +157,7 @@ LIMIT_DATA_LOSS = Rule(
     "a variable lowers the retention of 12 of 20 objects",
     "Check the risks of data loss. If you accept all of them, allow them with --max-data-loss N.",
     Block.GUARD,
+    accept=True,
 )
 EMPTY_CONFIGURATION = _block(
     "guard-empty-configuration",

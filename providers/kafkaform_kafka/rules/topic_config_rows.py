@@ -142,6 +142,7 @@ UNCLEAN_ELECTION = _make_row(
     "it does not have are gone (KIP-106; ReplicationControlManager).",
     _change("unclean.leader.election.enable", "false", "true"),
     "Keep false, unless a topic that can be written is worth more than its records.",
+    "test_an_unclean_election_loses_acknowledged_records_and_a_clean_one_waits",
 )
 CLEAN_ELECTION = _make_row(
     "topic-clean-election",
@@ -150,6 +151,7 @@ CLEAN_ELECTION = _make_row(
     Harm.AVAILABILITY,
     "A partition whose replicas in sync are all down has no leader until one of them returns.",
     _change("unclean.leader.election.enable", "true", "false"),
+    proof="test_an_unclean_election_loses_acknowledged_records_and_a_clean_one_waits",
 )
 MIN_IN_SYNC_RAISED = _make_row(
     "topic-min-insync-raised",
@@ -269,6 +271,7 @@ OLD_VALUES_MISSED = _make_row(
     "Compaction may remove a record with a newer one of its key after min.compaction.lag.ms, and "
     "must after max.compaction.lag.ms (KIP-58, KIP-354).",
     _change("max.compaction.lag.ms", "no limit", "3600000"),
+    proof="test_compaction_deletes_older_records_and_those_without_a_key",
 )
 RECOMPRESSED = _make_row(
     "topic-recompressed",

@@ -151,6 +151,7 @@ REPLICAS_REMOVED = Rule(
     "A partition with N replicas survives the loss of N - 1 brokers.",
     "replication_factor = 1   # was 3",
     "Keep the number of replicas.",
+    proof=f"{_CLAIMS}::test_an_unclean_election_loses_acknowledged_records_and_a_clean_one_waits",
 )
 DELETED = Rule(
     "topic-deleted",
