@@ -16,6 +16,8 @@ from .diagnostics import Range
 from .value import EMPTY, FrozenMap
 
 Path = tuple[str, ...]
+POLICY = "policy/"
+"""The beginning of the ids of policies."""
 
 
 class Level(StrEnum):

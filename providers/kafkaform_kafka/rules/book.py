@@ -17,14 +17,17 @@ from ..kinds.kind import KindRights
 from . import (
     access,
     acls,
-    broker_configs,
+    broker_config_values,
+    brokers,
     commands,
-    followers,
+    features,
+    groups,
     missing_names,
     names,
     quotas,
     topic_config_values,
     topic_configs,
+    topic_defaults,
     topic_moves,
     topic_names,
     topics,
@@ -35,7 +38,10 @@ from . import (
 BOOK = RuleBook(
     judges=(
         *acls.JUDGES,
-        *broker_configs.JUDGES,
+        *broker_config_values.JUDGES,
+        *brokers.JUDGES,
+        *features.JUDGES,
+        *groups.JUDGES,
         *names.JUDGES,
         *quotas.JUDGES,
         *topic_config_values.JUDGES,
@@ -46,10 +52,10 @@ BOOK = RuleBook(
         *vendors.JUDGES,
     ),
     surveys=(
-        *followers.SURVEYS,
         *missing_names.SURVEYS,
         *quotas.SURVEYS,
         *topic_configs.SURVEYS,
+        *topic_defaults.SURVEYS,
         *topic_names.SURVEYS,
         *vendors.SURVEYS,
     ),
@@ -65,10 +71,10 @@ def make_book(rights: Mapping[str, KindRights]) -> RuleBook:
 
 _NEEDS = (
     access.list_needs,
-    followers.list_needs,
     missing_names.list_needs,
     quotas.list_needs,
     topic_configs.list_needs,
+    topic_defaults.list_needs,
     topic_names.list_needs,
 )
 
