@@ -243,7 +243,8 @@ def test_an_edited_plan_is_refused(drifted: House) -> None:
 
 
 @pytest.mark.parametrize(
-    "extra", [{"adopt": ("*",)}, {"max_deletes": 1}, {"max_data_loss": 1}, {"accept": ("access-opened",)}]
+    "extra",
+    [{"adopt": ("*",)}, {"max_deletes": 1}, {"max_data_loss": 1}, {"accept": ("access-opened",)}],
 )
 def test_flags_about_changes_are_errors(drifted: House, extra: dict[str, Any]) -> None:
     """A flag that a refresh has no use for is refused and not ignored."""
