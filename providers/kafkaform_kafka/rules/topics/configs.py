@@ -16,12 +16,18 @@ from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..kinds.topic.configs import find_effective
-from ..protocol.config_keys import ALL_TOPIC_KEYS
-from ..protocol.config_values import FOLLOWS, parse_integer, parse_items, parse_limit, render_config
-from ..protocol.releases import is_before
-from ..protocol.version_rules import get_release
-from . import topic_config_rows as rows
+from ...kinds.topic.configs import find_effective
+from ...protocol.config_keys import ALL_TOPIC_KEYS
+from ...protocol.config_values import (
+    FOLLOWS,
+    parse_integer,
+    parse_items,
+    parse_limit,
+    render_config,
+)
+from ...protocol.releases import is_before
+from ...protocol.version_rules import get_release
+from . import config_rows as rows
 
 DELETE, COMPACT = "delete", "compact"
 MIN_IN_SYNC_IS_CAPPED = "3.7"

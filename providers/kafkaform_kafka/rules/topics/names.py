@@ -11,8 +11,8 @@ from kafkaform.core.resource import CoverageKind, Depth, Identity, Sweep
 from kafkaform.core.rule import Needs, Rule, Scene, Survey
 from kafkaform.core.text.foreign import inline
 
-from ..protocol.broker_rules import collision_key
-from .topic_config_rows import OVERRIDES, TOPIC
+from ...protocol.broker_rules import collision_key
+from .config_rows import OVERRIDES, TOPIC
 
 _DECLARED = frozenset({Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT, Action.NOOP})
 _CLAIMS = "tests/cluster/claims/test_topics.py"

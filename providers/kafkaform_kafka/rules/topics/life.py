@@ -11,12 +11,12 @@ from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY
 
-from ..kinds.topic.configs import find_effective, get_config
-from ..kinds.topic.resource_type import DEFAULT
-from ..protocol import broker_rules
-from .topic_config_rows import OVERRIDES, TOPIC
-from .topic_configs import COMPACT, DELETE, has_policy
-from .topic_moves import find_id_faults
+from ...kinds.topic.configs import find_effective, get_config
+from ...kinds.topic.resource_type import DEFAULT
+from ...protocol import broker_rules
+from .config_rows import OVERRIDES, TOPIC
+from .configs import COMPACT, DELETE, has_policy
+from .moves import find_id_faults
 
 _TYPES = (TOPIC,)
 _CLAIMS = "tests/cluster/claims/test_topics.py"
