@@ -90,7 +90,7 @@ EMPTY_BLOCK = Rule(
     (OVERRIDES,),
     Needs.BLOCK,
     "The object is the topic's overrides: without any, it cannot be told from a deleted one.",
-    'kafka_topic_config "orders" { topic = "orders"  config = {} }',
+    'resource "kafka_topic_config" "orders" { topic = "orders"  config = {} }',
     "Name at least one config, or remove the block.",
     Block.IMPOSSIBLE,
 )
@@ -129,7 +129,7 @@ INTERNAL = Rule(
     Needs.BLOCK,
     "Kafka creates some topics itself, with the configs that it needs: a wrong cleanup.policy of "
     "__consumer_offsets loses the offsets of groups.",
-    'kafka_topic_config "offsets" { topic = "__consumer_offsets" … }',
+    'resource "kafka_topic_config" "offsets" { topic = "__consumer_offsets" … }',
     "Make sure that this config can be changed.",
 )
 

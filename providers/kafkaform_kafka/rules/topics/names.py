@@ -43,7 +43,7 @@ DECLARED_TWICE = Rule(
     Needs.PLAN,
     "A kafka_topic declares all overrides of its topic, so each apply of one block would undo the "
     "other.",
-    'kafka_topic_config "orders" { topic = "orders" … }   # beside kafka_topic "orders"',
+    'resource "kafka_topic_config" "orders" { topic = "orders" … }   # beside kafka_topic "orders"',
     "Move the configs into the kafka_topic, and remove this block.",
     Block.CONFLICT,
 )
@@ -56,7 +56,7 @@ RENAMED = Rule(
     Needs.PLAN,
     "Kafka cannot rename a topic (no request does), so a block with another name deletes one topic "
     "and creates an empty one.",
-    'kafka_topic "orders" { name = "orders-v2" … }   # was "orders"',
+    'resource "kafka_topic" "orders" { name = "orders-v2" … }   # was "orders"',
     f"Keep the name until the clients have moved: {_HOW_TO}",
 )
 NOT_LISTED = Rule(
