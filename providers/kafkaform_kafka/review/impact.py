@@ -54,7 +54,7 @@ def assess(context: ClusterContext, changes: Sequence[Change]) -> Mapping[Identi
             identity: _join_impacts(impacts[identity], impact) if identity in impacts else impact
             for identity, impact in parts.items()
         }
-    return impacts | _assess_defaults(context, changes)
+    return {**impacts, **_assess_defaults(context, changes)}
 
 
 def _join_impacts(one: Impact, other: Impact) -> Impact:
