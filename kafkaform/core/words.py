@@ -27,6 +27,11 @@ class KindWords(Struct, frozen=True):
     sentence: Callable[[str], str] | None = None
     """The object with this key in one sentence, empty for a key that is none. For kinds whose
     objects are no more than their keys, such as a right: the sentence stands for all fields."""
+    texts: tuple[str, ...] = ()
+    """The attributes whose values are whole documents. Nobody reads them as one escaped line."""
+    details: Callable[[FrozenMap | None, FrozenMap | None], tuple[str, ...]] | None = None
+    """The object before and after -> lines that say what its `texts` are or how they change; None
+    for an object that does not exist. They are shown in place of these values."""
 
 
 class Words(Struct, frozen=True):
@@ -61,6 +66,13 @@ class Words(Struct, frozen=True):
         """The object in one sentence, empty for kinds that have none."""
         sentence = self.kinds[kind].sentence if kind in self.kinds else None
         return "" if sentence is None else str(sentence(key))
+
+    def describe_texts(
+        self, kind: str, before: FrozenMap | None, after: FrozenMap | None
+    ) -> tuple[str, ...]:
+        """What the documents of an object are or how they change; empty for kinds without any."""
+        describe = self.kinds[kind].details if kind in self.kinds else None
+        return () if describe is None else tuple(describe(before, after))
 
     def name_object(self, kind: str, key: str) -> str:
         """What people call the object: its sentence, else its key."""

@@ -34,7 +34,7 @@ from .select import (
     select_unread,
     set_untyped_aside,
 )
-from .uses import order_by_uses, tell_missing_rights
+from .uses import order_by_uses, tell_missing_rights, tell_missing_uses
 
 
 def make_plan(
@@ -139,6 +139,7 @@ def _judge_changes(
     changes = apply_guards(changes, desired, state, options)
     changes, remarks = survey_changes(changes, asked, books, look, facts, options.accept)
     changes = guard_losses(changes, state, options)
+    changes = tell_missing_uses(changes, types, asked, look, facts)
     changes = tell_missing_rights(changes, types, asked, look, facts)
     changes = [add_steps(change, types, facts) for change in changes]
     return hold_dependents(add_impacts(changes, look, providers, state)), remarks

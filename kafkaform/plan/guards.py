@@ -15,6 +15,7 @@ from ..core.finding import Finding, Harm, Level
 from ..core.resource import Desired
 from ..core.rule import Rule
 from ..state.model import State
+from .judge import lift_block
 from .model import Mode, Options
 from .rules import EMPTY_CONFIGURATION, LIMIT_DATA_LOSS, LIMIT_DELETIONS
 
@@ -38,6 +39,7 @@ def apply_guards(
                 "the configuration declares nothing, but the state still has objects "
                 f"({len(state.objects)})"
             ),
+            (),
             even_protected=True,
         )
     return _apply_guard(_DELETIONS, changes, state, options)
@@ -58,7 +60,10 @@ def _apply_guard(
     if reason is None:
         return tuple(changes)
     return _block_changes(
-        changes, lambda change: bool(guard.count(change)), guard.rule.find(reason)
+        changes,
+        lambda change: bool(guard.count(change)),
+        guard.rule.find(reason),
+        options.accept,
     )
 
 
@@ -172,15 +177,20 @@ def _block_changes(
     changes: Sequence[Change],
     meant: Callable[[Change], bool],
     block: Finding,
+    accepted: Sequence[str],
     *,
     even_protected: bool = False,
 ) -> tuple[Change, ...]:
-    """The changes, with the meant ones blocked. even_protected: also those that are blocked already
-    by something that lets the rest of the plan pass."""
+    """The changes, with the meant ones blocked. accepted: the rules that the user lifts;
+    even_protected: also those that are blocked already by something that lets the rest of the plan
+    pass."""
 
     def caught(change: Change) -> bool:
         if change.block is not None:
             return even_protected and not change.block.stops
         return meant(change)
 
-    return tuple(add_findings(change, block) if caught(change) else change for change in changes)
+    return tuple(
+        add_findings(change, lift_block(block, change, accepted)) if caught(change) else change
+        for change in changes
+    )

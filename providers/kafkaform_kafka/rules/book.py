@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Change
 from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
 
+from ..kinds.kind import KindRights
 from . import (
+    access,
+    acls,
     broker_config_values,
     brokers,
     commands,
@@ -32,6 +37,7 @@ from . import (
 
 BOOK = RuleBook(
     judges=(
+        *acls.JUDGES,
         *broker_config_values.JUDGES,
         *brokers.JUDGES,
         *features.JUDGES,
@@ -56,7 +62,15 @@ BOOK = RuleBook(
     others=(*commands.RULES,),
 )
 
+
+def make_book(rights: Mapping[str, KindRights]) -> RuleBook:
+    """BOOK, and the rules of access of a provider. rights: kind -> the rights on its objects that a
+    plan must not take from the principal that runs it."""
+    return replace(BOOK, surveys=(*access.make_surveys(rights), *BOOK.surveys))
+
+
 _NEEDS = (
+    access.list_needs,
     missing_names.list_needs,
     quotas.list_needs,
     topic_configs.list_needs,
