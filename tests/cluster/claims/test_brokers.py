@@ -18,8 +18,8 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafkaform.sandbox import Sandbox
 
 from ...kit.commands.process_folder import Folder
-from ...kit.kafka.clients import Clients, wait_for
 from ...kit.kafka.clusters import own_sandbox
+from ...kit.kafka.topic_clients import Clients, wait_for
 from ...kit.kafka.truth import Observer
 
 QUICK = (
