@@ -13,14 +13,16 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
-from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from kafkaform.sandbox import Sandbox
+from kafkaform_kafka.protocol.faults import code_name
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.configs import alter_configs, describe_configs
 
 from ...kit.commands.process_folder import Folder
 from ...kit.kafka.clusters import own_sandbox
+from ...kit.kafka.sessions import connect
 from ...kit.kafka.topic_clients import Clients, wait_for
-from ...kit.kafka.truth import Observer
 
 QUICK = (
     ("log.cleaner.backoff.ms", "200"),
@@ -30,11 +32,7 @@ QUICK = (
 """A broker that cleans at once what Kafka's own settings clean after minutes."""
 SEGMENT = {"segment_ms": 100}
 """A segment that is not written to for so long ends with the next record."""
-BROKER, GROUP, METRICS = (
-    ConfigResourceType.BROKER,
-    ConfigResourceType.GROUP,
-    ConfigResourceType.CLIENT_METRICS,
-)
+BROKER, GROUP, METRICS = "broker", "group", "client_metrics"
 ALL = ""
 """The name of all brokers (KIP-226)."""
 
@@ -53,11 +51,11 @@ def clients(box: Sandbox) -> Clients:
 
 
 @pytest.fixture(scope="module")
-def observer(box: Sandbox) -> Iterator[Observer]:
-    """An admin client that knows all types of configs."""
-    observer = Observer(box.bootstrap, box.admin_password)
-    yield observer
-    observer.close()
+def session(box: Sandbox) -> Iterator[KafkaSession]:
+    """A session of `admin`, which can set every type of config."""
+    session = connect(box)
+    yield session
+    session.close()
 
 
 @pytest.fixture
@@ -75,39 +73,38 @@ def topic(request: pytest.FixtureRequest) -> str:
 
 
 def alter(
-    client: KafkaAdminClient,
-    kind: ConfigResourceType,
+    session: KafkaSession,
+    resource: str,
     name: str,
     config: Mapping[str, str | None],
     *,
     dry: bool = False,
 ) -> str:
     """Set configs, or remove them with None; the refusal, or an empty text."""
-    values = {
-        key: ("DELETE", None) if value is None else ("SET", value) for key, value in config.items()
+    change = {
+        "resource": resource,
+        "name": name,
+        "set": {key: value for key, value in config.items() if value is not None},
+        "delete": [key for key, value in config.items() if value is None],
     }
-    answer = client.alter_configs(
-        [ConfigResource(kind, name, values)],
-        validate_only=dry,
-        raise_on_unknown=False,
-        incremental=True,
-    )
-    ((result,),) = (results.values() for results in answer.values())
-    return "" if "NoError" in repr(result) or result == "OK" else repr(result)
+    wire, seconds = session.context.wire, session.context.timeout
+    answers = alter_configs(wire, [change], seconds, validate_only=dry, node="1")
+    (item,) = answers.items.values()
+    return f"{code_name(item.code)}: {item.message}" if item.code else ""
 
 
 @pytest.fixture
-def set_for_all(observer: Observer) -> Iterator[Any]:
+def set_for_all(session: KafkaSession) -> Iterator[Any]:
     """Sets configs of all brokers, which are removed afterwards."""
     keys: list[str] = []
 
     def put(**config: str) -> None:
         values = {key.replace("_", "."): value for key, value in config.items()}
         keys.extend(values)
-        assert alter(observer.pure, BROKER, ALL, values) == ""
+        assert alter(session, BROKER, ALL, values) == ""
 
     yield put
-    assert alter(observer.pure, BROKER, ALL, dict.fromkeys(keys)) == ""
+    assert alter(session, BROKER, ALL, dict.fromkeys(keys)) == ""
 
 
 # ── defaults of topics ──────────────────────────────────────────────────────────────────
@@ -124,7 +121,7 @@ def begin_segment(clients: Clients, *topics: str) -> None:
 
 @pytest.mark.parametrize("entity", [("--entity-default",), ("1",)])
 def test_a_lower_default_deletes_records_of_topics_without_an_override(
-    folder: Folder, observer: Observer, clients: Clients, entity: tuple[str, ...], topic: str
+    folder: Folder, session: KafkaSession, clients: Clients, entity: tuple[str, ...], topic: str
 ) -> None:
     """`topic-retention-cut` of all brokers and of one: the plan names the topic that follows, and
     not the one with an override; only the first loses its records."""
@@ -145,24 +142,24 @@ def test_a_lower_default_deletes_records_of_topics_without_an_override(
         assert clients.values(kept) == ["old", "last"]
     finally:
         name = ALL if entity[0].startswith("-") else entity[0]
-        assert alter(observer.pure, BROKER, name, {"log.retention.ms": None}) == ""
+        assert alter(session, BROKER, name, {"log.retention.ms": None}) == ""
 
 
 def test_a_value_of_one_broker_wins_over_that_of_all(
-    set_for_all: Any, observer: Observer, clients: Clients, topic: str
+    set_for_all: Any, session: KafkaSession, clients: Clients, topic: str
 ) -> None:
     """The broker keeps what all brokers delete."""
     assert clients.create(topic, **SEGMENT) == ""
     other = f"{topic}.shorter"
     assert clients.create(other, **SEGMENT, retention_ms=1000) == ""
-    assert alter(observer.pure, BROKER, "1", {"log.retention.ms": "-1"}) == ""
+    assert alter(session, BROKER, "1", {"log.retention.ms": "-1"}) == ""
     try:
         begin_segment(clients, topic, other)
         set_for_all(log_retention_ms="1000")
         wait_for(lambda: "old" not in clients.values(other))
         assert clients.values(topic) == ["old", "last"]
     finally:
-        assert alter(observer.pure, BROKER, "1", {"log.retention.ms": None}) == ""
+        assert alter(session, BROKER, "1", {"log.retention.ms": None}) == ""
 
 
 def test_cluster_wide_compaction_refuses_and_deletes_records_without_a_key(
@@ -285,7 +282,7 @@ def can_log_in(box: Sandbox, server: str, **more: str) -> bool:
     return True
 
 
-def test_listeners_that_run_keep_their_logins(box: Sandbox, observer: Observer) -> None:
+def test_listeners_that_run_keep_their_logins(box: Sandbox, session: KafkaSession) -> None:
     """Principals, mechanisms, protocols and required certificates change nothing for them; with the
     prefix of a listener, the broker also refuses limits of connections until that goes."""
     builder = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
@@ -300,13 +297,13 @@ def test_listeners_that_run_keep_their_logins(box: Sandbox, observer: Observer) 
             ("ssl.enabled.protocols", "TLSv1.2"),
         ):
             name = f"{prefix}{key}"
-            assert alter(observer.pure, BROKER, "1", {name: value}) == "", name
+            assert alter(session, BROKER, "1", {name: value}) == "", name
             time.sleep(1)
             assert can_log_in(box, box.bootstrap), name
             assert can_log_in(box, box.bootstrap_tls, **tls), name
-            limits = alter(observer.pure, BROKER, "1", {"max.connections": "1000"}, dry=True)
+            limits = alter(session, BROKER, "1", {"max.connections": "1000"}, dry=True)
             assert ("existing listener" in limits) == prefixed, (name, limits)
-            assert alter(observer.pure, BROKER, "1", {name: None}) == "", name
+            assert alter(session, BROKER, "1", {name: None}) == "", name
 
 
 # ── configs that are refused ────────────────────────────────────────────────────────────
@@ -325,10 +322,10 @@ def test_listeners_that_run_keep_their_logins(box: Sandbox, observer: Observer) 
     ],
 )
 def test_configs_that_brokers_refuse(
-    observer: Observer, name: str, key: str, value: str, reason: str
+    session: KafkaSession, name: str, key: str, value: str, reason: str
 ) -> None:
     """`broker-config-read-only`, `-needs-listener`, `-per-broker`, `-value-invalid`."""
-    assert reason in alter(observer.pure, BROKER, name, {key: value}, dry=True)
+    assert reason in alter(session, BROKER, name, {key: value}, dry=True)
 
 
 @pytest.mark.parametrize(
@@ -339,37 +336,30 @@ def test_configs_that_brokers_refuse(
         (ALL, "log.segment.bytes", "1048576"),
     ],
 )
-def test_configs_that_brokers_take(observer: Observer, name: str, key: str, value: str) -> None:
+def test_configs_that_brokers_take(session: KafkaSession, name: str, key: str, value: str) -> None:
     """The counterparts of those that are refused."""
-    assert alter(observer.pure, BROKER, name, {key: value}, dry=True) == ""
+    assert alter(session, BROKER, name, {key: value}, dry=True) == ""
 
 
-def test_a_broker_hides_the_value_of_a_config_that_it_does_not_know(observer: Observer) -> None:
+def test_a_broker_hides_the_value_of_a_config_that_it_does_not_know(session: KafkaSession) -> None:
     """`broker-config-unknown`, `broker-secret-unknown`."""
     key = "my.plugin.limit"
-    assert alter(observer.pure, BROKER, "1", {key: "5", "num.io.threads": "9"}) == ""
+    assert alter(session, BROKER, "1", {key: "5", "num.io.threads": "9"}) == ""
     try:
-        answer = observer.pure.describe_configs([ConfigResource(BROKER, "1")])
-        rows = {row["name"]: row for row in _find_rows(answer)}
-        assert (rows[key]["value"], rows[key]["is_sensitive"]) == (None, True)
-        assert rows["num.io.threads"]["value"] == "9"
+        wire, seconds = session.context.wire, session.context.timeout
+        answer = describe_configs(wire, BROKER, ["1"], seconds, node="1")["1"]
+        rows = {row.name: row for row in answer.configs or ()}
+        assert (rows[key].value, rows[key].sensitive) == (None, True)
+        assert rows["num.io.threads"].value == "9"
     finally:
-        assert alter(observer.pure, BROKER, "1", {key: None, "num.io.threads": None}) == ""
+        assert alter(session, BROKER, "1", {key: None, "num.io.threads": None}) == ""
 
 
-def _find_rows(answer: Any) -> Iterator[dict[str, Any]]:
-    """The configs, wherever the client puts them."""
-    for results in answer.values():
-        for configs in results.values():
-            for name, row in configs.items():
-                yield {"name": name, **row}
-
-
-def test_one_broker_cannot_have_its_own_min_insync_replicas(observer: Observer) -> None:
+def test_one_broker_cannot_have_its_own_min_insync_replicas(session: KafkaSession) -> None:
     """`broker-config-min-insync-shared`, with eligible leader replicas."""
     key = "min.insync.replicas"
-    assert "InvalidConfig" in alter(observer.pure, BROKER, "1", {key: "2"}, dry=True)
-    assert alter(observer.pure, BROKER, ALL, {key: "1"}, dry=True) == ""
+    assert "INVALID_CONFIG" in alter(session, BROKER, "1", {key: "2"}, dry=True)
+    assert alter(session, BROKER, ALL, {key: "1"}, dry=True) == ""
 
 
 @pytest.mark.parametrize(
@@ -384,12 +374,12 @@ def test_one_broker_cannot_have_its_own_min_insync_replicas(observer: Observer) 
     ],
 )
 def test_configs_that_groups_and_client_metrics_refuse(
-    observer: Observer, kind: ConfigResourceType, key: str, value: str
+    session: KafkaSession, kind: str, key: str, value: str
 ) -> None:
     """`group-config-misspelt`, `-value-invalid`, `client-metrics-match-invalid`."""
-    assert "Invalid" in alter(observer.pure, kind, "some", {key: value}, dry=True)
+    assert "INVALID_" in alter(session, kind, "some", {key: value}, dry=True)
     good = {GROUP: {"consumer.session.timeout.ms": "50000"}, METRICS: {"match": "client_id=app"}}
-    assert alter(observer.pure, kind, "some", dict(good[kind]), dry=True) == ""
+    assert alter(session, kind, "some", dict(good[kind]), dry=True) == ""
 
 
 # ── features: last, because some cannot be taken back ───────────────────────────────────
