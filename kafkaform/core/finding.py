@@ -16,6 +16,8 @@ from .diagnostics import Range
 from .value import EMPTY, FrozenMap
 
 Path = tuple[str, ...]
+POLICY = "policy/"
+"""The beginning of the ids of policies."""
 
 
 class Level(StrEnum):
@@ -72,7 +74,7 @@ class Harm(StrEnum):
 _HARM_LABELS = {
     Harm.DATA_LOSS: "data loss",
     Harm.DURABILITY: "durability",
-    Harm.ACCESS_LOST: "clients cut off",
+    Harm.ACCESS_LOST: "access lost",
     Harm.ACCESS_GAINED: "access gained",
     Harm.AVAILABILITY: "availability",
     Harm.REFUSED_WRITES: "writes refused",

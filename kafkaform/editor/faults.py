@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.errors import KafkaformError
+from ..core.storage import read_named_file
 from ..language.declare.folder import parse_values
 from ..language.declare.module_sources import is_git
 from ..language.desired import Built, VarFile
@@ -17,9 +18,11 @@ from ..language.policy.blocks import select_policy_blocks
 from ..language.policy.compilation import compile_policies
 from ..language.suites import ENDING as TESTS
 from ..language.suites import parse_suite
+from ..syntax.limits import FILE_BYTES
 from ..syntax.parse import parse
 from ..workflow.configuration.evaluation import Configuration, Inputs, read_configuration
 from ..workflow.configuration.files import Buffers
+from ..workflow.configuration.judgement import judge_configuration
 from ..workflow.configuration.policies import ENDING as POLICIES
 from .project import CONFIGURATIONS, VALUES, ParseCache
 from .texts import UTF_16, Span, Text
@@ -52,7 +55,7 @@ def find_faults(
     try:
         configuration = read_configuration(folder, inputs, buffers=buffers, parse_file=parse_file)
         built = configuration.evaluate(offline=True)
-        faults = built.desired.diagnostics
+        faults = (*built.desired.diagnostics, *judge_configuration(configuration, built))
     except KafkaformError as error:
         built, faults = None, error.diagnostics
     if configuration is not None and not configuration.tree.configuration:
@@ -143,10 +146,19 @@ def _sort_by_file(
         if where not in texts:
             content = buffers.get(where)
             if content is None:  # a file that is not open has the name that its faults have
-                content = contents.get(fault.range.file if fault.range else "", b"")
+                content = contents.get(fault.range.file if fault.range else "")
+            if content is None:  # one that a function reads
+                content = _read_file(where)
             texts[where] = Text(content.decode("utf-8", "replace"), encoding)
         kept.setdefault(where, {})[_make_fault(fault, texts[where])] = None
     return {path: tuple(faults) for path, faults in kept.items()}
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return read_named_file(path, FILE_BYTES)
+    except OSError:
+        return b""
 
 
 def _make_fault(fault: Diagnostic, text: Text) -> FileFault:

@@ -137,7 +137,7 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "target": "Addresses or globs: only these.",
         "exclude": "Addresses or globs: all but these.",
         "adopt": "Addresses or globs of objects to take over.",
-        "accept": "Risks that are accepted, as in `--accept-…`.",
+        "accept": "Rules whose blocks are lifted, as `--accept RULE[=ADDRESS]` does.",
         "max_deletes": "How many deletions are allowed.",
         "max_data_loss": "How much data can be lost, in bytes.",
     },

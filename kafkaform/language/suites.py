@@ -223,13 +223,13 @@ def _read_limit(node: Expression) -> int | None:
 
 MODES = ("normal", "destroy", "refresh")
 """What a run can plan."""
-_GLOBS, _WAIVERS = '["kafka_topic.*"]', '["open-access"]'
+_GLOBS, _RULES = '["kafka_topic.*"]', '["access-opened"]'
 OPTIONS: Mapping[str, tuple[Callable[[Expression], Any], str, str]] = {
     "mode": (_read_mode, 'is "normal", "destroy" or "refresh"', ""),
     "target": (_read_texts, "is a list of addresses or globs", _GLOBS),
     "exclude": (_read_texts, "is a list of addresses or globs", _GLOBS),
     "adopt": (_read_texts, "is a list of addresses or globs", _GLOBS),
-    "accept": (_read_texts, "is a list of the risks that --accept-… flags name", _WAIVERS),
+    "accept": (_read_texts, "is a list of rules, each with =ADDRESS or without", _RULES),
     "max_deletes": (_read_limit, "is a whole number", ""),
     "max_data_loss": (_read_limit, "is a whole number", ""),
 }

@@ -14,17 +14,11 @@ from ..core.address import matches
 from ..core.change import Change, RateLimit, add_findings
 from ..core.finding import Block, Finding, Level
 from ..core.resource import Facts, Identity
-from ..core.rule import Judge, Rule, RuleBook, Scene, Survey
+from ..core.rule import Judge, RuleBook, Scene, Survey
 from ..provider.contract import Provider
-from .legacy import make_book
+from .block_judge import load_books as load_books
+from .block_judge import make_failure, run_judge
 from .observe import Look
-from .rules import RULE_FAILED
-
-
-def load_books(providers: Mapping[str, Provider]) -> Mapping[str, RuleBook]:
-    """Provider instance -> the rules of its provider."""
-    books = {provider.name: make_book(provider) for provider in providers.values()}
-    return {instance: books[provider.name] for instance, provider in providers.items()}
 
 
 def judge_changes(
@@ -49,14 +43,6 @@ def _judge_change(change: Change, judges: Iterable[Judge], facts: Facts) -> Chan
     return record_findings(change, findings)
 
 
-def run_judge(judge: Judge, change: Change, facts: Facts) -> Sequence[Finding]:
-    """What a judge finds; if it raises, a block that names its rules."""
-    try:
-        return list(judge.find(change, facts))
-    except Exception as error:  # noqa: BLE001  # whatever it is, nothing may pass unjudged
-        return [_make_failure(judge.rules, error)]
-
-
 def record_findings(
     change: Change, findings: Sequence[Finding], accepted: Sequence[str] = ()
 ) -> Change:
@@ -76,16 +62,23 @@ def _settle_block(
 ) -> Finding:
     if finding.level is not Level.BLOCK:
         return finding
-    if finding.accept and any(is_accepted(name, finding.rule, change) for name in accepted):
-        # What was accepted stays visible in the plan that somebody approves.
-        return replace(finding, level=Level.DANGER, block=None, accepted=True)
-    if not left_out:
+    finding = lift_block(finding, change, accepted)
+    if finding.accepted or not left_out:
         return finding
     text = finding.text
     if change.block is Block.UNMANAGED:
         # The advice for such an object is to adopt it.
         text = f"it could not be adopted as declared: {text}"
     return replace(finding, level=Level.CAUTION, block=None, accept=False, text=text)
+
+
+def lift_block(finding: Finding, change: Change, accepted: Sequence[str]) -> Finding:
+    """The block as a danger, if the user accepts it for this change. accepted: as for
+    `record_findings`."""
+    if finding.accept and any(is_accepted(name, finding.rule, change) for name in accepted):
+        # What was accepted stays visible in the plan that somebody approves.
+        return replace(finding, level=Level.DANGER, block=None, accepted=True)
+    return finding
 
 
 def is_accepted(name: str, rule: str, change: Change) -> bool:
@@ -147,13 +140,5 @@ def _run_survey(survey: Survey, scene: Scene) -> Sequence[tuple[Identity | None,
     try:
         return list(survey.find(scene))
     except Exception as error:  # noqa: BLE001  # whatever it is, nothing may pass unjudged
-        failure = _make_failure(survey.rules, error)
+        failure = make_failure(survey.rules, error)
         return [(change.identity, failure) for change in scene.changes if change.effective]
-
-
-def _make_failure(rules: Sequence[Rule], error: Exception) -> Finding:
-    ids = ", ".join(rule.id for rule in rules)
-    return RULE_FAILED.find(
-        f"the rules {ids} could not judge it: {type(error).__name__}: {error}. This is a bug in "
-        "kafkaform"
-    )

@@ -11,13 +11,11 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from ..core.change import Action, Change, add_findings
-from ..core.finding import Finding
+from ..core.finding import POLICY, Finding
 from ..core.resource import Facts
 from .approval import seal_plan
 from .model import Plan, PolicyFolders
 
-POLICY = "policy/"
-"""The beginning of the ids of policies."""
 Judge = Callable[[Change, Facts], Sequence[Finding]]
 """A change and the facts of its system -> the policies that it breaks."""
 

@@ -144,6 +144,7 @@ LIMIT_DELETIONS = Rule(
     "the plan deletes 12 of 20 recorded objects of a kind",
     "Check the deletions. If you want all of them, allow them with --max-deletes N.",
     Block.GUARD,
+    accept=True,
 )
 LIMIT_DATA_LOSS = Rule(
     "guard-data-loss",
@@ -156,6 +157,7 @@ LIMIT_DATA_LOSS = Rule(
     "a variable lowers the retention of 12 of 20 objects",
     "Check the risks of data loss. If you accept all of them, allow them with --max-data-loss N.",
     Block.GUARD,
+    accept=True,
 )
 EMPTY_CONFIGURATION = _block(
     "guard-empty-configuration",
@@ -199,6 +201,18 @@ RIGHT_MISSING = Rule(
     "a connector reads an object that its principal may not read",
     "Grant the right in the same plan.",
 )
+USED_MISSING = Rule(
+    "used-object-missing",
+    "The object works with another one that does not exist",
+    Level.CAUTION,
+    Harm.NONE,
+    (),
+    Needs.PLAN,
+    "What an object names has to be there, or something has to create it before the object works. "
+    "It is neither live nor declared here.",
+    "a connector reads an object whose name is misspelt",
+    "Correct the name, or declare the object.",
+)
 RULE_FAILED = _block(
     "rule-failed",
     "A rule could not judge the change",
@@ -230,6 +244,7 @@ ENGINE_RULES: tuple[Rule, ...] = (
     USED,
     MENTIONED,
     RIGHT_MISSING,
+    USED_MISSING,
     RULE_FAILED,
 )
 """The rules that the engine judges by itself."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.change import Action, Change, add_findings
+from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError
 from ..core.finding import Level
 from ..core.redaction import mask_secrets
@@ -30,10 +31,10 @@ from ..core.resource import (
 )
 from ..core.value import FrozenMap
 from ..provider.contract import AccessProvider, MissingRight, Provider, ResourceType
-from ..provider.uses import find_used, list_partners, match_pattern
+from ..provider.uses import find_used, list_partners, match_pattern, read_key
 from ..state.model import State
 from .observe import Look
-from .rules import MENTIONED, RIGHT_MISSING, USED
+from .rules import MENTIONED, RIGHT_MISSING, USED, USED_MISSING
 from .select import index_by_address, wait_for
 
 NAMED = 10
@@ -310,6 +311,79 @@ def _join_users(users: Sequence[_User]) -> str:
 def _join_first(names: Sequence[str]) -> str:
     more = len(names) - NAMED
     return ", ".join((*names[:NAMED], f"and {more:,} more") if more > 0 else names)
+
+
+# ── what does not exist ─────────────────────────────────────────────────────────────────
+
+
+def tell_missing_uses(
+    changes: Sequence[Change],
+    types: Mapping[str, ResourceType],
+    providers: Mapping[str, Provider],
+    look: Look,
+    facts: Mapping[str, Facts],
+) -> Sequence[Change]:
+    """The changes; each that begins to use an object of another provider that no change makes and
+    that does not exist has a caution."""
+    partners = list_partners(facts)
+    declared = {change.identity for change in changes}
+    questions: dict[int, dict[Use, list[Identity]]] = {}
+    for n, change in enumerate(changes):
+        find = types[change.identity.kind].uses
+        if find is None or change.after is None or not change.effective:
+            continue
+        old = () if change.before is None else find(change.before)
+        for use in find(change.after):
+            key = None if use.pattern or not use.needed or use in old else read_key(use, types)
+            identities = [
+                Identity(instance, use.kind, key)
+                for instance in partners[change.identity.instance]
+                if key is not None
+                and instance.partition(".")[0] != change.identity.provider
+                and use.kind in getattr(providers.get(instance), "types", ())
+            ]
+            if identities and declared.isdisjoint(identities):
+                questions.setdefault(n, {})[use] = identities
+    if not questions:
+        return changes
+    absent = _find_absent(
+        {i for uses in questions.values() for ids in uses.values() for i in ids}, look
+    )
+    result = list(changes)
+    for n, uses in questions.items():
+        missing = [use for use, identities in uses.items() if absent.issuperset(identities)]
+        result[n] = add_findings(
+            changes[n],
+            *(
+                USED_MISSING.find(
+                    f"it {use.verb} {use.kind} {use.key}, which is neither declared nor live",
+                    fix=suggest(use.key, _list_names(uses[use], declared, look)) or None,
+                )
+                for use in missing
+            ),
+        )
+    return result
+
+
+def _find_absent(identities: Collection[Identity], look: Look) -> set[Identity]:
+    """Those of these objects that certainly do not exist: a failed read proves nothing."""
+    absent: set[Identity] = set()
+    for instance in sorted({identity.instance for identity in identities}):
+        own = sorted(identity for identity in identities if identity.instance == instance)
+        readings = look.sessions[instance].read(own, depth=Depth.NAMES)
+        absent |= {i for i, reading in readings.items() if isinstance(reading, Absent)}
+    return absent
+
+
+def _list_names(
+    identities: Sequence[Identity], declared: Collection[Identity], look: Look
+) -> Iterator[str]:
+    """The names of the objects that these could have been meant to be."""
+    for identity in identities:
+        sweeps = look.collect_sweeps(identity.instance, {identity.kind: Depth.NAMES})
+        yield from (item.identity.key for item in sweeps[identity.kind].items)
+        place = identity.instance, identity.kind
+        yield from (other.key for other in declared if (other.instance, other.kind) == place)
 
 
 # ── rights ──────────────────────────────────────────────────────────────────────────────

@@ -53,8 +53,6 @@ def _find_faults(row: Rule) -> Iterator[str]:
         yield "its title ends with a stop"
     if row.level is Level.BLOCK and row.block is None:
         yield "it blocks, and does not say what becomes of the rest of a plan (`block`)"
-    if row.level is Level.BLOCK and not row.fix:
-        yield "it blocks, and does not say what to do (`fix`)"
     if row.accept and row.block is None:
         yield "only a block can be accepted"
     if row.proof and not _PROOF.fullmatch(row.proof):
@@ -147,6 +145,7 @@ def _require_sound(fixture: Fixture, rules: Sequence[Rule], findings: Sequence[F
         require(bool(text) and not text.endswith("."), f"{finding.rule}: no sentence: {text!r}")
         blocks = finding.level is Level.BLOCK
         require(blocks is (finding.block is not None), f"{finding.rule}: {finding.level}, no block")
+        require(bool(finding.fix) or not blocks, f"{finding.rule}: a block without a fix")
         require(finding.harm is rows[finding.rule].harm, f"{finding.rule}: harm {finding.harm}")
         known = not finding.path or finding.path[0] in schema.attributes
         require(known, f"{finding.rule}: {fixture.type.name} has no attribute {finding.path}")

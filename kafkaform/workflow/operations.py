@@ -20,9 +20,9 @@ from ..core.resource import Import
 from ..core.value import FrozenMap
 from ..plan.model import Mode, Options, Plan
 from .applying import run_apply
+from .conditions import check_accepted, check_fail_on
 from .configuration.policies import NO_POLICIES
 from .events import Listener
-from .planning import check_fail_on
 from .run import Applied, ApplyRequest, Approve
 from .workspace import Workspace, require_workspace
 
@@ -54,10 +54,11 @@ def apply_changes(
     with the plan before anything is sent; only True approves. approved_by: what the log calls the
     approval. expect: the token of a reviewed plan (`Plan.token`): any other plan is refused, and
     `approve` is not called. reviewed: that plan as its JSON (`load_plan_document`), so that a
-    refusal can say what differs. fail_on: refuse a plan with `deletes`, `blocked` changes or
-    `drift`. wait: wait until every live node shows the changes. lock_timeout: seconds to wait for
-    the lock of the state. progress: called with events (`RunEvent`). stop: lets another thread end
-    the run in an orderly way. again: how errors name the way to continue.
+    refusal can say what differs. fail_on: refuse a plan with `deletes`, `blocked` changes,
+    `drift`, a level, a harm, or findings of a rule. wait: wait until every live node shows the
+    changes. lock_timeout: seconds to wait for the lock of the state. progress: called with events
+    (`RunEvent`). stop: lets another thread end the run in an orderly way.
+    again: how errors name the way to continue.
 
     Raises KafkaformError. Its `applied` is not None if something can have been sent:
     AppliedInPart, OutcomeUnknown, Interrupted, or Blocked for a change that was left out. Raised
@@ -71,14 +72,15 @@ def apply_changes(
         raise UsageError(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
         )
+    registry = workspace.configuration.registry
     ask = ApplyRequest(
-        options,
+        replace(options, accept=check_accepted(options.accept, registry)),
         plan,
         expect,
         reviewed,
         approve,
         approved_by,
-        check_fail_on(fail_on),
+        check_fail_on(fail_on, registry),
         wait,
         lock_timeout,
         "apply",
@@ -109,7 +111,11 @@ def destroy(
     require_workspace(workspace)
     # Conditions of --fail-on do not go with a destroy, whose plan deletes on purpose.
     ask = ApplyRequest(
-        replace(options, mode=Mode.DESTROY),
+        replace(
+            options,
+            mode=Mode.DESTROY,
+            accept=check_accepted(options.accept, workspace.configuration.registry),
+        ),
         None,
         expect,
         None,

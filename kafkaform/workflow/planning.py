@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ..apply.bindings import complete_records, describe_bindings
 from ..apply.obligations import ask_progress
 from ..apply.owed import add_owed_removals, find_settings
@@ -23,7 +25,6 @@ from ..core.address import matches
 from ..core.change import Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
-from ..core.finding import Harm
 from ..core.progress import ignore_event
 from ..core.resource import Desired, World
 from ..plan.build import make_plan
@@ -37,6 +38,7 @@ from ..provider.contract import Session
 from ..render.text import render_count
 from ..state.model import State
 from ..version import VERSION
+from .conditions import check_accepted, describe_conditions, refuse_idle_accepted
 from .configuration.policies import NO_POLICIES, make_judge, refuse_other_policies
 from .configuration.untrusted import dry_run_error
 from .drift.last_writes import add_last_writes
@@ -56,20 +58,6 @@ from .workspace import (
 )
 
 SETTLE_WINDOW_SECONDS = 60.0
-FAIL_ON = {
-    "deletes": "deletions",
-    "blocked": "blocked changes",
-    "drift": "drift (changes made outside kafkaform)",
-    **{harm.value: f"a risk ({harm.label})" for harm in Harm if harm is not Harm.NONE},
-    "access": "a risk (clients cut off)",
-}
-"""Condition of --fail-on -> what the plan has then."""
-ACCEPT_FLAGS = {
-    "access-opened": "--accept-open-access",
-    "access-unproven": "--accept-unproven-access",
-}
-"""Rule -> the flag that lifts its blocks."""
-_HARMS = {**{harm.value: harm for harm in Harm}, "access": Harm.ACCESS_LOST}
 _ROUNDS = 3
 """How often a plan is made, if an apply that runs at the same time seems to block it."""
 NO_SECRETS = (
@@ -101,6 +89,8 @@ def plan_changes(
             "--validate cannot be combined with --refresh-only",
             "A refresh-only plan sends nothing, so there is nothing to try out.",
         )
+    accepted = check_accepted(options.accept, workspace.configuration.registry)
+    options = replace(options, accept=accepted)
     announce = Announcer(progress)
     with keep_secrets(workspace.known):
         for left in reversed(range(_ROUNDS)):
@@ -167,6 +157,7 @@ def plan_workspace(
     desired, sessions = space.desired, reached.sessions
     if options.adopt:
         _refuse_idle_adopt(desired, options)
+    refuse_idle_accepted(options.accept, desired, state)
     world = _read_typed(space, reached, state, found, options, announce)
     # Only now is it known what the systems have set, such as ids that outputs show.
     if desired.settles:
@@ -280,7 +271,7 @@ def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, leaves_out: bool = 
     rest = "Without this --fail-on it can be applied."
     if not (plan.effective or plan.outputs):
         rest = "There is nothing else to apply."
-    held = [FAIL_ON[name] for name in FAIL_ON if name in fail_on and _has_condition(plan, name)]
+    held = describe_conditions(plan, fail_on)
     if held:
         raise Blocked(
             f"--fail-on: the plan has {' and '.join(held)}; nothing was sent",
@@ -352,26 +343,4 @@ def list_option_words(options: Options) -> list[str]:
         words.append(f"--max-deletes={options.max_deletes}")
     if options.max_data_loss is not None and not destroys:
         words.append(f"--max-data-loss={options.max_data_loss}")
-    words += [ACCEPT_FLAGS.get(rule, f"--accept={rule}") for rule in options.accept]
-    return words
-
-
-def check_fail_on(names: Sequence[str]) -> tuple[str, ...]:
-    """The conditions of --fail-on, which may be comma-separated. Raises UsageError."""
-    conditions = tuple(part for name in names for part in name.split(",") if part)
-    for name in conditions:
-        if name not in FAIL_ON:
-            raise UsageError(
-                f"--fail-on {name!r} is not a condition", f"It is one of: {', '.join(FAIL_ON)}."
-            )
-    return conditions
-
-
-def _has_condition(plan: Plan, condition: str) -> bool:
-    if condition == "deletes":
-        return bool(plan.taking)
-    if condition == "drift":
-        return bool(plan.drifted)
-    if condition in _HARMS:
-        return any(change.has_harm(_HARMS[condition]) for change in plan.effective)
-    return any(plan.list_blocked(stopping=False))
+    return [*words, *(f"--accept={name}" for name in options.accept)]

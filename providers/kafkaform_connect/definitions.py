@@ -1,12 +1,17 @@
-"""What plugins declare, as the rules of connectors see it, and what workers know besides."""
+"""What plugins are called (PluginUtils.aliases of Kafka Connect), what they declare as the rules of
+connectors see it, and what workers know besides.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Fault, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap
 
 from .answers import Definition
 
+SUFFIX = "Connector"
 _LISTING = "kafka_connect_definition:"
 
 GIVEN = frozenset(
@@ -81,3 +86,19 @@ def make_listing(instance: str, class_: str, depth: Depth, definition: Definitio
         )
         items = (Observed(Identity(instance, kind, class_), attributes),)
     return Sweep(kind, depth, items, Coverage(CoverageKind.COMPLETE), whole=True)
+
+
+def list_aliases(class_: str) -> tuple[str, str, str]:
+    """The full name of a connector's class, its simple name, and that without `Connector`."""
+    simple = class_.rpartition(".")[2]
+    return class_, simple, simple.removesuffix(SUFFIX)
+
+
+def finds_plugin(name: str, classes: Iterable[str]) -> bool:
+    """True if workers with these plugins find one by this name."""
+    return any(name in list_aliases(one) for one in classes)
+
+
+def is_same_plugin(name: str, other: str) -> bool:
+    """True for two names that can be those of one plugin."""
+    return name in list_aliases(other) or other in list_aliases(name)

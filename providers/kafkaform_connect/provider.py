@@ -18,14 +18,13 @@ from kafkaform.provider.contract import ResourceType, Secrets, Session
 from . import provider_block
 from .connector import KIND, TYPE
 from .data_sources import DATA
-from .words import WORDS
 
 
 class ConnectProvider(Struct, frozen=True):
     """Implements `kafkaform.provider.contract.Provider`."""
 
     name: str = "kafka_connect"
-    words: Words = WORDS
+    words: Words = provider_block.WORDS
     config: ObjectSchema = provider_block.CONFIG
     """The schema of the provider block."""
     types: Mapping[str, ResourceType] = FrozenMap({KIND: TYPE})

@@ -1,4 +1,4 @@
-"""The schema of the provider block."""
+"""The schema of the provider block, and Kafka Connect's words for the engine's concepts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,23 @@ from msgspec.structs import replace
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import FrozenMap
+from kafkaform.core.words import KindWords, Words
 from kafkaform.provider.http import block
 
 # A worker gives up a request after 90 s (RestServerConfig), but what it has queued can be executed
 # later: the thread that does it waits for a rebalance for at most `rebalance.timeout.ms`, 60 s.
 OPERATION_TIMEOUT = 150
 """Seconds."""
+
+WORDS = Words(
+    system="Connect cluster",
+    node="worker",
+    address="url",
+    task="startup",
+    task_on_it="startup",
+    working="starting",
+    kinds=FrozenMap({"kafka_connect_connector": KindWords("connectors", ("name",))}),
+)
 
 
 def _adapt(attribute: AttributeSchema) -> AttributeSchema:

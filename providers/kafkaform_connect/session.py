@@ -25,11 +25,11 @@ from .answers import Plugin, read_plugins
 from .data_sources import Answers, answer_query, make_query_error
 from .definitions import read_listing
 from .dry_run import check_steps, examine_steps
+from .provider_block import WORDS
 from .reading import ConnectorReader, parse
 from .rest import RequestFailed, WorkersClient
 from .sending import send_steps
 from .startups import Startups
-from .words import WORDS
 
 
 class ConnectSession:

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from kafkaform.core.change import Change, RateLimit
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.legacy import Review
 from kafkaform.core.resource import Depth, Facts, Sweep, Use
 from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
@@ -95,27 +94,19 @@ class KafkaProvider(Struct, frozen=True):
         return RULES.read_bytes()
 
     def load_rules(self) -> RuleBook:
-        from .rules.book import BOOK  # noqa: PLC0415  # only what judges changes needs it
+        from .rules.book import make_book  # noqa: PLC0415  # only what judges changes needs it
 
-        return BOOK
+        return make_book(self.rights)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        from .review import changes as review  # noqa: PLC0415  # only plans need it
         from .rules import book  # noqa: PLC0415  # only plans need it
 
-        return {**review.review_needs(changes), **book.list_needs(changes)}
-
-    def review(
-        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
-    ) -> Review:
-        from .review import changes as review  # noqa: PLC0415  # only plans need it
-
-        return review.review(changes, sweeps, facts, self.rights)
+        return book.list_needs(changes)
 
     def find_limit(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> RateLimit | None:
-        from .review import mutation_quota  # noqa: PLC0415  # only an apply needs it
+        from .rules import mutation_quota  # noqa: PLC0415  # only an apply needs it
 
         return mutation_quota.find_limit(changes, sweeps.get(quota.KIND), facts)
 

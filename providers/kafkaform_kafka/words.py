@@ -8,8 +8,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import KindWords, Words
 
 from .authority.acl_words import describe_acl_key
-from .kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS
-from .kinds.config.risks import find_unit
+from .kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, find_unit
 from .kinds.quota.limits import find_quota_unit
 from .kinds.topic.configs import find_topic_unit
 

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from ...core.errors import UsageError
 from ...plan.model import Options, Plan
 from ...render.style import Detail
+from ...workflow.conditions import check_accepted, check_fail_on
 from ...workflow.configuration.policies import VARIABLE
 from ...workflow.configuration.untrusted import apply_error
 from ...workflow.operations import apply_changes
 from ...workflow.plan_files import load_plan, load_plan_document
-from ...workflow.planning import check_fail_on
 from ...workflow.stores import parse_duration
 from ...workflow.workspace import open_workspace
 from ..options.flags import (
@@ -92,6 +93,8 @@ def apply_command(
         raise UsageError(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
         )
+    conditions = check_fail_on(fail_on)
+    options = replace(options, accept=check_accepted(options.accept))
     console = Console.make_standard(no_color=no_color, interactive=input)
     approved = auto_approve or plan_file is not None or expect is not None
     with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as shown:
@@ -113,7 +116,7 @@ def apply_command(
             approved_by=by,
             expect=expect,
             reviewed=None if reviewed is None else load_plan_document(reviewed),
-            fail_on=check_fail_on(fail_on),
+            fail_on=conditions,
             wait=not no_wait,
             lock_timeout=parse_duration(lock_timeout, "--lock-timeout"),
             again=advise("apply", plan_file, expect, options),

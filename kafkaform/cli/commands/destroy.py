@@ -9,10 +9,12 @@ import typer
 
 from ...plan.model import Mode, Options
 from ...render.style import Detail
+from ...workflow.conditions import check_accepted
 from ...workflow.operations import destroy as destroy_objects
 from ...workflow.stores import parse_duration
 from ...workflow.workspace import open_workspace
 from ..options.flags import (
+    Accept,
     AcceptOpenAccess,
     AcceptUnprovenAccess,
     Exclude,
@@ -27,7 +29,7 @@ from ..options.flags import (
     Target,
     Var,
     VarFile,
-    list_waivers,
+    list_accepted,
 )
 from ..options.plan_flags import chooses_detail
 from ..terminal.console import Console
@@ -52,6 +54,7 @@ def destroy(
     target: Target = [],
     exclude: Exclude = [],
     max_deletes: MaxDeletes = None,
+    accept: Accept = [],
     accept_open_access: AcceptOpenAccess = False,
     accept_unproven_access: AcceptUnprovenAccess = False,
     var: Var = [],
@@ -73,7 +76,11 @@ def destroy(
         tuple(target),
         tuple(exclude),
         max_deletes=max_deletes,
-        accept=list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access),
+        accept=check_accepted(
+            list_accepted(
+                accept, open_access=accept_open_access, unproven_access=accept_unproven_access
+            )
+        ),
     )
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     console = Console.make_standard(no_color=no_color, interactive=input)

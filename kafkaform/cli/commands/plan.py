@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -10,11 +11,13 @@ from msgspec.structs import replace
 from ...core.diagnostics import has_errors
 from ...core.errors import UsageError
 from ...plan.model import Mode, Options, Plan
+from ...provider.registry import Registry
 from ...render.style import Detail
-from ...workflow.configuration.untrusted import dry_run_error
+from ...workflow.conditions import check_accepted, check_fail_on
+from ...workflow.configuration.untrusted import dry_run_error, make_registry
 from ...workflow.plan_files import remove_file, save_approval, save_file, save_plan
 from ...workflow.plan_rendering import render_plan
-from ...workflow.planning import check_fail_on, find_unmet, plan_changes, refuse_if_blocked
+from ...workflow.planning import find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
 from ..options.flags import (
     FailOn,
@@ -72,7 +75,9 @@ def plan(
     console = Console.make_standard(no_color=no_color, interactive=input)
     if destroy:
         options = _choose_destroy(options)
-    conditions = check_fail_on(fail_on)
+    registry = make_registry(os.environ) if untrusted else Registry()
+    conditions = check_fail_on(fail_on, registry)
+    options = replace(options, accept=check_accepted(options.accept, registry))
     if untrusted and validate:
         raise dry_run_error()
     with open_screen(

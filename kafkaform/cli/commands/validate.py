@@ -12,6 +12,7 @@ from ...core.resource import Desired
 from ...language.declare.folder import Tree
 from ...syntax.nodes import Block
 from ...workflow.configuration.evaluation import Inputs, read_configuration
+from ...workflow.configuration.judgement import judge_configuration
 from ..options.flags import Json, NoColor, Untrusted, Var, VarFile
 from ..terminal.console import Console
 
@@ -33,7 +34,11 @@ def validate(
         configuration = read_configuration(Path(), inputs)
         tree, built = configuration.tree, configuration.evaluate(offline=True)
         desired = built.desired
-        faults = (*desired.diagnostics, *configuration.list_unconnected(built))
+        faults = (
+            *desired.diagnostics,
+            *judge_configuration(configuration, built),
+            *configuration.list_unconnected(built),
+        )
     except KafkaformError as error:
         # Editors read faults from the JSON, also those of files that cannot be read at all.
         if not json:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .tab_names import complete_addresses
+from .tab_names import complete_accepted, complete_addresses, complete_conditions
 
 Var = Annotated[
     list[str], typer.Option("--var", metavar="NAME=VALUE", help="Set an input variable.")
@@ -73,20 +74,29 @@ MaxDataLoss = Annotated[
         help="Allow at most this many changes that could destroy data, besides deletions.",
     ),
 ]
-OPEN_ACCESS, UNPROVEN_ACCESS = "access-opened", "access-unproven"
-"""The rules whose blocks a user can lift with flags of their own."""
+Accept = Annotated[
+    list[str],
+    typer.Option(
+        "--accept",
+        metavar="RULE[=ADDRESS]",
+        autocompletion=complete_accepted,
+        help="Make changes that this rule blocks, all or those of an address or glob.",
+    ),
+]
 AcceptOpenAccess = Annotated[
     bool,
     typer.Option(
         "--accept-open-access",
-        help="Allow deleting a resource's last ACL, even if that can open it to everyone.",
+        help="Allow deleting a resource's last ACL, even if that can open it to everyone "
+        "(--accept access-opened).",
     ),
 ]
 AcceptUnprovenAccess = Annotated[
     bool,
     typer.Option(
         "--accept-unproven-access",
-        help="Allow ACL changes on a cluster whose decisions differ from what its ACLs say.",
+        help="Allow ACL changes on a cluster whose decisions differ from what its ACLs say "
+        "(--accept access-unproven).",
     ),
 ]
 FailOn = Annotated[
@@ -94,7 +104,9 @@ FailOn = Annotated[
     typer.Option(
         "--fail-on",
         metavar="CONDITION",
-        help="Exit with 8 if the plan has any of these: deletes, blocked, drift, a kind of risk.",
+        autocompletion=complete_conditions,
+        help="Exit with 8 if the plan has any of these: deletes, blocked, drift, danger, caution, "
+        "a kind of harm such as data-loss, or a finding of a rule.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines for programs.")]
@@ -121,7 +133,9 @@ Untrusted = Annotated[
 Input = Annotated[bool, typer.Option("--input/--no-input", help="Allow interactive prompts.")]
 
 
-def list_waivers(*, open_access: bool, unproven_access: bool) -> tuple[str, ...]:
-    """The waivers that these flags stand for."""
-    given = {OPEN_ACCESS: open_access, UNPROVEN_ACCESS: unproven_access}
-    return tuple(name for name, wanted in given.items() if wanted)
+def list_accepted(
+    names: Sequence[str], *, open_access: bool, unproven_access: bool
+) -> tuple[str, ...]:
+    """The rules whose blocks are lifted. names: of --accept; the others are older flags."""
+    older = {"access-opened": open_access, "access-unproven": unproven_access}
+    return (*names, *(name for name, given in older.items() if given and name not in names))

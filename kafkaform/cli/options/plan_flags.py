@@ -13,6 +13,7 @@ from ...plan.model import Mode, Options
 from ...render.style import Detail
 from .flag_groups import take_flags
 from .flags import (
+    Accept,
     AcceptOpenAccess,
     AcceptUnprovenAccess,
     Adopt,
@@ -20,7 +21,7 @@ from .flags import (
     MaxDataLoss,
     MaxDeletes,
     Target,
-    list_waivers,
+    list_accepted,
 )
 
 
@@ -48,6 +49,7 @@ def make_options(
     adopt: Adopt = [],
     max_deletes: MaxDeletes = None,
     max_data_loss: MaxDataLoss = None,
+    accept: Accept = [],
     accept_open_access: AcceptOpenAccess = False,
     accept_unproven_access: AcceptUnprovenAccess = False,
     refresh_only: Annotated[
@@ -64,7 +66,9 @@ def make_options(
         exclude=tuple(exclude),
         adopt=tuple(adopt),
         max_deletes=max_deletes,
-        accept=list_waivers(open_access=accept_open_access, unproven_access=accept_unproven_access),
+        accept=list_accepted(
+            accept, open_access=accept_open_access, unproven_access=accept_unproven_access
+        ),
         max_data_loss=max_data_loss,
     )
 

@@ -36,6 +36,28 @@ def complete_names(
     return offer_within_limit(lambda: _ask_names(context, complete), incomplete)
 
 
+def complete_conditions(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer the conditions of --fail-on, also behind a comma."""
+    before = incomplete.rpartition(",")[0]
+    given = f"{before}," if before else ""
+    return offer_within_limit(lambda: (f"{given}{name}" for name in _list_conditions()), incomplete)
+
+
+def complete_accepted(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer the rules whose blocks can be lifted, and addresses behind `=`."""
+    rule, equals, _ = incomplete.partition("=")
+    if equals:
+        return offer_within_limit(
+            lambda: (f"{rule}={address}" for address in _list_addresses(context)), incomplete
+        )
+    return offer_within_limit(_list_liftable, incomplete)
+
+
+def complete_rules(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer the ids of all rules."""
+    return offer_within_limit(_list_rules, incomplete)
+
+
 def offer_within_limit(find: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
     """The names that `find` finds in time and that begin with what was typed."""
     from threading import Thread  # noqa: PLC0415  # only completion needs it
@@ -87,6 +109,26 @@ def mend_bash_words(environment: MutableMapping[str, str]) -> None:
     environment[WORDS] = gap.join((*before, current))
     environment[WORD] = str(len(before))
     environment[PREFIX] = prefix
+
+
+def _list_conditions() -> Iterable[str]:
+    from ...workflow.conditions import CONDITIONS  # noqa: PLC0415  # only completion needs it
+
+    return (*CONDITIONS, *_list_rules())
+
+
+def _list_rules() -> Iterable[str]:
+    from ...provider.registry import Registry  # noqa: PLC0415  # only completion needs it
+    from ...workflow.conditions import find_rules  # noqa: PLC0415  # see above
+
+    return find_rules(Registry())
+
+
+def _list_liftable() -> Iterable[str]:
+    from ...provider.registry import Registry  # noqa: PLC0415  # only completion needs it
+    from ...workflow.conditions import find_rules  # noqa: PLC0415  # see above
+
+    return (id for id, rule in find_rules(Registry()).items() if rule.accept)
 
 
 def _list_addresses(context: typer.Context) -> Iterator[str]:

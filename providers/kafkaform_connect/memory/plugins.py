@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct
 
 from ..connector import CLASS, NAME
-from ..plugin_names import list_aliases
+from ..definitions import list_aliases
 
 _INTEGER = re.compile(r"[+-]?\d+")
 

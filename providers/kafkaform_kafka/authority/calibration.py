@@ -13,17 +13,22 @@ from kafkaform.core.resource import Facts, Sweep
 
 from ..kinds.acl.resource_type import CLUSTER, list_reported_operations
 from ..protocol import keys, rights
-from .authorizer import Access, AccessQuestion, AccessVerdict, Decision, DecisionRule, authorize
-from .effects import describe_acl
+from .acl_words import describe_acl
+from .authorizer import (
+    Access,
+    AccessQuestion,
+    AccessVerdict,
+    Decision,
+    DecisionRule,
+    authorize,
+    has_acl,
+)
+from .permissions import IDEMPOTENT
 
 SHOWN = 3
 """Mismatches that a warning lists."""
 ASKED = 500
 """Resources whose rights are compared."""
-CAUSES = (
-    "Likely causes: another authorizer class, a super user that is missing in authorizer "
-    "{ super_users }, or a principal mapping (then declare principal)."
-)
 
 
 class OwnPrincipal(Struct, frozen=True):
@@ -69,20 +74,27 @@ def _exceeds_acls(before: Access, principal: str | None, sweep: Sweep | None) ->
     )
 
 
-def find_mismatches(before: Access, me: OwnPrincipal, sweep: Sweep | None) -> tuple[str, ...]:
-    """A warning if the cluster and the simulation disagree, with the first few differences."""
-    found = _compare_rights(me.access(before) if me.root is False else before, me, sweep)
-    if not found:
-        return ()
-    who = me.principal or "the current principal"
-    more = len(found) - SHOWN
-    said = [
-        f"The cluster reports that {who} {'may' if allowed else 'may not'} {', '.join(operations)} "
-        f"on {what}, but {why} it {'may not' if allowed else 'may'}."
-        for (what, why, allowed), operations in list(found.items())[:SHOWN]
+def acts_without_acls(before: Access, sweep: Sweep | None) -> bool:
+    """True if the cluster reports rights of ours on a resource that no ACL covers."""
+    return any(
+        held - {IDEMPOTENT} and not has_acl(before.index, kind, name)
+        for (kind, name), held in list_rights(sweep).items()
+    )
+
+
+def find_mismatches(before: Access, me: OwnPrincipal, sweep: Sweep | None) -> str:
+    """The first few differences between the cluster and the simulation, in one sentence; empty if
+    there are none."""
+    differences = _compare_rights(me.access(before) if me.root is False else before, me, sweep)
+    principal = me.principal or "the current principal"
+    clauses = [
+        f"{principal} {'may' if allowed else 'may not'} {', '.join(operations)} on {what}, but "
+        f"{why} it {'may not' if allowed else 'may'}"
+        for (what, why, allowed), operations in list(differences.items())[:SHOWN]
     ]
-    rest = [f"There are {more} more differences."] if more > 0 else []
-    return (" ".join((*said, *rest, CAUSES)),)
+    if len(differences) > SHOWN:
+        clauses.append(f"there are {len(differences) - SHOWN} more differences")
+    return f"the cluster reports that {'; '.join(clauses)}" if clauses else ""
 
 
 def _compare_rights(

@@ -6,7 +6,7 @@ The simulated authorizer is asked the same questions (`probes`) before and after
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from functools import cache
 from itertools import product
 
@@ -14,71 +14,99 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform.core.canonical import digest
+from kafkaform.core.finding import AccessRow, Breadth
 from kafkaform.core.value import FrozenMap
 
-from ..kinds.acl.resource_type import ALLOW, EVERY_TOPIC, SUPPORTED, Acl
-from .acl_words import OTHER as OTHER
-from .acl_words import describe_acl as describe_acl
-from .acl_words import describe_name, describe_names, describe_principals, join_words
-from .acl_words import describe_pattern as describe_pattern
+from ..kinds.acl.resource_type import ALLOW, EVERY_TOPIC, EVERYTHING, SUPPORTED, Acl
+from .acl_words import (
+    OTHER,
+    describe_acl,
+    describe_names,
+    describe_pattern,
+    describe_principals,
+    join_words,
+)
 from .authorizer import (
     ALL,
     EVERYBODY,
     IMPLIED_BY,
     PREFIXED,
+    Access,
     AccessQuestion,
     AccessVerdict,
     DecisionRule,
     decide,
     fits,
 )
-from .permissions import IDEMPOTENT, RECORDS
+from .permissions import IDEMPOTENT, RECORDS, list_allowed
 from .probes import AccessPair, Probe, ProbeResults, ask_about, find_deciding
 
+IDEMPOTENT_WRITERS = "which principals with Write on a topic do not need (KIP-679)"
 WRITERS = "principals with Write on a topic do not need IdempotentWrite (KIP-679)"
-FIRST = "Kafka checks the cluster before the topic, so no ACL of a topic can deny that"
+FIRST = "because Kafka checks the cluster before the topic, so no ACL of a topic can deny that"
+
+
+class AccessChange(Struct, frozen=True):
+    """The same operations that one or several principals gain, or lose, by one changed ACL."""
+
+    text: str
+    """One sentence: who gains or loses what."""
+    rows: tuple[AccessRow, ...]
+    """All of it as data. Of a gain without the rows that a wider one covers; of a loss every
+    principal, name and host that was asked about."""
 
 
 class Effect(Struct, frozen=True):
     """The effect of one changed ACL."""
 
-    notes: tuple[str, ...]
-    """Who gains what, or why nobody gains or loses anything."""
-    harms: tuple[str, ...] = ()
-    """Who loses what, one sentence each."""
-    losses: tuple[str, ...] = ()
-    """Each lost right as a text; an apply that would take more is refused."""
-    gainers: frozenset[str] = frozenset()
-    losers: frozenset[str] = frozenset()
-    partial: bool = False
-    """True if the ACL concerns more than was asked about."""
+    gains: tuple[AccessChange, ...] = ()
+    losses: tuple[AccessChange, ...] = ()
+    reason: str = ""
+    """Why nobody gains or loses anything: `gives nothing: …`; empty if somebody does."""
+    unasked: str = ""
+    """Who was not asked about, one sentence; empty if the answers are complete. If the ACL takes
+    rights, its text differs as soon as any ACL there does."""
+
+    @property
+    def gainers(self) -> frozenset[str]:
+        """Who gains something: principals, `User:*` for everybody."""
+        return frozenset(row.principal for gain in self.gains for row in gain.rows)
+
+    @property
+    def losers(self) -> frozenset[str]:
+        """Who loses something."""
+        return frozenset(row.principal for loss in self.losses for row in loss.rows)
 
 
 def compute_effect(acl: Acl, worlds: AccessPair, *, created: bool) -> Effect:
     """The effect of creating or deleting this ACL, together with the rest of the plan."""
     concerned = _list_operations(acl.resource_type, acl.operation, acl.permission)
     own = _probe_effect(acl, concerned, worlds, created=created)
-    if acl.operation == IDEMPOTENT and acl.principal == EVERYBODY and (own.gainers or own.losers):
-        return replace(own, notes=(*own.notes, WRITERS))
+    if acl.operation == IDEMPOTENT and acl.principal == EVERYBODY:
+        own = replace(
+            own,
+            gains=_add_reason(own.gains, IDEMPOTENT_WRITERS),
+            losses=_add_reason(own.losses, IDEMPOTENT_WRITERS),
+        )
     # Create and Delete on the cluster apply to every topic, so such an ACL is probed a second time,
     # as if it were an ACL on all topics.
     operations = _list_topic_operations(acl)
     if not operations:
         return own
     every = replace(acl, resource_type="Topic", resource_name="", pattern_type=PREFIXED)
-    more = _probe_effect(every, operations, worlds, created=created)
-    if not (more.gainers or more.losers or more.partial):
+    topics = _probe_effect(every, operations, worlds, created=created)
+    if not (topics.gains or topics.losses or topics.unasked):
         return own
-    empty = not (own.gainers or own.losers or own.partial)
-    first = (FIRST,) if more.gainers else ()
     return Effect(
-        (*(() if empty else own.notes), *more.notes, *first),
-        (*own.harms, *more.harms),
-        (*own.losses, *more.losses),
-        own.gainers | more.gainers,
-        own.losers | more.losers,
-        own.partial or more.partial,
+        (*own.gains, *_add_reason(topics.gains, FIRST)),
+        (*own.losses, *topics.losses),
+        (own.reason or topics.reason) if not (topics.gains or topics.losses) else "",
+        "; ".join(filter(None, (own.unasked, topics.unasked))),
     )
+
+
+def _add_reason(changes: tuple[AccessChange, ...], reason: str) -> tuple[AccessChange, ...]:
+    return tuple(replace(change, text=f"{change.text}, {reason}") for change in changes)
 
 
 def _probe_effect(
@@ -91,32 +119,150 @@ def _probe_effect(
     for point, (gained, lost) in asked.changed.items():
         gains[_select(operations, gained)].append(point)
         losses[_select(operations, lost)].append(point)
-    notes, harms = (
-        tuple(
-            _render_sentence(acl, verb, operations, found, points)
-            for operations, found in table.items()
-            if operations
+    changes = {
+        verb: tuple(
+            AccessChange(
+                _render_sentence(acl, verb, names, concerned, points),
+                _list_rows(acl, names, concerned, worlds),
+            )
+            for names, concerned in table.items()
+            if names
         )
         for verb, table in (("gains", gains), ("loses", losses))
-    )
-    if asked.left:
-        if not notes and not harms:
-            notes = (f"{_choose_verb(acl, created)} nothing as far as it was checked",)
-        notes = (*notes, _note_unasked(asked))
-    elif not notes and not harms:
-        notes = (_explain_no_effect(acl, operations, points[0], worlds, created=created),)
+    }
+    gain = tuple(replace(change, rows=_drop_covered(change.rows)) for change in changes["gains"])
+    reason = ""
+    if not gain and not changes["loses"]:
+        reason = (
+            f"{_choose_verb(acl, created)} nothing as far as it was checked"
+            if asked.left
+            else _explain_no_effect(acl, operations, points[0], worlds, created=created)
+        )
     takes = created != (acl.permission == ALLOW)
-    return Effect(
-        notes,
-        harms,
-        (
-            *_render_losses(acl, losses),
-            *(_render_unasked(acl, operations, asked, worlds) if takes else ()),
-        ),
-        _collect_affected(gains),
-        _collect_affected(losses),
-        bool(asked.left),
+    unasked = _render_unasked(acl, operations, asked, worlds, takes=takes) if asked.left else ""
+    return Effect(gain, changes["loses"], reason, unasked)
+
+
+def list_held(access: Access, resource_type: str, point: Probe) -> Set[str]:
+    """All operations that a principal may do at this point, by whatever right."""
+    return list_allowed(
+        access,
+        point.principal,
+        point.host,
+        resource_type,
+        point.name,
+        topics=True,
+        idempotent=True,
     )
+
+
+# ── rows ────────────────────────────────────────────────────────────────────────────────
+
+
+def make_row(
+    acl: Acl, point: Probe, operations: Sequence[str], before: Set[str], after: Set[str]
+) -> AccessRow:
+    """What a principal gains or loses at this point. acl: of which type the resource is; before,
+    after: all that it can do there."""
+    principal = EVERYBODY if point.principal.endswith(OTHER) else point.principal
+    name, pattern = point.name, "literal"
+    if name == OTHER:
+        name = EVERYTHING
+    elif name.endswith(OTHER):
+        name, pattern = name.removesuffix(OTHER), "prefixed"
+    return AccessRow(
+        principal,
+        acl.resource_type,
+        name,
+        pattern,
+        _sum_up(acl.resource_type, set(operations), operations),
+        _measure_breadth(principal, acl.resource_type, name, pattern),
+        EVERYTHING if point.host == OTHER else point.host,
+        _sum_up_held(acl.resource_type, before, operations),
+        _sum_up_held(acl.resource_type, after, operations),
+    )
+
+
+def _sum_up(
+    resource_type: str, operations: Set[str], besides: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The operations that exist on this type, in the order of the table; ("All",) for all.
+
+    besides: further ones that are named if they are in the set. A live ACL can have an operation
+    that Kafka never checks on its type.
+    """
+    supported = SUPPORTED[resource_type]
+    names = tuple(name for name in supported if name in operations)
+    whole = len(names) == len(supported) > 1
+    more = tuple(name for name in besides if name in operations and name not in supported)
+    return ((ALL,) if whole else names) + more
+
+
+def _sum_up_held(
+    resource_type: str, operations: Set[str], besides: Sequence[str]
+) -> tuple[str, ...]:
+    """The same for all that a principal can do: a topic whose records it cannot delete is not all
+    of it."""
+    names = _sum_up(resource_type, operations, besides)
+    if resource_type != "Topic" or (names[:1] == (ALL,) and RECORDS in operations):
+        return names
+    held = SUPPORTED[resource_type] if names[:1] == (ALL,) else names
+    return (*held, RECORDS) if RECORDS in operations and RECORDS not in held else held
+
+
+def _measure_breadth(principal: str, resource_type: str, name: str, pattern: str) -> Breadth:
+    if principal == EVERYBODY:
+        return Breadth.EVERYBODY
+    if resource_type == "Cluster":
+        return Breadth.SYSTEM
+    if pattern == "prefixed":
+        return Breadth.PREFIX
+    return Breadth.EVERY if name == EVERYTHING else Breadth.ONE
+
+
+def _list_rows(
+    acl: Acl, operations: Sequence[str], points: Sequence[Probe], worlds: AccessPair
+) -> tuple[AccessRow, ...]:
+    rows = []
+    for point in points:
+        before, after = (
+            list_held(access, acl.resource_type, point) for access in (worlds.before, worlds.after)
+        )
+        rows.append(make_row(acl, point, operations, before, after))
+    return tuple(sorted(rows, key=_rank_row))
+
+
+def _rank_row(row: AccessRow) -> tuple[object, ...]:
+    """A sort key: the widest first."""
+    return row.breadth.rank, row.principal, row.name != EVERYTHING, row.name, row.host
+
+
+def _drop_covered(rows: Sequence[AccessRow]) -> tuple[AccessRow, ...]:
+    """The rows without those that a row of everybody, of the widest name or of any host covers."""
+    # All rows have the same operations, and the widest comes first.
+    places = {_find_place(row) for row in rows}
+    return tuple(
+        row
+        for row in rows
+        if not any(
+            place in places and place != _find_place(row)
+            for place in product(
+                {row.principal, EVERYBODY},
+                {_find_place(row)[1], *(_find_place(wide)[1] for wide in rows[:1])},
+                {row.host, EVERYTHING},
+            )
+            if _covers_name(place[1], row.name)
+        )
+    )
+
+
+def _find_place(row: AccessRow) -> tuple[str, tuple[str, str], str]:
+    return row.principal, (row.name, row.pattern), row.host
+
+
+def _covers_name(resource: tuple[str, str], name: str) -> bool:
+    wide, pattern = resource
+    return name.startswith(wide) if pattern == "prefixed" else wide in (name, EVERYTHING)
 
 
 # ── decisions ───────────────────────────────────────────────────────────────────────────
@@ -150,19 +296,17 @@ def _select(operations: Sequence[str], changed: Set[str]) -> tuple[str, ...]:
 
 
 def _render_unasked(
-    acl: Acl, operations: Sequence[str], asked: ProbeResults, worlds: AccessPair
-) -> Iterator[str]:
-    """A text that stands for the losses of those who are not asked about."""
-    if not asked.left:
-        return
+    acl: Acl, operations: Sequence[str], asked: ProbeResults, worlds: AccessPair, *, takes: bool
+) -> str:
+    """A sentence that stands for the gains or losses of those who are not asked about."""
+    others = f"other ACLs name {join_words(asked.left)}, which were not checked and may"
+    if not takes:
+        return f"{others} gain something on {describe_pattern(acl)}"
     # The digest changes with any ACL there, so that no new loss hides behind the limits. It covers
     # the ACLs after the plan, which stay the same while the plan is applied.
     near = find_deciding(acl, operations, worlds)
-    seen = digest(FrozenMap(acls=tuple(sorted(one.fields for one in near))))[:8]
-    yield (
-        f"{join_words(asked.left)} may lose something on {describe_pattern(acl)} (ACLs there: "
-        f"{seen})"
-    )
+    mark = digest(FrozenMap(acls=tuple(sorted(other.fields for other in near))))[:8]
+    return f"{others} lose something on {describe_pattern(acl)} (ACLs there: {mark})"
 
 
 # ── in words ────────────────────────────────────────────────────────────────────────────
@@ -183,13 +327,6 @@ def _render_sentence(
     hosts = {point.host for point in found}
     where = "" if OTHER in hosts else f" from {join_words(sorted(hosts))}"
     return f"{who} {verb} {what} on {names}{where}"
-
-
-def _note_unasked(asked: ProbeResults) -> str:
-    return (
-        f"other ACLs name {join_words(asked.left)}, which were not checked; "
-        "use `kafkaform explain access` to check one"
-    )
 
 
 def _choose_verb(acl: Acl, created: bool) -> str:
@@ -224,24 +361,3 @@ def _explain_no_effect(
         DecisionRule.OWN: "everybody may create and see their own tokens",
     }.get(decision.rule, "")
     return f"{verb} nothing" + (f": {reason}" if reason else "")
-
-
-def _render_losses(acl: Acl, losses: Mapping[tuple[str, ...], Sequence[Probe]]) -> Iterator[str]:
-    for operations, found in losses.items():
-        for operation, point in product(operations, found):
-            where = "" if point.host == OTHER else f" from {point.host}"
-            what = f"{acl.resource_type} {describe_name(point.name)}"
-            yield f"{_describe_who(point.principal)} loses {operation} on {what}{where}"
-
-
-def _collect_affected(table: Mapping[tuple[str, ...], Iterable[Probe]]) -> frozenset[str]:
-    return frozenset(
-        _describe_who(point.principal)
-        for operations, found in table.items()
-        if operations
-        for point in found
-    )
-
-
-def _describe_who(principal: str) -> str:
-    return "everybody" if principal.endswith(OTHER) else principal

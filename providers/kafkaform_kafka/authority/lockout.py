@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change
-from kafkaform.core.legacy import Blocker, BlockerKind
 from kafkaform.core.resource import Facts, Identity
 
 from ..kinds.acl import resource_type as acls
@@ -43,8 +42,17 @@ Right = tuple[str, str, str]
 _ALTER, _DESCRIBE = ("Alter", "Cluster", CLUSTER), ("Describe", "Cluster", CLUSTER)
 _KEEPS = frozenset({Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT, Action.NOOP})
 
-UNPROVEN_ACCESS = "unproven-access"
-"""The waiver for changes that cannot be proven harmless (`--accept-unproven-access`)."""
+
+class Lockout(Struct, frozen=True):
+    """A change that takes, or may take, a right from the principal that runs the plan."""
+
+    text: str
+    """What it takes and why that matters, one sentence."""
+    fix: str
+    """What the user can do."""
+    certain: bool
+    """False if something that decides about it is unknown, or if the right can be given back: the
+    user can accept it then."""
 
 
 class GuardedPlan(Struct, frozen=True):
@@ -58,6 +66,8 @@ class GuardedPlan(Struct, frozen=True):
     """The ACLs that it deletes."""
     rights: Mapping[str, KindRights]
     """Kind -> the rights on its objects; kinds without a row are not guarded."""
+    maybe_open: bool = False
+    """A resource without ACLs may be open: nothing declares it, and we act without any ACL."""
 
 
 class Moment(Struct, frozen=True):
@@ -75,7 +85,7 @@ class Moment(Struct, frozen=True):
 
 def find_lockouts(
     plan: GuardedPlan, before: Access, me: OwnPrincipal, facts: Facts
-) -> Iterator[tuple[Identity, Blocker]]:
+) -> Iterator[tuple[Identity, Lockout]]:
     """The changes that take, or may take, a right that this plan or the next one needs."""
     # No ACL stops a super user.
     if me.root:
@@ -97,7 +107,7 @@ def find_lockouts(
             decision = decide(during, AccessQuestion(me.principal, None, *right))
             if decision.verdict is not AccessVerdict.ALLOWED:
                 for identity in _find_culprits(moment, right, mine, me):
-                    yield identity, _make_block(right, why, decision, me)
+                    yield identity, _make_lockout(right, why, decision, me)
 
 
 def _list_needed_rights(plan: GuardedPlan) -> dict[Right, str]:
@@ -196,7 +206,7 @@ def find_sight_losses(
     after: Access,
     me: OwnPrincipal,
     reported: Mapping[tuple[str, str], frozenset[str]],
-) -> Iterator[tuple[Identity, Blocker]]:
+) -> Iterator[tuple[Identity, Lockout]]:
     """The changes after which we could no longer see or change what the state manages.
 
     reported: (resource type, name) -> our operations on it as the cluster reports them.
@@ -217,10 +227,10 @@ def find_sight_losses(
     found += [(r, w) for r, w in seen.items() if r not in kept and has_acl(denying, *r[1:])]
     mine, then = me.access(before), me.access(after)
     for right, (address, sees) in found:
-        decision = _judge_right(right, mine, then, me, reported)
+        decision = _judge_right(right, mine, then, me, reported, maybe_open=plan.maybe_open)
         if decision is not None:
             for identity in _find_culprits(end, right, mine, me):
-                yield identity, _make_sight_block(right, address, sees, decision, me)
+                yield identity, _make_sight_lockout(right, address, sees, decision, me)
 
 
 def _select_takers(
@@ -285,6 +295,8 @@ def _judge_right(
     after: Access,
     me: OwnPrincipal,
     reported: Mapping[tuple[str, str], frozenset[str]],
+    *,
+    maybe_open: bool,
 ) -> Decision | None:
     """The decision by which we lose the right; None if we keep it, or never had it."""
     operation, kind, name = right
@@ -297,33 +309,39 @@ def _judge_right(
     if then.verdict is AccessVerdict.DENIED:
         held = now is AccessVerdict.ALLOWED or operation in reported.get((kind, name), ())
         return then if held else None
-    plain = (decide(_assume_defaults(one), question).verdict for one in (before, after))
-    return then if tuple(plain) == (AccessVerdict.ALLOWED, AccessVerdict.DENIED) else None
+    for is_open in (False, True) if maybe_open else (False,):
+        had, has = (
+            decide(assume_settings(access, is_open=is_open), question).verdict
+            for access in (before, after)
+        )
+        if (had, has) == (AccessVerdict.ALLOWED, AccessVerdict.DENIED):
+            return then
+    return None
 
 
-def _assume_defaults(access: Access) -> Access:
-    """The authorizer with Kafka's defaults for what is not declared."""
-    return Access(access.index, access.super_users or frozenset(), access.allow_if_no_acl is True)
+def assume_settings(access: Access, *, is_open: bool = False) -> Access:
+    """The authorizer without unknown settings: no super users and, unless told otherwise, closed
+    resources, which are Kafka's defaults."""
+    rule = access.allow_if_no_acl
+    return Access(
+        access.index, access.super_users or frozenset(), is_open if rule is None else rule
+    )
 
 
-def _make_sight_block(
+def _make_sight_lockout(
     right: Right, address: str, sees: bool, decision: Decision, me: OwnPrincipal
-) -> Blocker:
+) -> Lockout:
     if not address:
         why = "if this state manages it, no later plan could see it"
     elif sees:
         why = f"no later plan could see {address}"
     else:
         why = f"no later plan could change {address}"
-    block = _make_block(right, why, decision, me)
-    if block.waiver or (sees and address):
-        return block
-    return replace(
-        block,
-        advice=f"add an ACL that keeps the right, or accept the risk with "
-        f"--accept-{UNPROVEN_ACCESS}",
-        waiver=UNPROVEN_ACCESS,
-    )
+    lockout = _make_lockout(right, why, decision, me)
+    if not lockout.certain or (sees and address):
+        return lockout
+    fix = "Add an ACL that keeps the right, or accept the risk with --accept-unproven-access."
+    return Lockout(lockout.text, fix, certain=False)
 
 
 def _concerns(acl: Acl, operation: str, me: OwnPrincipal) -> bool:
@@ -341,22 +359,21 @@ def _covers(acl: Acl, right: Right) -> bool:
     return acl.resource_name in (name, EVERYTHING)
 
 
-def _make_block(right: Right, why: str, decision: Decision, me: OwnPrincipal) -> Blocker:
+def _make_lockout(right: Right, why: str, decision: Decision, me: OwnPrincipal) -> Lockout:
     operation, kind, name = right
-    who = f"{me.principal}, which runs this plan" if me.principal else "the current principal"
+    owner = f"{me.principal}, which runs this plan" if me.principal else "the current principal"
     what = f"{operation} on {kind} {name}"
     if decision.verdict is AccessVerdict.DENIED:
-        return Blocker(
-            BlockerKind.GUARD,
-            f"it would take {what} from {who}: {why}",
-            "add an ACL that keeps the right, or run as a principal that does not need it",
+        return Lockout(
+            f"it would take {what} from {owner}: {why}",
+            "Add an ACL that keeps the right, or run as a principal that does not need it.",
+            certain=True,
         )
     missing = ", ".join(_DECLARE[need] for need in decision.needs)
-    return Blocker(
-        BlockerKind.GUARD,
-        f"it may take {what} from {who}: {why}",
-        f"{missing}; or accept the risk with --accept-{UNPROVEN_ACCESS}",
-        UNPROVEN_ACCESS,
+    return Lockout(
+        f"it may take {what} from {owner}: {why}",
+        f"{missing[:1].upper()}{missing[1:]}, or accept the risk with --accept-unproven-access.",
+        certain=False,
     )
 
 

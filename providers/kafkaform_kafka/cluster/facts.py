@@ -6,7 +6,9 @@ in BROKER_TIMES and BROKER_DEFAULTS, as far as known), brokers, racks, rights (o
 metadata_version, kafka_version (the newest release that the answering broker proves to have, None
 if that is unknown), zookeeper (True without KRaft), executed_dry_runs (names of the requests that
 the cluster executes even if it should only validate them), config_keys (broker config -> whether
-the brokers have it, where that differs from the tables), client_id, request_timeout (seconds for
+the brokers have it, where that differs from the tables), authorizer_settings (those settings of
+Kafka's own authorizer that the broker's properties have, whose values it hides; None if it has
+another authorizer, or does not list all its configs), client_id, request_timeout (seconds for
 which a broker keeps a request that it cannot forward to the controller yet), mutation_window
 (samples, seconds, and whether they are assumed to be Kafka's defaults), quota_callback (the class
 that decides about quotas, if not Kafka's own), and the provider's settings. If the cluster is a
@@ -51,6 +53,17 @@ _WINDOW = {
     "seconds": ("controller.quota.window.size.seconds", 1),
 }
 """Part of the window of the mutation quota (KIP-599) -> config and Kafka's default."""
+_AUTHORIZER = {
+    "super_users": "super.users",
+    "allow_if_no_acl": "allow.everyone.if.no.acl.found",
+}
+"""What the provider block calls a setting of the authorizer -> the broker's property."""
+_AUTHORIZER_CLASS = "authorizer.class.name"
+_AUTHORIZER_CLASSES = (
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "kafka.security.authorizer.AclAuthorizer",
+)
+"""Kafka's own, with KRaft and with ZooKeeper: others can have their settings elsewhere."""
 _CALLBACK = "client.quota.callback.class"
 _HELD = ("request.timeout.ms", 30_000)
 """Config and Kafka's default, which is assumed if the brokers do not report it."""
@@ -110,7 +123,8 @@ def _read_defaults(
     times = [name for sources in BROKER_TIMES.values() for name, _ in sources]
     window = [key for key, _ in _WINDOW.values()]
     usual = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _HELD[0]]
-    keys = [*usual, _CALLBACK, *times, *BROKER_DEFAULTS.values(), *SPANS]
+    authorizer = (_AUTHORIZER_CLASS, *_AUTHORIZER.values())
+    keys = [*usual, _CALLBACK, *authorizer, *times, *BROKER_DEFAULTS.values(), *SPANS]
     found: dict[str, str | None] = {}
     listed: set[str] = set()
     for node in nodes:
@@ -134,6 +148,9 @@ def _read_defaults(
         "topic_defaults": _parse_topic_defaults(found),
         "mutation_window": _parse_window(found),
         "quota_callback": found.get(_CALLBACK),
+        "authorizer_settings": _list_authorizer_settings(found)
+        if listed.issuperset(usual)
+        else None,
         # Only what differs, because a plan records the facts.
         "config_keys": FrozenMap(
             {
@@ -144,6 +161,12 @@ def _read_defaults(
         ),
     }
     return defaults, held
+
+
+def _list_authorizer_settings(found: Mapping[str, str | None]) -> tuple[str, ...] | None:
+    if found.get(_AUTHORIZER_CLASS) not in _AUTHORIZER_CLASSES:
+        return None
+    return tuple(name for name, key in _AUTHORIZER.items() if key in found)
 
 
 def _parse_topic_defaults(found: Mapping[str, str | None]) -> FrozenMap:

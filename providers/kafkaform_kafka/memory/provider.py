@@ -10,7 +10,6 @@ from msgspec import Struct
 from kafkaform.core.change import Change, RateLimit
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import ConnectError
-from kafkaform.core.legacy import Review
 from kafkaform.core.resource import Depth, Facts, Sweep, Use
 from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
@@ -98,11 +97,6 @@ class MemoryProvider(Struct, frozen=True):
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         return self.cluster.provider.review_needs(changes)
 
-    def review(
-        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
-    ) -> Review:
-        return self.cluster.provider.review(changes, sweeps, facts)
-
     @property
     def access_needs(self) -> Mapping[str, Depth]:
         return self.cluster.provider.access_needs
@@ -143,6 +137,7 @@ def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) ->
         "acl_order": config.get("acl_order") or "create_first",
         "reassignment_throttle": parse_size(config.get("reassignment_throttle")),
         "authorizer": config.get("authorizer") or EMPTY,
+        "authorizer_settings": cluster.authorizer_settings,
         **(finding.values if finding else {}),
     }
     return Facts(

@@ -8,11 +8,11 @@ from kafkaform.core.change import Change
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Sweep, Use
 from kafkaform.provider.contract import MissingRight
 
+from ..authority.acl_changes import build_access, collect_acls, is_acl_change
 from ..authority.authorizer import AccessQuestion, AccessVerdict, Decision, Need, decide
 from ..kinds.acl import resource_type as acls
 from ..kinds.topic import resource_type as topics
 from ..protocol import groups
-from .acl_changes import build_access, collect_acls, is_acl_change
 
 NEEDS: Mapping[str, Depth] = {acls.KIND: Depth.FULL}
 """All ACLs of the cluster."""

@@ -7,17 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Change
 from kafkaform.core.resource import Depth
 from kafkaform.core.rule import RuleBook
 
+from ..kinds.kind import KindRights
 from . import (
+    access,
+    acls,
+    broker_config_values,
+    brokers,
     commands,
+    features,
+    groups,
     missing_names,
     names,
     quotas,
     topic_config_values,
     topic_configs,
+    topic_defaults,
     topic_moves,
     topic_names,
     topics,
@@ -27,6 +37,11 @@ from . import (
 
 BOOK = RuleBook(
     judges=(
+        *acls.JUDGES,
+        *broker_config_values.JUDGES,
+        *brokers.JUDGES,
+        *features.JUDGES,
+        *groups.JUDGES,
         *names.JUDGES,
         *quotas.JUDGES,
         *topic_config_values.JUDGES,
@@ -40,16 +55,26 @@ BOOK = RuleBook(
         *missing_names.SURVEYS,
         *quotas.SURVEYS,
         *topic_configs.SURVEYS,
+        *topic_defaults.SURVEYS,
         *topic_names.SURVEYS,
         *vendors.SURVEYS,
     ),
     others=(*commands.RULES,),
 )
 
+
+def make_book(rights: Mapping[str, KindRights]) -> RuleBook:
+    """BOOK, and the rules of access of a provider. rights: kind -> the rights on its objects that a
+    plan must not take from the principal that runs it."""
+    return replace(BOOK, surveys=(*access.make_surveys(rights), *BOOK.surveys))
+
+
 _NEEDS = (
+    access.list_needs,
     missing_names.list_needs,
     quotas.list_needs,
     topic_configs.list_needs,
+    topic_defaults.list_needs,
     topic_names.list_needs,
 )
 

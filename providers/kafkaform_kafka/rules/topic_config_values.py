@@ -118,6 +118,7 @@ UNKNOWN = Rule(
     "refuses it in the dry run.",
     'config = { "redpanda.remote.read" = true }',
     "Make sure that your brokers know it.",
+    proof="tests/cluster/claims/test_topics.py::test_configs_that_no_topic_has_are_refused",
 )
 INTERNAL = Rule(
     "topic-internal",
@@ -139,11 +140,11 @@ def judge_config(config: Mapping[str, Value], facts: Facts) -> Iterator[Finding]
     for key, value in config.items():
         if value is None:
             continue
-        known = ALL_TOPIC_KEYS.get(key)
+        entry = ALL_TOPIC_KEYS.get(key)
         faults = (
             _find_name_faults(key, facts)
-            if known is None
-            else _find_value_faults(known, key, value, facts)
+            if entry is None
+            else _find_value_faults(entry, key, value, facts)
         )
         for rule, summary, advice in faults:
             yield rule.find(summary, ("config", key), fix=advice)
@@ -164,22 +165,22 @@ def _find_name_faults(key: str, facts: Facts) -> Iterator[Fault]:
             return
 
 
-def _find_value_faults(known: ConfigKey, key: str, value: Value, facts: Facts) -> Iterator[Fault]:
-    absences = [*presence_faults(known, key, facts)]
+def _find_value_faults(entry: ConfigKey, key: str, value: Value, facts: Facts) -> Iterator[Fault]:
+    absences = [*presence_faults(entry, key, facts)]
     yield from ((ABSENT, summary, advice) for summary, advice in absences)
     if absences:
         return
     yield from ((UNKNOWN, *fault) for fault in broker_rules.unknown_key_faults(key, facts))
-    for summary, advice in broker_rules.value_faults(fit_range(known, facts), key, value):
-        old = fit_old_range(known)
+    for summary, advice in broker_rules.value_faults(fit_range(entry, facts), key, value):
+        old = fit_old_range(entry)
         if get_release(facts) or any(broker_rules.value_faults(old, key, value)):
             yield INVALID, summary, advice
         else:
-            since = known.lower[0] if known.lower else ""
-            given, low = (render_config(known, str(number)) for number in (value, known.low))
+            since = entry.lower[0] if entry.lower else ""
+            amount, low = (render_config(entry, str(number)) for number in (value, entry.low))
             yield (
                 OF_OLD_RELEASES,
-                f"{key} = {given}: Kafka {since} and newer refuse less than {low}",
+                f"{key} = {amount}: Kafka {since} and newer refuse less than {low}",
                 advice,
             )
 

@@ -151,6 +151,7 @@ REPLICAS_REMOVED = Rule(
     "A partition with N replicas survives the loss of N - 1 brokers.",
     "replication_factor = 1   # was 3",
     "Keep the number of replicas.",
+    proof=f"{_CLAIMS}::test_an_unclean_election_loses_acknowledged_records_and_a_clean_one_waits",
 )
 DELETED = Rule(
     "topic-deleted",
@@ -203,6 +204,7 @@ DELETION_FORBIDDEN = Rule(
     'kafka_topic "orders" { … }   # removed, with delete.topic.enable=false',
     "Ask for delete.topic.enable=true on the brokers, or keep the topic.",
     Block.IMPOSSIBLE,
+    proof="tests/cluster/claims/test_topics_of_kafka_3.py::test_a_cluster_can_forbid_deletions",
 )
 
 

@@ -9,8 +9,11 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
+from kafkaform_connect.definitions import GIVEN
+
 from ...kit.commands.fixtures import admin, folder  # noqa: F401  # pytest finds them here
 from ...kit.kafka.logins import admin_login
+from ...kit.kafka.versions import get_choice
 from ...kit.servers import wait_until
 from ..connect.conftest import Stream, stream  # noqa: F401  # pytest finds it here
 
@@ -287,3 +290,72 @@ def test_workers_accept_another_class_under_the_same_name(
     text = apply(stream, topic("lines"), sink("source", copy))
     assert f"PREFIX-source runs {FILE}SinkConnector in place of {FILE}SourceConnector" in text
     wait_until(lambda: copy.exists() and copy.read_text() == "1\n")
+
+
+@pytest.mark.parametrize(
+    ("class_", "own"),
+    [("FileStreamSource", {"file", "topic", "batch.size"}), ("FileStreamSink", {"file"})],
+)
+def test_what_workers_give_to_connectors_is_no_misspelt_config(
+    stream: Stream,  # noqa: F811
+    class_: str,
+    own: set[str],
+) -> None:
+    """The worker's definition has the plugin's own configs, and those that each connector of its
+    type has: the table of the latter is that of the worker."""
+    definition = stream.ask("GET", f"/connector-plugins/{class_}/config")
+    config = {"connector.class": class_, "name": "x", "topics": "t", "topic": "t"}
+    body = stream.ask("PUT", f"/connector-plugins/{class_}/config/validate", config)
+    assert isinstance(definition, list) and isinstance(body, dict)
+    validated = {item["definition"]["name"] for item in body["configs"] if item["definition"]}
+    declared = {item["name"] for item in definition}
+    assert own <= declared
+    assert declared | validated <= GIVEN | own | {"name", "connector.class"}, (declared, validated)
+
+
+def test_a_sink_reads_the_topics_that_fit_and_leaves_others(stream: Stream, tmp_path: Path) -> None:  # noqa: F811
+    """A pattern that fits less takes topics away."""
+    copy, topics = tmp_path / "copy.txt", (topic("lines"), topic("others"))
+    both, one = (
+        sink("sink", copy).replace("topics =", '"topics.regex" =').replace("PREFIX-lines", pattern)
+        for pattern in ("PREFIX-(lines|others)", "PREFIX-l.*")
+    )
+    apply(stream, *topics)
+    produce(stream, "lines", "1")
+    apply(stream, *topics, both)
+    wait_until(lambda: copy.exists() and copy.read_text() == "1\n")
+    produce(stream, "others", "2")
+    wait_until(lambda: copy.read_text() == "1\n2\n")
+    text = apply(stream, *topics, one)
+    assert 'reads the topics that fit "PREFIX-l.*" instead of the topics that fit' in text
+    wait_running(stream, "sink")
+    produce(stream, "others", "3")
+    stays(copy.read_text)
+    produce(stream, "lines", "4")
+    wait_until(lambda: copy.read_text() == "1\n2\n4\n")
+
+
+def test_a_connector_has_no_more_tasks_than_it_may(stream: Stream, tmp_path: Path) -> None:  # noqa: F811
+    """This sink has as many as it may."""
+    copy = tmp_path / "copy.txt"
+    apply(stream, topic("lines"), sink("sink", copy, config='"tasks.max" = 3'))
+    wait_until(lambda: stream.has_state("sink", "RUNNING", 3) and count_tasks(stream, "sink") == 3)
+    text = apply(stream, topic("lines"), sink("sink", copy, config='"tasks.max" = 1'))
+    assert "the connector PREFIX-sink has at most 1 task instead of 3" in text
+    wait_until(lambda: count_tasks(stream, "sink") == 1)
+
+
+def count_tasks(stream: Stream, name: str) -> int:  # noqa: F811
+    status = stream.ask("GET", f"/connectors/{stream.prefix}{name}/status")
+    return len(status["tasks"]) if isinstance(status, dict) else 0
+
+
+def test_workers_create_a_stopped_connector_since_3_7(stream: Stream, tmp_path: Path) -> None:  # noqa: F811
+    """Older ones refuse the request as a whole (`--kafka-version 3.6.2`)."""
+    release = tuple(map(int, get_choice().kafka_version.split(".")[:2]))
+    name, config = f"{stream.prefix}halted", {"connector.class": "FileStreamSource", "topic": "t"}
+    body = {"name": name, "config": config, "initial_state": "STOPPED"}
+    created = stream.ask("POST", "/connectors", body) is not None
+    assert created is (release >= (3, 7))
+    if created:
+        wait_until(lambda: stream.has_state("halted", "STOPPED", 0))

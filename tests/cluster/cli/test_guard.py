@@ -224,7 +224,7 @@ def test_a_plan_that_would_take_more_than_it_shows_is_refused(acls: Acls) -> Non
     acls.revoke(prefix)
     said = acls.folder.fails(4, "apply", "plan.kfplan")
     assert "the plan would take more rights than it shows" in said
-    assert f"{acls.app} loses Read on Topic {acls.folder.prefix}a" in said
+    assert f"{acls.app} loses Read, Describe on Topic {acls.folder.prefix}a" in said
     # Who reviewed the old plan approved no loss; who approves the new one has seen it.
     said = acls.folder.fails(4, "apply", "-expect", token)
     assert "what would be done differs" in said
@@ -268,8 +268,7 @@ def test_a_cluster_that_decides_otherwise_is_not_trusted(acls: Acls) -> None:
     acls.provider(WRONG)
     acls.declare(acls.read())
     said = acls.folder.fails(8, "plan")
-    assert "The cluster reports that User:admin may" in said
-    assert "Likely causes" in said
+    assert "the cluster reports that User:admin may" in said
     assert "--accept-unproven-access" in said
     acls.folder.fails(8, "apply", "-auto-approve")
     token = acls.folder.approval("-accept-unproven-access")

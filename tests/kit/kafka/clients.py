@@ -1,166 +1,69 @@
-"""Producers and consumers as applications have them, and an admin client that checks nothing."""
+"""Producers of the tests of claims: what a broker makes them wait for."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import (
-    TIMESTAMP_NOT_AVAILABLE,
-    Consumer,
-    KafkaException,
-    Producer,
-    TopicPartition,
-)
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewPartitions,
-    NewTopic,
-    ResourceType,
-)
-from msgspec import Struct
+from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
-PATIENCE = 60.0
-SECONDS = 15.0
+from kafkaform_kafka.connection.clients import native_config
+
+from .logins import Login, finish, new_login
+from .sessions import grant, login
+
+BATCH = 16_384
+"""Bytes of a record, as large as a full batch of a producer."""
 
 
-class Record(Struct, frozen=True):
-    """What a consumer gets."""
+@dataclass
+class Writer:
+    """A producer of one topic that notes when the broker tells it to wait."""
 
-    partition: int
-    key: str | None
-    value: str | None
-    time: int
-    """Milliseconds since the epoch."""
+    topic: str
+    producer: Producer
+    waits: list[float] = field(default_factory=list)
+    """Seconds of each throttled answer."""
+    errors: list[KafkaError] = field(default_factory=list)
+    """Of the records that were not written."""
 
+    def write(self, count: int, patience: float = 60) -> None:
+        """Write so many records of one batch each. patience: seconds to wait for all answers."""
+        for _ in range(count):
+            self.producer.produce(self.topic, b"x" * BATCH, on_delivery=self._note)
+        self.producer.flush(patience)
 
-class Clients:
-    """The clients of one login of a sandbox. servers: of the brokers; password: of `admin`."""
-
-    def __init__(self, servers: str, password: str) -> None:
-        self.config: dict[str, Any] = {
-            "bootstrap.servers": servers,
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "PLAIN",
-            "sasl.username": "admin",
-            "sasl.password": password,
-            "log_level": 0,
-        }
-        self.admin = AdminClient(self.config)
-
-    def create(
-        self,
-        name: str,
-        partitions: int = 1,
-        replicas: int = 1,
-        assignment: list[list[int]] | None = None,
-        **config: object,
-    ) -> str:
-        """Create a topic; the refusal's name, or an empty text. config: with `_` for `.`."""
-        places: dict[str, Any] = (
-            {"num_partitions": partitions, "replication_factor": replicas}
-            if assignment is None
-            else {"num_partitions": len(assignment), "replica_assignment": assignment}
-        )
-        topic = NewTopic(name, config=_spell(config), **places)
-        return _settle(self.admin.create_topics([topic])[name])
-
-    def grow(self, name: str, partitions: int) -> str:
-        """Set the number of partitions; the refusal's name, or an empty text."""
-        return _settle(self.admin.create_partitions([NewPartitions(name, partitions)])[name])
-
-    def delete(self, name: str) -> str:
-        """Delete a topic; the refusal's name, or an empty text."""
-        return _settle(self.admin.delete_topics([name])[name])
-
-    def set(self, name: str, **config: object) -> str:
-        """Set overrides of a topic; the refusal's name, or an empty text. config: with `_` for
-        `.`."""
-        entries = [
-            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-            for key, value in _spell(config).items()
-        ]
-        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
-        return _settle(self.admin.incremental_alter_configs([resource])[resource])
-
-    def write(
-        self,
-        topic: str,
-        value: str | bytes | None,
-        key: str | None = None,
-        time_ms: int | None = None,
-        **config: object,
-    ) -> str:
-        """Write one record once with acks=all; the refusal's name, or an empty text. config: of the
-        producer, with `_` for `.`."""
-        faults: list[str] = []
-        producer = Producer({**self.config, "retries": 0, "acks": "all", **_spell(config)})
-        more = {} if time_ms is None else {"timestamp": time_ms}
-        producer.produce(
-            topic,
-            value,
-            key=key,
-            on_delivery=lambda error, _: faults.append(error.name() if error else ""),
-            **more,
-        )
-        producer.flush(SECONDS)
-        return faults[0] if faults else "NO_ANSWER"
-
-    def read(self, topic: str, partitions: Sequence[int] = (0,)) -> list[Record]:
-        """All records that are there now."""
-        consumer = Consumer({**self.config, "group.id": "none", "enable.auto.commit": False})
-        records: list[Record] = []
-        for number in partitions:
-            place = TopicPartition(topic, number)
-            low, high = consumer.get_watermark_offsets(place, timeout=SECONDS)
-            if low == high:
-                continue
-            consumer.assign([TopicPartition(topic, number, low)])
-            deadline = time.monotonic() + SECONDS
-            # The last offsets can be gone, so the position ends the loop and not a record.
-            while consumer.position([place])[0].offset < high:
-                assert time.monotonic() < deadline, f"{topic}: nothing up to {high}"
-                message = consumer.poll(0.5)
-                if message is None or message.error():
-                    continue
-                kind, moment = message.timestamp()
-                assert kind != TIMESTAMP_NOT_AVAILABLE
-                key, value = message.key(), message.value()
-                records.append(
-                    Record(
-                        number,
-                        None if key is None else key.decode(),
-                        None if value is None else value.decode(),
-                        moment,
-                    )
-                )
-        consumer.close()
-        return records
-
-    def values(self, topic: str) -> list[str | None]:
-        """The values of all records of the first partition."""
-        return [record.value for record in self.read(topic)]
+    def _note(self, error: KafkaError | None, _: Any) -> None:
+        if error is not None:
+            self.errors.append(error)
 
 
-def wait_for(question: Callable[[], bool]) -> None:
-    """Ask until the answer is yes."""
-    deadline = time.monotonic() + PATIENCE
-    while not question():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.2)
+def open_writer(broker: Any, user: Login, topic: str, **more: Any) -> Writer:
+    """A producer of this user. more: settings of the client, with `_` for dots."""
+    writer = Writer(topic, None)  # type: ignore[arg-type]  # the client needs the list of waits
+    settings = {
+        **native_config(login(broker, user)),
+        "batch.num.messages": 1,
+        "linger.ms": 0,
+        "log_level": 0,
+        "throttle_cb": lambda event: writer.waits.append(event.throttle_time),
+        **{name.replace("_", "."): value for name, value in more.items()},
+    }
+    writer.producer = Producer(settings)
+    return writer
 
 
-def _spell(config: Mapping[str, object]) -> dict[str, str]:
-    return {key.replace("_", "."): str(value) for key, value in config.items()}
-
-
-def _settle(future: Any) -> str:
-    try:
-        future.result(SECONDS)
-    except KafkaException as error:
-        return str(error.args[0].name())
-    return ""
+@contextmanager
+def writing_user(broker: Any, name: str) -> Iterator[Login]:
+    """A user of this name who can write to and read from a topic of the same name, with one
+    partition."""
+    admin = AdminClient(native_config(login(broker, "admin")))
+    finish(lambda: admin.create_topics([NewTopic(name, 1, 1)]))
+    with new_login(broker, name) as user:
+        revoke = grant(broker, user, "Topic", name, "WRITE", "READ", "DESCRIBE")
+        yield user
+        revoke()
+    finish(lambda: admin.delete_topics([name]))

@@ -35,9 +35,9 @@ def survey(
     scene = Scene(changes, sweeps or {}, facts)
     pairs: list[tuple[Identity | None, Finding]] = []
     for part in BOOK.surveys:
-        found = list(part.find(scene))
-        assert {finding.rule for _, finding in found} <= {rule.id for rule in part.rules}
-        pairs += found
+        results = list(part.find(scene))
+        assert {finding.rule for _, finding in results} <= {rule.id for rule in part.rules}
+        pairs += results
     check_sentences([finding for _, finding in pairs])
     return pairs
 

@@ -20,7 +20,6 @@ from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.provider import PROVIDER
 
-from ..judged import Judged
 from .logins import Login, admin_login, open_client
 from .sessions import eventually
 
@@ -125,7 +124,7 @@ class TopicSystem:
     """What both systems share: the type, its edits, its data sources and fresh names."""
 
     type = topics.TYPE
-    provider: contract.Provider = Judged(PROVIDER)  # type: ignore[assignment]  # it delegates
+    provider: contract.Provider = PROVIDER
     edits: Sequence[Edit] = EDITS
     bad = config(retention_ms="soon")
     data = data.DATA
@@ -187,7 +186,7 @@ class RealSystem(TopicSystem):
     def __init__(self, broker: Broker, stranger: Login, provider: contract.Provider) -> None:
         self.broker = broker
         self.stranger = stranger
-        self.provider = Judged(provider)  # type: ignore[assignment]  # it delegates
+        self.provider = provider
         self.clock: Clock = SystemClock()
         self._admin = open_client(broker, admin_login(broker))
 

@@ -348,7 +348,8 @@ def test_many_members_are_edited() -> None:
 
 
 @pytest.mark.slow("applies eight hundred edited plans")
-@pytest.mark.parametrize("part", NOUNS)
+# Nobody loses a right in this plan; unit/plan/test_approval.py edits the rows of one who does.
+@pytest.mark.parametrize("part", [part for part in NOUNS if part != "access"])
 def test_an_edited_member_is_refused_or_harmless(part: str) -> None:
     """What is approved is refused; what is shown only leaves the very same behind; what is
     computed anew does one of both."""

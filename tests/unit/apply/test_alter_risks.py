@@ -24,13 +24,13 @@ def alter(*configs: str) -> Plan:
 
 
 def test_a_shorter_retention_is_told_as_data_loss() -> None:
-    """The risk comes first, and the times are in units."""
+    """The danger comes first, and the times are in units."""
     text = " ".join(render_plan_text(alter("retention.ms=1")).split())
-    assert "Risks (1) ! data loss: kafka_topic.alter" in text
-    assert "records older than 1 ms are deleted" in text
+    assert "Dangers (1) ! data loss: a (kafka_topic.alter" in text
+    assert "retention.ms 1 s → 1 ms: records older than that are deleted" in text
 
 
 def test_what_harms_nothing_has_no_risk() -> None:
     """A longer retention deletes nothing, so nothing is measured."""
     made = alter("retention.ms=9999999999999")
-    assert made.changes[0].risks == () and made.changes[0].impact is None
+    assert made.changes[0].findings == () and made.changes[0].impact is None

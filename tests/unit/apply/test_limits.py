@@ -29,7 +29,7 @@ from kafkaform.core.value import EMPTY
 from kafkaform.plan.model import Options
 from kafkaform.workflow.run import Applied
 from kafkaform_kafka.memory import killed_before, throttled_items
-from kafkaform_kafka.review import mutation_quota
+from kafkaform_kafka.rules import mutation_quota
 from kafkaform_kafka.simulation.schedule import Killed
 
 from ...kit.simulated.engine import TIMEOUT, House, Screen, apply, desired, house, removed, topic

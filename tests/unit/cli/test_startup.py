@@ -25,7 +25,12 @@ SLOW = {
 }
 """The modules of the standard library that take longest to load, without those that typer needs."""
 OTHERS = {
-    *("kafkaform.apply.execute", "kafkaform.audit", "kafkaform.plan", "kafkaform.render.plan_text"),
+    *(
+        "kafkaform.apply.execute",
+        "kafkaform.audit",
+        "kafkaform.plan.build",
+        "kafkaform.render.plan_text",
+    ),
     *("kafkaform.sandbox", "kafkaform.state", "kafkaform.fleet"),
 }
 """Our own modules that only other commands need."""

@@ -148,7 +148,6 @@ resource "kafka_topic" "a" {
     "confluent.value.schema.validation" = true
     "redpanda.remote.read"              = "true"
     "retention.local.target.bytes"      = 1
-    "compression.type"                  = "brotli"
   }
 }
 
@@ -262,7 +261,11 @@ def test_values_that_no_cluster_takes(
     here: Here, kind: str, given: str, wrong: str, told: str
 ) -> None:
     """They are told without a broker, with the line; the same block without them is sound."""
-    sound = {"kafka_quota": "config = {}", "kafka_acl": 'acl_operation = "Read"'}.get(kind, "")
+    limit = "connection_creation_rate" if given.startswith("ip") else "producer_byte_rate"
+    sound = {
+        "kafka_quota": f"config = {{ {limit} = 1024 }}",
+        "kafka_acl": 'acl_operation = "Read"',
+    }.get(kind, "")
     for line, code in ((sound, 0), (wrong, 1)):
         text = f'resource "{kind}" "a" {{\n  {given}\n  {line}\n}}\n'
         here.write("main.kf.hcl", PROVIDER + text)

@@ -31,6 +31,7 @@ SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 AUTHORIZER = FrozenMap(super_users=("User:admin",), allow_if_no_acl=False)
 WORKER = "User:worker"
+MISSING = "used-object-missing"
 
 
 def connector(name: str, topics: str) -> Declared:
@@ -149,9 +150,27 @@ SINKS = (declare("out", SINK, topics="orders,returns", file="/tmp/x"), topic("or
 
 
 def list_warnings(house: House, *declared: Declared, **said: object) -> tuple[str, ...]:
-    """What a plan tells about the connector."""
+    """What a plan tells about the rights of the connector."""
     change = find(engine.plan(house, both(*declared, **said)).changes, f"{KIND}.out")
-    return tuple(finding.text for finding in change.findings)
+    return tuple(f.text for f in change.findings if f.rule != MISSING)
+
+
+def test_a_topic_that_does_not_exist_is_told() -> None:
+    """With the nearest name, before the connector fails; not if it is declared, live, or matched by
+    a pattern."""
+    house, _ = make_house()
+    sinks = declare("out", SINK, topics="ordres,new", file="/tmp/x")
+    changes = engine.plan(house, both(sinks, topic("orders"), topic("new"))).changes
+    (finding,) = (f for f in find(changes, f"{KIND}.out").findings if f.rule == MISSING)
+    assert finding.text == "it reads kafka_topic ordres, which is neither declared nor live"
+    assert finding.fix == 'Did you mean "orders"?'
+    engine.apply(house, both(topic("orders")))
+    for made in (
+        declare("out", SINK, topics="orders", file="/tmp/x"),
+        declare("out", SINK, topics_regex="ordres.*", file="/tmp/x"),
+    ):
+        changes = engine.plan(house, both(made, topic("orders"))).changes
+        assert MISSING not in {f.rule for f in find(changes, f"{KIND}.out").findings}
 
 
 def test_a_plan_tells_the_rights_that_the_workers_lack() -> None:
@@ -200,7 +219,7 @@ def test_the_acls_are_listed_once_for_all_connectors(monkeypatch: pytest.MonkeyP
     made = engine.plan(house, said).changes
     assert swept.count(acls.KIND) == 1
     for n in range(5):
-        (finding,) = find(made, f"{KIND}.s{n}").findings
+        (finding,) = (f for f in find(made, f"{KIND}.s{n}").findings if f.rule != MISSING)
         assert finding.text.endswith(f"lacks Read on Group connect-s{n}, Read on Topic t{n}")
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Action, Change, Impact, Ownership, PathChange
-from kafkaform.core.finding import Harm, Level
+from kafkaform.core.finding import AccessRow, Breadth, Harm, Level
 from kafkaform.core.resource import Lifecycle
 from kafkaform.core.rule import Needs, Rule
 from kafkaform.core.value import EMPTY, FrozenMap
@@ -90,6 +90,20 @@ def test_the_approval_covers(what: str) -> None:
 def test_the_approval_does_not_depend_on(what: str) -> None:
     """What only explains may differ from the plan that was reviewed."""
     assert digest_change(SHOWN[what], "cluster-1", "l") == digest_change(UPDATE, "cluster-1", "l")
+
+
+@pytest.mark.parametrize(
+    "member",
+    ["principal", "resource_type", "name", "pattern", "operations", "host", "before", "after"],
+)
+def test_each_part_of_a_lost_right_is_covered(member: str) -> None:
+    """The sentence alone does not say all that a row says."""
+    row = AccessRow("User:ann", "Topic", "a", "literal", ("Read",), Breadth.ONE)
+    other = ("Write",) if isinstance(getattr(row, member), tuple) else "other"
+    rows = (row, replace(row, **{member: other}))
+    changes = [edited(findings=(LOSS.find("it loses", access=(one,)),)) for one in rows]
+    first, second = (digest_change(change, "cluster-1", "l") for change in changes)
+    assert first != second
 
 
 def test_cluster_and_lineage_are_covered() -> None:

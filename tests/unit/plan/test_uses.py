@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Step
-from kafkaform.core.finding import Block, Finding, Harm
+from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -36,10 +36,11 @@ from kafkaform.plan.lower import find_needs, lower_plan
 from kafkaform.plan.model import Plan
 from kafkaform.plan.observe import Look
 from kafkaform.plan.rules import PROTECTED
-from kafkaform.plan.uses import NAMED, name_users, order_by_uses
+from kafkaform.plan.uses import NAMED, name_users, order_by_uses, tell_missing_uses
 from kafkaform.provider.contract import Provider, ResourceType, Session
 from kafkaform.state.model import Row, State
 
+from ...kit.findings import list_notes, list_risks
 from ...kit.quick import examples
 from ...kit.simulated import boxes
 
@@ -325,14 +326,14 @@ def name_first(
         sessions = {name: one for name, one in sessions.items() if name not in unread}
     look = Look(sessions, world, unread=unread or {})
     result = name_users(changes, PROVIDERS, look, state)[0]
-    assert all(risk.harm is Harm.AVAILABILITY for risk in result.risks)
+    assert all(risk.harm is Harm.AVAILABILITY for risk in list_risks(result))
     return result
 
 
 def named(*changes: Change, **given: Any) -> tuple[list[str], tuple[str, ...]]:
     """Risks and notes of the first change."""
     first = name_first(*changes, **given)
-    return [risk.text for risk in first.risks], first.notes
+    return [risk.text for risk in list_risks(first)], list_notes(first)
 
 
 def wait(*changes: Change, **given: Any) -> Finding:
@@ -450,3 +451,87 @@ def test_many_users_are_counted() -> None:
     listing = Listing([observed(f"j{n:04}", "a") for n in range(NAMED + 1234)])
     (risk,), _ = named(GONE, listing=listing)
     assert risk.count("reads it") == NAMED and risk.endswith(", and 1,234 more")
+
+
+# ── what does not exist ─────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Shop:
+    """A session that reads by name. live: the names of the shelves; hidden: whether it may look."""
+
+    live: Sequence[str] = ()
+    hidden: bool = False
+    asked: list[Identity] = field(default_factory=list)
+
+    def read(
+        self, ids: Sequence[Identity], *, at: str | None = None, depth: Depth = Depth.FULL
+    ) -> Mapping[Identity, Reading]:
+        self.asked += ids
+        return {i: self._read(i) for i in ids}
+
+    def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
+        items = tuple(Observed(shelf(name), EMPTY) for name in self.live)
+        return Sweep(kind, depth, items, Coverage(CoverageKind.VISIBLE_ONLY))
+
+    def _read(self, identity: Identity) -> Reading:
+        if identity.key in self.live:
+            return Observed(identity, EMPTY)
+        return Hidden(identity, "Look") if self.hidden else Absent(identity)
+
+
+def find_missing(
+    *changes: Change, shop: Shop | None = None, facts: Mapping[str, Facts] = FACTS
+) -> list[Finding]:
+    """What is found about the first change."""
+    instances = [name for name in facts if name != "work"]
+    sessions = {name: shop or Shop() for name in instances}
+    world = {name: InstanceWorld(known, {}) for name, known in facts.items()}
+    providers = {name: PROVIDERS[name.partition(".")[0]] for name in facts}
+    look = Look(cast(Mapping[str, Session], sessions), world)
+    return list(tell_missing_uses(changes, TYPES, providers, look, facts)[0].findings)
+
+
+def test_a_used_object_that_does_not_exist_is_a_caution() -> None:
+    """With its name and the nearest one: a typo stops the user, and nothing else says so."""
+    (finding,) = find_missing(change(job("j"), Action.CREATE, "boks"), shop=Shop(["books"]))
+    assert (finding.rule, finding.level) == ("used-object-missing", Level.CAUTION)
+    assert finding.text == "it reads shop_shelf boks, which is neither declared nor live"
+    assert finding.fix == 'Did you mean "books"?'
+    (plain,) = find_missing(change(job("j"), Action.CREATE, "xyz"), shop=Shop(["books"]))
+    assert plain.fix == "Correct the name, or declare the object."
+
+
+@pytest.mark.parametrize(
+    ("changes", "shop"),
+    [
+        ([change(job("j"), Action.CREATE, "books")], Shop(["books"])),
+        ([change(job("j"), Action.CREATE, "new"), change(shelf("new"))], Shop()),
+        ([change(job("j"), Action.CREATE, "secret")], Shop(hidden=True)),
+        ([change(job("j"), Action.CREATE, "NotAName")], Shop()),
+        ([change(job("j"), Action.UPDATE, "old", before=attributes("old"))], Shop()),
+        ([change(job("j"), Action.DELETE, "old")], Shop()),
+        ([change(shelf("s"))], Shop()),
+    ],
+)
+def test_what_exists_or_may_exist_is_no_finding(changes: Sequence[Change], shop: Shop) -> None:
+    """Live, declared, hidden; what the user named before; and what is not created."""
+    assert find_missing(*changes, shop=shop) == []
+
+
+def test_what_the_user_does_not_need_is_not_asked_about() -> None:
+    """A name that only describes something costs no request."""
+    shop, optional = Shop(), attributes("boks", needed=False)
+    assert find_missing(replace(change(job("j")), after=optional), shop=shop) == []
+    assert shop.asked == []
+
+
+def test_an_object_is_missing_if_no_instance_has_it() -> None:
+    """The one with which the user's system works decides, if it says so."""
+    both = {"shop": Facts("s-1"), "shop.b": Facts("s-2"), "work": Facts("w")}
+    create = change(job("j"), Action.CREATE, "boks")
+    other = change(shelf("boks", "shop.b"))
+    assert len(find_missing(create, facts=both)) == 1
+    assert find_missing(create, other, facts=both) == []
+    both["work"] = Facts("w", partners=FrozenMap(shop="s-1"))
+    assert len(find_missing(create, other, facts=both)) == 1

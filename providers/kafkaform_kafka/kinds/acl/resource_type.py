@@ -2,13 +2,13 @@
 updated.
 
 Source: Kafka's AclEntry and StandardAuthorizer (4.3). Brokers accept ACLs that can never match
-anything; the rules here refuse them.
+anything; `rules/acls.py` refuses them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from ipaddress import IPv6Address, ip_address
+from collections.abc import Mapping
+from ipaddress import IPv6Address
 from operator import itemgetter
 from typing import Any
 
@@ -16,14 +16,12 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from kafkaform.core.change import Action, Change, Evidence, Request, Step
-from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules, keys, rights
-from ...protocol.capabilities import acl_faults
+from ...protocol import keys, rights
 from ..request_order import (
     CREATE_ACLS,
     DELETE_ALLOW_ACLS,
@@ -32,7 +30,6 @@ from ..request_order import (
     DELETE_DENY_AHEAD,
 )
 from ..steps import all_paths, make_step
-from . import resource_names
 
 KIND = "kafka_acl"
 RESOURCE_TYPES: Mapping[str, int] = {
@@ -196,92 +193,11 @@ def is_known(acl: Acl) -> bool:
     )
 
 
-# ── rules ───────────────────────────────────────────────────────────────────────────────
-
-
-def _check(change: Change, facts: Facts) -> Diagnostics:
-    if change.action is not Action.CREATE:
-        return ()
-    acl = parse_acl(change.after or EMPTY)
-    faults = [*_resource_faults(acl), *_principal_faults(acl), *_host_faults(acl)]
-    faults += acl_faults(acl.resource_type, acl.operation, facts)
-    return (
-        *broker_rules.diagnose(change, faults),
-        *broker_rules.diagnose(change, _acl_warnings(acl), Severity.WARNING),
-    )
-
-
-def _resource_faults(acl: Acl) -> broker_rules.Faults:
-    if not acl.resource_name:
-        yield "resource_name is empty", "name a resource, or use * for all of them"
-    if acl.resource_type == "Cluster" and acl.resource_name != CLUSTER:
-        yield f"in ACLs, the cluster has the name '{CLUSTER}'", f"set resource_name to '{CLUSTER}'"
-    if acl.resource_type == "Cluster" and acl.pattern_type != "Literal":
-        yield "an ACL on the cluster cannot be Prefixed", "use the pattern type Literal"
-    yield from resource_names.resource_name_faults(
-        acl.resource_type, acl.resource_name, acl.pattern_type
-    )
-    supported = SUPPORTED[acl.resource_type]
-    if acl.operation not in ("All", *supported):
-        yield (
-            f"'{acl.operation}' is not a {NOUNS[acl.resource_type]} operation: Kafka never checks "
-            "it there",
-            f"use {', '.join(supported)} or All",
-        )
-
-
-def _principal_faults(acl: Acl) -> broker_rules.Faults:
-    # A principal builder may use other types than User. The authorizer compares the whole text.
-    kind, colon, name = acl.principal.partition(":")
-    if not (kind and colon and name):
-        yield (
-            f"'{acl.principal}' is not a principal: a principal is a type, a colon and a name",
-            f"write User:{name or (kind if not colon else '') or 'NAME'}"
-            + (", or User:* for everybody" if colon else ""),
-        )
-
-
-def _host_faults(acl: Acl) -> broker_rules.Faults:
-    # The authorizer compares hosts as text: no networks, no DNS, and no other spelling.
-    if acl.host == EVERYTHING:
-        return
-    try:
-        address = ip_address(acl.host)
-    except ValueError:
-        yield (
-            f"'{acl.host}' is not an IP address: Kafka compares it with the text of the client's "
-            "address, so host names and networks never match",
-            "use one address, or * for all hosts",
-        )
-        return
-    if address.is_unspecified:
-        yield f"no client connects from {acl.host}", "use * for all hosts"
-        return
-    spelled = format_java_address(address) if isinstance(address, IPv6Address) else str(address)
-    if spelled != acl.host:
-        yield f"Kafka spells the address {acl.host} as {spelled}", f"write {spelled}"
-
-
 def format_java_address(address: IPv6Address) -> str:
     """The text of Inet6Address.getHostAddress: always eight groups, without leading zeros."""
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
-
-
-def _acl_warnings(acl: Acl) -> broker_rules.Faults:
-    kind = acl.principal.partition(":")[0]
-    if kind.lower() == "user" and kind != "User":
-        yield f"the type of Kafka's users is 'User', not '{kind}'", ""
-    # Only the exact text `User:*` is a wildcard; principals have no prefixes (KIP-290).
-    if acl.principal.endswith(EVERYTHING) and acl.principal != "User:*":
-        yield (
-            f"'{acl.principal}' is one principal with exactly this name; only User:* means several",
-            "",
-        )
-    yield from resource_names.resource_name_warnings(
-        acl.resource_type, acl.resource_name, acl.pattern_type
-    )
 
 
 # ── requests ────────────────────────────────────────────────────────────────────────────
@@ -310,22 +226,6 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
         evidence=Evidence.LOCAL,
     )
     return (replace(step, group=acl.pattern, rank=1 if acl.permission == ALLOW else 0),)
-
-
-def describe_order(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
-    """A warning about the order of creates and deletes, if a plan has both."""
-    actions = {change.action for change in changes if change.identity.kind == KIND}
-    if not {Action.CREATE, Action.DELETE} <= actions:
-        return ()
-    if facts.values.get("acl_order") == DELETE_FIRST:
-        return (
-            'With acl_order = "delete_first", old ACLs of a resource are deleted before new ones '
-            "are created, so brokers can refuse clients in between.",
-        )
-    return (
-        'With acl_order = "create_first", new ACLs are created before old ones are deleted, so '
-        "both apply in between.",
-    )
 
 
 # ── type ────────────────────────────────────────────────────────────────────────────────
@@ -383,7 +283,6 @@ TYPE = ResourceType(
     key=lambda attributes: parse_acl(attributes).key,
     canonical=lambda attributes, _: attributes,
     target=_target,
-    check=_check,
     steps=_steps,
     import_key=lambda text: parse_acl_key(text).key,
     belongs_to=lambda attributes, principal: attributes["acl_principal"] == principal,

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from kafkaform.core.address import render_key
 from kafkaform.core.change import Change, Step
-from kafkaform.core.diagnostics import Diagnostics
 from kafkaform.core.resource import Declared, Facts, Identity, Observed
 from kafkaform.core.schema import BOOL, STRING, AttributeSchema, make_schema, set_of
 from kafkaform.core.value import FrozenMap
@@ -170,10 +169,6 @@ def _target(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> Fr
     return declared
 
 
-def _check(_: Change, __: Facts) -> Diagnostics:
-    return ()
-
-
 def _steps(_: Change, __: Facts) -> tuple[Step, ...]:
     return ()
 
@@ -230,7 +225,6 @@ TYPE = ResourceType(
     key=_key,
     canonical=_canonical,
     target=_target,
-    check=_check,
     steps=_steps,
     import_key=str,
     expand=expand,

@@ -46,8 +46,7 @@ from ..topic.configs import (
     repair_removal,
     select_declared,
 )
-from . import risks
-from . import rules as config_rules
+from . import faults
 from .arguments import CONFIG, MODE, SECRETS
 
 CLUSTER = "default"
@@ -69,12 +68,8 @@ class ConfigScope(Struct, frozen=True):
     """The attribute that names the object, None if there is only one."""
     find: Lookup
     """The table of its configs."""
-    faults: config_rules.ConfigRule
-    """Finds what Kafka would refuse."""
     secrets: bool = False
     """True if it can have configs whose values a broker never reveals."""
-    harms: Mapping[str, tuple[risks.Harm, ...]] = EMPTY
-    """Config -> what another value of it can harm."""
     capability: Capability | None = None
     """What a cluster must have for it, None if every one has it."""
     listing: Capability | None = None
@@ -115,9 +110,7 @@ BROKER = ConfigScope(
     2,
     "broker_id",
     _broker_key,
-    config_rules.broker_faults,
     secrets=True,
-    harms=risks.BROKER_HARMS,
 )
 DEFAULTS = ConfigScope(
     "kafka_cluster_config",
@@ -125,9 +118,7 @@ DEFAULTS = ConfigScope(
     3,
     None,
     _broker_key,
-    config_rules.cluster_faults,
     secrets=True,
-    harms=risks.BROKER_HARMS,
 )
 GROUP = ConfigScope(
     "kafka_group_config",
@@ -135,8 +126,6 @@ GROUP = ConfigScope(
     8,
     "group",
     GROUP_KEYS.get,
-    config_rules.group_faults,
-    harms=risks.GROUP_HARMS,
     capability=GROUP_CONFIGS,
     listing=GROUP_CONFIG_LISTING,
 )
@@ -146,8 +135,6 @@ METRICS = ConfigScope(
     7,
     "name",
     METRICS_KEYS.get,
-    config_rules.metrics_faults,
-    harms=risks.METRICS_HARMS,
     capability=CLIENT_METRICS,
 )
 SCOPES = (BROKER, DEFAULTS, GROUP, METRICS)
@@ -190,11 +177,7 @@ def _target(
 ) -> FrozenMap:
     live = observed.attributes if observed else EMPTY
     keep = keep or declared.get("config_mode") == "additive"
-    shown = (
-        config_rules.mask_config(declared.get("config"))
-        if scope.secrets
-        else declared.get("config")
-    )
+    shown = faults.mask_config(declared.get("config")) if scope.secrets else declared.get("config")
     named = {scope.attribute: declared[scope.attribute]} if scope.attribute else {}
     config = compute_target_config(shown, get_config(live), facts, keep, scope.find, scope.resource)
     hidden = _merge_secrets(declared, live, keep) if scope.secrets else {}
@@ -303,6 +286,12 @@ def _must_send_secrets(change: Change) -> bool:
     return version is not None and version != change.row_before.secret_version and not change.adopts
 
 
+def find_unit(find: Lookup, path: Path) -> str:
+    """The unit of the value at a path, or an empty text. find: the table of the configs."""
+    row = find(path[1]) if len(path) == 2 and path[0] == "config" else None
+    return row.unit if row is not None else ""
+
+
 def make_identity(instance: str, scope: ConfigScope, name: str) -> Identity:
     """The identity of a resource by its name in requests."""
     return Identity(instance, scope.kind, name or CLUSTER)
@@ -318,7 +307,6 @@ def _make_type(scope: ConfigScope, doc: str, *attributes: AttributeSchema) -> Re
         key=partial(_key, scope),
         canonical=partial(_canonical, scope),
         target=partial(_target, scope),
-        check=partial(config_rules.check_change, scope.faults),
         steps=partial(_steps, scope),
         import_key=partial(_import_key, scope),
         ours=_select_ours,
@@ -326,8 +314,7 @@ def _make_type(scope: ConfigScope, doc: str, *attributes: AttributeSchema) -> Re
         written=_write_arguments,
         switched_off=frozenset({FEATURE_MISSING}),
         repair=repair_removal,
-        risks=partial(risks.find_risks, scope.harms, scope.find),
-        unit=partial(risks.find_unit, scope.find),
+        unit=partial(find_unit, scope.find),
     )
 
 
@@ -337,9 +324,7 @@ TYPES: tuple[ResourceType, ...] = (
         "Dynamic configs of one broker. They override those of the cluster and of its "
         "server.properties. The import id is the broker's id.",
         AttributeSchema("broker_id", NUMBER, "Id of the broker.", required=True, whole=True),
-        replace(
-            CONFIG, refuses=config_rules.refuse_broker_configs, keys=config_pages.list_broker_keys
-        ),
+        replace(CONFIG, refuses=faults.refuse_broker_configs, keys=config_pages.list_broker_keys),
         MODE,
         *SECRETS,
     ),
@@ -347,9 +332,7 @@ TYPES: tuple[ResourceType, ...] = (
         DEFAULTS,
         "Dynamic configs of all brokers. They override those of their server.properties. "
         f'The import id is "{CLUSTER}".',
-        replace(
-            CONFIG, refuses=config_rules.refuse_broker_configs, keys=config_pages.list_cluster_keys
-        ),
+        replace(CONFIG, refuses=faults.refuse_broker_configs, keys=config_pages.list_cluster_keys),
         MODE,
         *SECRETS,
     ),
@@ -361,7 +344,7 @@ TYPES: tuple[ResourceType, ...] = (
         replace(
             CONFIG,
             required=True,
-            refuses=config_rules.refuse_group_configs,
+            refuses=faults.refuse_group_configs,
             keys=config_pages.list_group_keys,
         ),
         MODE,
@@ -373,7 +356,7 @@ TYPES: tuple[ResourceType, ...] = (
         replace(
             CONFIG,
             required=True,
-            refuses=config_rules.refuse_metrics_configs,
+            refuses=faults.refuse_metrics_configs,
             keys=config_pages.list_metrics_keys,
         ),
         MODE,

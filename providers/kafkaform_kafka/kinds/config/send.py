@@ -24,7 +24,7 @@ from ...protocol.faults import lost_answer_fault
 from ...wire.answers import ItemAnswers
 from ...wire.configs import alter_configs
 from ...wire.topics import ANSWER_MARGIN
-from .rules import MASK
+from .faults import MASK
 
 _LISTENER = re.compile(r"listener\.name\.[^.]+\.")
 

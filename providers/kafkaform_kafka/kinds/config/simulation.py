@@ -45,6 +45,7 @@ from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedRead
 from ...simulation.world import Key
 from ..topic import simulation as topics
 from ..topic.configs import find_foreign_paths
+from .faults import is_hidden_config
 from .resource_type import (
     BROKER,
     CLUSTER,
@@ -55,7 +56,6 @@ from .resource_type import (
     SET,
     ConfigScope,
 )
-from .rules import is_hidden_config
 
 _OF = {"group": GROUP, "client_metrics": METRICS}
 _DENIED = {"broker": 31, "client_metrics": 31, "group": 30}

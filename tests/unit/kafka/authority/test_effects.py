@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from kafkaform.core.finding import AccessRow
+from kafkaform_kafka.authority.acl_words import OTHER
 from kafkaform_kafka.authority.authorizer import (
     Access,
     AccessQuestion,
@@ -19,7 +21,7 @@ from kafkaform_kafka.authority.authorizer import (
     has_acl,
     index_acls,
 )
-from kafkaform_kafka.authority.effects import OTHER, Effect, compute_effect
+from kafkaform_kafka.authority.effects import Effect, compute_effect
 from kafkaform_kafka.authority.permissions import RECORDS
 from kafkaform_kafka.authority.probes import AccessPair, ask_about, pair_access
 from kafkaform_kafka.kinds.acl.resource_type import Acl
@@ -89,12 +91,12 @@ def worlds_of(before: list[Acl], after: list[Acl]) -> AccessPair:
     )
 
 
-def said(found: Effect) -> tuple[bool, bool]:
+def said(effect: Effect) -> tuple[bool, bool]:
     """Whether it tells of gains, and of losses."""
-    text = "; ".join((*found.notes, *found.harms))
-    assert (" nothing" in text) == (not found.gainers and not found.losers)
-    assert bool(found.losses) == bool(found.losers)
-    return " gains " in text, " loses " in text
+    assert bool(effect.reason) == (not effect.gains and not effect.losses)
+    assert all(" gains " in gain.text and gain.rows for gain in effect.gains)
+    assert all(" loses " in loss.text and loss.rows for loss in effect.losses)
+    return bool(effect.gains), bool(effect.losses)
 
 
 @settings(max_examples=examples(200))
@@ -161,24 +163,81 @@ def test_a_right_that_a_writer_has_anyway_is_no_gain_and_no_loss() -> None:
     changes for everybody is told with that."""
     write = Acl("User:u", "*", "Write", "Allow", "Topic", "a", "Literal")
     more = Acl("User:u", "*", "IdempotentWrite", "Allow", *CLUSTER)
-    found = compute_effect(more, worlds_of([write], [write, more]), created=True)
-    assert found.notes == (
+    effect = compute_effect(more, worlds_of([write], [write, more]), created=True)
+    assert effect.reason == (
         "gives nothing: principals with Write on a topic do not need IdempotentWrite (KIP-679), by "
-        'Allow User:u Write on topic "a" from any host',
+        'Allow User:u Write on topic "a" from any host'
     )
     deny = replace(more, permission="Deny")
-    found = compute_effect(deny, worlds_of([write, more], [write, more, deny]), created=True)
-    assert found.notes[0].startswith("takes nothing: principals with Write")
-    alone = compute_effect(deny, worlds_of([more], [more, deny]), created=True)
-    assert alone.losses == ("User:u loses IdempotentWrite on Cluster kafka-cluster",)
+    effect = compute_effect(deny, worlds_of([write, more], [write, more, deny]), created=True)
+    assert effect.reason.startswith("takes nothing: principals with Write")
+    (loss,) = compute_effect(deny, worlds_of([more], [more, deny]), created=True).losses
+    assert loss.text == "User:u loses IdempotentWrite on Cluster kafka-cluster"
+    assert [row.operations for row in loss.rows] == [("IdempotentWrite",)]
     every, all_write = (replace(one, principal="User:*") for one in (more, write))
     denied = [all_write, replace(write, permission="Deny")]
-    found = compute_effect(every, worlds_of(denied, [*denied, every]), created=True)
-    assert found.notes[0] == "User:u gains IdempotentWrite on Cluster kafka-cluster"
-    found = compute_effect(every, worlds_of([write], [write, every]), created=True)
-    assert found.notes == (
-        "everybody gains IdempotentWrite on Cluster kafka-cluster",
-        "principals with Write on a topic do not need IdempotentWrite (KIP-679)",
+    (gain,) = compute_effect(every, worlds_of(denied, [*denied, every]), created=True).gains
+    assert gain.text.startswith("User:u gains IdempotentWrite on Cluster kafka-cluster")
+    (gain,) = compute_effect(every, worlds_of([write], [write, every]), created=True).gains
+    assert gain.text == (
+        "everybody gains IdempotentWrite on Cluster kafka-cluster, which principals with Write on "
+        "a topic do not need (KIP-679)"
+    )
+
+
+# ── rows ────────────────────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=examples(200))
+@given(many, acls.filter(lambda acl: acl.fields[-2:] != ("*", "Prefixed")), many)
+def test_rows_have_all_that_is_lost_and_what_is_gained_at_its_widest(
+    live: list[Acl], changed: Acl, made: list[Acl]
+) -> None:
+    """Every point at which somebody loses something has a row, so that an approval covers it; every
+    point at which somebody gains something is covered by a row."""
+    before, after = [*live, changed], [one for one in (*live, *made) if one != changed]
+    for worlds, created in ((worlds_of(before, after), False), (worlds_of(after, before), True)):
+        effect = compute_effect(changed, worlds, created=created)
+        losses, gains = (
+            [row for part in parts for row in part.rows] for parts in (effect.losses, effect.gains)
+        )
+        for row in (*losses, *gains):
+            assert row.operations and row.before != row.after
+        asked = ask_about(changed, _concerned(changed), worlds).changed
+        for point, (gained, lost) in asked.items():
+            place = _place(point.principal, point.host, point.name)
+            if lost & {*_concerned(changed)}:
+                assert place in {(row.principal, row.host, _named(row)) for row in losses}
+            if gained & {*_concerned(changed)}:
+                assert any(_covers(row, place) for row in gains), (place, gains)
+
+
+def _concerned(acl: Acl) -> Sequence[str]:
+    return OPERATIONS if acl.operation == "All" else (acl.operation,)
+
+
+def _place(principal: str, host: str, name: str) -> tuple[str, str, str]:
+    return (
+        "User:*" if principal.endswith(OTHER) else principal,
+        "*" if host == OTHER else host,
+        name,
+    )
+
+
+def _named(row: AccessRow) -> str:
+    """The name of the row as questions have it."""
+    if row.pattern == "prefixed":
+        return row.name + OTHER
+    return OTHER if row.name == "*" else row.name
+
+
+def _covers(row: AccessRow, place: tuple[str, str, str]) -> bool:
+    principal, host, name = place
+    end = _named(row)
+    return (
+        row.principal in (principal, "User:*")
+        and row.host in (host, "*")
+        and (end == name or (end.endswith(OTHER) and name.startswith(end[:-1])))
     )
 
 

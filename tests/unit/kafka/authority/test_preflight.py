@@ -15,11 +15,10 @@ from kafkaform_kafka.connection.clients import pure_config
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.protocol.faults import fault_of
-from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import Wire
 
-from ....kit.kafka.changes import change, facts, topic
+from ....kit.kafka.changes import change, topic
 from ....kit.kafka.logins import Login
 from ....kit.kafka.sessions import apply, batches, connect, eventually, grant, login, new, read
 
@@ -172,12 +171,3 @@ def test_every_request_that_is_newer_than_others_says_since_when() -> None:
     for api in filter(lambda api: api.since, APIS.values()):
         text = fault_of(api.name, 35, "").message
         assert f"{api.name}, which needs Kafka {api.since}" in text
-
-
-def test_deletions_under_auto_creation_are_warned_of() -> None:
-    """A client that still uses the topic brings it back."""
-    gone = [change(Action.DELETE, topic(), None, incarnation="x")]
-    quiet = PROVIDER.review(gone, {}, facts(auto_create=False)).warnings
-    loud = PROVIDER.review(gone, {}, facts(auto_create=True)).warnings
-    (text,) = set(loud) - set(quiet)
-    assert "a deleted topic comes back" in text

@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Evidence
-from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.acl import resource_type as acls
@@ -35,14 +34,6 @@ def change(acl: Acl, action: Action = Action.CREATE) -> Change:
     )
 
 
-def check(**fields: str) -> Diagnostics:
-    return acls.TYPE.check(change(replace(READ, **fields)), FACTS)
-
-
-def faults(**fields: str) -> list[str]:
-    return [d.summary for d in check(**fields) if d.severity is Severity.ERROR]
-
-
 def test_all_seven_fields_are_the_identity() -> None:
     """A key names one rule, and the import id is the key."""
     assert acls.TYPE.key(READ.attributes) == KEY
@@ -67,121 +58,6 @@ def test_an_import_id_that_is_no_rule_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match="not one of|import id") as caught:
         acls.TYPE.import_key(text)
     assert why in str(caught.value)
-
-
-@pytest.mark.parametrize("kind", acls.RESOURCE_TYPES)
-def test_every_operation_of_a_resource_is_accepted(kind: str) -> None:
-    """And All, and no operation that Kafka never asks of it."""
-    name = {"Cluster": acls.CLUSTER, "User": "User:x"}.get(kind, "x")
-    good = {
-        operation
-        for operation in acls.OPERATIONS
-        if not faults(resource_type=kind, resource_name=name, operation=operation)
-    }
-    assert good == {"All", *acls.SUPPORTED[kind]}
-
-
-@pytest.mark.parametrize(
-    ("fields", "why", "advice"),
-    [
-        ({"resource_name": ""}, "resource_name is empty", "*"),
-        ({"resource_type": "Cluster", "operation": "Alter"}, "kafka-cluster", "kafka-cluster"),
-        (
-            {
-                "resource_type": "Cluster",
-                "resource_name": "kafka-cluster",
-                "operation": "Alter",
-                "pattern_type": "Prefixed",
-            },
-            "cannot be Prefixed",
-            "Literal",
-        ),
-        ({"operation": "ClusterAction"}, "is not a topic operation", "DescribeConfigs"),
-        ({"principal": "ci"}, "not a principal", "write User:ci"),
-        ({"principal": ":ci"}, "not a principal", "write User:ci"),
-        ({"principal": "User:"}, "not a principal", "write User:NAME, or User:*"),
-        ({"host": "build.example"}, "not an IP address", "one address"),
-        ({"host": "10.0.0.0/8"}, "not an IP address", "one address"),
-        ({"host": ""}, "not an IP address", "one address"),
-        ({"host": "::1"}, "spells the address ::1 as 0:0:0:0:0:0:0:1", "0:0:0:0:0:0:0:1"),
-        ({"host": "::ffff:10.1.2.3"}, "as 10.1.2.3", "10.1.2.3"),
-        ({"host": "0.0.0.0"}, "no client connects from 0.0.0.0", "* for all hosts"),
-        ({"host": "::"}, "no client connects from ::", "* for all hosts"),
-        (
-            {"resource_name": "shop.*"},
-            "no topic matches 'shop.*'",
-            "'shop.' with the pat",
-        ),
-        ({"resource_name": "shop.*", "pattern_type": "Prefixed"}, "no topic matches", "'shop.' wi"),
-        (
-            {"resource_name": "*", "pattern_type": "Prefixed"},
-            "no topic matches",
-            "'*' with",
-        ),
-        ({"resource_name": "shop orders"}, "no topic matches", "letters, digits"),
-        (
-            {"resource_name": "a/", "pattern_type": "Prefixed"},
-            "no topic matches",
-            "letters, digits",
-        ),
-        ({"resource_name": ".."}, "no topic matches", "a letter or a digit"),
-        ({"resource_name": "a" * 250}, "no topic matches", "shorter"),
-        (
-            {"resource_type": "User", "operation": "CreateTokens", "resource_name": "x"},
-            "no user matches",
-            "write User:x",
-        ),
-    ],
-)
-def test_what_could_never_match_is_refused(fields: dict[str, str], why: str, advice: str) -> None:
-    """With the reason and the way out."""
-    found = [d for d in check(**fields) if d.severity is Severity.ERROR]
-    assert any(why in d.summary and advice in d.advice for d in found), found
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {},
-        {"principal": "User:*"},
-        {"principal": "User:CN=ci,O=Example: Berlin"},
-        {"principal": "Group:ops"},
-        {"resource_name": "*"},
-        {"host": "10.1.2.3"},
-        {"host": "2001:db8:0:0:0:0:0:1"},
-        {"pattern_type": "Prefixed"},
-        {"pattern_type": "Prefixed", "resource_name": ".."},
-        {"resource_type": "Group", "resource_name": "shop orders/1"},
-        {"permission": "Deny"},
-        {"resource_type": "User", "operation": "CreateTokens", "resource_name": "User:x"},
-        {"resource_type": "TransactionalID", "operation": "TwoPhaseCommit"},
-    ],
-)
-def test_what_kafka_understands_passes(fields: dict[str, str]) -> None:
-    """Without a fault and without a warning."""
-    assert check(**fields) == ()
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"principal": "user:ci"},
-        {"principal": "User:ci*"},
-        {"resource_type": "Group", "pattern_type": "Prefixed", "resource_name": "*"},
-        {"resource_type": "Group", "resource_name": "shop.*"},
-        {"resource_type": "TransactionalID", "operation": "Write", "resource_name": "shop.*"},
-    ],
-)
-def test_what_is_rarely_meant_is_a_warning(fields: dict[str, str]) -> None:
-    """It can be made all the same."""
-    (found,) = check(**fields)
-    assert found.severity is Severity.WARNING
-
-
-def test_a_rule_that_is_there_may_go_whatever_it_says() -> None:
-    """Only new rules are judged."""
-    odd = replace(READ, principal="ci", host="::1")
-    assert acls.TYPE.check(change(odd, Action.DELETE), FACTS) == ()
 
 
 def test_one_step_with_the_seven_fields() -> None:

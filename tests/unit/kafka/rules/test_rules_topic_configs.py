@@ -41,8 +41,8 @@ def update(
         for key in sorted({*before, *after})
         if before.get(key) != after.get(key)
     )
-    made = change(Action.UPDATE, old, new)
-    return Change(made.identity, made.address, made.action, made.before, made.after, paths)
+    edit = change(Action.UPDATE, old, new)
+    return Change(edit.identity, edit.address, edit.action, edit.before, edit.after, paths)
 
 
 COMPACT, BOTH, LOG_TIME = (
@@ -190,6 +190,13 @@ CASES: tuple[tuple[str, Mapping[str, str], Mapping[str, str], str], ...] = (
         "deletions of keys",
     ),
     (
+        "topic-tombstones-missed",
+        COMPACT,
+        {**COMPACT, "delete.retention.ms": "0"},
+        "delete.retention.ms 1 d (default) → 0 ms: a consumer that is behind misses deletions of "
+        "keys",
+    ),
+    (
         "topic-old-values-missed",
         COMPACT,
         {**COMPACT, "max.compaction.lag.ms": "3600000"},
@@ -243,6 +250,7 @@ def test_each_rule_fires(
     assert finding.path[0] == "config" and finding.path[1] == text.split()[0]
 
 
+ZSTD = "topic-zstd-consumers-refused"
 HARMFUL = {rule.id for rule in topic_configs.RULES}
 QUIET: tuple[tuple[str, Mapping[str, str], Mapping[str, str]], ...] = (
     ("a longer retention", {"retention.ms": "1000"}, {"retention.ms": str(30 * DAY)}),
@@ -276,10 +284,30 @@ def test_what_does_no_harm_is_quiet(before: Mapping[str, str], after: Mapping[st
     assert judge(update(before, after)) == []
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("retention.ms", "-2"), ("retention.ms", "x"), ("max.message.bytes", "-1"), (MIN, "0")],
+)
+def test_a_value_that_no_broker_takes_does_nothing(key: str, value: str) -> None:
+    """The change is blocked, and nothing is claimed about records older than -2."""
+    assert name_rules(judge(update({}, {key: value}))) == ["topic-config-value-invalid"]
+
+
+def test_zstd_stops_old_consumers_of_old_brokers() -> None:
+    """Brokers of Kafka 4 send them what they cannot unpack, and refuse nobody."""
+    edit = update({}, {"compression.type": "zstd"})
+    (finding,) = (item for item in judge(edit, OLD) if item.rule == ZSTD)
+    assert finding.text == (
+        "compression.type producer (default) → zstd: consumers before Kafka 2.1 cannot read the "
+        "topic any more"
+    )
+    assert ZSTD not in name_rules(judge(edit, NOW))
+    assert ZSTD not in name_rules(judge(update({}, {"compression.type": "gzip"}), OLD))
+
+
 def test_every_rule_has_a_case() -> None:
     """A rule that nobody saw firing is no rule."""
-    fired = {case[0] for case in CASES}
-    assert fired == HARMFUL
+    assert {ZSTD, *(case[0] for case in CASES)} == HARMFUL
 
 
 def test_every_topic_config_is_judged_or_harmless() -> None:
@@ -298,13 +326,13 @@ def test_every_topic_config_is_judged_or_harmless() -> None:
 @pytest.mark.parametrize("key", sorted(ALL_TOPIC_KEYS))
 def test_every_config_can_be_judged(key: str) -> None:
     """Every config in both directions between two values that differ."""
-    known = ALL_TOPIC_KEYS[key]
-    low, high = ("1", "1000000") if known.kind in ("int", "long") else ("0.1", "0.9")
-    if known.kind == "boolean":
+    config = ALL_TOPIC_KEYS[key]
+    low, high = ("1", "1000000") if config.kind in ("int", "long") else ("0.1", "0.9")
+    if config.kind == "boolean":
         low, high = "false", "true"
-    elif known.choices:
-        low, high = known.choices[0], known.choices[1]
-    elif known.kind == "list":
+    elif config.choices:
+        low, high = config.choices[0], config.choices[1]
+    elif config.kind == "list":
         low, high = "0:1", "*"
     for one, other in ((low, high), (high, low)):
         rules = {item.rule for item in judge(update({key: one}, {key: other}))}
@@ -396,18 +424,20 @@ IN_SYNC = (
 )
 
 
-@pytest.mark.parametrize(("before", "after", "replicas", "known", "rule", "level", "text"), IN_SYNC)
+@pytest.mark.parametrize(
+    ("before", "after", "replicas", "cluster", "rule", "level", "text"), IN_SYNC
+)
 def test_replicas_in_sync(
     before: Mapping[str, str],
     after: Mapping[str, str],
     replicas: tuple[int, int],
-    known: Facts,
+    cluster: Facts,
     rule: str,
     level: Level,
     text: str,
 ) -> None:
     """The number is held against the replicas, whichever of the two changes."""
-    findings = judge(update(before, after, replicas=replicas), known)
+    findings = judge(update(before, after, replicas=replicas), cluster)
     (finding,) = (item for item in findings if item.rule.startswith(("topic-min", "topic-all")))
     assert (finding.rule, finding.level, finding.text) == (rule, level, text)
 
@@ -451,8 +481,8 @@ def test_a_new_topic_is_judged_from_its_block_alone() -> None:
 
 def test_a_default_of_the_cluster_counts_for_a_new_topic() -> None:
     """Two of two replicas must be in sync although no block says so; nobody writes to it yet."""
-    known = facts(topic_defaults=FrozenMap({MIN: "2"}))
-    (finding,) = judge(change(Action.CREATE, None, topic()), known)
+    cluster = facts(topic_defaults=FrozenMap({MIN: "2"}))
+    (finding,) = judge(change(Action.CREATE, None, topic()), cluster)
     assert (finding.rule, finding.level) == ("topic-all-insync-required", Level.CAUTION)
 
 
@@ -471,8 +501,8 @@ def test_a_removed_override_is_judged_by_what_takes_effect() -> None:
 
 def test_what_the_cluster_has_by_default_is_what_an_override_replaces() -> None:
     """A cluster that keeps records for an hour loses nothing by a topic's two hours."""
-    known = facts(topic_defaults=FrozenMap({"retention.ms": "3600000"}))
-    assert judge(update({}, {"retention.ms": "7200000"}), known) == []
+    cluster = facts(topic_defaults=FrozenMap({"retention.ms": "3600000"}))
+    assert judge(update({}, {"retention.ms": "7200000"}), cluster) == []
 
 
 def test_defaults_are_those_of_the_release() -> None:

@@ -26,13 +26,13 @@ VISIBLE = Coverage(CoverageKind.VISIBLE_ONLY)
 
 def create(name: str, address: str = "kafka_topic.x") -> Change:
     """A create of a topic."""
-    made = change(Action.CREATE, None, topic(name))
-    return Change(made.identity, address, made.action, None, made.after, made.paths)
+    edit = change(Action.CREATE, None, topic(name))
+    return Change(edit.identity, address, edit.action, None, edit.after, edit.paths)
 
 
 def delete(name: str, address: str = "kafka_topic.x") -> Change:
-    made = change(Action.DELETE, topic(name), None)
-    return Change(made.identity, address, made.action, made.before, None, made.paths)
+    edit = change(Action.DELETE, topic(name), None)
+    return Change(edit.identity, address, edit.action, edit.before, None, edit.paths)
 
 
 def judge(
@@ -49,9 +49,9 @@ def judge(
 
 def collisions(pairs: list[tuple[str, Finding]]) -> dict[str, str]:
     """Topic -> the collision that blocks it; each block stops an apply."""
-    found = {key: item for key, item in pairs if item.rule == "topic-name-collides"}
-    assert all(item.block is Block.CONFLICT for item in found.values())
-    return {key: item.text for key, item in found.items()}
+    blocks = {key: item for key, item in pairs if item.rule == "topic-name-collides"}
+    assert all(item.block is Block.CONFLICT for item in blocks.values())
+    return {key: item.text for key, item in blocks.items()}
 
 
 def test_a_name_that_collides_with_a_live_topic_is_blocked() -> None:

@@ -297,10 +297,10 @@ CASES: tuple[tuple[str, Change, Facts, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("rule", "made", "known", "text"), CASES)
-def test_each_rule_fires(rule: str, made: Change, known: Facts, text: str) -> None:
+@pytest.mark.parametrize(("rule", "edit", "cluster", "text"), CASES)
+def test_each_rule_fires(rule: str, edit: Change, cluster: Facts, text: str) -> None:
     """The sentence names what is wrong, once."""
-    assert text in [finding.text for finding in judge(made, known) if finding.rule == rule]
+    assert text in [finding.text for finding in judge(edit, cluster) if finding.rule == rule]
 
 
 def test_every_rule_has_a_case() -> None:
@@ -311,7 +311,7 @@ def test_every_rule_has_a_case() -> None:
 
 QUIET: tuple[tuple[str, Change, Facts], ...] = (
     ("a usual topic", create(), FACTS),
-    ("defaults that are known", create(), OPEN),
+    ("defaults that were read", create(), OPEN),
     ("an application's topic", create("__debezium-heartbeat.inventory"), FACTS),
     ("the most partitions", create(partitions=9_999), FACTS),
     ("an override that nobody knows goes", update({"config": {"made.up": "1"}}, {}), FACTS),
@@ -337,10 +337,12 @@ QUIET: tuple[tuple[str, Change, Facts], ...] = (
 MOVES = {"topic-replicas-moved"}
 
 
-@pytest.mark.parametrize(("made", "known"), [case[1:] for case in QUIET], ids=[c[0] for c in QUIET])
-def test_what_kafka_can_do_is_quiet(made: Change, known: Facts) -> None:
+@pytest.mark.parametrize(
+    ("edit", "cluster"), [case[1:] for case in QUIET], ids=[c[0] for c in QUIET]
+)
+def test_what_kafka_can_do_is_quiet(edit: Change, cluster: Facts) -> None:
     """Nothing is found about usual changes, but that a move is one."""
-    assert {finding.rule for finding in judge(made, known)} <= MOVES
+    assert {finding.rule for finding in judge(edit, cluster)} <= MOVES
 
 
 def test_growth_of_a_topic_that_expires_keeps_no_old_value() -> None:
@@ -351,9 +353,9 @@ def test_growth_of_a_topic_that_expires_keeps_no_old_value() -> None:
 
 def test_a_topic_whose_id_is_unknown_is_not_moved() -> None:
     """Its throttles and its move could be those of another topic of this name."""
-    made = move([[1]], [[2]])
+    edit = move([[1]], [[2]])
     nameless = change(
-        Action.UPDATE, dict(made.before or {}), dict(made.after or {}), incarnation=None
+        Action.UPDATE, dict(edit.before or {}), dict(edit.after or {}), incarnation=None
     )
     (finding,) = (item for item in judge(nameless) if item.rule == "topic-id-unknown")
     assert "moves the replicas only of topics with an id" in finding.text
@@ -362,7 +364,7 @@ def test_a_topic_whose_id_is_unknown_is_not_moved() -> None:
 
 
 @pytest.mark.parametrize(
-    "made",
+    "edit",
     [
         create("a b"),
         create(partitions=0),
@@ -375,15 +377,15 @@ def test_a_topic_whose_id_is_unknown_is_not_moved() -> None:
         override({}),
     ],
 )
-def test_what_the_block_alone_shows_is_found_without_a_cluster(made: Change) -> None:
+def test_what_the_block_alone_shows_is_found_without_a_cluster(edit: Change) -> None:
     """`validate` and the editor say it as the plan does."""
-    alone = judge(made, Facts(""), only_block=True)
+    alone = judge(edit, Facts(""), only_block=True)
     assert alone and alone[0].block is Block.IMPOSSIBLE
-    assert {finding.text for finding in alone} <= {finding.text for finding in judge(made)}
+    assert {finding.text for finding in alone} <= {finding.text for finding in judge(edit)}
 
 
 @pytest.mark.parametrize(
-    "made",
+    "edit",
     [
         create(partitions=None, replication_factor=None),
         create(replication_factor=-1),
@@ -391,9 +393,9 @@ def test_what_the_block_alone_shows_is_found_without_a_cluster(made: Change) -> 
         create(config={"retention.ms": "1", "retention.bytes": None}),
     ],
 )
-def test_what_only_a_cluster_shows_is_not_claimed_without_one(made: Change) -> None:
+def test_what_only_a_cluster_shows_is_not_claimed_without_one(edit: Change) -> None:
     """Numbers that the cluster fills in, brokers that nobody counted, values that are kept."""
-    assert judge(made, Facts(""), only_block=True) == []
+    assert judge(edit, Facts(""), only_block=True) == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from kafkaform.core.change import Action, Change, Ownership, PathChange
 from kafkaform.core.finding import Harm, Level
 from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.value import FrozenMap
+from kafkaform_kafka.kinds.token import resource_type as tokens
 from kafkaform_kafka.kinds.user import resource_type as users
 
 from ....kit.kafka.judgement import judge, name_rules
@@ -136,3 +137,13 @@ def test_other_iterations_need_the_password_again() -> None:
     path = PathChange(("scram_iterations",), 4096, 20000)
     change = credential(Action.UPDATE, iterations=20000, paths=(path,))
     assert name_rules(judge(change)) == ["user-iterations-invalid"]
+
+
+def test_a_token_that_ends() -> None:
+    """Its owner is named; a token that is only shortened still logs in."""
+    identity = Identity("kafka", tokens.KIND, "t1")
+    token = FrozenMap(token_id="t1", owner="User:app")
+    (finding,) = judge(Change(identity, "x", Action.DELETE, token))
+    assert (finding.rule, finding.level) == ("token-ended", Level.DANGER)
+    assert finding.text == "User:app can no longer log in with the token t1"
+    assert judge(Change(identity, "x", Action.UPDATE, token, token)) == []

@@ -14,7 +14,7 @@ from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Fault,
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.provider import PROVIDER
-from kafkaform_kafka.review.mutation_quota import Spending, compute_spending
+from kafkaform_kafka.rules.mutation_quota import Spending, compute_spending
 
 from ....kit.kafka.changes import change, facts, topic
 from ....kit.kafka.judgement import survey
@@ -147,7 +147,7 @@ def test_over_half_of_what_goes_through_at_once() -> None:
     )
     (finding,) = find(created(276), limit(100))
     assert finding.figures == FrozenMap(mutations=552, burst=1100, seconds=0)
-    assert "ask for a higher controller_mutation_rate" in finding.fix
+    assert "Ask for a higher controller_mutation_rate" in finding.fix
 
 
 def test_the_window_of_the_cluster_counts() -> None:

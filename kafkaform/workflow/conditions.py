@@ -1,0 +1,169 @@
+"""What `--fail-on` and `--accept` can name: conditions of a plan, levels, harms and rules.
+
+Unknown names are refused before anything is read, because a condition that nobody can meet would
+let every plan pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from ..core.address import matches
+from ..core.diagnostics import suggest
+from ..core.errors import UsageError
+from ..core.finding import Finding, Harm, Level
+from ..core.resource import Desired
+from ..core.rule import Rule
+from ..plan.block_judge import collect_rules
+from ..plan.model import Plan
+from ..provider.registry import Registry
+from ..state.model import State
+
+LIST_RULES = "`kafkaform explain rule` lists the rules."
+OLDER_NAMES = {"open-access": "access-opened", "unproven-access": "access-unproven"}
+"""Older word for what can be accepted -> the rule. `--accept-WORD` is a flag for each."""
+_NAMED = 3
+"""How many objects a refusal names."""
+
+
+class Condition(Struct, frozen=True):
+    """What a plan must not have under `--fail-on`."""
+
+    text: str
+    """What the plan has then."""
+    holds: Callable[[Plan], bool]
+
+
+def _have_level(*levels: Level) -> Callable[[Plan], bool]:
+    return lambda plan: any(finding.level in levels for finding in _list_risks(plan))
+
+
+def _have_harm(harm: Harm) -> Callable[[Plan], bool]:
+    return lambda plan: any(
+        finding.harm is harm and finding.level is not Level.NOTE for finding in _list_risks(plan)
+    )
+
+
+def _list_risks(plan: Plan) -> Iterator[Finding]:
+    """The findings about what an apply does, and about the systems."""
+    for change in plan.effective:
+        yield from change.findings
+    for instance in plan.instances.values():
+        yield from instance.findings
+
+
+CONDITIONS: Mapping[str, Condition] = {
+    "deletes": Condition("deletions", lambda plan: bool(plan.taking)),
+    "blocked": Condition("blocked changes", lambda plan: any(plan.list_blocked(stopping=False))),
+    "drift": Condition("drift (changes made outside kafkaform)", lambda plan: bool(plan.drifted)),
+    "danger": Condition("dangers", _have_level(Level.DANGER)),
+    "caution": Condition("cautions or dangers", _have_level(Level.DANGER, Level.CAUTION)),
+    **{
+        harm.value: Condition(f"a risk ({harm.label})", _have_harm(harm))
+        for harm in Harm
+        if harm is not Harm.NONE
+    },
+    "access": Condition(f"a risk ({Harm.ACCESS_LOST.label})", _have_harm(Harm.ACCESS_LOST)),
+}
+"""Words of `--fail-on` that are no rules. `access` is the older name of `access-lost`."""
+
+
+# ── names ───────────────────────────────────────────────────────────────────────────────
+
+
+def find_rules(registry: Registry) -> Mapping[str, Rule]:
+    """The rules of kafkaform and of all installed providers, by id."""
+    return collect_rules(registry.load(name) for name in registry.names)
+
+
+def check_fail_on(names: Sequence[str], registry: Registry | None = None) -> tuple[str, ...]:
+    """The conditions of `--fail-on`, which may be comma-separated. registry: the providers whose
+    rules count; None for all that are installed. Raises UsageError."""
+    conditions = tuple(part for name in names for part in name.split(",") if part)
+    unknown = [name for name in conditions if name not in CONDITIONS]
+    rules = find_rules(registry or Registry()) if unknown else {}
+    for name in unknown:
+        if name not in rules:
+            near = suggest(name, (*CONDITIONS, *rules))
+            raise UsageError(
+                f"--fail-on {name!r} is not a condition",
+                f"{near + ' ' if near else ''}It is one of {', '.join(CONDITIONS)}, or a rule: "
+                f"{LIST_RULES}",
+            )
+    return conditions
+
+
+def check_accepted(names: Sequence[str], registry: Registry | None = None) -> tuple[str, ...]:
+    """The rules of `--accept`, with an address or none, in the words of today. names: `RULE` or
+    `RULE=ADDRESS`; registry: as in `check_fail_on`. Raises UsageError for what lifts nothing."""
+    rules = find_rules(registry or Registry()) if names else {}
+    liftable = [id for id, rule in rules.items() if rule.accept]
+    return tuple(dict.fromkeys(_check_accepted(name, rules, liftable) for name in names))
+
+
+def _check_accepted(name: str, rules: Mapping[str, Rule], liftable: Sequence[str]) -> str:
+    word, equals, glob = name.partition("=")
+    id = OLDER_NAMES.get(word, word)
+    if equals and not glob:
+        raise UsageError(
+            f"--accept {name!r} has no address", "Write RULE, or RULE=ADDRESS with a glob."
+        )
+    if id in liftable:
+        return f"{id}{equals}{glob}"
+    choice = f"It is one of {', '.join(liftable)}, each with =ADDRESS for single objects."
+    if id in rules:
+        raise UsageError(
+            f"--accept {id}: what this rule finds cannot be accepted",
+            f"{choice} `kafkaform explain rule {id}` says what to do.",
+        )
+    near = suggest(id, liftable)
+    raise UsageError(f"--accept {id!r} is not a rule", f"{near + ' ' if near else ''}{choice}")
+
+
+def refuse_idle_accepted(names: Iterable[str], desired: Desired, state: State) -> None:
+    """Raises UsageError for an address of `--accept` that no object has: that is a typing error."""
+    globs = [glob for name in names if (glob := name.partition("=")[2])]
+    if not globs:
+        return
+    addresses = {str(item.address) for item in desired.declared}
+    addresses.update(owner for row in state.objects.values() for owner in row.owners)
+    for glob in globs:
+        if not any(matches(glob, address) for address in addresses):
+            raise UsageError(
+                f"--accept …={glob} matches no object",
+                suggest(glob, addresses) or "Nothing of this address is declared or recorded.",
+            )
+
+
+# ── conditions that hold ────────────────────────────────────────────────────────────────
+
+
+def describe_conditions(plan: Plan, names: Iterable[str]) -> list[str]:
+    """What a plan has of these conditions, in words, in the order of the table; rules last."""
+    chosen = set(names)
+    held = [
+        condition.text
+        for name, condition in CONDITIONS.items()
+        if name in chosen and condition.holds(plan)
+    ]
+    ids = sorted(chosen - CONDITIONS.keys())
+    return [*dict.fromkeys(held), *(text for id in ids if (text := _describe_rule(plan, id)))]
+
+
+def _describe_rule(plan: Plan, id: str) -> str:
+    """What a rule has found, whatever becomes of the change; empty if it has found nothing."""
+    subjects = [
+        change.address
+        for change in plan.changes
+        if any(finding.rule == id for finding in change.findings)
+    ]
+    subjects += [
+        name
+        for name, instance in plan.instances.items()
+        if any(finding.rule == id for finding in instance.findings)
+    ]
+    rest = len(subjects) - _NAMED
+    more = f" and {rest:,} more" if rest > 0 else ""
+    return f"{id} ({', '.join(subjects[:_NAMED])}{more})" if subjects else ""

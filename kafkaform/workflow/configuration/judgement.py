@@ -1,0 +1,178 @@
+"""Judge what a configuration declares by the rules that need nothing but its blocks.
+
+`validate`, the editor and pull requests without a system show what the plan would find in a block
+anyway, in the same words, at the argument that causes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...core.address import Address
+from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
+from ...core.finding import Finding, Level
+from ...core.resource import Declared
+from ...language.declare.blocks import Header
+from ...language.declare.declarations import ResourceBlock
+from ...language.declare.modules import Module
+from ...language.desired import Built
+from ...language.values.faults import Place
+from ...plan.block_judge import judge_blocks
+from ...provider.contract import Provider
+from ...syntax.limits import EXCERPT_CHARACTERS
+from ...syntax.nodes import (
+    Attr,
+    ConstantObject,
+    Expression,
+    FunctionCall,
+    Lit,
+    Object,
+    Root,
+    Template,
+)
+from ...syntax.terms import list_items
+from .evaluation import Configuration
+
+_SEVERITIES = {
+    Level.BLOCK: Severity.ERROR,
+    Level.DANGER: Severity.WARNING,
+    Level.CAUTION: Severity.WARNING,
+}
+"""Notes are for the reviewer of a plan."""
+_ROOT_FOLDERS = ("root", "cwd")
+"""What `path.` has for the folder of the root module."""
+
+
+def judge_configuration(configuration: Configuration, built: Built) -> Diagnostics:
+    """What the rules find in the declared objects of an evaluated configuration, each finding once
+    for each block."""
+    providers: Mapping[str, Provider] = {
+        instance: configuration.registry.load(config.name)
+        for instance, config in built.desired.providers.items()
+    }
+    declared = [item for item in built.desired.declared if item.identity.instance in providers]
+    modules = built.run.graph.modules
+    faults = (
+        _make_diagnostic(finding, item, modules, providers[item.identity.instance])
+        for item, finding in judge_blocks(declared, providers)
+        if finding.level in _SEVERITIES
+    )
+    return tuple(dict.fromkeys(faults))
+
+
+def _make_diagnostic(
+    finding: Finding,
+    item: Declared,
+    modules: Mapping[tuple[str, ...], Module],
+    provider: Provider,
+) -> Diagnostic:
+    severity = _SEVERITIES[finding.level]
+    if finding.accept:
+        # A plan can be told to make such a change.
+        severity = Severity.WARNING
+    fault = Diagnostic(
+        severity,
+        f"{finding.text} [{finding.rule}]",
+        advice=f"{finding.fix[:1].upper()}{finding.fix[1:].rstrip('.')}." if finding.fix else "",
+        range=item.range,
+        address=str(item.address),
+    )
+    module, block = _find_block(item, modules)
+    if module is None or block is None:
+        return fault
+    place: Place = Header(block.block)
+    node = block.block.get_argument(finding.path[0]) if finding.path else None
+    if node is None:
+        return _set_place(fault, place.range, place.excerpt)
+    schema = provider.types[item.identity.kind].schema.attributes[finding.path[0]]
+    text = item.attributes.get(finding.path[0])
+    line, column = finding.figures.get("line"), finding.figures.get("column")
+    if isinstance(line, int) and isinstance(column, int) and isinstance(text, str):
+        lines = text.split("\n")
+        excerpt = lines[line - 1] if 0 < line <= len(lines) else ""
+        spot = _find_spot(node, module, line, column, excerpt)
+        if spot is not None:
+            return _set_place(fault, spot, excerpt if len(excerpt) <= EXCERPT_CHARACTERS else None)
+    place = _find_entry(node, finding.path[1:])
+    hidden = schema.sensitive or schema.secret
+    return _set_place(fault, place.range, None if hidden else place.excerpt)
+
+
+def _set_place(fault: Diagnostic, place: Range, excerpt: str | None) -> Diagnostic:
+    return Diagnostic(
+        fault.severity,
+        fault.summary,
+        range=place,
+        excerpt=excerpt,
+        advice=fault.advice,
+        address=fault.address,
+    )
+
+
+def _find_block(
+    item: Declared, modules: Mapping[tuple[str, ...], Module]
+) -> tuple[Module | None, ResourceBlock | None]:
+    """The block of an object, and its module. None for an object that a composite stands for: its
+    block does not have the arguments of the object."""
+    steps = tuple(step.partition("[")[0].partition(".")[2] for step in item.address.module)
+    module = modules.get(steps)
+    if module is None or item.address.child is not None:
+        return None, None
+    return module, module.found.resources.get(Address(item.address.type, item.address.name))
+
+
+def _find_entry(node: Expression, path: tuple[str, ...]) -> Place:
+    """The entry of a written map that a path names, or the whole expression."""
+    place: Place = node
+    for key in path:
+        if not isinstance(node, Object | ConstantObject):
+            break
+        entries = {
+            str(entry.key.value): entry for entry in list_items(node) if isinstance(entry.key, Lit)
+        }
+        if key not in entries:
+            break
+        place, node = entries[key], entries[key].value
+    return place
+
+
+def _find_spot(
+    node: Expression, module: Module, line: int, column: int, excerpt: str
+) -> Range | None:
+    """The place of a line of a text, if the text is in a file of its own or in a heredoc.
+
+    line, column: within the text, counted from 1.
+    """
+    file = _find_file(node, module)
+    if file is not None:
+        return Range(file, line, column, line, column + 1)
+    if not isinstance(node, Lit) or node.source.text[node.start : node.start + 2] != "<<":
+        return None
+    begin = node.range
+    # The indentation of `<<-` is no part of the text.
+    written = node.source.text[node.start : node.end].split("\n")
+    indentation = max(written[line].find(excerpt), 0) if line < len(written) else 0
+    where, at = begin.line + line, indentation + column
+    return Range(begin.file, where, at, where, at + 1)
+
+
+def _find_file(node: Expression, module: Module) -> str | None:
+    """The path of the file that `file(…)` reads, seen from the root folder, if it is written as a
+    plain string, or as one behind `path.module` or `path.root`."""
+    if not isinstance(node, FunctionCall) or node.name != "file" or len(node.args) != 1:
+        return None
+    argument = node.args[0]
+    if isinstance(argument, Lit) and isinstance(argument.value, str):
+        return argument.value.removeprefix("./")
+    if not isinstance(argument, Template) or len(argument.parts) != 2:
+        return None
+    folder, rest = argument.parts
+    known = isinstance(folder, Attr) and isinstance(folder.target, Root)
+    if not known or not isinstance(rest, Lit) or not isinstance(rest.value, str):
+        return None
+    assert isinstance(folder, Attr) and isinstance(folder.target, Root)  # noqa: PT018  # for mypy
+    if folder.target.name != "path":
+        return None
+    if folder.name in _ROOT_FOLDERS:
+        return rest.value.lstrip("/")
+    return f"{module.folder}{rest.value}".lstrip("/") if folder.name == "module" else None

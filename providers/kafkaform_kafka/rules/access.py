@@ -1,0 +1,341 @@
+"""Judges the ACL changes of a plan together: who gains and who loses what.
+
+The simulated authorizer (`authority/`) answers for the ACLs before and after the plan. This module
+says how much each answer matters; `lockouts` blocks what the plan must not take or open.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from msgspec.structs import replace
+
+from kafkaform.core.change import Action, Change
+from kafkaform.core.finding import AccessRow, Breadth, Finding, Level
+from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity
+from kafkaform.core.rule import Rule, Scene, Survey
+
+from ..authority.acl_changes import (
+    AclChanges,
+    Opening,
+    build_access,
+    collect_acls,
+    find_closing,
+    find_opening,
+    find_producers_closing,
+    generalize_name,
+    is_acl_change,
+    read_setting,
+)
+from ..authority.acl_words import OTHER, describe_pattern, join_words
+from ..authority.authorizer import Access
+from ..authority.calibration import (
+    acts_without_acls,
+    find_mismatches,
+    identify_self,
+)
+from ..authority.effects import Effect, compute_effect, list_held, make_row
+from ..authority.lockout import assume_settings
+from ..authority.probes import Probe, pair_access
+from ..kinds.acl import resource_type as acls
+from ..kinds.acl.resource_type import ALLOW, SUPPORTED, Acl
+from ..kinds.kind import KindRights
+from ..kinds.topic import resource_type as topics
+from ..kinds.user import resource_type as users
+from ..protocol import keys, rights
+from . import access_rows as rows
+from . import lockouts
+
+Findings = Iterator[tuple[Identity | None, Finding]]
+
+MANY = 5
+"""From this many ACL changes on, a note sums up who gains and loses."""
+SHOWN = 5
+"""Principals that the summary names."""
+
+
+def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
+    """The listings that the surveys need: all ACLs for ACL changes and new logins, our own rights,
+    and the names of topics if an ACL is deleted."""
+    actions = {change.action for change in changes if is_acl_change(change)}
+    if not actions:
+        return {acls.KIND: Depth.FULL} if any(_list_new_logins(changes)) else {}
+    names = {topics.KIND: Depth.NAMES} if Action.DELETE in actions else {}
+    return {acls.KIND: Depth.FULL, rights.KIND: Depth.FULL, **names}
+
+
+def _survey_access(kind_rights: Mapping[str, KindRights], scene: Scene) -> Findings:
+    changes = [change for change in scene.changes if is_acl_change(change)]
+    sweep = scene.sweeps.get(acls.KIND)
+    if sweep is None or sweep.coverage.kind is not CoverageKind.COMPLETE:
+        yield from lockouts.block_unread(changes)
+        return
+    changed = collect_acls(changes, sweep)
+    yield from _find_new_logins(scene, changed)
+    if not changes:
+        return
+    plan = _prepare_plan(scene, kind_rights, changed)
+    effects = _compute_effects(plan)
+    for identity, effect in effects.items():
+        yield from _judge_effect(plan, identity, effect)
+    yield from lockouts.find_own_losses(plan)
+    mismatch = find_mismatches(plan.before, plan.me, scene.sweeps.get(rights.KIND))
+    if mismatch:
+        yield from lockouts.block_unproven(effects)
+        yield None, rows.MISMATCH.find(mismatch)
+    yield from _find_assumptions(plan)
+    yield from _describe_order(changes, scene.facts)
+    yield from _summarize_effects(effects)
+
+
+def _prepare_plan(
+    scene: Scene, kind_rights: Mapping[str, KindRights], changed: AclChanges
+) -> lockouts.AccessPlan:
+    sweep = scene.sweeps.get(rights.KIND)
+    before, after = (build_access(listed, scene.facts) for listed in (changed.live, changed.after))
+    me = identify_self(before, sweep, scene.facts)
+    # A login without ACLs that can still act is a super user, or what has no ACLs is open.
+    undecided = before.allow_if_no_acl is None and acts_without_acls(before, sweep)
+    if undecided and me.root is False:
+        before, after = (replace(access, allow_if_no_acl=True) for access in (before, after))
+    maybe_open = undecided and me.root is None
+    return lockouts.AccessPlan(scene, kind_rights, changed, before, after, me, maybe_open)
+
+
+# ── gains and losses ────────────────────────────────────────────────────────────────────
+
+
+def _compute_effects(plan: lockouts.AccessPlan) -> dict[Identity, Effect]:
+    worlds = pair_access(assume_settings(plan.before), assume_settings(plan.after))
+    return {
+        identity: compute_effect(acl, worlds, created=identity in plan.acls.created)
+        for identity, acl in plan.acls.all.items()
+    }
+
+
+def _judge_effect(plan: lockouts.AccessPlan, identity: Identity, effect: Effect) -> Findings:
+    acl, deleted = plan.acls.all[identity], identity in plan.acls.deleted
+    lifted = deleted and acl.permission != ALLOW
+    closings = () if deleted else tuple(_find_closings(plan, acl))
+    opening = (
+        find_opening(acl, plan.before, plan.after, plan.me, plan.scene.sweeps.get(topics.KIND))
+        if deleted
+        else None
+    )
+    for gain in effect.gains:
+        rule = _choose_gain(gain.rows[0], lifted=lifted)
+        yield identity, rule.find(gain.text, access=gain.rows)
+    for loss in effect.losses:
+        wide = loss.rows[0].breadth in (Breadth.EVERYBODY, Breadth.SYSTEM, Breadth.EVERY)
+        rule = rows.LOST_WIDELY if wide else rows.LOST
+        yield identity, rule.find(loss.text, access=loss.rows)
+    yield from ((identity, finding) for finding in closings)
+    if opening is not None:
+        yield from ((identity, finding) for finding in _judge_opening(opening, plan.before))
+    if effect.unasked:
+        takes = deleted == (acl.permission == ALLOW)
+        rule = rows.LOSS_UNCHECKED if takes else rows.GAIN_UNCHECKED
+        yield identity, rule.find(effect.unasked)
+    if effect.reason and not closings and opening is None:
+        subject = "its deletion" if deleted else "it"
+        yield identity, rows.UNCHANGED.find(f"{subject} {effect.reason}")
+
+
+def _choose_gain(row: AccessRow, *, lifted: bool) -> Rule:
+    """The rule for the widest row of a gain. lifted: a DENY goes away."""
+    return next(rule for rule, fits in _GAINS if fits(row, lifted))
+
+
+_ADMINISTRATION = frozenset({"Alter", "AlterConfigs", "ClusterAction", "CreateTokens"})
+_GAINS: tuple[tuple[Rule, Callable[[AccessRow, bool], bool]], ...] = (
+    (rows.EVERYBODY, lambda row, _: row.breadth is Breadth.EVERYBODY),
+    (rows.DENY_REMOVED, lambda _, lifted: lifted),
+    (rows.EVERYTHING, lambda row, _: row.operations == ("All",)),
+    (rows.CLUSTER, lambda row, _: row.breadth is Breadth.SYSTEM),
+    (rows.EVERY, lambda row, _: row.breadth is Breadth.EVERY),
+    (rows.ADMINISTRATION, lambda row, _: not _ADMINISTRATION.isdisjoint(row.operations)),
+    (rows.PREFIX, lambda row, _: row.breadth is Breadth.PREFIX),
+    (rows.NAMED, lambda *_: True),
+)
+"""Rule -> whether a gain is one of it; the first that fits decides."""
+
+
+def _find_closings(plan: lockouts.AccessPlan, acl: Acl) -> Iterator[Finding]:
+    """What everybody loses because this ACL is the first one of an open resource."""
+    if plan.maybe_open:
+        worlds = [
+            replace(access, allow_if_no_acl=True, super_users=access.super_users or frozenset())
+            for access in (plan.before, plan.after)
+        ]
+        closing = find_closing(acl, *worlds)
+        if closing is not None:
+            text = f"if allow.everyone.if.no.acl.found is true, {closing.text}"
+            yield rows.CLOSED.find(text, level=Level.CAUTION, access=closing.rows)
+        return
+    for rule, find in (
+        (rows.CLOSED, find_closing),
+        (rows.PRODUCERS_CLOSED, find_producers_closing),
+    ):
+        closing = find(acl, plan.before, plan.after)
+        if closing is not None:
+            yield rule.find(closing.text, access=closing.rows)
+
+
+def _judge_opening(opening: Opening, before: Access) -> Iterator[Finding]:
+    change, rule = opening.change, before.allow_if_no_acl
+    if opening.exists:
+        yield lockouts.block_opening(opening, declared=rule is True)
+    elif rule:
+        yield rows.EVERYBODY.find(change.text, access=change.rows)
+
+
+# ── new logins ──────────────────────────────────────────────────────────────────────────
+
+
+def _list_new_logins(changes: Sequence[Change]) -> Iterator[tuple[Change, str]]:
+    """The first credential of each user who has none that the plan knows of, with its name."""
+    logins: dict[str, list[Change]] = defaultdict(list)
+    for change in changes:
+        if change.identity.kind == users.KIND and change.blocked is None:
+            logins[keys.split(change.identity.key)[0]].append(change)
+    for name, credentials in logins.items():
+        if all(change.action is Action.CREATE for change in credentials):
+            yield credentials[0], name
+
+
+def _find_new_logins(scene: Scene, changed: AclChanges) -> Findings:
+    logins = list(_list_new_logins(scene.changes))
+    if not logins:
+        return
+    after = assume_settings(build_access(changed.after, scene.facts))
+    allows: dict[str, list[Acl]] = defaultdict(list)
+    for acl in sorted(changed.after):
+        if acl.permission == ALLOW and acls.is_known(acl):
+            allows[acl.principal].append(acl)
+    created = set(changed.created.values())
+    for change, name in logins:
+        own = allows[f"User:{name}"]
+        gains = _list_rights(own, after)
+        if not gains:
+            continue
+        # What the plan alone gives is a row of its ACL change.
+        older = {(acl.pattern, acl.host) for acl in own if acl not in created}
+        earlier = tuple(row for acl, row in gains.items() if (acl.pattern, acl.host) in older)
+        grave = any(_choose_gain(row, lifted=False).level is Level.DANGER for row in earlier)
+        words = [
+            f"{'/'.join(row.operations)} on {describe_pattern(acl)}" for acl, row in gains.items()
+        ]
+        text = f"User:{name} is a new login with rights: {join_words(words)}"
+        level = Level.DANGER if grave else None
+        yield change.identity, rows.NEW_LOGIN.find(text, level=level, access=earlier)
+
+
+def _list_rights(allows: Sequence[Acl], access: Access) -> Mapping[Acl, AccessRow]:
+    """The first ALLOW of each pattern -> what its principal can do there; only where it can do
+    something. allows: of one principal."""
+    gains: dict[Acl, AccessRow] = {}
+    patterns: set[tuple[str, str]] = set()
+    for acl in allows:
+        if (acl.pattern, acl.host) in patterns:
+            continue
+        patterns.add((acl.pattern, acl.host))
+        host = OTHER if acl.host == acls.EVERYTHING else acl.host
+        point = Probe(acl.principal, host, generalize_name(acl))
+        allowed = list_held(access, acl.resource_type, point)
+        operations = [word for word in SUPPORTED[acl.resource_type] if word in allowed]
+        if operations:
+            gains[acl] = make_row(acl, point, operations, frozenset(), allowed)
+    return gains
+
+
+# ── the whole system ────────────────────────────────────────────────────────────────────
+
+
+def _find_assumptions(plan: lockouts.AccessPlan) -> Findings:
+    facts = plan.scene.facts
+    # Brokers report super.users and allow.everyone.if.no.acl.found as sensitive, without a value.
+    missing = [name for name in _ASSUMPTIONS if read_setting(name, facts) is None]
+    if plan.before.allow_if_no_acl is not None and "allow_if_no_acl" in missing:
+        missing.remove("allow_if_no_acl")
+    if missing:
+        assumed = " and ".join(_ASSUMPTIONS[name] for name in missing)
+        yield (
+            None,
+            rows.ASSUMED.find(
+                f"the access changes in this plan assume that {assumed}, which brokers do not "
+                "expose",
+                fix=f"Set authorizer {{ {', '.join(missing)} }} in the provider block.",
+            ),
+        )
+    if facts.principal is None:
+        yield (
+            None,
+            rows.PRINCIPAL_UNKNOWN.find(
+                "the current principal is unknown, so kafkaform cannot recognise every lock-out"
+            ),
+        )
+    unknown = sum(not acls.is_known(acl) for acl in plan.acls.live)
+    if unknown:
+        yield (
+            None,
+            rows.NEWER_CODES.find(
+                f"the cluster has {unknown} ACL{'s' if unknown > 1 else ''} with codes that are "
+                "newer than this version, which does not consider them"
+            ),
+        )
+
+
+_ASSUMPTIONS: Mapping[str, str] = {
+    "super_users": "there are no super users",
+    "allow_if_no_acl": "a resource without ACLs is closed",
+}
+"""Setting of `authorizer` -> what is assumed without it."""
+
+
+def _describe_order(changes: Sequence[Change], facts: Facts) -> Findings:
+    if {change.action for change in changes} == {Action.CREATE, Action.DELETE}:
+        first = facts.values.get("acl_order") == acls.DELETE_FIRST
+        yield None, rows.ORDER.find(_DELETE_FIRST if first else _CREATE_FIRST)
+
+
+_DELETE_FIRST = (
+    'with acl_order = "delete_first", old ACLs of a resource are deleted before new ones are '
+    "created, so brokers can refuse clients in between"
+)
+_CREATE_FIRST = (
+    'with acl_order = "create_first", new ACLs are created before old ones are deleted, so both '
+    "apply in between"
+)
+
+
+def _summarize_effects(effects: Mapping[Identity, Effect]) -> Findings:
+    if len(effects) < MANY:
+        return
+    gainers = sorted({name for effect in effects.values() for name in effect.gainers})
+    losers = sorted({name for effect in effects.values() for name in effect.losers})
+    parts = [
+        f"{verb} {_join_names(names)}"
+        for verb, names in (("grant access to", gainers), ("take access from", losers))
+        if names
+    ]
+    text = f"{len(effects)} ACL changes {' and '.join(parts) or 'change no access'}"
+    if any(effect.unasked for effect in effects.values()):
+        text += "; not all affected principals were checked"
+    yield None, rows.SUMMARY.find(text)
+
+
+def _join_names(names: Sequence[str]) -> str:
+    names = ["everybody" if name == "User:*" else name for name in names]
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def make_surveys(kind_rights: Mapping[str, KindRights]) -> tuple[Survey, ...]:
+    """The surveys of a provider. kind_rights: kind -> the rights on its objects that a plan must
+    not take from the principal that runs it."""
+    return (
+        Survey(rows.ACCESS, partial(_survey_access, kind_rights)),
+        Survey((rows.HIDDEN,), partial(lockouts.find_hiding, kind_rights)),
+    )

@@ -1,0 +1,297 @@
+"""Judges what a new ACL says: names, principals and hosts that can never match a client.
+
+Brokers store such ACLs without an error. The authorizer compares texts (AclEntry,
+StandardAuthorizerData of Kafka 4.3): besides prefixes, it has one pattern, the literal name `*`
+(KIP-290). In any other name, `*` is an ordinary character, which topic names cannot contain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from ipaddress import IPv6Address, ip_address
+
+from kafkaform.core.change import Action, Change
+from kafkaform.core.finding import Block, Finding, Harm, Level
+from kafkaform.core.resource import Facts
+from kafkaform.core.rule import Judge, Needs, Rule
+from kafkaform.core.value import EMPTY
+
+from ..kinds.acl import resource_type as acls
+from ..kinds.acl.resource_type import CLUSTER, EVERYTHING, NOUNS, SUPPORTED, Acl
+from ..protocol import broker_rules
+from ..protocol.capabilities import acl_faults
+
+_PROOFS = "tests/cluster/claims/test_access.py"
+_PRINCIPAL, _HOST, _OPERATION = (("acl_principal",), ("acl_host",), ("acl_operation",))
+_NAME, _PATTERN = ("resource_name",), ("resource_pattern_type_filter",)
+
+
+def _make_row(
+    id: str,
+    title: str,
+    why: str,
+    example: str,
+    fix: str = "",
+    proof: str = "",
+    *,
+    blocks: bool = True,
+    needs: Needs = Needs.BLOCK,
+) -> Rule:
+    level, block = (Level.BLOCK, Block.IMPOSSIBLE) if blocks else (Level.CAUTION, None)
+    place = f"{_PROOFS}::{proof}" if proof else ""
+    return Rule(
+        id, title, level, Harm.NONE, (acls.KIND,), needs, why, example, fix, block, proof=place
+    )  # fmt: skip
+
+
+NAME_MISSING = _make_row(
+    "acl-resource-name-missing",
+    "An ACL names no resource",
+    "Brokers refuse an empty resource name with INVALID_REQUEST (42; AclControlManager).",
+    'resource_name = ""',
+    "Name a resource, or use * for all of them.",
+    "test_an_empty_resource_name_is_refused",
+)
+CLUSTER_RESOURCE = _make_row(
+    "acl-cluster-resource",
+    "An ACL on the cluster has another name or pattern",
+    "The only resource of type Cluster is called kafka-cluster, and brokers refuse others "
+    "(Resource.CLUSTER_NAME, AclApis).",
+    'resource_type = "Cluster", resource_name = "prod"',
+    f"Set resource_name to '{CLUSTER}', with the pattern type Literal.",
+    "test_another_name_of_the_cluster_is_refused",
+)
+OPERATION_UNCHECKED = _make_row(
+    "acl-operation-unchecked",
+    "Kafka never checks the operation on this type of resource",
+    "Each type of resource has its own operations (AclEntry.supportedOperations).",
+    'resource_type = "Topic", acl_operation = "ClusterAction"',
+    proof="test_brokers_store_operations_that_they_never_check",
+)
+TOPIC_UNMATCHED = _make_row(
+    "acl-topic-unmatched",
+    "No topic can match the ACL",
+    "Topic names have 1 to 249 of the characters [A-Za-z0-9._-] (Topic.validate), so no other name "
+    "or prefix covers one.",
+    'resource_type = "Topic", resource_name = "shop.*"',
+    proof="test_an_acl_that_only_seems_to_match_gives_nothing",
+)
+USER_UNMATCHED = _make_row(
+    "acl-user-unmatched",
+    "No user can match the ACL",
+    "A resource of type User is a principal (KIP-373): a type, a colon and a name.",
+    'resource_type = "User", resource_name = "app"',
+)
+PRINCIPAL_INCOMPLETE = _make_row(
+    "acl-principal-incomplete",
+    "The principal has no type or no name",
+    "A principal is a type, a colon and a name (SecurityUtils.parseKafkaPrincipal). A principal "
+    "builder can use other types than User.",
+    'acl_principal = "app"',
+    proof="test_a_principal_without_a_type_is_refused",
+)
+HOST_UNMATCHED = _make_row(
+    "acl-host-unmatched",
+    "No client connects from this host",
+    "The authorizer compares the host with the text of the client's address "
+    "(InetAddress.getHostAddress): no networks, no DNS names, and no other spelling.",
+    'acl_host = "10.0.0.0/8"',
+    proof="test_an_acl_that_only_seems_to_match_gives_nothing",
+)
+TOO_NEW = _make_row(
+    "acl-too-new",
+    "The cluster is too old for the ACL",
+    "ACLs on users exist since Kafka 3.3 (KIP-373), the operation TwoPhaseCommit since 4.1 "
+    "(KIP-939). Older brokers answer with INVALID_REQUEST (42).",
+    'acl_operation = "TwoPhaseCommit"   # on Kafka 3.9',
+    needs=Needs.FACTS,
+)
+PRINCIPAL_TYPE = _make_row(
+    "acl-principal-type",
+    "The type of the principal is misspelled",
+    "Kafka's own principal builder makes the type `User`, and the authorizer compares the whole "
+    "text (DefaultKafkaPrincipalBuilder).",
+    'acl_principal = "user:app"',
+    "Write User:NAME.",
+    "test_an_acl_that_only_seems_to_match_gives_nothing",
+    blocks=False,
+)
+PRINCIPAL_STAR = _make_row(
+    "acl-principal-star",
+    "A * at the end of a principal means nothing",
+    "Only the exact text User:* is a wildcard; principals have no prefixes (KIP-290).",
+    'acl_principal = "User:shop*"',
+    "Name each principal, or use User:* for everybody.",
+    "test_an_acl_that_only_seems_to_match_gives_nothing",
+    blocks=False,
+)
+NAME_STAR = _make_row(
+    "acl-name-star",
+    "A * in the name of a resource is an ordinary character",
+    "Only the literal name * means every resource (KIP-290).",
+    'resource_type = "Group", resource_name = "shop.*"',
+    proof="test_a_star_at_the_end_of_a_group_name_matches_nothing",
+    blocks=False,
+)
+
+
+def _judge_acl(change: Change, _: Facts) -> Iterator[Finding]:
+    """Only new ACLs are judged: one that is there may go whatever it says."""
+    if change.action is not Action.CREATE:
+        return
+    acl = acls.parse_acl(change.after or EMPTY)
+    for find in _FINDERS:
+        yield from find(acl)
+
+
+def _judge_version(change: Change, facts: Facts) -> Iterator[Finding]:
+    if change.action is not Action.CREATE:
+        return
+    acl = acls.parse_acl(change.after or EMPTY)
+    for text, advice in acl_faults(acl.resource_type, acl.operation, facts):
+        yield TOO_NEW.find(text, _OPERATION, fix=_make_sentence(advice))
+
+
+def _find_resource(acl: Acl) -> Iterator[Finding]:
+    if not acl.resource_name:
+        yield NAME_MISSING.find("resource_name is empty", _NAME)
+    if acl.resource_type == "Cluster" and acl.resource_name != CLUSTER:
+        yield CLUSTER_RESOURCE.find(f"in ACLs, the cluster has the name '{CLUSTER}'", _NAME)
+    if acl.resource_type == "Cluster" and acl.pattern_type != "Literal":
+        yield CLUSTER_RESOURCE.find("an ACL on the cluster cannot be Prefixed", _PATTERN)
+
+
+def _find_operation(acl: Acl) -> Iterator[Finding]:
+    supported = SUPPORTED[acl.resource_type]
+    if acl.operation not in ("All", *supported):
+        yield OPERATION_UNCHECKED.find(
+            f"'{acl.operation}' is not a {NOUNS[acl.resource_type]} operation: Kafka never checks "
+            "it there",
+            _OPERATION,
+            fix=f"Use {', '.join(supported)} or All.",
+        )
+
+
+def _find_principal(acl: Acl) -> Iterator[Finding]:
+    kind, colon, name = acl.principal.partition(":")
+    if not (kind and colon and name):
+        fix = f"Write User:{name or (kind if not colon else '') or 'NAME'}"
+        yield PRINCIPAL_INCOMPLETE.find(
+            f"'{acl.principal}' is not a principal: a principal is a type, a colon and a name",
+            _PRINCIPAL,
+            fix=fix + (", or User:* for everybody." if colon else "."),
+        )
+    if kind.lower() == "user" and kind != "User":
+        yield PRINCIPAL_TYPE.find(f"the type of Kafka's users is 'User', not '{kind}'", _PRINCIPAL)
+    if acl.principal.endswith(EVERYTHING) and acl.principal != "User:*":
+        yield PRINCIPAL_STAR.find(
+            f"'{acl.principal}' is one principal with exactly this name; only User:* means several",
+            _PRINCIPAL,
+        )
+
+
+def _find_host(acl: Acl) -> Iterator[Finding]:
+    if acl.host == EVERYTHING:
+        return
+    try:
+        address = ip_address(acl.host)
+    except ValueError:
+        yield HOST_UNMATCHED.find(
+            f"'{acl.host}' is not an IP address: Kafka compares it with the text of the client's "
+            "address, so host names and networks never match",
+            _HOST,
+            fix="Use one address, or * for all hosts.",
+        )
+        return
+    spelled = (
+        acls.format_java_address(address) if isinstance(address, IPv6Address) else str(address)
+    )
+    if address.is_unspecified:
+        text, fix = f"no client connects from {acl.host}", "Use * for all hosts."
+        yield HOST_UNMATCHED.find(text, _HOST, fix=fix)
+    elif spelled != acl.host:
+        text, fix = f"Kafka spells the address {acl.host} as {spelled}", f"Write {spelled}."
+        yield HOST_UNMATCHED.find(text, _HOST, fix=fix)
+
+
+def _find_name(acl: Acl) -> Iterator[Finding]:
+    """Names that match nothing, or something else than they seem to."""
+    # Groups, transactional ids and tokens can have any name, so nothing is certain there.
+    name, literal = acl.resource_name, acl.pattern_type == "Literal"
+    if not name or (name == EVERYTHING and literal) or acl.resource_type == "Cluster":
+        return
+    if acl.resource_type == "Topic":
+        yield from _find_topic(name, acl.pattern_type)
+        return
+    if acl.resource_type == "User" and literal and ":" not in name:
+        yield USER_UNMATCHED.find(
+            f"no user matches: a resource of type User is a principal, and '{name}' is not one",
+            _NAME,
+            fix=f"Write User:{name}.",
+        )
+    if not name.endswith(EVERYTHING):
+        return
+    if literal:
+        yield NAME_STAR.find(
+            f"'{name}' with the pattern type Literal means exactly this name",
+            _NAME,
+            fix="For a prefix, leave the * out and use the pattern type Prefixed.",
+        )
+    else:
+        yield NAME_STAR.find(
+            f"the * in the prefix '{name}' is an ordinary character",
+            _NAME,
+            fix="For every resource, use the name '*' with the pattern type Literal.",
+        )
+
+
+def _find_topic(name: str, pattern_type: str) -> Iterator[Finding]:
+    stem = name.rstrip(EVERYTHING)
+    if stem != name and not any(broker_rules.name_faults(f"{stem}x")):
+        yield TOPIC_UNMATCHED.find(
+            f"no topic matches '{name}': the * is an ordinary character here, and topic names "
+            "cannot contain it",
+            _NAME,
+            fix=f"Use the name '{stem}' with the pattern type Prefixed."
+            if stem
+            else "Use the name '*' with the pattern type Literal.",
+        )
+        return
+    # "." and ".." are no topic names, but longer names can start with them.
+    longer = f"{name}x" if pattern_type == "Prefixed" and name in (".", "..") else name
+    for text, advice in broker_rules.name_faults(longer):
+        yield TOPIC_UNMATCHED.find(f"no topic matches: {text}", _NAME, fix=_make_sentence(advice))
+
+
+def _make_sentence(advice: str) -> str:
+    return f"{advice[:1].upper()}{advice[1:]}."
+
+
+_FINDERS: tuple[Callable[[Acl], Iterable[Finding]], ...] = (
+    _find_resource,
+    _find_operation,
+    _find_principal,
+    _find_host,
+    _find_name,
+)
+
+JUDGES = (
+    Judge(
+        (
+            NAME_MISSING,
+            CLUSTER_RESOURCE,
+            OPERATION_UNCHECKED,
+            TOPIC_UNMATCHED,
+            USER_UNMATCHED,
+            PRINCIPAL_INCOMPLETE,
+            HOST_UNMATCHED,
+            PRINCIPAL_TYPE,
+            PRINCIPAL_STAR,
+            NAME_STAR,
+        ),
+        (acls.KIND,),
+        Needs.BLOCK,
+        _judge_acl,
+    ),
+    Judge((TOO_NEW,), (acls.KIND,), Needs.FACTS, _judge_version),
+)

@@ -1,0 +1,103 @@
+"""Rules that need only a block judge it offline, at the argument that causes the finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from kafkaform.core.finding import Finding
+from kafkaform.core.resource import Declared
+from kafkaform.core.value import FrozenMap
+from kafkaform.plan.rules import RULE_FAILED
+from kafkaform.workflow.configuration import judgement
+
+from ...kit.commands.here import Here
+
+PROVIDER = 'provider "kafka" {\n  bootstrap_servers = ["localhost:9092"]\n}\n'
+TOPIC = PROVIDER + (
+    'resource "kafka_topic" "a" {\n  name = "a"\n  replication_factor = 2\n  config = {\n'
+    '    "retention.ms" = 1000\n    "min.insync.replicas" = 3\n  }\n}\n'
+)
+SCHEMA = """\
+provider "schema_registry" {
+  url = "http://localhost:8081"
+}
+resource "schema_registry_schema" "a" {
+  subject     = "a-value"
+  format      = "avro"
+  schema      = TEXT
+}
+"""
+AVRO = '{\n  "type": "record",\n  "name": "Order",\n  "fields": []\n}\n'
+
+
+def test_a_caution_is_a_warning_at_the_key(here: Here) -> None:
+    """With the words and the rule of the plan, the place of the key, and what to do."""
+    here.write("main.kf.hcl", TOPIC)
+    said = here.done("validate").text
+    assert "on main.kf.hcl:9:5, in kafka_topic.a" in said, said
+    assert "min.insync.replicas is 3, but the topic has only 2 replicas" in said
+    assert "[topic-min-insync-above-replicas]" in said
+    assert "To do: Lower min.insync.replicas" in said
+
+
+def test_a_sound_block_has_no_findings(here: Here) -> None:
+    """Nothing is said of a topic that no rule minds."""
+    here.write("main.kf.hcl", TOPIC.replace("= 3\n", "= 1\n"))
+    assert "Warning" not in here.done("validate").text
+
+
+def test_a_block_is_an_error(here: Here) -> None:
+    """What no system takes fails `validate`, with the code of other faults."""
+    text = TOPIC.replace('"min.insync.replicas" = 3', '"cleanup.policy" = "none"')
+    here.write("main.kf.hcl", text)
+    said = here.fails("validate")
+    assert "Error: cleanup.policy = 'none'" in said and "on main.kf.hcl:9:5" in said, said
+
+
+def test_instances_of_modules_are_judged_in_their_folder(here: Here) -> None:
+    """The place is that of the block in the folder of the module."""
+    topic = TOPIC.removeprefix(PROVIDER).replace('name = "a"', "name = var.name")
+    here.write("m/main.kf.hcl", topic + 'variable "name" { type = string }\n')
+    call = 'module "m" {\n  source = "./m"\n  for_each = toset(["x", "y"])\n  name = each.key\n}\n'
+    here.write("main.kf.hcl", PROVIDER + call)
+    report = here.json("validate", "-json")
+    places = [(item["range"]["filename"], item["address"]) for item in report["diagnostics"]]
+    assert places == [
+        ("m/main.kf.hcl", 'module.m["x"].kafka_topic.a'),
+        ("m/main.kf.hcl", 'module.m["y"].kafka_topic.a'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('file("order.avsc")', "order.avsc:3:5"),
+        ('file("./order.avsc")', "order.avsc:3:5"),
+        ('file("${path.module}/order.avsc")', "order.avsc:3:5"),
+        ('file("${path.root}/order.avsc")', "order.avsc:3:5"),
+        ("<<EOT\n" + AVRO + "EOT", "main.kf.hcl:10:5"),
+        ("<<-EOT\n    " + AVRO.replace("\n", "\n    ") + "EOT", "main.kf.hcl:10:9"),
+        ('trimspace(file("order.avsc"))', "main.kf.hcl:7:17"),
+        (f"jsonencode({AVRO})", "main.kf.hcl:7:17"),
+    ],
+)
+def test_a_line_of_a_schema_is_found_in_its_file(
+    here: Here, monkeypatch: pytest.MonkeyPatch, text: str, place: str
+) -> None:
+    """A finding that names a line of a text is shown in the file or heredoc that has it, and at the
+    argument if the text is computed."""
+
+    def judge(
+        declared: Iterable[Declared], providers: object
+    ) -> Iterator[tuple[Declared, Finding]]:
+        for item in declared:
+            figures = FrozenMap({"line": 3, "column": 5})
+            yield item, RULE_FAILED.find("the name is wrong", ("schema",), figures=figures)
+
+    monkeypatch.setattr(judgement, "judge_blocks", judge)
+    here.write("order.avsc", AVRO)
+    here.write("main.kf.hcl", SCHEMA.replace("TEXT", text))
+    said = here.fails("validate")
+    assert f"on {place}, in schema_registry_schema.a" in said, said
