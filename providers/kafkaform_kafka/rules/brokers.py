@@ -255,7 +255,7 @@ _CONNECTIVITY: Harms = {
         ConfigHarm(
             CONNECTION_RATE_CUT,
             When.LOWERED,
-            "clients wait when they open more than {new} connections a second",
+            "new connections beyond {new} a second wait",
         ),
     ),
     "listeners": (
@@ -419,6 +419,7 @@ _WORK: Harms = {
 # A change of these affects only how busy brokers are; it harms neither data nor clients.
 HARMLESS = frozenset(
     """
+    compression.gzip.level compression.lz4.level compression.zstd.level
     config.providers follower.fetch.last.tiered.offset.enable
     group.consumer.assignment.interval.ms group.coordinator.cached.buffer.max.bytes
     group.share.assignment.interval.ms group.streams.assignment.interval.ms log.cleaner.backoff.ms

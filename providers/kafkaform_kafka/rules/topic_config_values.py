@@ -118,6 +118,7 @@ UNKNOWN = Rule(
     "refuses it in the dry run.",
     'config = { "redpanda.remote.read" = true }',
     "Make sure that your brokers know it.",
+    proof="tests/cluster/claims/test_topics.py::test_configs_that_no_topic_has_are_refused",
 )
 INTERNAL = Rule(
     "topic-internal",

@@ -27,6 +27,8 @@ DELETE, COMPACT = "delete", "compact"
 MIN_IN_SYNC_IS_CAPPED = "3.7"
 """From this release on, brokers count the smaller one of min.insync.replicas and the replicas
 (KAFKA-15583, `effectiveMinIsr` in Partition.scala)."""
+ZSTD_IS_FOR_ALL = "4.0"
+"""Brokers before this release refuse old consumers of a topic with compression.type = zstd."""
 
 Values = Mapping[str, str]
 
@@ -147,14 +149,17 @@ class _Limit(Struct, frozen=True):
     key: str
     rule: Rule
     text: str
-    """What a lower value does; `{new}` stands for it."""
+    """What a lower value does; `{new}` stands for it, `{behind}` for what is later by it."""
     counts: Callable[[Values], bool] = lambda _: True
     """Whether the config has an effect with these values."""
     starts: bool = False
     """The config also matters if it has an effect only after the change."""
 
     def read(self, values: Values) -> Decimal | None:
-        """The limit with these values; None if it has no effect."""
+        """The limit with these values; None if it has no effect, or if no broker takes it."""
+        number = parse_integer(values[self.key])
+        if number is None or not ALL_TOPIC_KEYS[self.key].allows(Decimal(number)):
+            return None
         return parse_limit(values[self.key]) if self.counts(values) else None
 
 
@@ -179,7 +184,7 @@ def _has_local_limit(key: str) -> Callable[[Values], bool]:
 
 
 _REFUSED = "records whose timestamp is more than {new} in the "
-_BEHIND = "a consumer that is more than {new} behind "
+_BEHIND = "a consumer that is {behind} "
 
 _LIMITS = (
     _Limit("retention.ms", rows.RETENTION_CUT, "records older than that are deleted", _expires),
@@ -264,7 +269,8 @@ def _judge_limits(configs: TopicConfigs) -> Iterator[Finding]:
         subject = (
             f"{key} {_render(key, values)} takes effect" if same else show_change(configs, key)
         )
-        text = limit.text.format(new=_render(key, values))
+        new = _render(key, values)
+        text = limit.text.format(new=new, behind=f"more than {new} behind" if after else "behind")
         yield limit.rule.find(f"{subject}: {text}", ("config", key))
 
 
@@ -373,6 +379,13 @@ def _judge_compression(configs: TopicConfigs) -> Iterator[Finding]:
         f"{show_change(configs, key)}: brokers {way}, which costs them processor time",
         ("config", key),
     )
+    release = get_release(configs.facts)
+    if codec == "zstd" and release and is_before(release, ZSTD_IS_FOR_ALL):
+        yield rows.ZSTD_CONSUMERS_REFUSED.find(
+            f"{show_change(configs, key)}: consumers before Kafka 2.1 cannot read the topic any "
+            "more",
+            ("config", key),
+        )
 
 
 _JUDGES = (_judge_cleanup, _judge_limits, _judge_switches, _judge_compression)
@@ -386,7 +399,7 @@ def judge_in_sync_replicas(configs: TopicConfigs) -> Iterator[Finding]:
     least, replicas = parse_integer(configs.after[rows.MIN_IN_SYNC]), configs.replicas
     old = parse_integer(configs.before[rows.MIN_IN_SYNC]) if configs.before else None
     replicas_before = configs.replicas_before or replicas
-    if least is None or (least, replicas) == (old, replicas_before):
+    if least is None or least < 1 or (least, replicas) == (old, replicas_before):
         return
     change = (
         f"{rows.MIN_IN_SYNC} is {least}"
@@ -551,6 +564,7 @@ RULES = (
     rows.TIMESTAMPS_REFUSED,
     rows.TOMBSTONES_MISSED,
     rows.UNCLEAN_ELECTION,
+    rows.ZSTD_CONSUMERS_REFUSED,
 )
 """What `judge_records_and_clients` finds."""
 

@@ -204,6 +204,7 @@ DELETION_FORBIDDEN = Rule(
     'kafka_topic "orders" { … }   # removed, with delete.topic.enable=false',
     "Ask for delete.topic.enable=true on the brokers, or keep the topic.",
     Block.IMPOSSIBLE,
+    proof="tests/cluster/claims/test_topics_of_kafka_3.py::test_a_cluster_can_forbid_deletions",
 )
 
 
