@@ -45,7 +45,7 @@ def complete_conditions(context: typer.Context, incomplete: str) -> list[str]:
 
 def complete_accepted(context: typer.Context, incomplete: str) -> list[str]:
     """Offer the rules whose blocks can be lifted, and addresses behind `=`."""
-    rule, equals, _ = incomplete.partition("=")
+    rule, equals, _ = f"{os.environ.get(PREFIX, '')}{incomplete}".partition("=")
     if equals:
         return offer_within_limit(
             lambda: (f"{rule}={address}" for address in _list_addresses(context)), incomplete
@@ -103,6 +103,9 @@ def mend_bash_words(environment: MutableMapping[str, str]) -> None:
     prefix = ""
     if before[-1:] == [":"] and len(before) > 1:
         prefix = f"{before[-2]}:"
+        before = before[:-2]
+    if before[-1:] == ["="] and len(before) > 1 and not before[-2].startswith("-"):
+        prefix = f"{before[-2]}={prefix}"
         before = before[:-2]
     if before[-1:] == ["="]:
         before = before[:-1]
