@@ -135,7 +135,7 @@ def test_causes_that_differ_in_names_are_one() -> None:
     waits = {
         n: Fault(
             "SKIPPED",
-            f'it depends on kafka_topic.t["{(n + 1) % 1000:04}"], which was not applied',
+            f'it depends on kafka_topic.t["t{(n + 1) % 1000:04}"], which was not applied',
             FaultClass.NOT_APPLIED,
         )
         for n in range(1000)
