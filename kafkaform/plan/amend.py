@@ -99,7 +99,9 @@ def plan_changes(
     types = collect_types(providers.values())
     facts = {instance: seen.facts for instance, seen in world.items()}
     books = load_books(providers)
-    judged = judge_changes([complete_paths(change, types, facts) for change in drafts], books, facts)
+    judged = judge_changes(
+        [complete_paths(change, types, facts) for change in drafts], books, facts
+    )
     surveyed, remarks = survey_changes(judged, providers, books, look, facts)
     with_steps = [add_steps(change, types, facts) for change in surveyed]
     changes = add_impacts(with_steps, look, providers, state)

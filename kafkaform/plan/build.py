@@ -135,7 +135,9 @@ def _judge_changes(
     facts = {instance: seen.facts for instance, seen in look.world.items()}
     asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
     books = load_books(providers)
-    changes = judge_changes([complete_paths(change, types, facts) for change in changes], books, facts)
+    changes = judge_changes(
+        [complete_paths(change, types, facts) for change in changes], books, facts
+    )
     changes = apply_guards(changes, desired, state, options)
     changes, remarks = survey_changes(changes, asked, books, look, facts, options.accept)
     changes = guard_losses(changes, state, options)
