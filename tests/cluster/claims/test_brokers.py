@@ -380,6 +380,52 @@ def test_a_new_key_store_is_used_at_once(
     wait_for(lambda: can_log_in(box, *over_tls(box, box.ca_file)))
 
 
+def read_setting(box: Sandbox, key: str) -> str:
+    """A setting with which the broker started."""
+    lines = (
+        line
+        for path in box.folder.glob("**/*.properties")
+        for line in path.read_text().splitlines()
+    )
+    return next(line.partition("=")[2] for line in lines if line.startswith(f"{key}="))
+
+
+def test_a_listener_that_moves_leaves_its_address(box: Sandbox, session: KafkaSession) -> None:
+    """`broker-listeners-changed`: nobody answers there any more; the broker refuses to remove the
+    listener, because it advertises it, and to change its protocol."""
+    before = read_setting(box, "listeners").split(",")
+    old = next(listener for listener in before if listener.startswith("TLS://"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    moved = [f"TLS://127.0.0.1:{port}" if listener == old else listener for listener in before]
+    removed = [listener for listener in before if listener != old]
+    refusal = alter(session, BROKER, "1", {"listeners": ",".join(removed)})
+    assert "advertised.listeners" in refusal
+    protocols = read_setting(box, "listener.security.protocol.map")
+    other = protocols.replace("TLS:SASL_SSL", "TLS:SASL_PLAINTEXT")
+    refusal = alter(session, BROKER, "1", {"listener.security.protocol.map": other})
+    assert other != protocols and "existing listener" in refusal
+    address = ("127.0.0.1", int(old.rpartition(":")[2]))
+    socket.create_connection(address, 5).close()
+    assert alter(session, BROKER, "1", {"listeners": ",".join(moved)}) == ""
+    try:
+        wait_for(lambda: is_open(("127.0.0.1", port)))
+        assert not is_open(address)
+    finally:
+        assert alter(session, BROKER, "1", {"listeners": None}) == ""
+    wait_for(lambda: is_open(address))
+    assert can_log_in(box, *over_tls(box, box.ca_file))
+
+
+def is_open(address: tuple[str, int]) -> bool:
+    """Whether something listens there."""
+    try:
+        socket.create_connection(address, 5).close()
+    except OSError:
+        return False
+    return True
+
+
 # ── configs that are refused ────────────────────────────────────────────────────────────
 
 
@@ -520,21 +566,3 @@ def test_downgrades_that_kafka_refuses(folder: Folder) -> None:
     for way in ("--downgrade", "--unsafe-downgrade"):
         lowered = folder.run("alter", "features", "kraft.version=0", way, "--auto-approve")
         assert lowered.code != 0 and "INVALID_UPDATE_VERSION" in lowered.out, lowered.out
-
-
-def test_zz(box: Sandbox, session: KafkaSession) -> None:
-    lines = [
-        line
-        for path in box.folder.glob("**/*.properties")
-        for line in path.read_text().splitlines()
-        if line.startswith("listeners=")
-    ]
-    value = ",".join(x for x in lines[0][10:].split(",") if not x.startswith("TLS"))
-    out = [value, alter(session, BROKER, "1", {"listeners": value})]
-    time.sleep(2)
-    out += [str(can_log_in(box, box.bootstrap)), str(can_log_in(box, *over_tls(box, box.ca_file)))]
-    out.append(alter(session, BROKER, "1", {"listeners": None}))
-    value = lines[0][10:] + ",EXTRA://127.0.0.1:19999"
-    out.append(alter(session, BROKER, "1", {"listeners": value}))
-    out.append(alter(session, BROKER, "1", {"listeners": None}))
-    Path("/tmp/b/r2x/zz.log").write_text("\n".join(out))
