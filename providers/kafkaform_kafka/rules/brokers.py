@@ -91,9 +91,9 @@ LISTENERS_CHANGED = _make_row(
     "The broker listens on other addresses",
     Level.DANGER,
     Harm.AVAILABILITY,
-    "A broker closes an address that is not in the new list (KIP-226, SocketServer.removeListeners), "
-    "while advertised.listeners stay until it restarts. It refuses to remove a listener that it "
-    "advertises.",
+    "A broker closes an address that is not in the new list (KIP-226, SocketServer."
+    "removeListeners), while advertised.listeners stay until it restarts. It refuses to remove a "
+    "listener that it advertises.",
     '"listeners" = "PLAINTEXT://:9093"   # was PLAINTEXT://:9092',
     "Add a listener for the new address, and move the clients to it.",
     "test_a_listener_that_moves_leaves_its_address",
