@@ -34,6 +34,7 @@ from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
 from ..protocol import keys
 from .mutation_quota import assess_spending, compute_spending
+from .names import judge_names
 
 TYPES = (KIND,)
 _SETS = (Action.CREATE, Action.UPDATE)
@@ -262,7 +263,7 @@ def list_limit_changes(change: Change) -> Iterator[LimitChange]:
             yield LimitChange(key, value, before.get(key))
 
 
-def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
+def _judge_block(change: Change, facts: Facts) -> Iterator[Finding]:
     """What the block alone shows."""
     if change.action not in _SETS or change.after is None:
         return
@@ -270,8 +271,11 @@ def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
     if not any(value is not None for value in get_limits(change.after).values()):
         yield WITHOUT_LIMITS.find("config is empty", ("config",))
     yield from _judge_address(entity)
+    matches = not any(judge_names(change, facts))
     for limit in list_limit_changes(change):
         yield from _judge_limit(limit, entity)
+        if limit.stops and limit.number and matches and IP not in entity:
+            yield _make_stop(limit, entity, round(BATCH / limit.number))
 
 
 def _judge_address(entity: FrozenMap) -> Iterator[Finding]:
@@ -300,15 +304,17 @@ def _judge_limit(limit: LimitChange, entity: FrozenMap) -> Iterator[Finding]:
         return
     for text, fix in find_value_faults(limit.key, limit.after):
         yield INVALID.find(text, limit.path, fix=fix)
-    if limit.stops and limit.number:
-        seconds = round(BATCH / limit.number)
-        yield STOPS.find(
-            f"{describe_clients(entity, limit.key)} can hardly {BYTE_RATES[limit.key]}: at "
-            f"{render_limit(limit.key, limit.after)}, one batch of "
-            f"{render_amount(BATCH, 'bytes')} takes {render_amount(seconds, 's')}",
-            limit.path,
-            figures=FrozenMap(seconds=seconds),
-        )
+
+
+def _make_stop(limit: LimitChange, entity: FrozenMap, seconds: int) -> Finding:
+    """seconds: those that one batch takes."""
+    return STOPS.find(
+        f"{describe_clients(entity, limit.key)} can hardly {BYTE_RATES[limit.key]}: at "
+        f"{render_limit(limit.key, limit.after)}, one batch of {render_amount(BATCH, 'bytes')} "
+        f"takes {render_amount(seconds, 's')}",
+        limit.path,
+        figures=FrozenMap(seconds=seconds),
+    )
 
 
 def _judge_cuts(change: Change, _: Facts) -> Iterator[Finding]:
@@ -348,7 +354,8 @@ def _survey_new_limits(scene: Scene) -> Iterator[tuple[Identity | None, Finding]
         if change.identity.kind != KIND or change.action not in _SETS or not change.effective:
             continue
         entity = read_entity(change.after or EMPTY)
-        if entity.get(USER) in fresh:
+        # A name that matches nobody slows nobody down.
+        if entity.get(USER) in fresh or any(judge_names(change, scene.facts)):
             continue
         for limit in list_limit_changes(change):
             if limit.falls and not limit.stops and limit.old_number is None:

@@ -88,10 +88,12 @@ def find_quota_unit(path: Path) -> str:
 
 
 def render_limit(key: str, value: Value) -> str:
-    """`10 MiB/s`, `5 partitions/s`: a limit with its unit."""
+    """`10 MiB/s`, `5 partitions/s`, `1 partition/s`: a limit with its unit."""
     limit = QUOTA_KEYS.get(key)
     unit = limit.unit if limit is not None else ""
     amount = render_quantity(value, unit) if isinstance(value, int | Decimal) else ""
+    if value == 1:
+        unit = unit.replace("s/s", "/s")
     return amount or f"{value} {unit}".rstrip()
 
 
