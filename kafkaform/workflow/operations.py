@@ -57,8 +57,8 @@ def apply_changes(
     refusal can say what differs. fail_on: refuse a plan with `deletes`, `blocked` changes,
     `drift`, a level, a harm, or findings of a rule. wait: wait until every live node shows the
     changes. lock_timeout: seconds to wait for the lock of the state. progress: called with events
-    (`RunEvent`). stop: lets another thread end the run in an orderly way. again: how errors name
-    the way to continue.
+    (`RunEvent`). stop: lets another thread end the run in an orderly way.
+    again: how errors name the way to continue.
 
     Raises KafkaformError. Its `applied` is not None if something can have been sent:
     AppliedInPart, OutcomeUnknown, Interrupted, or Blocked for a change that was left out. Raised

@@ -72,6 +72,8 @@ TRANSACTIONS_UNCHECKED = Rule(
     "whether the workers support it.",
     'config = { "exactly.once.support" = "required" }',
     "Grant the workers Write and Describe on these ids.",
+    proof="tests/cluster/claims/test_exactly_once.py::"
+    "test_a_source_needs_rights_on_the_transactional_id_of_its_task",
 )
 SECRETS_UNCOMPARED = Rule(
     "connector-secrets-uncompared",

@@ -43,9 +43,9 @@ policy "no_unclean_leader_election" {
 policy "no_data_loss" {
   description = "No change destroys data, such as a shorter retention or another cleanup policy. Deletions have the rule `no_deletion_with_records`."
 
-  when      = change.action != "delete" && contains(change.risk_kinds, "data-loss")
+  when      = change.action != "delete" && contains(change.harms, "data-loss")
   condition = false
-  message   = join("; ", [for risk in change.risks : risk.text if risk.kind == "data-loss"])
+  message   = join("; ", [for finding in change.findings : finding.text if finding.harm == "data-loss"])
 }
 
 policy "no_deletion_with_records" {

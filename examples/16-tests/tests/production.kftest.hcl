@@ -47,7 +47,7 @@ run "shorter_retention_is_a_risk" {
   }
 
   assert {
-    condition     = contains(plan.changes["kafka_topic.orders"].risk_kinds, "data-loss")
+    condition     = contains(plan.changes["kafka_topic.orders"].harms, "data-loss")
     error_message = "Kafka deletes records that are older than the retention."
   }
 }

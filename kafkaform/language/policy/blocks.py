@@ -3,7 +3,7 @@
 policy "no_data_loss" {
   severity  = "error"
   when      = change.type == "kafka_topic"
-  condition = !contains(change.risk_kinds, "data-loss")
+  condition = !contains(change.harms, "data-loss")
   message   = "${change.key} would lose data."
 
   waiver {

@@ -36,10 +36,11 @@ from .blocks import (
     read_waivers,
     select_policy_blocks,
 )
+from .finding_words import find_unknown_words
 
 FIELDS = (
     *("address", "type", "module", "name", "key", "instance", "scope_id", "action"),
-    *("before", "after", "paths", "risks", "risk_kinds", "losses", "impact", "notes"),
+    *("before", "after", "paths", "findings", "rules", "harms", "gains", "losses", "impact"),
     *("owner", "labels", "facts"),
 )
 """What expressions find behind `change.`"""
@@ -72,17 +73,22 @@ class _Parts(Struct, frozen=True):
     context: Context
     fields: Collection[str]
     sets: RuleSets
+    rules: Collection[str]
 
 
 def compile_policies(
-    blocks: Iterable[Block], sets: RuleSets, systems: Collection[str] = ()
+    blocks: Iterable[Block],
+    sets: RuleSets,
+    systems: Collection[str] = (),
+    rules: Collection[str] = (),
 ) -> tuple[tuple[Policy, ...], Diagnostics]:
     """The policies that these blocks declare or switch on, and all faults. A name counts once.
 
     blocks: of sound shape. systems: further names of `change.scope_id`, one for each provider.
+    rules: the ids that `change.rules` can have; a comparison with any other is a fault.
     """
     # Without a reader, functions that read files are turned off: a policy judges the plan alone.
-    parts = _Parts(make_context(FunctionTable()), (*FIELDS, *systems), sets)
+    parts = _Parts(make_context(FunctionTable()), (*FIELDS, *systems), sets, rules)
     found: dict[str, Policy] = {}
     faults: list[Diagnostic] = []
     for block in blocks:
@@ -153,6 +159,7 @@ def _find_name_faults(block: Block, settings: ObjectVal, parts: _Parts) -> Itera
         node = block.get_argument(name)
         if node is not None:
             yield from _find_unknown_names(node, known, parts)
+            yield from find_unknown_words(node, parts.rules)
 
 
 def _find_unknown_names(

@@ -188,15 +188,19 @@ class Configuration(PartialRepr, frozen=True):
 
         return add_packages(read, self.opened)
 
-    def describe_rules(self, built: Built) -> tuple[RuleSets, frozenset[str]]:
-        """What reads the rules of each provider, and what its users call a system."""
+    def describe_rules(self, built: Built) -> tuple[RuleSets, frozenset[str], frozenset[str]]:
+        """What reads the policies of each provider, what its users call a system, and the ids of
+        all rules."""
+        from ...plan.block_judge import collect_rules  # noqa: PLC0415  # only policies name rules
+
         blocks, registry = built.run.graph.modules[()].found.providers.values(), self.registry
         others = {block.name for block in blocks}.difference(registry.built_in)
         # Finding the names of other packages takes longer than everything else here.
         names = (*registry.built_in, *(others.intersection(registry.names) if others else ()))
         known = {name: registry.load(name) for name in names}
         sets = {name: one.read_rules for name, one in known.items() if hasattr(one, "read_rules")}
-        return sets, frozenset(one.words.system_field for one in known.values())
+        systems = frozenset(one.words.system_field for one in known.values())
+        return sets, systems, frozenset(collect_rules(known.values()))
 
     def list_unconnected(self, built: Built) -> Diagnostics:
         """A warning for each provider instance that objects need and that has neither a block nor

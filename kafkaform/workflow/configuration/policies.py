@@ -16,7 +16,7 @@ from ...core.change import Change
 from ...core.clock import Clock
 from ...core.diagnostics import Diagnostic, has_errors
 from ...core.errors import ConfigurationError, PlanRefused, UsageError
-from ...core.finding import Finding
+from ...core.finding import POLICY, AccessRow, Finding, Harm, Level
 from ...core.resource import Facts
 from ...core.value import FrozenMap, Value
 from ...core.words import NEUTRAL, Vocabulary, Words
@@ -83,8 +83,8 @@ def load_policies(configuration: Configuration, built: Built, folders: Sequence[
             files.append(file)
             faults += wrong
     blocks, wrong = select_policy_blocks(files)
-    sets, systems = configuration.describe_rules(built)
-    outside, more = compile_policies(blocks, sets, systems)
+    sets, systems, rules = configuration.describe_rules(built)
+    outside, more = compile_policies(blocks, sets, systems, rules)
     faults += (*wrong, *more)
     if has_errors(faults):
         raise ConfigurationError("the policies have faults", diagnostics=tuple(faults))
@@ -193,14 +193,10 @@ def describe_change(
         words.system_field: facts.scope_id,
         "scope_id": facts.scope_id,
         "action": change.action.value,
-        "risks": tuple(
-            FrozenMap(kind=risk.harm.value, text=risk.text, path=".".join(risk.path))
-            for risk in change.risks
-        ),
-        "risk_kinds": tuple(dict.fromkeys(risk.harm.value for risk in change.risks)),
-        "losses": tuple(row.principal for row in change.losses),
+        **describe_findings([item for item in change.findings if not item.rule.startswith(POLICY)]),
+        "gains": tuple(map(_describe_access, change.gains)),
+        "losses": tuple(map(_describe_access, change.losses)),
         "impact": None if change.impact is None else change.impact.figures,
-        "notes": change.notes,
         "owner": change.owner,
         "labels": change.labels,
         "facts": facts.values,
@@ -221,6 +217,47 @@ def describe_change(
         )
     )
     return ObjectVal(fields)
+
+
+def describe_findings(findings: Sequence[Finding]) -> Mapping[str, Value]:
+    """What rules found about a change: the rows, the ids of their rules, and what they harm."""
+    rows = tuple(
+        FrozenMap(
+            rule=finding.rule,
+            level=finding.level.value,
+            harm=finding.harm.value,
+            text=finding.text,
+            path=".".join(finding.path),
+            figures=finding.figures,
+            fix=finding.fix,
+            accepted=finding.accepted,
+        )
+        for finding in findings
+    )
+    harms = (
+        finding.harm.value
+        for finding in findings
+        if finding.harm is not Harm.NONE and finding.level is not Level.NOTE
+    )
+    return {
+        "findings": rows,
+        "rules": tuple(dict.fromkeys(finding.rule for finding in findings)),
+        "harms": tuple(dict.fromkeys(harms)),
+    }
+
+
+def _describe_access(row: AccessRow) -> FrozenMap:
+    return FrozenMap(
+        principal=row.principal,
+        resource_type=row.resource_type,
+        name=row.name,
+        pattern=row.pattern,
+        operations=row.operations,
+        breadth=row.breadth.value,
+        host=row.host,
+        before=row.before,
+        after=row.after,
+    )
 
 
 def _lift_object(

@@ -11,6 +11,7 @@ from ...language.values.conversion import lift_value
 from ...language.values.value import SENSITIVE, Marked
 from ...plan.model import Plan
 from ...render.view import make_view
+from ..configuration.policies import describe_findings
 
 COUNTS = (
     "add",
@@ -49,8 +50,7 @@ def describe_change(change: Change) -> dict[str, Any]:
         "after": _mark_tree(change.after, hidden, ()),
         "paths": _describe_paths(change.paths),
         "drift": _describe_paths(change.drift),
-        "risk_kinds": tuple(dict.fromkeys(risk.harm.value for risk in change.risks)),
-        "notes": change.notes,
+        **describe_findings(change.findings),
         "blocked": None
         if blocked is None or blocked.block is None
         else {"kind": blocked.block.value, "reason": blocked.text, "stops": blocked.stops},

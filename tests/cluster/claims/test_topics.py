@@ -412,11 +412,12 @@ def test_another_compression_type_recompresses(
 
 
 def test_configs_that_no_topic_has_are_refused(clients: Clients, topic: str) -> None:
-    """`topic-config-misspelt`, `topic-config-of-brokers`, `topic-config-absent`."""
+    """`topic-config-misspelt`, `topic-config-of-brokers`, `topic-config-absent`, and what
+    `topic-config-unknown` says of brokers that do not know a config."""
     assert clients.create(topic) == ""
     for key in (
         *("retension.ms", "log.retention.ms", "log.roll.hours", "num.partitions"),
-        *("default.replication.factor", "message.format.version"),
+        *("default.replication.factor", "message.format.version", "redpanda.remote.read"),
     ):
         assert clients.set(topic, **{key: "1"}) == "INVALID_CONFIG", key
 

@@ -43,6 +43,7 @@ from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
+from kafkaform.provider.registry import Registry
 from kafkaform.state.codec import encode as encode_state
 from kafkaform.state.model import Row, State
 from kafkaform.workflow import planning, workspace
@@ -259,6 +260,10 @@ class Screen:
         return self.answer
 
 
+REGISTRY = Registry()
+"""The installed providers, whose rules an apply can name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """The folder that a configuration was read from, as far as an apply asks."""
@@ -266,6 +271,7 @@ class Configuration:
     folder: Path = Path("/")
     inputs: Inputs = field(default_factory=Inputs)
     asking: DataAnswers = field(default_factory=lambda: DataAnswers(cast(Any, None)))
+    registry: Registry = REGISTRY
 
     def find_secrets(self, refs: Collection[SecretRef]) -> Mapping[SecretRef, Secret | None]:
         return dict.fromkeys(refs)

@@ -128,7 +128,7 @@ def test_an_assertion_sees_plan_outputs_and_declared_values(shop: Here) -> None:
             holds(f'{change}.type == "kafka_topic" && {change}.key == "prod.orders"'),
             holds(f'{change}.instance == "kafka" && {change}.blocked == null'),
             holds(f"{change}.after.partitions == 6 && !{change}.adopts"),
-            holds(f"{change}.risk_kinds == [] && {change}.drift == [] && {change}.notes == []"),
+            holds(f"{change}.harms == [] && {change}.drift == [] && {change}.findings == []"),
             holds(
                 "plan.counts == { add = 1, change = 0, destroy = 0, imports = 0, adopt = 0, "
                 "forget = 0, blocked = 0, drift = 0, unchanged = 0 }"

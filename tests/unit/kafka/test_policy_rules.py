@@ -36,7 +36,7 @@ ACL = {
     "acl_operation": "Read",
     "acl_permission_type": "Allow",
 }
-LOSS = {"kind": "data-loss", "text": "retention.ms: records are deleted", "path": ""}
+LOSS = {"harm": "data-loss", "text": "retention.ms: records are deleted", "path": ""}
 
 
 def create(key: str = "a", **attributes: Any) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def in_sync(value: str) -> dict[str, Any]:
     return {"config": {"min.insync.replicas": value}}
 
 
-DELETED: dict[str, Any] = {"action": "delete", "before": TOPIC, "risk_kinds": ["data-loss"]}
+DELETED: dict[str, Any] = {"action": "delete", "before": TOPIC, "harms": ["data-loss"]}
 CONFIG = {"type": "kafka_topic_config", "action": "create"}
 
 BREACHES: Mapping[str, list[tuple[dict[str, Any], str]]] = {
@@ -91,7 +91,7 @@ BREACHES: Mapping[str, list[tuple[dict[str, Any], str]]] = {
         ),
     ],
     "no_data_loss": [
-        ({**update("x"), "risk_kinds": ["data-loss"], "risks": [LOSS]}, LOSS["text"]),
+        ({**update("x"), "harms": ["data-loss"], "findings": [LOSS]}, LOSS["text"]),
     ],
     "no_deletion_with_records": [
         ({**DELETED, "impact": {"offsets": 7}}, "a has up to 7 records"),
@@ -137,7 +137,7 @@ PASSES: Mapping[str, list[dict[str, Any]]] = {
         {**CONFIG, "after": {"config": {"retention.ms": "1"}}},
         allow(),
     ],
-    "no_data_loss": [{**update("x"), "risk_kinds": ["availability"]}, DELETED],
+    "no_data_loss": [{**update("x"), "harms": ["availability"]}, DELETED],
     "no_deletion_with_records": [{**DELETED, "impact": {"offsets": 0}}, create()],
     "max_partitions": [create(partitions=100), update("config.x", partitions=200)],
     "topic_names": [create("orders.eu-1_x"), {**update("partitions"), "key": "Orders"}],
@@ -164,13 +164,13 @@ def judge(rule: str, change: Mapping[str, Any]) -> list[str]:
     usual: dict[str, Any] = {
         **dict.fromkeys((*FIELDS, "cluster")),
         **{"type": "kafka_topic", "address": "kafka_topic.a", "key": "a"},
-        **{"risks": [], "risk_kinds": [], "paths": [], "facts": {"topic_defaults": DEFAULTS}},
+        **{"findings": [], "harms": [], "paths": [], "facts": {"topic_defaults": DEFAULTS}},
     }
     data: Any = freeze({**usual, **change})
     lifted = lift_value(FrozenMap(data))
     assert isinstance(lifted, ObjectVal)
     mine = [one for one in RULES if one.name == rule]
-    return [f.message for f in find_findings(mine, lifted, "kafka_topic.a", TODAY, Budget())]
+    return [f.text for f in find_findings(mine, lifted, "kafka_topic.a", TODAY, Budget())]
 
 
 def test_the_rules_have_no_faults() -> None:

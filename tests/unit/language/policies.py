@@ -33,11 +33,15 @@ policy "named" {
 """
 
 
+RULE_IDS = ("topic-retention-cut", "topic-deleted")
+"""The rules that the policies of these tests can name."""
+
+
 def attempt(text: str, systems: tuple[str, ...] = ()) -> tuple[tuple[Policy, ...], Diagnostics]:
     """The policies of a file, and all faults."""
     file, faults = parse(text, "p.kfpolicy.hcl")
     blocks, stray = select_policy_blocks([file])
-    policies, wrong = compile_policies(blocks, {"kafka": lambda: RULES}, systems)
+    policies, wrong = compile_policies(blocks, {"kafka": lambda: RULES}, systems, RULE_IDS)
     return policies, (*faults, *stray, *wrong)
 
 

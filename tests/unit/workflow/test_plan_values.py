@@ -26,8 +26,12 @@ def make_change() -> Change:
             PathChange(("size",), 1, 2),
             PathChange(("config", "token"), "old", HIDDEN, sensitive=True),
         ),
-        risks=(risk(Harm.MOVE, "x"), risk(Harm.MOVE, "y"), risk(Harm.ACCESS_LOST, "z")),
-        blocked=block(Block.IMPOSSIBLE, "it cannot shrink"),
+        findings=(
+            block(Block.IMPOSSIBLE, "it cannot shrink"),
+            risk(Harm.ACCESS_LOST, "z"),
+            risk(Harm.MOVE, "x"),
+            risk(Harm.MOVE, "y"),
+        ),
     )
 
 
@@ -37,7 +41,9 @@ def test_a_change_has_the_words_of_its_json() -> None:
     assert (seen["type"], seen["key"], seen["instance"]) == ("box_item", "a", "box.eu")
     assert (seen["action"], seen["adopts"]) == ("update", False)
     assert seen["paths"][0] == {"path": "size", "before": 1, "after": 2}
-    assert seen["risk_kinds"] == ("move", "access")
+    assert seen["harms"] == ("access-lost", "move")
+    assert seen["rules"] == ("some-impossible", "some-access-lost", "some-move")
+    assert [row["text"] for row in seen["findings"]] == ["it cannot shrink", "z", "x", "y"]
     assert seen["blocked"] == {"kind": "impossible", "reason": "it cannot shrink", "stops": True}
 
 

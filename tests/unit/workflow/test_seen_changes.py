@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Impact, PathChange
-from kafkaform.core.finding import Harm
+from kafkaform.core.finding import AccessRow, Breadth, Finding, Harm, Level
 from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
@@ -17,8 +17,9 @@ from kafkaform.language.values.conversion import lower_value
 from kafkaform.language.values.value import ObjectVal, marks_of
 from kafkaform.workflow.configuration.policies import describe_change
 
-from ...kit.findings import risk
+from ...kit.findings import note, risk
 
+LOST = AccessRow("User:ci", "Topic", "orders", "literal", ("Read",), Breadth.ONE, before=("Read",))
 CHANGE = Change(
     Identity("kafka.eu", "kafka_topic", "orders"),
     'module.shop["a"].kafka_topic.orders["x"]',
@@ -29,9 +30,12 @@ CHANGE = Change(
     owner="ann",
     labels=FrozenMap(tier="1"),
     impact=Impact("Deletes.", FrozenMap(bytes=5)),
-    notes=("look",),
-    losses=("User:ci loses Read",),
-    risks=(risk(Harm.DATA_LOSS, "gone", ("config", "a.b")), risk(Harm.MOVE, "moves")),
+    findings=(
+        risk(Harm.DATA_LOSS, "gone", ("config", "a.b"), FrozenMap(bytes=5)),
+        risk(Harm.ACCESS_LOST, "User:ci loses Read", access=(LOST,)),
+        risk(Harm.MOVE, "moves"),
+        note("look"),
+    ),
 )
 FACTS = Facts("c-1", values=FrozenMap(brokers=3))
 WORDS = Words(system="message store")
@@ -65,10 +69,10 @@ def test_every_field_is_there() -> None:
         ("after", CHANGE.after),
         ("before", CHANGE.before),
         ("paths", (FrozenMap(path="config.a.b", before="1", after="3"),)),
-        ("risk_kinds", ("data-loss", "move")),
-        ("losses", ("User:ci loses Read",)),
+        ("rules", ("some-data-loss", "some-access-lost", "some-move", "some-note")),
+        ("harms", ("data-loss", "access-lost", "move")),
+        ("gains", ()),
         ("impact", FrozenMap(bytes=5)),
-        ("notes", ("look",)),
         ("owner", "ann"),
         ("labels", FrozenMap(tier="1")),
         ("facts", FrozenMap(brokers=3)),
@@ -77,6 +81,36 @@ def test_every_field_is_there() -> None:
 def test_a_field(name: str, value: Any) -> None:
     """As docs/policies.md describes it."""
     assert lower(see().fields[name]) == value
+
+
+def test_a_finding_has_its_words_and_figures() -> None:
+    """The rule, how much it matters, what it harms, where, how much, and what to do."""
+    first, *_ = lower(see().fields["findings"])
+    assert dict(first) == {
+        "rule": "some-data-loss",
+        "level": "danger",
+        "harm": "data-loss",
+        "text": "gone",
+        "path": "config.a.b",
+        "figures": FrozenMap(bytes=5),
+        "fix": "",
+        "accepted": False,
+    }
+
+
+def test_access_that_is_lost_is_a_row() -> None:
+    """Who loses what, on which objects, and what stays."""
+    (row,) = lower(see().fields["losses"])
+    assert (row["principal"], row["resource_type"], row["name"]) == ("User:ci", "Topic", "orders")
+    assert (row["operations"], row["breadth"], row["pattern"]) == (("Read",), "one", "literal")
+    assert (row["before"], row["after"], row["host"]) == (("Read",), (), "*")
+
+
+def test_policies_do_not_see_what_policies_found() -> None:
+    """A reviewed plan is judged again, and must be judged alike."""
+    policy = Finding("policy/x", Level.CAUTION, Harm.NONE, "no")
+    again = replace(CHANGE, findings=(*CHANGE.findings, policy))
+    assert lower(see(again).fields["findings"]) == lower(see().fields["findings"])
 
 
 def test_an_object_that_is_gone_or_has_no_block() -> None:
@@ -96,4 +130,4 @@ def test_a_sensitive_value_is_marked() -> None:
         config = side.fields["config"]
         assert isinstance(config, ObjectVal)
         assert marks_of(config.fields["a.b"]) and not marks_of(config.fields["c"])
-    assert marks_of(fields["paths"]) and not marks_of(fields["risks"])
+    assert marks_of(fields["paths"]) and not marks_of(fields["findings"])
