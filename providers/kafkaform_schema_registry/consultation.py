@@ -29,7 +29,8 @@ from .api.errors import is_missing, lacks_endpoint, parse_answer
 from .context import RegistryContext
 from .formats.normal_form import BY_REGISTRY_NAME
 from .kinds.levels import INHERITED, PROMISES, TRANSITIVE
-from .questions import (
+from .reads import read_level
+from .rules.questions import (
     NUMBERS,
     USERS,
     VERSIONS,
@@ -38,7 +39,6 @@ from .questions import (
     read_subjects,
     read_versions,
 )
-from .reads import read_level
 
 MAX_VERSIONS = 100
 """Versions of a subject that are read to judge a new one. The registry judges beyond that."""

@@ -18,7 +18,7 @@ from ..formats.normal_form import FORMATS
 from ..kinds import global_config, subject_config
 from ..kinds.levels import INHERITED, PROMISES
 from ..kinds.schema import KIND
-from ..questions import VERSIONS, NextVersion, collect_answers, name_listing
+from .questions import VERSIONS, NextVersion, collect_answers, name_listing
 from .schemas import PROOFS, TEXT, TYPES
 
 MAX_EDITS = 20

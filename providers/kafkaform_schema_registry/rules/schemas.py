@@ -15,7 +15,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from ..formats.faults import SchemaFault
 from ..formats.normal_form import FORMATS, find_schema_faults
 from ..kinds.schema import KIND, MAX_BYTES, WRITTEN
-from ..questions import NUMBERS, USERS, collect_answers, name_listing
+from .questions import NUMBERS, USERS, collect_answers, name_listing
 
 TYPES = (KIND,)
 WRITING = (Action.CREATE, Action.UPDATE)

@@ -11,8 +11,8 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.plan.rules import PROTECTED
 from kafkaform_schema_registry.kinds import schema
 from kafkaform_schema_registry.kinds.schema import MAX_BYTES
-from kafkaform_schema_registry.questions import parse_listing
 from kafkaform_schema_registry.rules.book import list_needs
+from kafkaform_schema_registry.rules.questions import parse_listing
 
 from ...kit.schema_registry.judgement import judge, judge_block, list_rules
 from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_NOTE
