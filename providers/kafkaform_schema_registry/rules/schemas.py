@@ -13,7 +13,7 @@ from kafkaform.core.text.quantity import render_amount, render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..formats.faults import SchemaFault
-from ..formats.normal_form import FORMATS, find_schema_faults
+from ..formats.normal_form import FORMATS, inspect_schema
 from ..kinds.schema import KIND, MAX_BYTES, WRITTEN
 from .questions import NUMBERS, USERS, collect_answers, name_listing
 
@@ -122,7 +122,7 @@ def _judge_text(change: Change, _: Facts) -> Iterator[Finding]:
     if kind not in FORMATS or not isinstance(text, str):
         return
     elsewhere = bool(after.get("references"))
-    for fault in find_schema_faults(kind, text, elsewhere=elsewhere):
+    for fault in inspect_schema(kind, text, elsewhere=elsewhere).faults:
         yield _find_invalid(kind, fault)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
