@@ -77,7 +77,7 @@ def judges_find_what_their_rows_say(fixture: Fixture) -> None:
                 again = list(judge.find(change, bench.facts))
                 require(findings == again, f"a judge is not pure: {findings}, then {again}")
                 _require_sound(fixture, judge.rules, findings)
-        scene = make_scene(bench, changes)
+        scene = _make_scene(bench, changes)
         for survey in book.surveys:
             pairs = list(survey.find(scene))
             require(pairs == list(survey.find(scene)), f"a survey is not pure: {pairs}")
@@ -105,13 +105,13 @@ def judges_of_blocks_need_no_system(fixture: Fixture) -> None:
 
 def find_block(bench: Bench, change: Change) -> Finding | None:
     """The first block that a judge or a survey finds for this change."""
-    book, scene = bench.fixture.provider.load_rules(), make_scene(bench, [change])
+    book, scene = bench.fixture.provider.load_rules(), _make_scene(bench, [change])
     judged = (f for judge in _select_judges(book, change) for f in judge.find(change, scene.facts))
     surveyed = (finding for survey in book.surveys for _, finding in survey.find(scene))
     return next((f for f in (*judged, *surveyed) if f.level is Level.BLOCK), None)
 
 
-def make_scene(bench: Bench, changes: Sequence[Change]) -> Scene:
+def _make_scene(bench: Bench, changes: Sequence[Change]) -> Scene:
     """These changes, with the listings that the provider wants for them."""
     needs = bench.fixture.provider.review_needs(changes)
     sweeps = {kind: bench.session.sweep(kind, depth) for kind, depth in needs.items()}

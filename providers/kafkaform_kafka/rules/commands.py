@@ -30,16 +30,15 @@ TOKEN_EXPIRES = Rule(
     "than its maximum (KIP-48).",
     "kafkaform alter delegation-tokens renew ID --period 1d",
 )
-TOKEN_ENDED = Rule(
-    "token-ended",
-    "A delegation token ends now",
-    Level.CAUTION,
-    Harm.ACCESS_LOST,
+TOKEN_CONNECTIONS = Rule(
+    "token-connections-stay",
+    "Clients stay connected when their token ends",
+    Level.NOTE,
+    Harm.NONE,
     ("kafka_delegation_token",),
     Needs.OBJECT,
     "Brokers check a token at each login (KIP-48), and not on open connections.",
     "kafkaform alter delegation-tokens expire ID",
-    "Give its clients another login first.",
 )
 LEADERS_ELECTED = Rule(
     "leaders-elected",
@@ -78,7 +77,7 @@ RULES = (
     MOVE_STOPPED,
     NOTHING_TO_REMOVE,
     TOKEN_CREATED,
-    TOKEN_ENDED,
+    TOKEN_CONNECTIONS,
     TOKEN_EXPIRES,
 )
 """The rows; no judge finds them."""

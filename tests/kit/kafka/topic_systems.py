@@ -43,10 +43,6 @@ def partitions(count: int) -> FrozenMap:
     return FrozenMap({"partitions": count})
 
 
-UNCONVERTED: Mapping[str, str] = dict.fromkeys(
-    ("rows_of_rules_are_whole", "judges_find_what_their_rows_say"),
-    "some of its judges are no rules yet",
-)
 EDITS = (
     Edit("set a config", wish=config(retention_ms="3600000")),
     Edit(
@@ -131,7 +127,7 @@ class TopicSystem:
     questions = QUESTIONS
     secrets: contract.Secrets = EMPTY
     incarnations = True
-    unfit: Mapping[str, str] = UNCONVERTED
+    unfit: Mapping[str, str] = EMPTY
 
     def fresh(self, given: FrozenMap) -> FrozenMap:
         return FrozenMap(
