@@ -140,7 +140,7 @@ def _is_written(change: Change) -> bool:
 
 
 def _find_invalid(kind: str, fault: SchemaFault) -> Finding:
-    place = f" (line {fault.line}, column {fault.column})" if fault.line else ""
+    place = f" (line {fault.line}, column {fault.column} of the schema)" if fault.line else ""
     figures = FrozenMap(line=fault.line, column=fault.column) if fault.line else EMPTY
     title = FORMATS[kind].title
     article = "an" if title[0] in "AEIOU" else "a"

@@ -45,20 +45,22 @@ def delete(desk: Desk, subject: str = NAME) -> Change:
             {"schema": '{\n "type": "lng"}'},
             "schema-invalid",
             FrozenMap(line=2, column=10),
-            'the text is not an Avro schema: there is no type "lng" (line 2, column 10)',
+            'the text is not an Avro schema: there is no type "lng" (line 2, column 10 of the '
+            "schema)",
         ),
         (
             {"schema": '{"type": "strng"}', "format": "json"},
             "schema-invalid",
             FrozenMap(line=1, column=10),
-            'the text is not a JSON schema: there is no type "strng" (line 1, column 10)',
+            'the text is not a JSON schema: there is no type "strng" (line 1, column 10 of the '
+            "schema)",
         ),
         (
             {"schema": "message M {\n  string a = 1\n}", "format": "protobuf"},
             "schema-invalid",
             FrozenMap(line=2, column=15),
             "the text is not a protobuf file: a semicolon is missing after 'string a = 1' (line 2, "
-            "column 15)",
+            "column 15 of the schema)",
         ),
         (
             {"schema": f'{{"type":"int","doc":"{"x" * MAX_BYTES}"}}'},
