@@ -165,8 +165,8 @@ class _Walk:
             return
         if not self._fits(field["default"], field["type"], space, 0):
             kind = _name_branch(field["type"], space)
-            shown = write_json(field["default"])[:40]
-            text = f"the default {shown} of the field {name} is no {kind}"
+            value_text = write_json(field["default"])[:40]
+            text = f"the default {value_text} of the field {name} is no {kind}"
             yield PlacedFault(text, (*place, "default"))
 
     def _fits(self, value: Any, node: Any, space: str, depth: int) -> bool:
@@ -238,9 +238,9 @@ def _check_enum(node: Mapping[str, Any], space: str, place: Place) -> Iterator[P
         if not _is_name(symbol):
             yield PlacedFault(_describe_name(symbol), here)
     if "default" in node and node["default"] not in symbols:
-        shown = write_json(node["default"])[:40]
+        value_text = write_json(node["default"])[:40]
         yield PlacedFault(
-            f"the default {shown} of the enum is none of its symbols", (*place, "default")
+            f"the default {value_text} of the enum is none of its symbols", (*place, "default")
         )
 
 

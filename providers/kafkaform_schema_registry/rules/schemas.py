@@ -200,8 +200,8 @@ def _is_deleted(change: Change) -> bool:
 
 def _join_names(names: Sequence[str]) -> str:
     more = len(names) - MAX_NAMES
-    shown = ", ".join(names[:MAX_NAMES])
-    return f"{shown} and {more} more" if more > 0 else shown
+    listing = ", ".join(names[:MAX_NAMES])
+    return f"{listing} and {more} more" if more > 0 else listing
 
 
 # ── references ──────────────────────────────────────────────────────────────────────────
@@ -229,8 +229,8 @@ def _survey_references(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
             if subject not in answers or subject == change.identity.key:
                 continue
             versions = answers[subject]["versions"]
-            made = schemas.get(subject)
-            lack = _find_lack(subject, version, versions, made)
+            target = schemas.get(subject)
+            lack = _find_lack(subject, version, versions, target)
             if lack:
                 name = change.identity.key
                 text = f"{name} refers to version {version} of {subject}, and {lack}"
@@ -242,7 +242,7 @@ def _survey_references(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
                         ("references",),
                         fix=near or None,
                         # Versions go on after a soft deletion, which no listing shows.
-                        level=Level.CAUTION if made and not versions else None,
+                        level=Level.CAUTION if target and not versions else None,
                     ),
                 )
 
