@@ -110,7 +110,7 @@ def survey_changes(
         )
         of_system: list[Finding] = []
         for survey in books[instance].surveys:
-            for identity, finding in _run_survey(survey, scene):
+            for identity, finding in run_survey(survey, scene):
                 (of_system if identity is None else of_objects[identity]).append(finding)
         of_systems[instance] = tuple(sorted(of_system, key=lambda finding: finding.order))
     if not of_objects:
@@ -136,9 +136,12 @@ def find_limits(
     return limits
 
 
-def _run_survey(survey: Survey, scene: Scene) -> Sequence[tuple[Identity | None, Finding]]:
+def run_survey(survey: Survey, scene: Scene) -> Sequence[tuple[Identity | None, Finding]]:
+    """What a survey finds; if it raises, a block of each change that names its rules, or of the
+    system if there is no change."""
     try:
         return list(survey.find(scene))
     except Exception as error:  # noqa: BLE001  # whatever it is, nothing may pass unjudged
         failure = make_failure(survey.rules, error)
-        return [(change.identity, failure) for change in scene.changes if change.effective]
+        unjudged = [change.identity for change in scene.changes if change.effective]
+        return [(identity, failure) for identity in unjudged or (None,)]

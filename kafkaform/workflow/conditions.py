@@ -6,7 +6,7 @@ let every plan pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -36,8 +36,8 @@ class Condition(Struct, frozen=True):
     holds: Callable[[Plan], bool]
 
 
-def _have_level(*levels: Level) -> Callable[[Plan], bool]:
-    return lambda plan: any(finding.level in levels for finding in _list_risks(plan))
+def _have_level(word: str) -> Callable[[Plan], bool]:
+    return lambda plan: any(finding.level in LEVELS[word] for finding in _list_risks(plan))
 
 
 def _have_harm(harm: Harm) -> Callable[[Plan], bool]:
@@ -54,12 +54,17 @@ def _list_risks(plan: Plan) -> Iterator[Finding]:
         yield from instance.findings
 
 
+LEVELS: Mapping[str, tuple[Level, ...]] = {
+    "danger": (Level.DANGER,),
+    "caution": (Level.DANGER, Level.CAUTION),
+}
+"""Word for a level -> the levels that it stands for."""
 CONDITIONS: Mapping[str, Condition] = {
     "deletes": Condition("deletions", lambda plan: bool(plan.taking)),
     "blocked": Condition("blocked changes", lambda plan: any(plan.list_blocked(stopping=False))),
     "drift": Condition("drift (changes made outside kafkaform)", lambda plan: bool(plan.drifted)),
-    "danger": Condition("dangers", _have_level(Level.DANGER)),
-    "caution": Condition("cautions or dangers", _have_level(Level.DANGER, Level.CAUTION)),
+    "danger": Condition("dangers", _have_level("danger")),
+    "caution": Condition("cautions or dangers", _have_level("caution")),
     **{
         harm.value: Condition(f"a risk ({harm.label})", _have_harm(harm))
         for harm in Harm
@@ -78,18 +83,23 @@ def find_rules(registry: Registry) -> Mapping[str, Rule]:
     return collect_rules(registry.load(name) for name in registry.names)
 
 
-def check_fail_on(names: Sequence[str], registry: Registry | None = None) -> tuple[str, ...]:
+def check_fail_on(
+    names: Sequence[str],
+    registry: Registry | None = None,
+    words: Collection[str] = tuple(CONDITIONS),
+) -> tuple[str, ...]:
     """The conditions of `--fail-on`, which may be comma-separated. registry: the providers whose
-    rules count; None for all that are installed. Raises UsageError."""
+    rules count; None for all that are installed. words: what can be named besides rules. Raises
+    UsageError."""
     conditions = tuple(part for name in names for part in name.split(",") if part)
-    unknown = [name for name in conditions if name not in CONDITIONS]
+    unknown = [name for name in conditions if name not in words]
     rules = find_rules(registry or Registry()) if unknown else {}
     for name in unknown:
         if name not in rules:
-            near = suggest(name, (*CONDITIONS, *rules))
+            near = suggest(name, (*words, *rules))
             raise UsageError(
                 f"--fail-on {name!r} is not a condition",
-                f"{near + ' ' if near else ''}It is one of {', '.join(CONDITIONS)}, or a rule: "
+                f"{near + ' ' if near else ''}It is one of {', '.join(words)}, or a rule: "
                 f"{LIST_RULES}",
             )
     return conditions
@@ -135,6 +145,19 @@ def refuse_idle_accepted(names: Iterable[str], desired: Desired, state: State) -
                 f"--accept …={glob} matches no object",
                 suggest(glob, addresses) or "Nothing of this address is declared or recorded.",
             )
+
+
+def list_held(findings: Iterable[Finding], names: Iterable[str]) -> list[str]:
+    """The words for levels and harms, and the rules, that some of these findings have."""
+    findings = [finding for finding in findings if finding.level is not Level.NOTE]
+    return [
+        name
+        for name in dict.fromkeys(names)
+        if any(
+            name in (finding.rule, finding.harm) or finding.level in LEVELS.get(name, ())
+            for finding in findings
+        )
+    ]
 
 
 # ── conditions that hold ────────────────────────────────────────────────────────────────

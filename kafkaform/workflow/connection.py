@@ -79,6 +79,29 @@ class Connection(PartialRepr, frozen=True):
 def resolve_configured(inputs: ConnectionInputs) -> Connection:
     """Resolve the provider instance of the folder's configuration. Raises UsageError,
     ConfigurationError."""
+    configuration, providers = _read_providers(inputs)
+    return _connect(configuration, _choose_instance(providers, inputs.provider))
+
+
+def resolve_every(inputs: ConnectionInputs) -> tuple[Connection, ...]:
+    """Resolve every provider instance of the folder's configuration, or the one that is named.
+    Raises UsageError, ConfigurationError."""
+    configuration, providers = _read_providers(inputs)
+    if inputs.provider is not None and inputs.provider not in providers:
+        raise UsageError(
+            f"the configuration has no provider instance {inputs.provider!r}",
+            suggest(inputs.provider, providers)
+            or f"There are: {', '.join(sorted(providers)) or 'none'}.",
+        )
+    if not providers:
+        raise UsageError("the configuration has no provider", _NO_CLUSTER)
+    names = sorted(providers) if inputs.provider is None else [inputs.provider]
+    return tuple(_connect(configuration, providers[name]) for name in names)
+
+
+def _read_providers(
+    inputs: ConnectionInputs,
+) -> tuple[Configuration, Mapping[str, ProviderConfig]]:
     folder = Path.cwd()
     configuration = read_configuration(folder, inputs.inputs)
     if not configuration.tree.configuration and not read_folder(find_root(folder), folder):
@@ -92,7 +115,10 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
     desired = configuration.evaluate(ask=False).desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    settings = _choose_instance(desired.providers, inputs.provider)
+    return configuration, desired.providers
+
+
+def _connect(configuration: Configuration, settings: ProviderConfig) -> Connection:
     from ..apply.secrets import resolve_instance_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
 
     secrets = resolve_instance_secrets(settings, configuration.find_secrets)

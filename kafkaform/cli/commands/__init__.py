@@ -7,6 +7,7 @@ from collections.abc import Mapping
 COMMANDS: Mapping[str, str] = {
     "init": "commands.init:init",
     "validate": "commands.validate:validate",
+    "check": "commands.check:check",
     "fmt": "commands.fmt:fmt",
     "test": "commands.test:test",
     "plan": "commands.plan:plan",

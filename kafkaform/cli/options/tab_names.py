@@ -38,14 +38,23 @@ def complete_names(
 
 def complete_conditions(context: typer.Context, incomplete: str) -> list[str]:
     """Offer the conditions of --fail-on, also behind a comma."""
+    return _complete_list(_list_conditions, incomplete)
+
+
+def complete_findings(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer levels, harms and rules, also behind a comma."""
+    return _complete_list(_list_finding_words, incomplete)
+
+
+def _complete_list(find: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
     before = incomplete.rpartition(",")[0]
     given = f"{before}," if before else ""
-    return offer_within_limit(lambda: (f"{given}{name}" for name in _list_conditions()), incomplete)
+    return offer_within_limit(lambda: (f"{given}{name}" for name in find()), incomplete)
 
 
 def complete_accepted(context: typer.Context, incomplete: str) -> list[str]:
     """Offer the rules whose blocks can be lifted, and addresses behind `=`."""
-    rule, equals, _ = incomplete.partition("=")
+    rule, equals, _ = f"{os.environ.get(PREFIX, '')}{incomplete}".partition("=")
     if equals:
         return offer_within_limit(
             lambda: (f"{rule}={address}" for address in _list_addresses(context)), incomplete
@@ -104,6 +113,9 @@ def mend_bash_words(environment: MutableMapping[str, str]) -> None:
     if before[-1:] == [":"] and len(before) > 1:
         prefix = f"{before[-2]}:"
         before = before[:-2]
+    if before[-1:] == ["="] and len(before) > 1 and not before[-2].startswith("-"):
+        prefix = f"{before[-2]}={prefix}"
+        before = before[:-2]
     if before[-1:] == ["="]:
         before = before[:-1]
     environment[WORDS] = gap.join((*before, current))
@@ -115,6 +127,12 @@ def _list_conditions() -> Iterable[str]:
     from ...workflow.conditions import CONDITIONS  # noqa: PLC0415  # only completion needs it
 
     return (*CONDITIONS, *_list_rules())
+
+
+def _list_finding_words() -> Iterable[str]:
+    from ...workflow.check import WORDS  # noqa: PLC0415  # only completion needs it
+
+    return (*WORDS, *_list_rules())
 
 
 def _list_rules() -> Iterable[str]:

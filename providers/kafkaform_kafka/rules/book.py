@@ -25,15 +25,11 @@ from . import (
     missing_names,
     names,
     quotas,
-    topic_config_values,
-    topic_configs,
     topic_defaults,
-    topic_moves,
-    topic_names,
-    topics,
     users,
     vendors,
 )
+from .topics import book as topics
 
 BOOK = RuleBook(
     judges=(
@@ -44,9 +40,6 @@ BOOK = RuleBook(
         *groups.JUDGES,
         *names.JUDGES,
         *quotas.JUDGES,
-        *topic_config_values.JUDGES,
-        *topic_configs.JUDGES,
-        *topic_moves.JUDGES,
         *topics.JUDGES,
         *users.JUDGES,
         *vendors.JUDGES,
@@ -54,9 +47,8 @@ BOOK = RuleBook(
     surveys=(
         *missing_names.SURVEYS,
         *quotas.SURVEYS,
-        *topic_configs.SURVEYS,
         *topic_defaults.SURVEYS,
-        *topic_names.SURVEYS,
+        *topics.SURVEYS,
         *vendors.SURVEYS,
     ),
     others=(*commands.RULES,),
@@ -73,9 +65,8 @@ _NEEDS = (
     access.list_needs,
     missing_names.list_needs,
     quotas.list_needs,
-    topic_configs.list_needs,
     topic_defaults.list_needs,
-    topic_names.list_needs,
+    topics.list_needs,
 )
 
 

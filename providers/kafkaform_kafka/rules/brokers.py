@@ -47,6 +47,12 @@ def _make_row(
     )
 
 
+_LATER = (
+    "A listener that runs keeps the setting with which it started: Kafka asks to restart the "
+    "broker or to create a new listener (DynamicListenerConfig). A setting with the prefix of a "
+    "listener that runs also makes the broker refuse changes of max.connections and the like."
+)
+
 # ── clients that cannot connect or log in ───────────────────────────────────────────────
 
 CONNECTIONS_REFUSED = _make_row(
@@ -93,28 +99,29 @@ LISTENERS_CHANGED = _make_row(
 PRINCIPALS_CHANGED = _make_row(
     "broker-principals-changed",
     "Logins get other principals",
-    Level.DANGER,
+    Level.CAUTION,
     Harm.ACCESS_LOST,
-    "The builder makes the principal of a login, which ACLs and quotas name (KIP-189).",
+    f"The builder makes the principal of a login, which ACLs and quotas name (KIP-189). {_LATER}",
     '"principal.builder.class" = "com.example.Builder"',
     "Make sure that the builder gives the principals that ACLs and quotas name.",
+    proof="test_listeners_that_run_keep_their_logins",
 )
 MECHANISM_REMOVED = _make_row(
     "broker-mechanism-removed",
     "Clients with a mechanism cannot log in",
-    Level.DANGER,
+    Level.CAUTION,
     Harm.ACCESS_LOST,
-    "A broker refuses a handshake for a mechanism that is not enabled with "
-    "UNSUPPORTED_SASL_MECHANISM (33).",
+    f"A listener refuses a mechanism that is not enabled. {_LATER}",
     '"listener.name.sasl.sasl.enabled.mechanisms" = "SCRAM-SHA-512"',
     "Move the clients to another mechanism first.",
+    proof="test_listeners_that_run_keep_their_logins",
 )
 LOGIN_CHANGED = _make_row(
     "broker-login-changed",
     "Clients may be unable to log in as before",
-    Level.DANGER,
+    Level.CAUTION,
     Harm.ACCESS_LOST,
-    "It decides who can log in, and as whom (JaasContext, SaslChannelBuilder).",
+    f"It decides who can log in, and as whom (JaasContext, SaslChannelBuilder). {_LATER}",
     '"sasl.kerberos.principal.to.local.rules" = "DEFAULT"',
     "Try the login of a client against one broker first.",
 )
@@ -130,40 +137,52 @@ PEERS_CHANGED = _make_row(
 REAUTHENTICATION_SHORTENED = _make_row(
     "broker-reauthentication-shortened",
     "Clients must log in again more often",
-    Level.DANGER,
+    Level.CAUTION,
     Harm.AVAILABILITY,
-    "A broker disconnects a client that goes on after that time without a new login (KIP-368). "
-    "Clients before Kafka 2.2 cannot log in again on a connection.",
+    "A broker disconnects a client that goes on after that time without a new login (KIP-368); "
+    f"clients before Kafka 2.2 cannot log in again on a connection. {_LATER}",
     '"listener.name.sasl.plain.connections.max.reauth.ms" = 60000',
     "Make sure that all clients are of Kafka 2.2 or newer.",
 )
-TLS_CHANGED = _make_row(
-    "broker-tls-changed",
-    "Clients may be unable to connect with TLS",
+STORE_CHANGED = _make_row(
+    "broker-store-changed",
+    "A listener gets another key store or trust store",
     Level.DANGER,
     Harm.AVAILABILITY,
-    "The handshake fails for a client that does not trust the certificate, or that has no protocol "
-    "or cipher suite in common with the broker.",
+    "The listener uses it for new connections at once (KIP-226, SslFactory.reconfigure), and the "
+    "handshake fails where one side does not trust the other.",
     '"listener.name.tls.ssl.keystore.location" = "/etc/kafka/new.pem"',
+    "Change one broker first, and connect a client to it.",
+)
+TLS_CHANGED = _make_row(
+    "broker-tls-changed",
+    "Clients may have no TLS setting in common with the broker",
+    Level.CAUTION,
+    Harm.AVAILABILITY,
+    "The handshake fails for a client that has no protocol or cipher suite in common with the "
+    f"broker. {_LATER}",
+    '"listener.name.tls.ssl.enabled.protocols" = "TLSv1.3"',
     "Try a client against one broker first.",
+    "test_listeners_that_run_keep_their_logins",
 )
 CERTIFICATE_REQUIRED = _make_row(
     "broker-certificate-required",
     "Clients without a certificate are refused",
-    Level.DANGER,
+    Level.CAUTION,
     Harm.AVAILABILITY,
     "With ssl.client.auth = required, the handshake fails without a certificate that the broker "
-    "trusts.",
+    f"trusts. {_LATER}",
     '"ssl.client.auth" = "required"',
     "Give all clients certificates first.",
+    proof="test_listeners_that_run_keep_their_logins",
 )
 CERTIFICATE_OPTIONAL = _make_row(
     "broker-certificate-optional",
     "Clients without a certificate can connect",
-    Level.DANGER,
+    Level.CAUTION,
     Harm.ACCESS_GAINED,
     "Without a certificate, the principal of a TLS connection is User:ANONYMOUS "
-    "(DefaultKafkaPrincipalBuilder).",
+    f"(DefaultKafkaPrincipalBuilder). {_LATER}",
     '"ssl.client.auth" = "none"   # was required',
     "Make sure that no ACL allows User:* or User:ANONYMOUS what must not be open.",
 )
@@ -231,6 +250,7 @@ DISKS_CORDONED = _make_row(
 # ── the table ───────────────────────────────────────────────────────────────────────────
 
 _SECOND = "get at most {new}"
+_KEPT = "; listeners that run keep their setting"
 _CONNECTIVITY: Harms = {
     "max.connections": (
         ConfigHarm(
@@ -276,15 +296,19 @@ _CONNECTIVITY: Harms = {
 _LOGINS: Harms = {
     "principal.builder.class": (
         ConfigHarm(
-            PRINCIPALS_CHANGED, When.CHANGED, "clients can get principals that no ACL names"
+            PRINCIPALS_CHANGED, When.CHANGED, f"clients can get principals that no ACL names{_KEPT}"
         ),
     ),
     "sasl.enabled.mechanisms": (
-        ConfigHarm(MECHANISM_REMOVED, When.REMOVED, "clients that log in with {gone} are refused"),
+        ConfigHarm(
+            MECHANISM_REMOVED, When.REMOVED, f"clients that log in with {{gone}} are refused{_KEPT}"
+        ),
     ),
     **{
         name: (
-            ConfigHarm(LOGIN_CHANGED, When.CHANGED, "clients may be unable to log in as before"),
+            ConfigHarm(
+                LOGIN_CHANGED, When.CHANGED, f"clients may be unable to log in as before{_KEPT}"
+            ),
         )
         for name in (
             *("sasl.jaas.config", "sasl.kerberos.principal.to.local.rules"),
@@ -294,14 +318,16 @@ _LOGINS: Harms = {
     },
     "sasl.mechanism.inter.broker.protocol": (
         ConfigHarm(
-            PEERS_CHANGED, When.CHANGED, "brokers that cannot log in to each other stop replicating"
+            PEERS_CHANGED,
+            When.CHANGED,
+            "brokers that cannot log in to each other no longer replicate",
         ),
     ),
     "connections.max.reauth.ms": (
         ConfigHarm(
             REAUTHENTICATION_SHORTENED,
             When.LOWERED,
-            "clients that do not log in again within {new} are disconnected",
+            f"clients that do not log in again within {{new}} are disconnected{_KEPT}",
             unlimited="0",
         ),
     ),
@@ -311,25 +337,27 @@ _TLS: Harms = {
         ConfigHarm(
             CERTIFICATE_REQUIRED,
             When.BECOMES,
-            "clients without a certificate are refused",
+            f"clients without a certificate are refused{_KEPT}",
             "required",
         ),
         ConfigHarm(
             CERTIFICATE_OPTIONAL,
             When.LEAVES,
-            "clients without a certificate can connect",
+            f"clients without a certificate can connect{_KEPT}",
             "required",
         ),
     ),
     "ssl.enabled.protocols": (
-        ConfigHarm(TLS_CHANGED, When.REMOVED, "clients that have only {gone} cannot connect"),
+        ConfigHarm(
+            TLS_CHANGED, When.REMOVED, f"clients that have only {{gone}} cannot connect{_KEPT}"
+        ),
     ),
     **{
         name: (
             ConfigHarm(
                 TLS_CHANGED,
                 When.CHANGED,
-                "clients that do not support the new setting cannot connect",
+                f"clients that do not support the new setting cannot connect{_KEPT}",
             ),
         )
         for name in (
@@ -341,7 +369,7 @@ _TLS: Harms = {
     **{
         name: (
             ConfigHarm(
-                TLS_CHANGED,
+                STORE_CHANGED,
                 When.CHANGED,
                 "clients that do not trust the broker's certificate cannot connect",
             ),
@@ -354,7 +382,7 @@ _TLS: Harms = {
     **{
         name: (
             ConfigHarm(
-                TLS_CHANGED,
+                STORE_CHANGED,
                 When.CHANGED,
                 "clients whose certificate the broker does not trust any more cannot connect",
             ),

@@ -28,9 +28,9 @@ from ..kinds.topic.defaults import (
     list_default_keys,
     list_default_paths,
 )
-from . import topic_configs
-from .topic_config_rows import OVERRIDES, TOPIC
-from .topic_configs import TopicConfigs, judge_topic_configs
+from .topics import configs as topic_configs
+from .topics.config_rows import OVERRIDES, TOPIC
+from .topics.configs import TopicConfigs, judge_topic_configs
 
 NAMED = 10
 """The most topics that a sentence names."""

@@ -148,7 +148,7 @@ class _Walk:
         name = field["name"]
         if not _is_name(name):
             yield PlacedFault(_describe_name(name), (*place, "name"))
-        if field.get("order", "ascending") not in _ORDERS:
+        if str(field.get("order", "ascending")).lower() not in _ORDERS:
             yield PlacedFault(
                 f"the order of the field {name} is not {', '.join(_ORDERS)}", (*place, "order")
             )
@@ -209,7 +209,7 @@ def _fits_primitive(value: Any, kind: str) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return False
     limit = {"int": _INT, "long": _LONG}.get(kind)
-    return limit is None or (value == int(value) and -limit <= value < limit)
+    return limit is None or (isinstance(value, int) and -limit <= value < limit)
 
 
 def _check_enum(node: Mapping[str, Any], space: str, place: Place) -> Iterator[PlacedFault]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from json.decoder import scanstring
 from typing import Any
 
 from msgspec import Struct
@@ -88,7 +87,7 @@ def _enter(text: str, position: int, part: str | int) -> int | None:
     while text[position] not in "}]":
         key: str | int = index
         if opening == "{":
-            key, position = scanstring(text, position + 1)
+            key, position = _DECODER.raw_decode(text, position)
             position = _skip_blanks(text, _skip_blanks(text, position) + 1)
         if key == part:
             return position

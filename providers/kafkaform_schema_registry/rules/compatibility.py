@@ -268,10 +268,10 @@ def _judge_verdict(subject: str, answer: FrozenMap) -> Iterator[Finding]:
 def _judge_reading(
     subject: str, before: FrozenMap, after: FrozenMap, answer: FrozenMap
 ) -> Iterator[Finding]:
-    """Who can read what, of Avro."""
+    """Who can read what, of Avro, unless the registry has refused it already."""
     level = answer.get("level")
     old, new = (_open_avro(attributes) for attributes in (before, after))
-    if old is None or new is None:
+    if old is None or new is None or answer.get("compatible") is False:
         return
     backward, forward = find_unreadable(new, old), find_unreadable(old, new)
     promise = PROMISES.get(str(level))
@@ -280,7 +280,7 @@ def _judge_reading(
         refusals.insert(0, _describe_backward(backward, LATEST))
     if promise is not None and promise.forward and forward:
         refusals.insert(0, _describe_forward(forward, LATEST))
-    if refusals and answer.get("compatible") is None:
+    if refusals and not answer.get("compatible"):
         text = f"level {level} refuses the new version of {subject}: {'; '.join(refusals)}"
         yield INCOMPATIBLE.find(text, TEXT)
     elif level == "NONE":

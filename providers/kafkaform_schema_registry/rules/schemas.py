@@ -253,7 +253,7 @@ def _find_lack(subject: str, version: int, versions: Sequence[int], change: Chan
     action = None if change is None else change.action
     if action is Action.DELETE:
         return f"this plan deletes {subject}"
-    coming = {Action.CREATE: 1, Action.UPDATE: max(versions, default=0) + 1}.get(action, 0)
+    coming = max(versions, default=0) + 1 if action in WRITING else 0
     if version in versions or version == coming:
         return ""
     if versions:

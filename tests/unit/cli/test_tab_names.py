@@ -50,6 +50,8 @@ main()
         ("kafkaform describe acls --principal User :", "… --principal ", "User:"),
         ("kafkaform plan --target = kafka_t", "kafkaform plan --target kafka_t", ""),
         ("kafkaform plan --target =", "kafkaform plan --target ", ""),
+        ("kafkaform plan --accept a = b", "kafkaform plan --accept b", "a="),
+        ("kafkaform plan --accept = a =", "kafkaform plan --accept ", "a="),
         ("kafkaform plan ", "kafkaform plan ", ""),
     ],
 )
@@ -107,6 +109,14 @@ def test_a_key_press_neither_hangs_nor_fails(monkeypatch: pytest.MonkeyPatch) ->
         ("kafkaform alter topic x --delete-config retention.m", ["retention.ms"]),
         ("kafkaform describe configs --entity-type bro", ["brokers"]),
         ("kafkaform explain config to", ["topic"]),
+        ("kafkaform plan --fail-on dat", ["data-loss"]),
+        ("kafkaform plan --fail-on object-prot", ["object-protected"]),
+        ("kafkaform apply --fail-on drift,dang", ["drift,danger"]),
+        ("kafkaform plan --accept guard-", ["guard-data-loss", "guard-deletions"]),
+        ("kafkaform plan --accept object-prot", []),
+        ("kafkaform plan --accept guard-deletions = kafka_topic.o", ["kafka_topic.orders"]),
+        ("kafkaform plan --accept = guard-deletions = kafka_topic.o", ["kafka_topic.orders"]),
+        ("kafkaform explain rule guard-del", ["guard-deletions"]),
         ("kafkaform explain config cluster log.retention.h", ["log.retention.hours"]),
     ],
 )

@@ -14,6 +14,8 @@ from ....core.words import Words
 from ...entries import Entry, select_dangers
 from ...entries import list_names as list_names_of
 from ...lines import (
+    add_names,
+    has_sentence,
     is_line,
     is_plain,
     name_object,
@@ -159,14 +161,17 @@ def _make_group(
 
 
 def list_names(
-    changes: Iterable[Change], render: Callable[[str], Markup] = render_code
+    changes: Iterable[Change], view: PlanView, render: Callable[[str], Markup] = render_code
 ) -> Iterator[Markup]:
     """One name for each change: `kafka_topic.t["a"]`, and only `["b"]` where the rest is the same
-    as before."""
+    as before. What people call the object follows where the address does not contain it."""
     last = ""
     for change in changes:
-        base, bracket, key = change.address.partition("[")
-        yield render(f"[{key}" if bracket and base == last else change.address)
+        words = view.words_of(change.identity.instance)
+        # A sentence is too long for a list of names.
+        name = inline(change.address) if has_sentence(change, words) else add_names(change, words)
+        base, bracket, key = name.partition("[")
+        yield render(f"[{key}" if bracket and base == last else name)
         last = base
 
 
@@ -179,7 +184,7 @@ def _name_objects(entry: Entry, view: PlanView) -> str:
     named = lead.action is not Action.UPDATE or is_line(lead, words)
     if len(entry.changes) == 1 and named:
         return f"{render_cell(_render_whole_name(lead, words))}{where}"
-    return f"{_join_names(entry, render_cell)}{where}"
+    return f"{_join_names(entry, view, render_cell)}{where}"
 
 
 def _render_whole_name(change: Change, words: Words) -> str:
@@ -187,8 +192,8 @@ def _render_whole_name(change: Change, words: Words) -> str:
     return name_plain(change, words) if is_plain(change, words) else render_name(change, words)
 
 
-def _join_names(entry: Entry, render: Callable[[str], Markup]) -> str:
-    names = ", ".join(list_names(entry.changes[:ROW_NAMES], render))
+def _join_names(entry: Entry, view: PlanView, render: Callable[[str], Markup]) -> str:
+    names = ", ".join(list_names(entry.changes[:ROW_NAMES], view, render))
     rest = len(entry.changes) - ROW_NAMES
     return f"{names} and {rest:,} more, named below" if rest > 0 else names
 
@@ -270,7 +275,7 @@ def _render_loss(entry: Entry, view: PlanView) -> Markup:
     if len(entry.changes) > 1:
         key = words.name_objects(len(entry.changes), lead.identity.kind)
     place = f"{render_cell(key)} on {render_cell(lead.identity.instance)}"
-    names = _join_names(entry, render_cell)
+    names = _join_names(entry, view, render_cell)
     return Markup(f"| {names} | {place} | {Markup('; ').join(parts)} |")
 
 
@@ -287,7 +292,7 @@ def _render_line(entry: Entry, view: PlanView) -> Markup:
     where = f" on {inline(identity.instance)}" if several else ""
     if len(entry.changes) > 1:
         title = render_title(entry, view.words_of(identity.instance))
-        names = _join_names(entry, render_code)
+        names = _join_names(entry, view, render_code)
         return Markup(f"- {render_code(f'{lead.action.symbol} {title}{where}')}: {names}")
     words = view.words_of(identity.instance)
     if lead.action is not Action.UPDATE:

@@ -64,6 +64,7 @@ def test_every_group_and_metrics_config_has_a_row() -> None:
 
 
 LISTENER = "listener.name.client."
+KEPT = "; listeners that run keep their setting"
 HARMS: tuple[tuple[str, str | None, str | None, str, str], ...] = (
     # config, value before and after, the rule, the sentence
     (
@@ -109,7 +110,7 @@ HARMS: tuple[tuple[str, str | None, str | None, str, str], ...] = (
         "RULE:[1:$1](a long rule that nobody wants to read in a sentence)",
         "broker-login-changed",
         f"{LISTENER}sasl.kerberos.principal.to.local.rules: clients may be unable to log in as "
-        "before",
+        f"before{KEPT}",
     ),
     (
         f"{LISTENER}plain.connections.max.reauth.ms",
@@ -117,15 +118,66 @@ HARMS: tuple[tuple[str, str | None, str | None, str, str], ...] = (
         "60000",
         "broker-reauthentication-shortened",
         f"{LISTENER}plain.connections.max.reauth.ms no limit (default) → 1 min: clients that do "
-        "not log in again within 1 min are disconnected",
+        f"not log in again within 1 min are disconnected{KEPT}",
     ),
     (
-        "producer.id.expiration.ms",
-        None,
-        "600000000",
-        "",
-        "",
+        f"{LISTENER}sasl.enabled.mechanisms",
+        "PLAIN,SCRAM-SHA-256",
+        "SCRAM-SHA-256",
+        "broker-mechanism-removed",
+        f"{LISTENER}sasl.enabled.mechanisms PLAIN,SCRAM-SHA-256 → SCRAM-SHA-256: clients that log "
+        f"in with PLAIN are refused{KEPT}",
     ),
+    (
+        f"{LISTENER}principal.builder.class",
+        None,
+        "com.example.Builder",
+        "broker-principals-changed",
+        f"{LISTENER}principal.builder.class: clients can get principals that no ACL names{KEPT}",
+    ),
+    (
+        "sasl.mechanism.inter.broker.protocol",
+        "PLAIN",
+        "GSSAPI",
+        "broker-peer-login-changed",
+        "sasl.mechanism.inter.broker.protocol PLAIN → GSSAPI: brokers that cannot log in to each "
+        "other no longer replicate",
+    ),
+    (
+        "ssl.client.auth",
+        None,
+        "required",
+        "broker-certificate-required",
+        "ssl.client.auth none (default) → required: clients without a certificate are refused"
+        f"{KEPT}",
+    ),
+    (
+        "ssl.client.auth",
+        "required",
+        None,
+        "broker-certificate-optional",
+        f"ssl.client.auth required → none: clients without a certificate can connect{KEPT}",
+    ),
+    (
+        "ssl.enabled.protocols",
+        None,
+        "TLSv1.3",
+        "broker-tls-changed",
+        "ssl.enabled.protocols TLSv1.2,TLSv1.3 (default) → TLSv1.3: clients that have only TLSv1.2 "
+        f"cannot connect{KEPT}",
+    ),
+    (
+        "listener.name.tls.ssl.truststore.location",
+        "/a",
+        "/b",
+        "broker-store-changed",
+        "listener.name.tls.ssl.truststore.location /a → /b: clients whose certificate the broker "
+        "does not trust any more cannot connect",
+    ),
+    ("ssl.client.auth", None, "requested", "", ""),
+    ("ssl.enabled.protocols", "TLSv1.3", None, "", ""),
+    (f"{LISTENER}sasl.enabled.mechanisms", "PLAIN", "PLAIN,SCRAM-SHA-256", "", ""),
+    ("producer.id.expiration.ms", None, "600000000", "", ""),
     (
         "producer.id.expiration.ms",
         None,
@@ -215,7 +267,7 @@ def test_a_secret_is_never_part_of_a_sentence() -> None:
     item = PathChange(("secret_keys", key), None, "set")
     change = Change(Identity("kafka", BROKER, "1"), "x", Action.UPDATE, EMPTY, EMPTY, (item,))
     (finding,) = judge(change, NOW)
-    assert finding.rule == "broker-tls-changed"
+    assert finding.rule == "broker-store-changed"
     assert finding.text.startswith(f"{key}: ")
 
 

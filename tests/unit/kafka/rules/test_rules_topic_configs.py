@@ -14,8 +14,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.topic.configs import Retention, find_new_retention, find_topic_unit
 from kafkaform_kafka.protocol.config_keys import ALL_TOPIC_KEYS
 from kafkaform_kafka.provider import PROVIDER
-from kafkaform_kafka.rules import topic_configs
-from kafkaform_kafka.rules.topic_configs import TopicConfigs, judge_topic_configs
+from kafkaform_kafka.rules.topics import configs as topic_configs
+from kafkaform_kafka.rules.topics.configs import TopicConfigs, judge_topic_configs
 
 from ....kit.kafka.changes import FACTS, change, facts, topic
 from ....kit.kafka.judgement import find_rule, judge, name_rules, survey

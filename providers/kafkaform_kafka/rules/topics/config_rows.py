@@ -1,4 +1,4 @@
-"""The rows of `topic_configs`: what a change of a topic's effective configs can do."""
+"""The rows of `configs`: what a change of a topic's effective configs can do."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ Whoever sets a value, a topic's override, a broker or the cluster, the same func
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from decimal import Decimal
 
 from msgspec import Struct
@@ -16,12 +16,18 @@ from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..kinds.topic.configs import find_effective
-from ..protocol.config_keys import ALL_TOPIC_KEYS
-from ..protocol.config_values import FOLLOWS, parse_integer, parse_items, parse_limit, render_config
-from ..protocol.releases import is_before
-from ..protocol.version_rules import get_release
-from . import topic_config_rows as rows
+from ...kinds.topic.configs import find_effective
+from ...protocol.config_keys import ALL_TOPIC_KEYS
+from ...protocol.config_values import (
+    FOLLOWS,
+    parse_integer,
+    parse_items,
+    parse_limit,
+    render_config,
+)
+from ...protocol.releases import is_before
+from ...protocol.version_rules import get_release
+from . import config_rows as rows
 
 DELETE, COMPACT = "delete", "compact"
 MIN_IN_SYNC_IS_CAPPED = "3.7"
@@ -44,9 +50,9 @@ class TopicConfigs(Struct, frozen=True):
     replicas: int | None
     """Replicas of each partition after the change, None if unknown."""
     facts: Facts
-    inherited_before: frozenset[str] = frozenset()
+    inherited_before: Set[str] = frozenset()
     """Configs that had no override, for the text: `7 d (default)`."""
-    inherited_after: frozenset[str] = frozenset()
+    inherited_after: Set[str] = frozenset()
     """Configs that have no override after the change."""
     replicas_before: int | None = None
     """Replicas before the change; None if they stay the same, or are unknown."""
@@ -78,7 +84,7 @@ def show_change(configs: TopicConfigs, key: str) -> str:
     return f"{key} {old} → {_show_value(key, configs.after, configs.inherited_after)}"
 
 
-def _show_value(key: str, values: Values, inherited: frozenset[str]) -> str:
+def _show_value(key: str, values: Values, inherited: Set[str]) -> str:
     text = render_config(ALL_TOPIC_KEYS[key], values[key]) or "(empty)"
     return f"{text} (default)" if key in inherited else text
 
@@ -152,6 +158,8 @@ class _Limit(Struct, frozen=True):
     """What a lower value does; `{new}` stands for it, `{behind}` for what is later by it."""
     counts: Callable[[Values], bool] = lambda _: True
     """Whether the config has an effect with these values."""
+    gate: str = ""
+    """The config on which `counts` depends."""
     starts: bool = False
     """The config also matters if it has an effect only after the change."""
 
@@ -187,12 +195,15 @@ _REFUSED = "records whose timestamp is more than {new} in the "
 _BEHIND = "a consumer that is {behind} "
 
 _LIMITS = (
-    _Limit("retention.ms", rows.RETENTION_CUT, "records older than that are deleted", _expires),
+    _Limit(
+        "retention.ms", rows.RETENTION_CUT, "records older than that are deleted", _expires, _POLICY
+    ),
     _Limit(
         "retention.bytes",
         rows.SIZE_CUT,
         "the oldest records of each partition that is larger are deleted",
         _expires,
+        _POLICY,
     ),
     _Limit("max.message.bytes", rows.BATCHES_REFUSED, "record batches over {new} are refused"),
     _Limit(
@@ -200,6 +211,7 @@ _LIMITS = (
         rows.TIMESTAMPS_REFUSED,
         f"{_REFUSED}future are refused",
         _has_own_time,
+        "message.timestamp.type",
         starts=True,
     ),
     _Limit(
@@ -207,6 +219,7 @@ _LIMITS = (
         rows.TIMESTAMPS_REFUSED,
         f"{_REFUSED}past are refused",
         _has_own_time,
+        "message.timestamp.type",
         starts=True,
     ),
     _Limit(
@@ -214,6 +227,7 @@ _LIMITS = (
         rows.TIMESTAMPS_REFUSED,
         "records whose timestamp differs by more than {new} from the broker's clock are refused",
         _has_own_time,
+        "message.timestamp.type",
         starts=True,
     ),
     _Limit(
@@ -221,18 +235,21 @@ _LIMITS = (
         rows.TOMBSTONES_MISSED,
         f"{_BEHIND}misses deletions of keys",
         _is_compacted,
+        _POLICY,
     ),
     _Limit(
         "max.compaction.lag.ms",
         rows.OLD_VALUES_MISSED,
         f"{_BEHIND}misses older records of a key",
         _is_compacted,
+        _POLICY,
     ),
     _Limit(
         "min.compaction.lag.ms",
         rows.OLD_VALUES_MISSED,
         f"{_BEHIND}may miss older records of a key",
         _is_compacted,
+        _POLICY,
     ),
     _Limit(
         "flush.messages",
@@ -245,6 +262,7 @@ _LIMITS = (
         rows.LOCAL_DATA_CUT,
         "consumers read records that are older than {new} from remote storage",
         _has_local_limit("local.retention.ms"),
+        "remote.storage.enable",
         starts=True,
     ),
     _Limit(
@@ -252,13 +270,19 @@ _LIMITS = (
         rows.LOCAL_DATA_CUT,
         "consumers read records beyond {new} of a partition from remote storage",
         _has_local_limit("local.retention.bytes"),
+        "remote.storage.enable",
         starts=True,
     ),
 )
 
 
 def _judge_limits(configs: TopicConfigs) -> Iterator[Finding]:
+    changed = {
+        key for key, value in configs.after.items() if configs.before.get(key, value) != value
+    }
     for limit in _LIMITS:
+        if limit.key not in changed and limit.gate not in changed:
+            continue
         before, after = limit.read(configs.before), limit.read(configs.after)
         if before is None:
             before = _NO_LIMIT if limit.starts else None

@@ -11,12 +11,12 @@ from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..kinds.steps import paths_below
-from ..kinds.topic import moves, placement
-from ..kinds.topic.configs import find_effective
-from ..protocol import broker_rules, version_rules
-from ..protocol.config_values import parse_integer
-from .topic_config_rows import MIN_IN_SYNC, TOPIC
+from ...kinds.steps import paths_below
+from ...kinds.topic import moves, placement
+from ...kinds.topic.configs import find_effective
+from ...protocol import broker_rules, version_rules
+from ...protocol.config_values import parse_integer
+from .config_rows import MIN_IN_SYNC, TOPIC
 
 _TYPES = (TOPIC,)
 

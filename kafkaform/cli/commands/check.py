@@ -1,0 +1,67 @@
+"""`kafkaform check`: judge what a live system has by the rules, without a configuration."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from ...core.errors import UsageError
+from ...plan.standing import CheckedSystem
+from ...provider.registry import Registry
+from ...render.check import make_check_data, make_sarif, render_check
+from ...render.text import render_json
+from ...workflow.check import WORDS, check_system, refuse_findings
+from ...workflow.conditions import check_fail_on, find_rules
+from ...workflow.connection import Connection, resolve_every
+from ..offers.questions import Json
+from ..options.connection import Way, connects
+from ..options.tab_names import complete_findings
+
+FailOn = Annotated[
+    list[str],
+    typer.Option(
+        "--fail-on",
+        metavar="CONDITION",
+        autocompletion=complete_findings,
+        help="Exit with 8 if there are findings of this level (danger, caution), this kind of harm "
+        "such as data-loss, or this rule.",
+    ),
+]
+Sarif = Annotated[
+    bool, typer.Option("--sarif", help="Print the findings as SARIF 2.1.0, for code scanning.")
+]
+
+
+@connects
+def check(way: Way, fail_on: FailOn = [], sarif: Sarif = False, json: Json = False) -> None:
+    """Judge a live cluster by the rules, with or without a configuration.
+
+    Shows cautions and dangers of everything that exists. Changes nothing.
+    """
+    if sarif and json:
+        raise UsageError("--sarif and --json exclude each other", "Leave one of them out.")
+    conditions = check_fail_on(fail_on, words=WORDS)
+    systems: list[CheckedSystem] = []
+    for connection in _list_connections(way):
+        with ExitStack() as stack:
+            if way.kept is None:
+                session = connection.open()
+                stack.callback(session.close)
+            else:
+                session = way.kept.get_session(connection)
+            systems.append(check_system(connection.instance, connection.provider, session))
+    if sarif:
+        way.console.write(render_json(make_sarif(systems, find_rules(Registry()))))
+    elif json:
+        way.console.write(render_json(make_check_data(systems)))
+    else:
+        way.console.write_lines(render_check(systems))
+    refuse_findings(systems, conditions)
+
+
+def _list_connections(way: Way) -> tuple[Connection, ...]:
+    if way.wanted.direct:
+        return (way.resolve_connection(),)
+    return resolve_every(way.wanted)
