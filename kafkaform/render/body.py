@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ _WITHOUT_PATHS = (Action.ADOPT, Action.IMPORT)
 STYLES = {"+": "create", "~": "update", "-": "delete"}
 """Symbol -> a name in `style.SGR`."""
 
+T = TypeVar("T")
 Tree: TypeAlias = "dict[str, Tree | PathChange]"
 
 
@@ -56,6 +57,33 @@ def build_tree(change: Change, words: Words) -> Tree:
     if change.action in _WITHOUT_PATHS and kind is not None and kind.unit is not None:
         return _add_units(tree, (), kind.unit)
     return tree
+
+
+def list_text_lines(change: Change, words: Words) -> tuple[str, ...]:
+    """The lines that stand for the whole documents of an object (`KindWords.texts`): what they are,
+    and how an update changes them."""
+    before, after = change.before, change.after
+    if change.action is not Action.UPDATE:
+        before, after = (before, None) if change.action is Action.DELETE else (None, after)
+    return words.describe_texts(change.identity.kind, before, after)
+
+
+def drop_texts(values: Mapping[str, T], change: Change, words: Words) -> dict[str, T]:
+    """The values by attribute without the documents for which lines stand."""
+    lines = list_text_lines(change, words)
+    texts = words.kinds[change.identity.kind].texts if lines else ()
+    return {name: value for name, value in values.items() if name not in texts}
+
+
+def render_texts(change: Change, words: Words) -> Iterator[Line]:
+    """The lines that stand for documents. A line that begins with the symbol of an added, removed
+    or changed part has its colour."""
+    for number, text in enumerate(list_text_lines(change, words)):
+        label = f"{', '.join(words.kinds[change.identity.kind].texts)}: " if number == 0 else ""
+        symbol = change.action.symbol if number == 0 else " "
+        if text[:2].rstrip() in STYLES and text[1:2] == " ":
+            symbol, text = text[0], text[2:]
+        yield Line(1 if label else 2, symbol, f"{label}{inline(text)}", STYLES.get(symbol, ""))
 
 
 def _add_units(tree: Tree, place: Path, find_unit: Callable[[Path], str]) -> Tree:

@@ -14,10 +14,12 @@ from .body import (
     Line,
     Tree,
     build_tree,
+    drop_texts,
     list_leaves,
     render_node,
     render_piece,
     render_sides,
+    render_texts,
 )
 from .entries import Entry, is_name, list_names
 from .evidence import render_evidence
@@ -370,7 +372,8 @@ def _render_body(lead: Change, changes: Sequence[Change], words: Words) -> Itera
     # One value stands in the title already.
     elif not find_only_path(lead):
         # What is not shown can differ between the objects, so it is not counted.
-        yield from render_node(_drop_names(lead, words), 1, EMPTY)
+        yield from render_node(drop_texts(_drop_names(lead, words), lead, words), 1, EMPTY)
+        yield from render_texts(lead, words)
         yield from _render_records(lead)
     yield from render_requests(changes, words)
 
@@ -379,7 +382,13 @@ def _render_object(change: Change, words: Words) -> Iterator[Line]:
     title = f"{inline(change.identity.kind)} {quote(change.identity.key)}"
     # Only an update leaves attributes out. All other actions list the whole object.
     whole = change.after if change.action is Action.UPDATE else None
-    lines = [*render_node(build_tree(change, words), 1, whole or EMPTY), *_render_records(change)]
+    tree = drop_texts(build_tree(change, words), change, words)
+    entries = FrozenMap(drop_texts(whole or EMPTY, change, words))
+    lines = [
+        *render_node(tree, 1, entries),
+        *render_texts(change, words),
+        *_render_records(change),
+    ]
     symbol = change.action.symbol
     if lines:
         yield Line(0, symbol, title + " {", change.action.value)

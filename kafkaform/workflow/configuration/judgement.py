@@ -73,7 +73,7 @@ def _make_diagnostic(
     fault = Diagnostic(
         severity,
         f"{finding.text} [{finding.rule}]",
-        advice=f"{finding.fix[:1].upper()}{finding.fix[1:].rstrip('.')}." if finding.fix else "",
+        advice=_end_sentence(f"{finding.fix[:1].upper()}{finding.fix[1:]}"),
         range=item.range,
         address=str(item.address),
     )
@@ -96,6 +96,11 @@ def _make_diagnostic(
     place = _find_entry(node, finding.path[1:])
     hidden = schema.sensitive or schema.secret
     return _set_place(fault, place.range, None if hidden else place.excerpt)
+
+
+def _end_sentence(text: str) -> str:
+    """With its stop, unless it is a question or empty."""
+    return text if not text or text[-1] in ".?" else f"{text}."
 
 
 def _set_place(fault: Diagnostic, place: Range, excerpt: str | None) -> Diagnostic:
