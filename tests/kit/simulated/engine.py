@@ -43,6 +43,7 @@ from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
+from kafkaform.provider.registry import Registry
 from kafkaform.state.codec import encode as encode_state
 from kafkaform.state.model import Row, State
 from kafkaform.workflow import planning, workspace
@@ -266,6 +267,7 @@ class Configuration:
     folder: Path = Path("/")
     inputs: Inputs = field(default_factory=Inputs)
     asking: DataAnswers = field(default_factory=lambda: DataAnswers(cast(Any, None)))
+    registry: Registry = field(default_factory=Registry)
 
     def find_secrets(self, refs: Collection[SecretRef]) -> Mapping[SecretRef, Secret | None]:
         return dict.fromkeys(refs)
