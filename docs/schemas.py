@@ -22,6 +22,8 @@ from msgspec import Struct
 from kafkaform.audit import bodies
 from kafkaform.audit.bodies import MemberRule, Rules
 from kafkaform.audit.event import RecordKind
+from kafkaform.core.change import Action
+from kafkaform.core.finding import Block, Breadth, Harm, Level
 from kafkaform.core.landing import FORMAT as LANDING_FORMAT
 from kafkaform.core.landing import LandedRow, Meta
 from kafkaform.core.nouns import NOTHING, list_defaults
@@ -29,6 +31,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.fleet.landed.register import Register
 from kafkaform.plan.model import FORMAT as PLAN_FORMAT
 from kafkaform.plan.model import Plan
+from kafkaform.render.jsonplan import FORMAT_VERSION
 from kafkaform.state.model import FORMAT as STATE_FORMAT
 from kafkaform.state.model import PROTECTIONS
 from kafkaform.workflow.modules.lock_file import FORMAT as MODULES_FORMAT
@@ -234,14 +237,165 @@ def record_schema() -> Schema:
     return titled("A record of kafkaform's audit log", {**frame, "allOf": cases}, found)
 
 
+# ── findings ────────────────────────────────────────────────────────────────────────────
+
+WAIVER = closed({"reason": TEXT, "until": PLAIN[date], "holds": BOOL})
+_FINDING: Mapping[str, Schema] = {
+    "rule": NAME,
+    "level": {"enum": [level.value for level in Level]},
+    "harm": {"enum": [harm.value for harm in Harm]},
+    "text": TEXT,
+    "path": listed(TEXT),
+    "figures": {"type": "object", "additionalProperties": {"type": ["integer", "string", "array"]}},
+    "fix": TEXT,
+    "block": {"enum": [*(block.value for block in Block), None]},
+    "accept": BOOL,
+    "accepted": BOOL,
+    "waiver": optional(WAIVER),
+    "place": optional(TEXT),
+}
+PARTS: Schema = {
+    "system_finding": closed(_FINDING),
+    "finding": closed({**_FINDING, "address": NAME, "name": TEXT}),
+    "access": closed(
+        {
+            "principal": NAME,
+            "resource_type": NAME,
+            "name": TEXT,
+            "pattern": NAME,
+            "operations": listed(NAME),
+            "breadth": {"enum": [breadth.value for breadth in Breadth]},
+            "host": NAME,
+            "before": listed(NAME),
+            "after": listed(NAME),
+        }
+    ),
+    "path": closed(
+        {"path": listed(TEXT), "before": {}, "after": {}, "effective": {}, "sensitive": BOOL}
+        | {"unit": TEXT}
+    ),
+    "blocked": closed(
+        {
+            "kind": {"enum": [block.value for block in Block]},
+            "reason": TEXT,
+            "advice": TEXT,
+            "stops": BOOL,
+            "waiver": optional(TEXT),
+            "unmet": BOOL,
+        }
+    ),
+}
+"""Parts of the outputs of plans, by name."""
+
+
+def refer(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+JUDGED: Mapping[str, Schema] = {
+    "action": {"enum": [action.value for action in Action]},
+    "adopts": BOOL,
+    "takes_away": BOOL,
+    "blocked": optional(refer("blocked")),
+    "findings": listed(refer("finding")),
+    "gains": listed(refer("access")),
+    "losses": listed(refer("access")),
+    "paths": listed(refer("path")),
+}
+"""What every output says about a change."""
+RESOURCE: Mapping[str, Schema] = {
+    "address": NAME,
+    "name": TEXT,
+    "module_address": NAME,
+    "index": {"type": ["string", "integer"]},
+}
+
+
+# ── the output of `show --json` ─────────────────────────────────────────────────────────
+
+
+def show_schema() -> Schema:
+    """The whole plan as `show --json` prints it."""
+    row = closed(
+        {"owners": listed(NAME), "protected": optional(TEXT), "secret_version": optional(TEXT)}
+    )
+    details = closed(
+        {
+            **JUDGED,
+            "instance": NAME,
+            "key": TEXT,
+            "impact": optional(closed({"text": TEXT, "figures": MAP})),
+            "incarnation": optional(TEXT),
+            "drift": listed(refer("path")),
+            "owner": optional(TEXT),
+            "labels": MAP,
+            "recorded": closed({"before": row, "after": row}),
+            "depends_on": listed(TEXT),
+            "evidence": optional(TEXT),
+            "steps": listed(closed({"id": NAME, "request": NAME, "evidence": NAME})),
+        }
+    )
+    entry = {
+        **RESOURCE,
+        "mode": {"const": "managed"},
+        "type": NAME,
+        "provider_name": NAME,
+        "change": {**MAP, "required": ["actions", "after", "before"]},
+        "action_reason": TEXT,
+    }
+    needed = ("address", "change", "kafkaform", "mode", "name", "provider_name", "type")
+    change = closed({**entry, "previous_address": NAME, "kafkaform": details}, needed)
+    drift = closed({**entry, "kafkaform": closed({"last_set": TEXT})}, needed)
+    instance = {
+        "type": "object",
+        "properties": {"scope_id": TEXT, "findings": listed(refer("system_finding"))},
+        "required": ["findings", "scope_id"],
+    }
+    header = {
+        "type": "object",
+        "properties": {
+            "approval": TEXT,
+            "token": TEXT,
+            "counts": {"type": "object", "additionalProperties": COUNT},
+            "instances": {"type": "object", "additionalProperties": instance},
+        },
+        "required": ["approval", "counts", "instances", "token"],
+    }
+    body = closed(
+        {
+            "format_version": {"const": FORMAT_VERSION},
+            "kafkaform_version": TEXT,
+            "timestamp": TEXT,
+            "errored": BOOL,
+            "applyable": BOOL,
+            "complete": BOOL,
+            "resource_changes": listed(change),
+            "resource_drift": listed(drift),
+            "output_changes": MAP,
+            "kafkaform": header,
+        }
+    )
+    return titled("A plan of kafkaform as `show --json` prints it", body, PARTS)
+
+
 # ── events ──────────────────────────────────────────────────────────────────────────────
+
+PLANNED_CHANGE = closed(
+    {
+        "resource": {**MAP, "required": ["addr"]},
+        "action": NAME,
+        "reason": TEXT,
+        "kafkaform": closed(JUDGED),
+    },
+    ("action", "kafkaform", "resource"),
+)
 
 EVENTS: Mapping[str, tuple[str, Schema]] = {
     "version": ("kafkaform", TEXT),
     "log": ("", {}),
     "diagnostic": ("diagnostic", MAP),
     "progress": ("progress", MAP),
-    "planned_change": ("change", MAP),
+    "planned_change": ("change", PLANNED_CHANGE),
     "resource_drift": ("change", MAP),
     "change_summary": ("changes", MAP),
     "apply_start": ("hook", MAP),
@@ -271,7 +425,7 @@ def event_schema() -> Schema:
         if member
     ]
     body = {"type": "object", "properties": frame, "required": sorted(frame), "allOf": cases}
-    return titled("A line of the JSON output of a plan or an apply", body)
+    return titled("A line of the JSON output of a plan or an apply", body, PARTS)
 
 
 # ── landing files, the lock file of modules ─────────────────────────────────────────────
@@ -321,6 +475,7 @@ MAKERS = {
     "state": state_schema,
     "audit-record": record_schema,
     "event": event_schema,
+    "show": show_schema,
     "landing-row": row_schema,
     "landing-meta": meta_schema,
     "landing-register": register_schema,

@@ -67,6 +67,7 @@ SOME = ("plan.json", "plan.md")
 """Recorded for the cases that have them, which together show every part of a plan."""
 UPDATE = os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1"
 READS = (
+    "ListGroups",
     "ListTopics",
     "DescribeTopics",
     "DescribeClientQuotas",
@@ -113,6 +114,7 @@ def cluster_of(
     partitions: int = 1,
     replication_factor: int = 1,
     elr: bool = False,
+    authorizer_settings: Sequence[str] = ("super_users",),
     users: Mapping[str, Sequence[Sequence[str]]] | None = None,
     errors: Mapping[str, int] | None = None,
     topics: Mapping[str, Mapping[str, Any]] | None = None,
@@ -121,13 +123,15 @@ def cluster_of(
     logins: Mapping[str, int] | None = None,
     configs: Mapping[str, Mapping[str, Mapping[str, str]]] | None = None,
 ) -> SimulatedCluster:
-    """partitions, replication_factor: the brokers' defaults; users: name -> [operation,
+    """partitions, replication_factor: the brokers' defaults; authorizer_settings: those that the
+    brokers list; users: name -> [operation,
     resource] pairs; errors: topic -> error code of every read of it; acls: live rules by key;
     quotas: limits by key; logins: iterations by key; configs: kind -> key -> configs."""
     cluster = SimulatedCluster(brokers=brokers, clock=SimulatedClock(), cluster_id=cluster_id)
     cluster.default_partitions = partitions
     cluster.default_replication_factor = replication_factor
     cluster.elr = elr
+    cluster.authorizer_settings = tuple(authorizer_settings)
     for name, rights in (users or {}).items():
         cluster.grant(name, *((operation, resource) for operation, resource in rights))
     for name, code in (errors or {}).items():

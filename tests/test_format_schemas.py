@@ -12,11 +12,13 @@ import pytest
 
 from docs import schemas
 from kafkaform.audit.event import MEMBERS as RECORD_MEMBERS
+from kafkaform.core import canonical
 from kafkaform.core.clock import SimulatedClock
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.landing import REGISTER, SOURCES
 from kafkaform.language.declare.module_sources import Package
 from kafkaform.plan.codec import encode
+from kafkaform.render.jsonplan import to_json
 from kafkaform.render.stream import Stream
 from kafkaform.state.codec import MEMBERS as STATE_MEMBERS
 from kafkaform.state.codec import encode as encode_state
@@ -73,14 +75,15 @@ def test_every_state_fits(path: Path) -> None:
 
 
 def test_every_plan_fits() -> None:
-    """Each golden case's plan as it is saved."""
-    validator, made = make_validator("plan"), 0
+    """Each golden case's plan, as it is saved and as programs get it."""
+    validator, shown, made = make_validator("plan"), make_validator("show"), 0
     for folder in CASES:
         try:
             plan = plan_of(workspace_of(folder), folder)
         except KafkaformError:
             continue
         validator.validate(json.loads(encode(plan)))
+        shown.validate(json.loads(canonical.dumps(to_json(plan))))
         made += 1
     assert made > 50
 
@@ -179,6 +182,7 @@ def test_a_damaged_plan_record_or_event_does_not_fit() -> None:
         ("plan", plan, ("plan", "changes", 0, "identity")),
         ("event", event, ("type",)),
         ("event", event, ("change",)),
+        ("event", event, ("change", "kafkaform", "findings")),
         ("audit-record", outcome, ("seq",)),
         ("audit-record", outcome, ("body", "outcome")),
         ("audit-record", outcome, ("body", "paths", 0, "path")),

@@ -278,32 +278,6 @@ class Change(_WithDigest, Struct, frozen=True):
         )
 
     @property
-    def risks(self) -> tuple[Finding, ...]:
-        """Transitional: findings with a harm that do not block."""
-        return tuple(
-            finding
-            for finding in self.findings
-            if finding.harm is not Harm.NONE and finding.level in (Level.DANGER, Level.CAUTION)
-        )
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Transitional: the texts of all other findings that do not block."""
-        risks = self.risks
-        return tuple(
-            finding.text
-            for finding in self.findings
-            if finding.level is not Level.BLOCK
-            and finding not in risks
-            and not finding.rule.startswith("policy/")
-        )
-
-    @property
-    def breaches(self) -> tuple[Finding, ...]:
-        """Transitional: the policies that it breaks."""
-        return tuple(item for item in self.findings if item.rule.startswith("policy/"))
-
-    @property
     def gains(self) -> tuple[AccessRow, ...]:
         """Who can do more after the change."""
         return self._collect_access(Harm.ACCESS_GAINED)

@@ -18,6 +18,8 @@ from .value import EMPTY, FrozenMap
 from .words import Words
 
 Path = tuple[str, ...]
+POLICY = "policy/"
+"""The beginning of the ids of policies."""
 
 
 class Level(StrEnum):
@@ -74,7 +76,7 @@ class Harm(StrEnum):
 _HARM_LABELS = {
     Harm.DATA_LOSS: "data loss",
     Harm.DURABILITY: "durability",
-    Harm.ACCESS_LOST: "clients cut off",
+    Harm.ACCESS_LOST: "access lost",
     Harm.ACCESS_GAINED: "access gained",
     Harm.AVAILABILITY: "availability",
     Harm.REFUSED_WRITES: "writes refused",

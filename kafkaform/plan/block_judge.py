@@ -14,7 +14,6 @@ from ..core.rule import Judge, Needs, Rule, RuleBook
 from ..core.value import FrozenMap
 from ..provider.contract import Provider, ResourceType
 from .diff import compare
-from .legacy import make_book
 from .rules import ENGINE_RULES, RULE_FAILED
 
 NO_FACTS = Facts("")
@@ -23,13 +22,13 @@ NO_FACTS = Facts("")
 
 def load_books(providers: Mapping[str, Provider]) -> Mapping[str, RuleBook]:
     """Provider instance -> the rules of its provider."""
-    books = {provider.name: make_book(provider) for provider in providers.values()}
+    books = {provider.name: provider.load_rules() for provider in providers.values()}
     return {instance: books[provider.name] for instance, provider in providers.items()}
 
 
 def collect_rules(providers: Iterable[Provider]) -> Mapping[str, Rule]:
     """Every row of the table, by its id, sorted: those of the engine and of these providers."""
-    groups = (ENGINE_RULES, *(make_book(provider).rules for provider in providers))
+    groups = (ENGINE_RULES, *(provider.load_rules().rules for provider in providers))
     rows = {rule.id: rule for group in groups for rule in group}
     return {id: rows[id] for id in sorted(rows)}
 

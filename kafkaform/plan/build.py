@@ -18,7 +18,7 @@ from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .approval import seal_plan
 from .case import collect_remarks, open_cases, outline_change, outline_unread
-from .guards import apply_guards
+from .guards import apply_guards, guard_losses
 from .instances import PlanHeader, compare_outputs, describe_instances, refuse_other_scopes
 from .judge import judge_changes, load_books, survey_changes
 from .lifecycle import decide
@@ -137,6 +137,7 @@ def _judge_changes(
     changes = judge_changes([add_units(change, types) for change in changes], books, facts)
     changes = apply_guards(changes, desired, state, options)
     changes, remarks = survey_changes(changes, asked, books, look, facts, options.accept)
+    changes = guard_losses(changes, state, options)
     changes = tell_missing_uses(changes, types, asked, look, facts)
     changes = tell_missing_rights(changes, types, asked, look, facts)
     changes = [add_steps(change, types, facts) for change in changes]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from ..core.change import Action, Change, add_findings
-from ..core.finding import Finding, Harm
+from ..core.finding import Finding, Harm, Level
 from ..core.resource import Desired
 from ..core.rule import Rule
 from ..state.model import State
@@ -27,7 +27,8 @@ LARGE_SHARE = 0.30
 def apply_guards(
     changes: Sequence[Change], desired: Desired, state: State, options: Options
 ) -> tuple[Change, ...]:
-    """The changes, with deletions and losses of data blocked if there are too many of them."""
+    """The changes, with deletions blocked if there are too many of them, and all of them if the
+    configuration is empty."""
     # A wrong folder or a missing variable looks like a configuration without any object.
     empty = not (desired.declared or desired.unread)
     if options.mode is Mode.NORMAL and empty and state.objects:
@@ -41,21 +42,47 @@ def apply_guards(
             (),
             even_protected=True,
         )
-    guarded = tuple(changes)
-    for guard in _GUARDS:
-        caught = [change for change in changes if guard.counts(change)]
-        reason = _explain_excess(guard, caught, state, options) if caught else None
-        if reason is not None:
-            block = guard.rule.find(reason)
-            guarded = _block_changes(guarded, guard.counts, block, options.accept)
-    return guarded
+    return _apply_guard(_DELETIONS, changes, state, options)
+
+
+def guard_losses(changes: Sequence[Change], state: State, options: Options) -> tuple[Change, ...]:
+    """The changes, with those that lose data blocked if they do so to too many objects.
+
+    After the surveys: only these find out how many objects a change of one concerns.
+    """
+    return _apply_guard(_LOSSES, changes, state, options)
+
+
+def _apply_guard(
+    guard: _Guard, changes: Sequence[Change], state: State, options: Options
+) -> tuple[Change, ...]:
+    reason = _explain_excess(guard, changes, state, options)
+    if reason is None:
+        return tuple(changes)
+    return _block_changes(
+        changes,
+        lambda change: bool(guard.count(change)),
+        guard.rule.find(reason),
+        options.accept,
+    )
+
+
+class _Concerned(Struct, frozen=True):
+    """Objects to which a change does something."""
+
+    kind: str
+    """Their type."""
+    number: int
+    """How many they are."""
+    total: int = 0
+    """How many there are of this type, 0 for as many as the state has."""
 
 
 class _Guard(Struct, frozen=True):
     """One thing that a plan can do to a few objects only, unless the user says how many."""
 
-    counts: Callable[[Change], bool]
-    """True for a change that does it."""
+    count: Callable[[Change], _Concerned | None]
+    """The objects to which a change does it, None if it does not do it."""
     limit: Callable[[Options], int | None]
     """How many the user allows, None if the user does not say."""
     flag: str
@@ -66,84 +93,84 @@ class _Guard(Struct, frozen=True):
     """Its row in the table of rules."""
 
 
-def _cuts_data(change: Change) -> bool:
-    # A deletion has a guard of its own, and needs no second permission.
-    return change.effective and not change.takes_away and change.has_harm(Harm.DATA_LOSS)
+def _count_deletion(change: Change) -> _Concerned | None:
+    return _Concerned(change.identity.kind, 1) if change.takes_away else None
+
+
+def _count_losses(change: Change) -> _Concerned | None:
+    """The objects whose data the change could destroy. A change of a default concerns all objects
+    that follow it: its finding has the figures `objects`, `of_objects` and `kind`."""
+    if not change.effective:
+        return None
+    losses = [
+        _count_objects(finding, change)
+        for finding in change.findings
+        if finding.harm is Harm.DATA_LOSS
+        and finding.level is not Level.NOTE
+        # A deletion has a guard of its own, and needs no second permission for the same object.
+        and ("objects" in finding.figures or not change.takes_away)
+    ]
+    return max(losses, key=lambda concerned: concerned.number, default=None)
+
+
+def _count_objects(finding: Finding, change: Change) -> _Concerned:
+    figures = finding.figures
+    return _Concerned(
+        figures.get("kind", change.identity.kind),
+        figures.get("objects", 1),
+        figures.get("of_objects", 0),
+    )
 
 
 def _choose_delete_verb(deletes: Sequence[Change]) -> str:
     return "deletes or releases" if any(change.released for change in deletes) else "deletes"
 
 
-_GUARDS = (
-    _Guard(
-        lambda change: change.takes_away,
-        lambda options: options.max_deletes,
-        "--max-deletes",
-        _choose_delete_verb,
-        LIMIT_DELETIONS,
-    ),
-    _Guard(
-        _cuts_data,
-        lambda options: options.max_data_loss,
-        "--max-data-loss",
-        lambda _: "could destroy data of",
-        LIMIT_DATA_LOSS,
-    ),
+_DELETIONS = _Guard(
+    _count_deletion,
+    lambda options: options.max_deletes,
+    "--max-deletes",
+    _choose_delete_verb,
+    LIMIT_DELETIONS,
+)
+_LOSSES = _Guard(
+    _count_losses,
+    lambda options: options.max_data_loss,
+    "--max-data-loss",
+    lambda _: "could destroy data of",
+    LIMIT_DATA_LOSS,
 )
 
 
 def _explain_excess(
-    guard: _Guard, caught: Sequence[Change], state: State, options: Options
+    guard: _Guard, changes: Sequence[Change], state: State, options: Options
 ) -> str | None:
-    verb, allowed = guard.choose_verb(caught), guard.limit(options)
+    pairs = [(change, concerned) for change in changes if (concerned := guard.count(change))]
+    if not pairs:
+        return None
+    verb, allowed = guard.choose_verb([change for change, _ in pairs]), guard.limit(options)
     if allowed is not None:
-        number = sum(map(_count_objects, caught))
+        number = sum(concerned.number for _, concerned in pairs)
         if number <= allowed:
             return None
         return f"the plan {verb} {number} objects, but {guard.flag} allows {allowed}"
     # Whoever runs `destroy` expects to read that everything goes.
     if options.mode is Mode.DESTROY:
         return None
-    for change in caught:
-        # A default counts like the objects that follow it.
-        for figures in (finding.figures for finding in change.findings):
-            followers, total = figures.get("objects"), figures.get("of_objects")
-            if (
-                isinstance(followers, int)
-                and isinstance(total, int)
-                and _is_excess(followers, total)
-            ):
-                return (
-                    f"{change.address} {verb} {followers} of {total} objects that follow it "
-                    f"(at least {MANY} and more than {LARGE_SHARE:.0%})"
-                )
-    recorded = Counter((i.instance, i.kind) for i in state.objects)
-    for (instance, kind), count in Counter(
-        (c.identity.instance, c.identity.kind) for c in caught
-    ).items():
-        total = recorded[instance, kind]
-        if _is_excess(count, total):
+    totals = Counter((i.instance, i.kind) for i in state.objects)
+    counts: Counter[tuple[str, str]] = Counter()
+    for change, concerned in pairs:
+        place = (change.identity.instance, concerned.kind)
+        counts[place] += concerned.number
+        totals[place] = max(totals[place], concerned.total)
+    for place, count in counts.items():
+        instance, kind = place
+        if count >= MANY and count > totals[place] * LARGE_SHARE:
             return (
-                f"the plan {verb} {count} of {total} {kind} objects in {instance} "
+                f"the plan {verb} {count} of {totals[place]} {kind} objects in {instance} "
                 f"(at least {MANY} and more than {LARGE_SHARE:.0%})"
             )
     return None
-
-
-def _is_excess(number: int, total: int) -> bool:
-    return number >= MANY and number > total * LARGE_SHARE
-
-
-def _count_objects(change: Change) -> int:
-    """The objects that a change concerns: those that follow a default, else one."""
-    numbers = [
-        number
-        for finding in change.findings
-        if finding.harm is Harm.DATA_LOSS
-        and isinstance(number := finding.figures.get("objects"), int)
-    ]
-    return max(numbers, default=1)
 
 
 def _block_changes(

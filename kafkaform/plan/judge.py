@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ..core.address import matches
 from ..core.change import Action, Change, RateLimit, add_findings
-from ..core.finding import Block, Finding, Level
+from ..core.finding import POLICY, Block, Finding, Level
 from ..core.resource import Facts, Identity
 from ..core.rule import Judge, RuleBook, Scene, Survey
 from ..provider.contract import Provider
@@ -154,8 +154,6 @@ def run_survey(survey: Survey, scene: Scene) -> Sequence[tuple[Identity | None, 
 # Policies come last, because they judge everything that is known about a change: its values, what
 # rules found, and how much data it destroys.
 
-POLICY = "policy/"
-"""The beginning of the ids of policies."""
 PolicyJudge = Callable[[Change, Facts], Sequence[Finding]]
 """A change and the facts of its system -> the policies that it breaks."""
 

@@ -12,8 +12,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from ..core.change import Batch, Change, Impact, Outcome, Path, RateLimit, Step, Verdict
-from ..core.diagnostics import Diagnostic, Diagnostics
-from ..core.legacy import Risk
+from ..core.diagnostics import Diagnostic
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep, Use
 from ..core.rule import RuleBook
 from ..core.schema import ObjectSchema
@@ -48,9 +47,6 @@ class ResourceType(Struct, frozen=True):
     """Change, facts -> the requests that make it true, in order."""
     import_key: Callable[[str], str]
     """Import id -> the key of the identity that it names. Raises ValueError."""
-    check: Callable[[Change, Facts], Diagnostics] | None = None
-    """Change, facts -> faults that need no system to be found. Errors block the change. None: the
-    rules of the provider find them."""
     expand: Callable[[Declared], Sequence[Declared]] | None = None
     """A declared composite -> the objects that it stands for; None for a type that is none."""
     gather: Callable[[Sequence[tuple[str, FrozenMap]]], Sequence[FrozenMap]] | None = None
@@ -83,8 +79,6 @@ class ResourceType(Struct, frozen=True):
     switched_off: frozenset[str] = frozenset()
     """Codes of a failed listing (`Fault.code`) that mean that the system has no objects of this
     type at all."""
-    risks: Callable[[Change, Facts], Sequence[Risk]] | None = None
-    """What a change could harm, from its values alone. None: nothing of this kind can do harm."""
     uses: Callable[[FrozenMap], Sequence[Use]] | None = None
     """Canonical attributes -> the objects that this one works with, of any provider. It is created
     after those that the same plan creates and deleted before those that it deletes, also without a

@@ -53,8 +53,6 @@ def _find_faults(row: Rule) -> Iterator[str]:
         yield "its title ends with a stop"
     if row.level is Level.BLOCK and row.block is None:
         yield "it blocks, and does not say what becomes of the rest of a plan (`block`)"
-    if row.level is Level.BLOCK and not row.fix:
-        yield "it blocks, and does not say what to do (`fix`)"
     if row.accept and row.block is None:
         yield "only a block can be accepted"
     if row.proof and not _PROOF.fullmatch(row.proof):
@@ -79,7 +77,7 @@ def judges_find_what_their_rows_say(fixture: Fixture) -> None:
                 again = list(judge.find(change, bench.facts))
                 require(findings == again, f"a judge is not pure: {findings}, then {again}")
                 _require_sound(fixture, judge.rules, findings)
-        scene = make_scene(bench, changes)
+        scene = _make_scene(bench, changes)
         for survey in book.surveys:
             pairs = list(survey.find(scene))
             require(pairs == list(survey.find(scene)), f"a survey is not pure: {pairs}")
@@ -107,13 +105,13 @@ def judges_of_blocks_need_no_system(fixture: Fixture) -> None:
 
 def find_block(bench: Bench, change: Change) -> Finding | None:
     """The first block that a judge or a survey finds for this change."""
-    book, scene = bench.fixture.provider.load_rules(), make_scene(bench, [change])
+    book, scene = bench.fixture.provider.load_rules(), _make_scene(bench, [change])
     judged = (f for judge in _select_judges(book, change) for f in judge.find(change, scene.facts))
     surveyed = (finding for survey in book.surveys for _, finding in survey.find(scene))
     return next((f for f in (*judged, *surveyed) if f.level is Level.BLOCK), None)
 
 
-def make_scene(bench: Bench, changes: Sequence[Change]) -> Scene:
+def _make_scene(bench: Bench, changes: Sequence[Change]) -> Scene:
     """These changes, with the listings that the provider wants for them."""
     needs = bench.fixture.provider.review_needs(changes)
     sweeps = {kind: bench.session.sweep(kind, depth) for kind, depth in needs.items()}
@@ -147,6 +145,7 @@ def _require_sound(fixture: Fixture, rules: Sequence[Rule], findings: Sequence[F
         require(bool(text) and not text.endswith("."), f"{finding.rule}: no sentence: {text!r}")
         blocks = finding.level is Level.BLOCK
         require(blocks is (finding.block is not None), f"{finding.rule}: {finding.level}, no block")
+        require(bool(finding.fix) or not blocks, f"{finding.rule}: a block without a fix")
         require(finding.harm is rows[finding.rule].harm, f"{finding.rule}: harm {finding.harm}")
         known = not finding.path or finding.path[0] in schema.attributes
         require(known, f"{finding.rule}: {fixture.type.name} has no attribute {finding.path}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..core.finding import Finding, Harm, Level
+from ..core.finding import POLICY, Finding, Harm, Level
 from .body import Line
 from .text import inline
 
@@ -29,7 +29,7 @@ def render_sentence(finding: Finding) -> str:
     """The sentence of a finding, and the id of its rule. A note stands for itself."""
     accepted = f" (accepted: --accept {finding.rule})" if finding.accepted else ""
     # The sentence of a policy begins with its name.
-    named = finding.level is Level.NOTE or finding.rule.startswith("policy/")
+    named = finding.level is Level.NOTE or finding.rule.startswith(POLICY)
     return f"{inline(finding.text)}{accepted}{'' if named else f' [{finding.rule}]'}"
 
 

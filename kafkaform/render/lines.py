@@ -184,19 +184,23 @@ def name_both(change: Change, words: Words) -> str:
 
 def render_name(change: Change, words: Words) -> str:
     """The address, and what people call the object where the address does not contain it."""
-    if has_sentence(change, words):
-        return name_object(change, words)
+    return name_object(change, words) if has_sentence(change, words) else add_names(change, words)
+
+
+def add_names(change: Change, words: Words) -> str:
+    """The address, followed by what people call the object if that is not in the address."""
     address, names = inline(change.address), list_names(change, words)
-    known = ADDRESS_PARTS.findall(change.address)
-    return address if set(names) <= set(known) else f"{address} ({', '.join(map(inline, names))})"
+    labels = ADDRESS_PARTS.findall(change.address)
+    return address if set(names) <= set(labels) else f"{address} ({', '.join(map(inline, names))})"
 
 
 def name_object(change: Change, words: Words) -> str:
-    """The object in one sentence with its address, of a kind without sentences just the address."""
+    """The object in one sentence with its address, of a kind without sentences the address and what
+    people call the object where the address does not contain it."""
     key, address = change.identity.key, inline(change.address)
     sentence = inline(words.describe_object(change.identity.kind, key)) if key else ""
     if not sentence:
-        return address
+        return add_names(change, words)
     # Some addresses are made of the key, which says nothing new.
     return sentence if key in change.address else f"{sentence} ({address})"
 

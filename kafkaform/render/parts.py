@@ -17,6 +17,10 @@ MANY = 500
 """Parts; with more of them, everything between the first and the last difference counts as
 different."""
 
+ALIKE = 0.5
+"""The share of words that an edited part has in common with the one that it replaces."""
+
+_WORD = re.compile(r"\w+")
 _PART = re.compile(r"[^,;\n]*[,;\n]|[^,;\n]+")
 T = TypeVar("T")
 
@@ -43,7 +47,7 @@ def are_long(before: Value, after: Value) -> bool:
 
 
 def compare_parts(before: Value, after: Value) -> Iterator[Piece]:
-    """The parts of two texts or two lists that differ, in order, between runs of equal parts."""
+    """The parts of two texts or two lists that differ, between runs of equal parts."""
     old, new = (
         split_text(s) if isinstance(s, str) else list(_as_tuple(s)) for s in (before, after)
     )
@@ -67,8 +71,39 @@ def _compare_middle(gone: Sequence[Value], come: Sequence[Value]) -> Iterator[Pi
         if kind == "equal":
             yield Piece(" ", same=end - start)
             continue
-        yield from (Piece("-", part) for part in gone[start:end])
-        yield from (Piece("+", part) for part in come[first:last])
+        yield from _order_replaced(gone[start:end], come[first:last])
+
+
+def _order_replaced(gone: Sequence[Value], come: Sequence[Value]) -> Iterator[Piece]:
+    """Parts that replace others: what is new or gone first, so that it does not hide among parts
+    that were only edited, then each edited part with the one that it replaces."""
+    pairs = _pair_edits(gone, come) if 1 < len(gone) + len(come) - 1 <= MANY else {}
+    replaced = set(pairs.values())
+    yield from (Piece("-", part) for place, part in enumerate(gone) if place not in replaced)
+    yield from (Piece("+", part) for place, part in enumerate(come) if place not in pairs)
+    for place, old in pairs.items():
+        yield from (Piece("-", gone[old]), Piece("+", come[place]))
+
+
+def _pair_edits(gone: Sequence[Value], come: Sequence[Value]) -> dict[int, int]:
+    """Place of a new part -> place of the old part that it edits: the one with most words in
+    common, if that is at least half of the words of both."""
+    words = [[set(_WORD.findall(str(part))) for part in side] for side in (gone, come)]
+    scores = [
+        (len(old & new) / len(old | new), -abs(place - at), place, at)
+        for at, old in enumerate(words[0])
+        for place, new in enumerate(words[1])
+        if old & new
+    ]
+    pairs: dict[int, int] = {}
+    taken: set[int] = set()
+    for score, _, place, at in sorted(scores, reverse=True):
+        if score < ALIKE:
+            break
+        if place not in pairs and at not in taken:
+            pairs[place] = at
+            taken.add(at)
+    return dict(sorted(pairs.items()))
 
 
 def _as_tuple(side: Value) -> tuple[Value, ...]:

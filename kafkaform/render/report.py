@@ -253,10 +253,10 @@ def _render_group(group: Sequence[ResultRow], text: str, paint: Paint) -> Iterat
     why = f"  {render_message(reason)}" if reason else ""
     yield f"  {paint(first.status.value, text[:end])}{text[end:]}{why}"
     if len(group) > 1:
-        yield f"      {join_names([inline(row.address) for row in group])}"
+        yield f"      {join_names([row.name for row in group])}"
     advice = join_texts([row.fault_advice for row in group])
     if advice:
-        yield f"      to do: {render_message(advice)}"
+        yield f"      fix: {render_message(advice)}"
 
 
 def _render_last_line(report: ApplyReport, tally: Counter[OutcomeStatus], paint: Paint) -> str:

@@ -182,8 +182,9 @@ def _judge_configs(change: Change, class_: str, definition: FrozenMap) -> Iterat
                 yield _find_plain_secret(key)
         elif key not in names and not key.startswith(free):
             near = suggest(key, names, NEARNESS)
+            text = f'the plugin {class_} declares no config "{key}"'
             yield CONFIG_UNKNOWN.find(
-                f'the plugin {class_} declares no config "{key}"',
+                f"{text} ({near[0].lower()}{near[1:]})" if near else text,
                 (attribute, key),
                 fix=near or "Look whether the plugin's documentation has it.",
                 level=None if near else Level.NOTE,

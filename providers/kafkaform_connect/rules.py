@@ -58,6 +58,7 @@ STATE_UNSUPPORTED = Rule(
     'state = "stopped"   # workers of Kafka 3.4',
     "Upgrade the workers, or let the connector run.",
     Block.IMPOSSIBLE,
+    proof=f"{PROOFS}test_workers_create_a_stopped_connector_since_3_7",
 )
 TRANSACTIONS_UNCHECKED = Rule(
     "connector-transactions-unchecked",
@@ -71,6 +72,8 @@ TRANSACTIONS_UNCHECKED = Rule(
     "whether the workers support it.",
     'config = { "exactly.once.support" = "required" }',
     "Grant the workers Write and Describe on these ids.",
+    proof="tests/cluster/claims/test_exactly_once.py::"
+    "test_a_source_needs_rights_on_the_transactional_id_of_its_task",
 )
 SECRETS_UNCOMPARED = Rule(
     "connector-secrets-uncompared",
@@ -165,6 +168,7 @@ PATTERN_CHANGED = Rule(
     Needs.OBJECT,
     "A sink reads the topics that fit `topics.regex`, and leaves those that fit no more.",
     'config = { "topics.regex" = "shop.*" }   # was "s.*"',
+    proof=f"{PROOFS}test_a_sink_reads_the_topics_that_fit_and_leaves_others",
 )
 TARGET_CHANGED = Rule(
     "connector-target-changed",
@@ -188,6 +192,7 @@ TASKS_LOWERED = Rule(
     Needs.OBJECT,
     "Tasks are what workers run in parallel, and a connector has at most `tasks.max` of them.",
     'config = { "tasks.max" = 1 }   # was 8',
+    proof=f"{PROOFS}test_a_connector_has_no_more_tasks_than_it_may",
 )
 RENAMED = Rule(
     "connector-renamed",
@@ -377,22 +382,46 @@ def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     needs = {
         name_listing(class_): Depth.FULL for class_ in sorted(config_rules.list_classes(changes))
     }
-    return needs | ({KIND: Depth.FULL} if any(map(_restarts, changes)) else {})
+    failed = any(_restarts(change) or _has_failures(change) for change in changes)
+    return needs | ({KIND: Depth.FULL} if failed else {})
 
 
 def _restarts(change: Change) -> bool:
-    return change.effective and any(item.path[0] == "failures" for item in change.paths)
+    updates = change.effective and change.action is Action.UPDATE
+    return updates and any(item.path[0] == "failures" for item in change.paths)
+
+
+def _has_failures(change: Change) -> bool:
+    """True for what has failed and stays so: the block ignores it, or the live connector is judged
+    as it is."""
+    return bool((change.after or EMPTY).get("failures"))
 
 
 def _survey_failures(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
     items = scene.sweeps[KIND].items if KIND in scene.sweeps else ()
     reasons = {item.identity: item.details.get("reasons") or () for item in items}
-    for change in filter(_restarts, scene.changes):
+    for change in scene.changes:
+        restarts = _restarts(change)
+        if not restarts and not _has_failures(change):
+            continue
         texts = [text.rstrip(".") for text in reasons.get(change.identity, ())]
         more = (f"{len(texts) - MAX_REASONS:,} more",) if len(texts) > MAX_REASONS else ()
         causes = "; ".join((*texts[:MAX_REASONS], *more))
-        text = f"what has failed of the connector {change.identity.key} is restarted once"
-        yield change.identity, FAILED.find(f"{text}: {causes}" if causes else text, ("failures",))
+        name = change.identity.key
+        text = (
+            f"what has failed of the connector {name} is restarted once"
+            if restarts
+            else f"the connector {name} or one of its tasks has failed"
+        )
+        ignored = not restarts and change.before is not None
+        yield (
+            change.identity,
+            FAILED.find(
+                f"{text}: {causes}" if causes else text,
+                ("failures",),
+                level=Level.NOTE if ignored else None,
+            ),
+        )
 
 
 def _survey_names(scene: Scene) -> Iterator[tuple[Identity, Finding]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.provider.http.exchange import Call, HttpAnswer
@@ -31,8 +31,6 @@ class RegistryContext(Struct, frozen=True):
     """The provider instance."""
     client: RegistryClient
     facts: Facts
-    read: set[str] = field(default_factory=set)
-    """The subjects whose schemas this session has read by name: those of the plan."""
 
     def ask(self, call: Call) -> HttpAnswer | Fault:
         """The answer to one call."""

@@ -8,8 +8,8 @@ from typing import ClassVar
 from msgspec import Struct
 
 from kafkaform.core.change import Change
-from kafkaform.core.legacy import Review
-from kafkaform.core.resource import Depth, Facts, Sweep
+from kafkaform.core.resource import Depth
+from kafkaform.core.rule import RuleBook
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import Words
@@ -60,17 +60,17 @@ class SchemaRegistryProvider(Struct, frozen=True):
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
         return self.connect(instance, config, secrets)
 
+    def load_rules(self) -> RuleBook:
+        """See `rules`."""
+        from .rules.book import BOOK  # noqa: PLC0415  # most commands judge nothing
+
+        return BOOK
+
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        from .review import review_needs  # noqa: PLC0415  # only plans need it
+        """See `rules.book.list_needs`."""
+        from .rules.book import list_needs  # noqa: PLC0415
 
-        return review_needs(changes)
-
-    def review(
-        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
-    ) -> Review:
-        from .review import review  # noqa: PLC0415  # only plans need it
-
-        return review(changes, sweeps, facts)
+        return list_needs(changes)
 
 
 PROVIDER = SchemaRegistryProvider(TYPES, DATA)

@@ -34,9 +34,6 @@ from .kinds import global_config, schema, subject_config
 from .kinds.levels import INHERITED
 from .kinds.subject_names import check_subject
 
-LEVEL = "schema_registry_level"
-"""A kind that only reviews list: the levels that take effect for the subjects of the plan."""
-
 UNKNOWN_FORMAT = "UNKNOWN_FORMAT"
 """The fault of a schema that only other tools know."""
 FIELDS = {"config": ("compatibilityLevel", "compatibility"), "mode": ("mode",)}
@@ -57,8 +54,6 @@ def list_objects(context: RegistryContext, kind: str, depth: Depth) -> Sweep:
     if kind == global_config.KIND:
         ids = [Identity(context.instance, kind, global_config.KEY)]
         return _make_sweep(kind, depth, read_objects(context, kind, ids).values(), complete=True)
-    if kind == LEVEL:
-        return _list_levels(context, depth)
     answer = context.ask(LIST_SUBJECTS)
     listed = parse_answer(answer, LIST_SUBJECTS, read_names)
     if isinstance(listed, Fault):
@@ -114,7 +109,6 @@ def _make_coverage(complete: bool) -> Coverage:
 
 
 def _read_schemas(context: RegistryContext, ids: Sequence[Identity]) -> list[Reading]:
-    context.read.update(identity.key for identity in ids)
     calls = [read_version(identity.key, None) for identity in ids]
     # Answers are read when all of them are there. Read in the threads that ask, they would take
     # more processor time, because Python lets one thread run at a time.
@@ -226,22 +220,10 @@ def _read_global(context: RegistryContext, ids: Sequence[Identity]) -> list[Read
     return [Observed(identity, FrozenMap(values)) for identity in ids]
 
 
-def _list_levels(context: RegistryContext, depth: Depth) -> Sweep:
-    """The level that takes effect for each subject that this session has read. Where it cannot be
-    read, it is left out: the registry's own check decides in any case."""
-    subjects = sorted(context.read)
-    values = _read_settings(context, subjects)
-    call = read_setting("config", None)
-    whole = _read_setting("compatibility", call, context.ask(call))
-    items = []
-    for subject, found in zip(subjects, values, strict=True):
-        level = found["compatibility"]
-        none = level == "NONE" and not context.facts.values.get("subject_none", True)
-        level = whole if level == INHERITED or none else level
-        if isinstance(level, str):
-            identity = Identity(context.instance, LEVEL, subject)
-            items.append(Observed(identity, FrozenMap(compatibility=level)))
-    return Sweep(LEVEL, depth, tuple(items), Coverage(CoverageKind.VISIBLE_ONLY))
+def read_level(call: Call, answer: HttpAnswer | Fault) -> str | HttpAnswer | Fault:
+    """The level that an answer to `read_setting` says, INHERITED for none of its own, or the answer
+    itself if it says neither."""
+    return _read_setting("compatibility", call, answer)
 
 
 def _make_failed(

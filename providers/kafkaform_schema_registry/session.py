@@ -29,9 +29,10 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from . import data_sources, impact, reads, sends
+from . import consultation, data_sources, impact, reads, sends
 from .context import RegistryContext
 from .kinds import schema
+from .questions import parse_listing
 from .words import WORDS
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class RegistrySession:
         return self.facts.nodes
 
     def sweep(self, kind: str, depth: Depth, *, full: Sequence[Identity] = ()) -> Sweep:
+        if parse_listing(kind)[1]:
+            return consultation.answer_listing(self._context, kind, depth)
         return reads.list_objects(self._context, kind, depth)
 
     def read(

@@ -5,13 +5,22 @@ from __future__ import annotations
 from kafkaform.core.value import FrozenMap
 from kafkaform.core.words import KindWords, Words
 
+
+def _describe_texts(before: FrozenMap | None, after: FrozenMap | None) -> tuple[str, ...]:
+    from .formats.details import describe_texts  # noqa: PLC0415  # most commands show no schema
+
+    return describe_texts(before, after)
+
+
 WORDS = Words(
     system="schema registry",
     node="registry",
     address="url",
     kinds=FrozenMap(
         {
-            "schema_registry_schema": KindWords("schemas", ("subject",)),
+            "schema_registry_schema": KindWords(
+                "schemas", ("subject",), texts=("schema",), details=_describe_texts
+            ),
             "schema_registry_subject_config": KindWords("subject configs", ("subject",)),
             "schema_registry_config": KindWords("registry configs", ()),
         }

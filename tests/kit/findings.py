@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkaform.core.change import Change
 from kafkaform.core.finding import AccessRow, Block, Finding, Harm, Level, Path
 from kafkaform.core.value import EMPTY, FrozenMap
 
@@ -51,3 +52,21 @@ def join_findings(
     if not findings:
         return fields
     return {**fields, "findings": tuple(sorted(findings, key=lambda finding: finding.order))}
+
+
+def list_notes(change: Change) -> tuple[str, ...]:
+    """The texts of what harms nothing and blocks nothing."""
+    return tuple(
+        finding.text
+        for finding in change.findings
+        if finding.level is not Level.BLOCK and finding.harm is Harm.NONE
+    )
+
+
+def list_risks(change: Change) -> list[Finding]:
+    """What could do harm, and blocks nothing."""
+    return [
+        finding
+        for finding in change.findings
+        if finding.level in (Level.DANGER, Level.CAUTION) and finding.harm is not Harm.NONE
+    ]

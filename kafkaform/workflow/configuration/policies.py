@@ -16,7 +16,7 @@ from ...core.change import Change
 from ...core.clock import Clock
 from ...core.diagnostics import Diagnostic, has_errors
 from ...core.errors import ConfigurationError, PlanRefused, UsageError
-from ...core.finding import AccessRow, Finding, Harm, Level
+from ...core.finding import POLICY, AccessRow, Finding, Harm, Level
 from ...core.resource import Facts
 from ...core.value import FrozenMap, Value
 from ...core.words import NEUTRAL, Vocabulary, Words
@@ -27,7 +27,7 @@ from ...language.policy.judgement import find_findings
 from ...language.values.conversion import lift_value
 from ...language.values.limits import LIMITS, Budget
 from ...language.values.value import NULL, SENSITIVE, Marked, ObjectVal, TupleVal, Val
-from ...plan.judge import POLICY, PolicyJudge
+from ...plan.judge import PolicyJudge
 from ...plan.model import Plan, PolicyFolders
 from ...syntax.parse import parse
 from .evaluation import Configuration

@@ -8,7 +8,7 @@ one gives it to everybody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -33,8 +33,8 @@ from .authorizer import (
     index_acls,
 )
 from .calibration import OwnPrincipal
-from .effects import AccessChange, make_row
-from .permissions import IDEMPOTENT, list_allowed
+from .effects import AccessChange, list_held, make_row
+from .permissions import IDEMPOTENT
 from .probes import Probe
 
 SETTINGS = ("super_users", "allow_if_no_acl")
@@ -112,8 +112,8 @@ def find_closing(acl: Acl, before: Access, after: Access) -> AccessChange | None
     it closes nothing, or if the ACLs of the plan give it back to everybody."""
     if before.allow_if_no_acl is not True or not _is_only_acl(acl, after, before):
         return None
-    point = Probe(f"User:{OTHER}", OTHER, _generalize_name(acl))
-    had, has = (_list_everybodys(acl, point, access) for access in (before, after))
+    point = Probe(f"User:{OTHER}", OTHER, generalize_name(acl))
+    had, has = (list_held(access, acl.resource_type, point) for access in (before, after))
     names = [name for name in SUPPORTED[acl.resource_type] if name in had - has]
     if not names:
         return None
@@ -135,18 +135,6 @@ def find_closing(acl: Acl, before: Access, after: Access) -> AccessChange | None
     return AccessChange(text, (make_row(acl, point, names, had, has),))
 
 
-def _list_everybodys(acl: Acl, point: Probe, access: Access) -> Set[str]:
-    return list_allowed(
-        access,
-        point.principal,
-        point.host,
-        acl.resource_type,
-        point.name,
-        topics=True,
-        idempotent=True,
-    )
-
-
 def find_producers_closing(acl: Acl, before: Access, after: Access) -> AccessChange | None:
     """What idempotent producers lose because this created ACL is the first one of SOME_TOPIC."""
     # Brokers ask whether a producer may write to SOME_TOPIC (KIP-679). In an open cluster that is a
@@ -162,7 +150,7 @@ def find_producers_closing(acl: Acl, before: Access, after: Access) -> AccessCha
         return None
     cluster = replace(acl, resource_type="Cluster", resource_name=acls.CLUSTER)
     point = Probe(principal, OTHER, acls.CLUSTER)
-    sets = (_list_everybodys(cluster, point, access) for access in (before, after))
+    sets = (list_held(access, "Cluster", point) for access in (before, after))
     return AccessChange(
         "everybody without an ACL for Write loses IdempotentWrite for all topics, because brokers "
         f"check it on a topic with the name '{SOME_TOPIC}'",
@@ -188,7 +176,7 @@ def find_opening(
     None if they could not be listed."""
     if before.allow_if_no_acl is False:
         return None
-    kind, general = acl.resource_type, _generalize_name(acl)
+    kind, general = acl.resource_type, generalize_name(acl)
     opened = [
         name
         for name in dict.fromkeys((general, *_list_live_topics(acl, live)))
@@ -212,7 +200,7 @@ def find_opening(
 def _make_opened_row(acl: Acl, name: str, before: Access, after: Access) -> AccessRow:
     point = Probe(f"User:{OTHER}", OTHER, name)
     sets = [
-        _list_everybodys(acl, point, replace(access, allow_if_no_acl=True))
+        list_held(replace(access, allow_if_no_acl=True), acl.resource_type, point)
         for access in (before, after)
     ]
     return make_row(acl, point, SUPPORTED[acl.resource_type], *sets)
@@ -220,11 +208,11 @@ def _make_opened_row(acl: Acl, name: str, before: Access, after: Access) -> Acce
 
 def _is_only_acl(acl: Acl, access: Access, other: Access) -> bool:
     """True if the resource of the ACL has an ACL in `access` and none in `other`."""
-    kind, name = acl.resource_type, _generalize_name(acl)
+    kind, name = acl.resource_type, generalize_name(acl)
     return has_acl(access.index, kind, name) and not has_acl(other.index, kind, name)
 
 
-def _generalize_name(acl: Acl) -> str:
+def generalize_name(acl: Acl) -> str:
     """A name that this ACL covers, but no narrower pattern."""
     if acl.pattern_type == PREFIXED:
         return acl.resource_name + OTHER
@@ -233,9 +221,9 @@ def _generalize_name(acl: Acl) -> str:
 
 def _list_live_topics(acl: Acl, live: Sweep | None) -> Iterator[str]:
     """The live topics that an ACL with a wide pattern covers."""
-    if acl.resource_type != "Topic" or not _generalize_name(acl).endswith(OTHER):
+    if acl.resource_type != "Topic" or not generalize_name(acl).endswith(OTHER):
         return
-    prefix = _generalize_name(acl).removesuffix(OTHER)
+    prefix = generalize_name(acl).removesuffix(OTHER)
     for item in live.items if live else ():
         if item.identity.key.startswith(prefix):
             yield item.identity.key

@@ -31,6 +31,7 @@ from .authorizer import (
     EVERYBODY,
     IMPLIED_BY,
     PREFIXED,
+    Access,
     AccessQuestion,
     AccessVerdict,
     DecisionRule,
@@ -142,6 +143,19 @@ def _probe_effect(
     return Effect(gain, changes["loses"], reason, unasked)
 
 
+def list_held(access: Access, resource_type: str, point: Probe) -> Set[str]:
+    """All operations that a principal may do at this point, by whatever right."""
+    return list_allowed(
+        access,
+        point.principal,
+        point.host,
+        resource_type,
+        point.name,
+        topics=True,
+        idempotent=True,
+    )
+
+
 # ── rows ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -212,16 +226,7 @@ def _list_rows(
     rows = []
     for point in points:
         before, after = (
-            list_allowed(
-                access,
-                point.principal,
-                point.host,
-                acl.resource_type,
-                point.name,
-                topics=True,
-                idempotent=True,
-            )
-            for access in (worlds.before, worlds.after)
+            list_held(access, acl.resource_type, point) for access in (worlds.before, worlds.after)
         )
         rows.append(make_row(acl, point, operations, before, after))
     return tuple(sorted(rows, key=_rank_row))

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Step
 from kafkaform.core.resource import Facts, Fault
-from kafkaform.core.value import EMPTY
 
 from ..cluster.context import ClusterContext
 from ..cluster.exchange import attempt
@@ -19,6 +18,7 @@ from ..kinds.acl.read import list_live_acls
 from ..kinds.acl.resource_type import CLUSTER, Acl
 from ..wire.cluster import read_cluster_operations
 from ..wire.topics import TopicRow, list_topics
+from .acl_changes import read_setting
 from .acl_words import describe_acl
 from .authorizer import Access, AccessQuestion, AccessVerdict, authorize, has_acl, index_acls
 from .required_rights import HeldRights, find_missing, list_step_topics, name_operations
@@ -57,7 +57,7 @@ def explain_missing(context: ClusterContext, steps: Sequence[Step], held: HeldRi
 
 def _build_authorizer(found: Sequence[Acl], facts: Facts, cluster: Set[str] | None) -> Access:
     known = index_acls(found)
-    rule = (facts.values.get("authorizer") or EMPTY).get("allow_if_no_acl")
+    rule = read_setting("allow_if_no_acl", facts)
     # If no ACL covers the cluster, our rights on it show what allow.everyone.if.no.acl.found is.
     # We are not a super user, because a right is missing.
     if rule is None and cluster is not None and not has_acl(known, "Cluster", CLUSTER):

@@ -91,11 +91,16 @@ def read_old_spans(
         return {}
     known = {row.name: row for row in rows if not row.code}
     ends, starts = (_read_offsets(context, known, time) for time in (LATEST, EARLIEST))
+    dated: dict[tuple[str, int], int] = {}
+    # All topics with the same time in one request for each broker.
+    for cut in {cuts[name] for name in counts}:
+        if cut:
+            same = {name: known[name] for name in counts if cuts[name] == cut and name in known}
+            dated |= _read_offsets(context, same, cut)
     found = {}
     for name, count in counts.items():
         cut = cuts[name]
         keys = [(name, number) for number in range(count)]
-        dated = _read_offsets(context, {name: known[name]}, cut) if cut and name in known else {}
         if all(key in ends and key in starts and (not cut or key in dated) for key in keys):
             found[name] = Spans(
                 tuple(ends[key] - starts[key] for key in keys),

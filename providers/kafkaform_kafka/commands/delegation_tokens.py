@@ -24,7 +24,7 @@ from ..inspect.documents import read_document
 from ..inspect.source import DescribeQuery
 from ..inspect.token_secrets import FLAG, check_hmac_file, write_hmac
 from ..kinds.token.resource_type import KIND, LONGEST, NewToken, parse_period
-from ..rules.commands import TOKEN_CREATED, TOKEN_ENDED, TOKEN_EXPIRES
+from ..rules.commands import TOKEN_CONNECTIONS, TOKEN_CREATED, TOKEN_EXPIRES
 from .completion import complete_entity, list_principals, offer_names
 
 DOCUMENT = "delegation-tokens"
@@ -209,8 +209,8 @@ def _note_end(change: Change, reading: Reading) -> Change:
 
 
 def _note_removal(change: Change, _: Reading) -> Change:
-    note = "clients cannot log in with it any more; those that are connected stay until they must "
-    return add_findings(change, TOKEN_ENDED.find(f"{note}log in again"))
+    text = "clients that are connected with it stay until they must log in again"
+    return add_findings(change, TOKEN_CONNECTIONS.find(text))
 
 
 # ── what both need ──────────────────────────────────────────────────────────────────────

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Annotated
 
-from kafkaform.core.change import Change, add_findings
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import UsageError
 from kafkaform.core.resource import Reading
@@ -22,7 +21,7 @@ from kafkaform.provider.commands import Alteration, Answer, Ask, Draft, Operand,
 from ..inspect.document_page import document_page
 from ..inspect.documents import read_document
 from ..inspect.source import DescribeQuery
-from ..kinds.feature.resource_type import KIND, LEVEL, UNSAFE, read_levels
+from ..kinds.feature.resource_type import KIND, LEVEL, UNSAFE
 from ..protocol.features import (
     FEATURES,
     METADATA_VERSION,
@@ -31,17 +30,12 @@ from ..protocol.features import (
     render_level,
 )
 from ..protocol.releases import LEVELS
-from ..rules.commands import FEATURE_CHANGED, FEATURE_DOWNGRADED, FEATURE_ONE_WAY, FEATURE_UNSAFE
 
 _LEVEL = re.compile(r"\d{1,5}", re.ASCII)
 _RELEASE = re.compile(r"\d+\.\d+", re.ASCII)
 _MOST = (1 << 15) - 1
 """The highest level that the protocol can say."""
 _WAYS = ("--downgrade", "--unsafe-downgrade")
-_UNSAFE = (
-    "an unsafe downgrade goes on even if metadata is lost; Kafka up to 4.3 has none for "
-    "metadata.version (KAFKA-13896)"
-)
 
 
 def complete_levels(_: Sequence[str], __: Ask) -> Iterable[str]:
@@ -81,7 +75,7 @@ def alter_features(
             raise UsageError(f"{inline(name)} is given twice", "Name each feature only once.")
     way = _WAYS[unsafe] if downgrade or unsafe else ""
     drafts = tuple(
-        Draft(KIND, name, partial(_edit_level, name, level, way), _add_notes, managed=True)
+        Draft(KIND, name, partial(_edit_level, name, level, way), managed=True)
         for name, level in wanted.items()
     )
     return Alteration(drafts, (ask_features(),))
@@ -135,21 +129,3 @@ def _edit_level(
         )
     unsafe = level < now and way == _WAYS[1]
     return FrozenMap({"name": name, UNSAFE if unsafe else LEVEL: level})
-
-
-def _add_notes(change: Change, _: Reading) -> Change:
-    """The change with what it enables, or takes away."""
-    if not change.paths:
-        return change
-    (before, after), name = read_levels(change), change.identity.key
-    known = FEATURES.get(name, UNKNOWN)
-    levels = f"{name}: level {render_level(name, before)} → {render_level(name, after)}"
-    findings = [FEATURE_CHANGED.find(levels)]
-    if after < before:
-        text = f"this downgrade takes something away: {known.loss}"
-        findings.append(FEATURE_DOWNGRADED.find(text))
-    elif known.one_way:
-        findings.append(FEATURE_ONE_WAY.find(known.one_way))
-    if (UNSAFE,) in (item.path for item in change.paths):
-        findings.append(FEATURE_UNSAFE.find(_UNSAFE))
-    return add_findings(change, *findings)

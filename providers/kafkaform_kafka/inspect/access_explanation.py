@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from ipaddress import IPv6Address, ip_address
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kafkaform.core.resource import Facts, Sweep
-from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.core.value import FrozenMap
 
+from ..authority import acl_changes
 from ..authority.acl_words import OTHER, describe_acl
 from ..authority.authorizer import (
     EVERYBODY,
@@ -24,7 +26,6 @@ from ..authority.authorizer import (
     authorize,
     decide,
     fits,
-    index_acls,
     list_acls,
     list_principals,
     to_cluster_question,
@@ -63,12 +64,15 @@ def build_access(
     super_users: Sequence[str] | None = None,
     allow_if_no_acl: bool | None = None,
 ) -> Access:
-    """The authorizer of a cluster: its ACLs with the settings that are declared or given here."""
-    declared = facts.values.get("authorizer") or EMPTY
-    supers = declared.get("super_users") if super_users is None else super_users
-    rule = declared.get("allow_if_no_acl") if allow_if_no_acl is None else allow_if_no_acl
-    found = (acls.parse_acl(item.attributes) for item in sweep.items)
-    return Access(index_acls(found), None if supers is None else frozenset(supers), rule)
+    """The authorizer of a cluster: its ACLs with the settings that are known or given here."""
+    access = acl_changes.build_access(
+        (acls.parse_acl(item.attributes) for item in sweep.items), facts
+    )
+    return replace(
+        access,
+        super_users=access.super_users if super_users is None else frozenset(super_users),
+        allow_if_no_acl=access.allow_if_no_acl if allow_if_no_acl is None else allow_if_no_acl,
+    )
 
 
 def normalize_host(host: str) -> str:

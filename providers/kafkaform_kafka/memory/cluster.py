@@ -108,6 +108,9 @@ class SimulatedCluster:
         self.default_partitions = 1
         self.default_replication_factor = 1
         self.delete_topic_enable = True
+        self.authorizer_settings: tuple[str, ...] = ("super_users",)
+        """The settings of the authorizer that brokers list, without values. Rights do not follow
+        from simulated ACLs, so without one a resource is closed, as by default."""
         self.elr = False
         """Eligible leader replicas (KIP-966)."""
         self.move_seconds = 60.0

@@ -137,6 +137,7 @@ def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) ->
         "acl_order": config.get("acl_order") or "create_first",
         "reassignment_throttle": parse_size(config.get("reassignment_throttle")),
         "authorizer": config.get("authorizer") or EMPTY,
+        "authorizer_settings": cluster.authorizer_settings,
         **(finding.values if finding else {}),
     }
     return Facts(

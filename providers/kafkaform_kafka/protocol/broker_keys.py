@@ -379,6 +379,8 @@ _UNITS: Mapping[str, str] = {
     ".ms": "ms",
     ".bytes": "bytes",
     **dict.fromkeys(THROTTLES["broker"], "bytes/s"),
+    ".copy.max.bytes.per.second": "bytes/s",
+    ".fetch.max.bytes.per.second": "bytes/s",
 }
 """How a name ends -> the unit of its value."""
 

@@ -1,7 +1,7 @@
 """Rules that find what Kafka would refuse, before a request is sent.
 
-Each rule returns the faults that it found as (summary, advice) pairs; `diagnose` turns them into
-diagnostics that point at the block in the configuration.
+Each function returns the faults that it finds as (summary, advice) pairs. The rules make findings
+of them, and schemas refuse values with them while a block is read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from kafkaform.core.change import Change
-from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity, suggest
+from kafkaform.core.diagnostics import suggest
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
@@ -49,14 +49,6 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 # is like retention.bytes by 0.7, max.message.size is like max.message.bytes by 0.79.
 NEAR = 0.75
 """How like a known name or word a misspelt one is (`suggest`)."""
-
-
-def diagnose(change: Change, faults: Faults, severity: Severity = Severity.ERROR) -> Diagnostics:
-    """The faults as diagnostics that point at the block of the change."""
-    return tuple(
-        Diagnostic(severity, summary, range=change.range, advice=advice, address=change.address)
-        for summary, advice in faults
-    )
 
 
 def plain_name_faults(name: str) -> Faults:

@@ -11,9 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform.core.change import Action, Change, Impact
 from kafkaform.core.finding import Harm
-from kafkaform.core.resource import Fault, Identity
+from kafkaform.core.resource import Facts, Fault, Identity
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
@@ -24,6 +27,7 @@ from ..cluster.figures import Spans, list_live_groups, read_offset_spans, read_o
 from ..kinds.topic import configs, moves
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.configs import Retention, find_new_retention
+from ..kinds.topic.defaults import BROKER_CONFIG, CLUSTER_CONFIG, find_default_change
 from ..protocol.config_values import parse_integer
 from ..wire.cluster import read_log_sizes
 from ..wire.topics import list_topics
@@ -39,13 +43,18 @@ followers have not fetched, or leaders have not deleted yet."""
 
 
 def assess(context: ClusterContext, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
-    """What deletions and cuts of retention destroy, and what moves copy, for topics."""
-    mine = [change for change in changes if change.identity.kind in (topics.KIND, configs.KIND)]
-    found = _assess_deletions(context, mine)
-    cuts, defaults = _assess_cuts(context, mine), _assess_defaults(context, changes)
-    for more in (cuts, defaults, _assess_moves(context, mine)):
-        found |= {i: _join_impacts(found[i], one) if i in found else one for i, one in more.items()}
-    return found
+    """What deletions and cuts of retention destroy, and what moves copy, for topics, and for the
+    topics that follow a changed default."""
+    of_topics = [
+        change for change in changes if change.identity.kind in (topics.KIND, configs.KIND)
+    ]
+    impacts = _assess_deletions(context, of_topics)
+    for parts in (_assess_cuts(context, of_topics), _assess_moves(context, of_topics)):
+        impacts |= {
+            identity: _join_impacts(impacts[identity], impact) if identity in impacts else impact
+            for identity, impact in parts.items()
+        }
+    return {**impacts, **_assess_defaults(context, changes)}
 
 
 def _join_impacts(one: Impact, other: Impact) -> Impact:
@@ -79,11 +88,14 @@ def _is_deletion(change: Change) -> bool:
     return change.identity.kind == topics.KIND and change.action is Action.DELETE
 
 
-def _read_sizes(context: ClusterContext, counts: Mapping[str, int]) -> Sizes | None:
-    """The size of each partition; None if a live broker does not report its sizes."""
+def _read_sizes(
+    context: ClusterContext, counts: Mapping[str, int], nodes: Sequence[str] = ()
+) -> Sizes | None:
+    """The size of each partition; None if a live broker does not report its sizes. nodes: only the
+    replicas of these brokers."""
     timeout = min(context.timeout, PATIENCE)
     largest: dict[tuple[str, int], int] = defaultdict(int)
-    for node in live_nodes(context):
+    for node in nodes or live_nodes(context):
         call = partial(read_log_sizes, context.wire, counts, node, timeout)
         logs = attempt("DescribeLogDirs", call, node)
         if isinstance(logs, Fault) or logs is None:
@@ -147,91 +159,111 @@ def _assess_cuts(context: ClusterContext, changes: Iterable[Change]) -> Mapping[
         for change in changes
         if change.has_harm(Harm.DATA_LOSS) and not _is_deletion(change)
     }
-    measured = _measure_cuts(context, {i.key: limit for i, limit in limits.items()})
-    return {identity: measured[identity.key] for identity in limits if identity.key in measured}
+    limits = {identity: one for identity, one in limits.items() if one != Retention(None, None)}
+    if not limits:
+        return {}
+    lots = _measure_cuts(context, {identity.key: limit for identity, limit in limits.items()})
+    return {identity: _make_cut_impact((lots.get(identity.key),)) for identity in limits}
+
+
+class _Cut(Struct, frozen=True):
+    """What new limits delete of one topic."""
+
+    bytes: int
+    of_bytes: int
+    offsets: int | None
+    """None if unknown: offsets are counted by age, and not how many of them a size makes go."""
+    of_offsets: int
+
+
+def _measure_cuts(
+    context: ClusterContext, limits: Mapping[str, Retention], nodes: Sequence[str] = ()
+) -> Mapping[str, _Cut]:
+    """Topic -> what goes; without topics whose brokers do not answer. nodes: only the replicas of
+    these brokers."""
+    now = int(time.time() * 1000)
+    cuts = {name: None if limit.ms is None else now - limit.ms for name, limit in limits.items()}
+    call = partial(list_topics, context.wire, sorted(cuts), context.timeout)
+    rows = attempt("Metadata", call)
+    if isinstance(rows, Fault):
+        return {}
+    counts = {row.name: len(row.replicas) for row in rows if row.code == 0}
+    spans = read_old_spans(context, counts, cuts) if counts else {}
+    sizes = _read_sizes(context, counts, nodes) if counts else None
+    if sizes is None:
+        return {}
+    lots = {name: _measure_cut(name, limits[name], span, sizes) for name, span in spans.items()}
+    if not nodes:
+        return lots
+    # The offsets are those of all partitions, also of those that these brokers do not have.
+    return {name: replace(lot, offsets=None) for name, lot in lots.items()}
+
+
+def _measure_cut(name: str, limit: Retention, span: Spans, sizes: Sizes) -> _Cut:
+    parts = {number: sizes.get((name, number), 0) for number in range(span.partitions)}
+    by_age = {number: size * span.share(number) for number, size in parts.items()}
+    over = {
+        number: 0 if limit.bytes is None else max(0, size - limit.bytes)
+        for number, size in parts.items()
+    }
+    counted = limit.ms is not None and all(over[number] <= by_age[number] for number in parts)
+    return _Cut(
+        round(sum(max(by_age[number], over[number]) for number in parts)),
+        sum(parts.values()),
+        span.old if counted else None,
+        span.all,
+    )
+
+
+def _make_cut_impact(lots: Sequence[_Cut | None]) -> Impact:
+    """What is deleted of these topics together; None for a topic that could not be measured."""
+    cuts = [lot for lot in lots if lot is not None]
+    if not cuts or len(cuts) < len(lots):
+        return Impact("Deletes an unknown amount: the brokers do not report sizes and offsets.")
+    lost, whole = sum(cut.bytes for cut in cuts), sum(cut.of_bytes for cut in cuts)
+    figures: dict[str, Value] = {"bytes": lost, "of_bytes": whole}
+    text = f"Deletes about {render_amount(lost, 'bytes')} of {render_amount(whole, 'bytes')}"
+    offsets = [cut.offsets for cut in cuts if cut.offsets is not None]
+    if len(offsets) == len(cuts):
+        old, every = sum(offsets), sum(cut.of_offsets for cut in cuts)
+        figures |= {"offsets": old, "of_offsets": every}
+        text += f" ({old:,} of {every:,} offsets)"
+    return Impact(f"{text}.", FrozenMap(figures))
+
+
+# ── less retention for all topics that follow a default ─────────────────────────────────
+
+_RETENTION = {"retention.ms": "ms", "retention.bytes": "bytes"}
+"""Topic config -> the limit that it is."""
 
 
 def _assess_defaults(
     context: ClusterContext, changes: Iterable[Change]
 ) -> Mapping[Identity, Impact]:
-    """How much of the topics that follow a lowered default goes."""
+    """How much a lower default deletes of the topics that follow it."""
     impacts: dict[Identity, Impact] = {}
     for change in changes:
-        limits: dict[str, Retention] = {}
-        for finding in change.findings:
-            names = finding.figures.get("topics")
-            if finding.harm is not Harm.DATA_LOSS or not isinstance(names, tuple):
-                continue
-            value = next((item.after for item in change.paths if item.path == finding.path), None)
-            number = parse_integer(str(value))
-            if number is None or number < 0:
-                continue
-            ms = number if finding.rule == "topic-retention-cut" else None
-            size = number if finding.rule == "topic-size-cut" else None
-            for name in map(str, names):
-                limit = limits.get(name, Retention(None, None))
-                limits[name] = Retention(ms or limit.ms, size or limit.bytes)
-        if limits:
-            impacts[change.identity] = _add_impacts(_measure_cuts(context, limits))
+        if change.identity.kind in (CLUSTER_CONFIG, BROKER_CONFIG):
+            limits = _list_follower_limits(change, context.facts)
+            nodes = (change.identity.key,) if change.identity.kind == BROKER_CONFIG else ()
+            if limits:
+                lots = _measure_cuts(context, limits, nodes)
+                impacts[change.identity] = _make_cut_impact([lots.get(name) for name in limits])
     return impacts
 
 
-def _add_impacts(impacts: Mapping[str, Impact]) -> Impact:
-    """What goes of several topics together; an unknown part makes it a lower bound."""
-    figures: dict[str, int] = defaultdict(int)
-    for impact in impacts.values():
-        for name, value in impact.figures.items():
-            if isinstance(value, int):
-                figures[name] += value
-    if not figures:
-        return Impact("Deletes an unknown amount: the brokers do not report sizes and offsets.")
-    least = "" if all(impact.figures for impact in impacts.values()) else "at least "
-    lost, whole = (render_amount(figures[name], "bytes") for name in ("bytes", "of_bytes"))
-    text = f"Deletes about {least}{lost} of {whole}"
-    if figures.get("of_offsets"):
-        text += f" ({figures['offsets']:,} of {figures['of_offsets']:,} offsets)"
-    return Impact(f"{text}.", FrozenMap(dict(figures)))
-
-
-def _measure_cuts(context: ClusterContext, limits: Mapping[str, Retention]) -> Mapping[str, Impact]:
-    """Topic -> how much of it is older or larger than its new limits now."""
-    limits = {name: limit for name, limit in limits.items() if limit != Retention(None, None)}
-    if not limits:
-        return {}
-    now = int(time.time() * 1000)
-    cuts = {name: None if one.ms is None else now - one.ms for name, one in limits.items()}
-    call = partial(list_topics, context.wire, sorted(cuts), context.timeout)
-    rows = attempt("Metadata", call)
-    if isinstance(rows, Fault):
-        rows = ()
-    counts = {row.name: len(row.replicas) for row in rows if row.code == 0}
-    spans = read_old_spans(context, counts, cuts) if counts else {}
-    sizes = _read_sizes(context, counts) if counts else None
-    return {
-        name: _make_cut_impact(name, limit, spans.get(name), sizes)
-        for name, limit in limits.items()
-    }
-
-
-def _make_cut_impact(
-    name: str, limit: Retention, span: Spans | None, sizes: Sizes | None
-) -> Impact:
-    if span is None or sizes is None:
-        return Impact("Deletes an unknown amount: the brokers do not report sizes and offsets.")
-    parts = {number: sizes.get((name, number), 0) for number in range(span.partitions)}
-    by_age = {n: size * span.share(n) for n, size in parts.items()}
-    over = {
-        n: 0 if limit.bytes is None else max(0, size - limit.bytes) for n, size in parts.items()
-    }
-    lost = round(sum(max(by_age[n], over[n]) for n in parts))
-    whole = sum(parts.values())
-    figures: dict[str, Value] = {"bytes": lost, "of_bytes": whole}
-    text = f"Deletes about {render_amount(lost, 'bytes')} of {render_amount(whole, 'bytes')}"
-    # Offsets are counted by age. How many a size makes go is unknown.
-    if limit.ms is not None and all(over[n] <= by_age[n] for n in parts):
-        figures |= {"offsets": span.old, "of_offsets": span.all}
-        text += f" ({span.old:,} of {span.all:,} offsets)"
-    return Impact(f"{text}.", FrozenMap(figures))
+def _list_follower_limits(change: Change, facts: Facts) -> Mapping[str, Retention]:
+    """Topic -> its new limits, of the topics that findings about retention name."""
+    defaults = find_default_change(change, facts)
+    limits: dict[str, Retention] = {}
+    for key, kind in _RETENTION.items():
+        number = parse_integer(defaults.after[key])
+        for finding in change.findings if number is not None and number >= 0 else ():
+            if finding.harm is Harm.DATA_LOSS and finding.path == defaults.paths.get(key):
+                for name in finding.figures.get("topics", ()):
+                    limit = limits.get(name, Retention(None, None))
+                    limits[name] = replace(limit, **{kind: number})
+    return limits
 
 
 # ── moves ───────────────────────────────────────────────────────────────────────────────

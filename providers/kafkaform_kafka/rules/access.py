@@ -25,6 +25,7 @@ from ..authority.acl_changes import (
     find_closing,
     find_opening,
     find_producers_closing,
+    generalize_name,
     is_acl_change,
     read_setting,
 )
@@ -35,9 +36,8 @@ from ..authority.calibration import (
     find_mismatches,
     identify_self,
 )
-from ..authority.effects import Effect, compute_effect, make_row
+from ..authority.effects import Effect, compute_effect, list_held, make_row
 from ..authority.lockout import assume_settings
-from ..authority.permissions import list_allowed
 from ..authority.probes import Probe, pair_access
 from ..kinds.acl import resource_type as acls
 from ..kinds.acl.resource_type import ALLOW, SUPPORTED, Acl
@@ -206,48 +206,48 @@ def _list_new_logins(changes: Sequence[Change]) -> Iterator[tuple[Change, str]]:
 
 
 def _find_new_logins(scene: Scene, changed: AclChanges) -> Findings:
-    after = build_access(changed.after, scene.facts)
-    for change, name in _list_new_logins(scene.changes):
-        principal = f"User:{name}"
-        own = [
-            acl for acl in changed.after if acl.principal == principal and acl.permission == ALLOW
-        ]
-        held = _list_held(own, assume_settings(after), principal)
-        if not held:
+    logins = list(_list_new_logins(scene.changes))
+    if not logins:
+        return
+    after = assume_settings(build_access(changed.after, scene.facts))
+    allows: dict[str, list[Acl]] = defaultdict(list)
+    for acl in sorted(changed.after):
+        if acl.permission == ALLOW and acls.is_known(acl):
+            allows[acl.principal].append(acl)
+    created = set(changed.created.values())
+    for change, name in logins:
+        own = allows[f"User:{name}"]
+        gains = _list_rights(own, after)
+        if not gains:
             continue
-        # What the plan itself gives is told by its ACL changes.
-        created = {acl.pattern for acl in changed.created.values() if acl.principal == principal}
-        earlier = tuple(row for pattern, (_, row) in held.items() if pattern not in created)
+        # What the plan alone gives is a row of its ACL change.
+        older = {(acl.pattern, acl.host) for acl in own if acl not in created}
+        earlier = tuple(row for acl, row in gains.items() if (acl.pattern, acl.host) in older)
         grave = any(_choose_gain(row, lifted=False).level is Level.DANGER for row in earlier)
-        text = f"{principal} is a new login with rights: " + join_words(
-            [words for words, _ in held.values()]
-        )
+        words = [
+            f"{'/'.join(row.operations)} on {describe_pattern(acl)}" for acl, row in gains.items()
+        ]
+        text = f"User:{name} is a new login with rights: {join_words(words)}"
         level = Level.DANGER if grave else None
         yield change.identity, rows.NEW_LOGIN.find(text, level=level, access=earlier)
 
 
-def _list_held(
-    listed: Sequence[Acl], access: Access, principal: str
-) -> Mapping[str, tuple[str, AccessRow]]:
-    """Pattern of an ALLOW for this principal -> what it can do there, in words and as data; only
-    where it can do something."""
-    held: dict[str, tuple[str, AccessRow]] = {}
-    for acl in sorted(listed):
-        own = acl.principal == principal and acl.permission == ALLOW and acls.is_known(acl)
-        if not own or acl.pattern in held:
+def _list_rights(allows: Sequence[Acl], access: Access) -> Mapping[Acl, AccessRow]:
+    """The first ALLOW of each pattern -> what its principal can do there; only where it can do
+    something. allows: of one principal."""
+    gains: dict[Acl, AccessRow] = {}
+    patterns: set[tuple[str, str]] = set()
+    for acl in allows:
+        if (acl.pattern, acl.host) in patterns:
             continue
-        wide = acl.resource_name == acls.EVERYTHING and acl.pattern_type == "Literal"
-        name = OTHER if wide else acl.resource_name + OTHER * (acl.pattern_type == "Prefixed")
-        point = Probe(principal, OTHER if acl.host == acls.EVERYTHING else acl.host, name)
-        allowed = list_allowed(
-            access, principal, point.host, acl.resource_type, name, topics=True, idempotent=True
-        )
+        patterns.add((acl.pattern, acl.host))
+        host = OTHER if acl.host == acls.EVERYTHING else acl.host
+        point = Probe(acl.principal, host, generalize_name(acl))
+        allowed = list_held(access, acl.resource_type, point)
         operations = [word for word in SUPPORTED[acl.resource_type] if word in allowed]
         if operations:
-            row = make_row(acl, point, operations, frozenset(), allowed)
-            text = f"{'/'.join(row.operations)} on {describe_pattern(acl)}"
-            held[acl.pattern] = (text, row)
-    return held
+            gains[acl] = make_row(acl, point, operations, frozenset(), allowed)
+    return gains
 
 
 # ── the whole system ────────────────────────────────────────────────────────────────────

@@ -17,40 +17,38 @@ from ..kinds.kind import KindRights
 from . import (
     access,
     acls,
-    broker_configs,
+    broker_config_values,
+    brokers,
     commands,
-    followers,
+    features,
+    groups,
     missing_names,
     names,
     quotas,
-    topic_config_values,
-    topic_configs,
-    topic_moves,
-    topic_names,
-    topics,
+    topic_defaults,
     users,
     vendors,
 )
+from .topics import book as topics
 
 BOOK = RuleBook(
     judges=(
         *acls.JUDGES,
-        *broker_configs.JUDGES,
+        *broker_config_values.JUDGES,
+        *brokers.JUDGES,
+        *features.JUDGES,
+        *groups.JUDGES,
         *names.JUDGES,
         *quotas.JUDGES,
-        *topic_config_values.JUDGES,
-        *topic_configs.JUDGES,
-        *topic_moves.JUDGES,
         *topics.JUDGES,
         *users.JUDGES,
         *vendors.JUDGES,
     ),
     surveys=(
-        *followers.SURVEYS,
         *missing_names.SURVEYS,
         *quotas.SURVEYS,
-        *topic_configs.SURVEYS,
-        *topic_names.SURVEYS,
+        *topic_defaults.SURVEYS,
+        *topics.SURVEYS,
         *vendors.SURVEYS,
     ),
     others=(*commands.RULES,),
@@ -65,11 +63,10 @@ def make_book(rights: Mapping[str, KindRights]) -> RuleBook:
 
 _NEEDS = (
     access.list_needs,
-    followers.list_needs,
     missing_names.list_needs,
     quotas.list_needs,
-    topic_configs.list_needs,
-    topic_names.list_needs,
+    topic_defaults.list_needs,
+    topics.list_needs,
 )
 
 

@@ -1,4 +1,4 @@
-"""Rules of what only commands change: tokens, features, leaders, and moves that are stopped.
+"""Rules of what only commands change: tokens, leaders, and moves that are stopped.
 
 The commands find these themselves, because only they read what the findings are about.
 """
@@ -30,59 +30,15 @@ TOKEN_EXPIRES = Rule(
     "than its maximum (KIP-48).",
     "kafkaform alter delegation-tokens renew ID --period 1d",
 )
-TOKEN_ENDED = Rule(
-    "token-ended",
-    "A delegation token ends now",
-    Level.CAUTION,
-    Harm.ACCESS_LOST,
+TOKEN_CONNECTIONS = Rule(
+    "token-connections-stay",
+    "Clients stay connected when their token ends",
+    Level.NOTE,
+    Harm.NONE,
     ("kafka_delegation_token",),
     Needs.OBJECT,
     "Brokers check a token at each login (KIP-48), and not on open connections.",
     "kafkaform alter delegation-tokens expire ID",
-    "Give its clients another login first.",
-)
-FEATURE_CHANGED = Rule(
-    "feature-changed",
-    "A feature gets another level",
-    Level.NOTE,
-    Harm.NONE,
-    ("kafka_feature",),
-    Needs.OBJECT,
-    "All brokers use the level at once (KIP-584).",
-    "kafkaform alter features upgrade --feature group.version=1",
-)
-FEATURE_DOWNGRADED = Rule(
-    "feature-downgraded",
-    "A feature is downgraded",
-    Level.DANGER,
-    Harm.AVAILABILITY,
-    ("kafka_feature",),
-    Needs.OBJECT,
-    "What needs the higher level stops working (KIP-584).",
-    "kafkaform alter features downgrade --feature group.version=0",
-    "Stop what uses the feature first.",
-)
-FEATURE_ONE_WAY = Rule(
-    "feature-one-way",
-    "A feature cannot be lowered again",
-    Level.DANGER,
-    Harm.ONE_WAY,
-    ("kafka_feature",),
-    Needs.OBJECT,
-    "Kafka has no downgrade of this feature.",
-    "kafkaform alter features upgrade --feature kraft.version=1",
-    "Be sure that every broker and controller can stay at the new level.",
-)
-FEATURE_UNSAFE = Rule(
-    "feature-unsafe",
-    "An unsafe downgrade can lose metadata",
-    Level.DANGER,
-    Harm.DATA_LOSS,
-    ("kafka_feature",),
-    Needs.OBJECT,
-    "An unsafe downgrade drops the metadata that the lower level does not know (KIP-584).",
-    "kafkaform alter features downgrade --feature metadata.version=3.9 --unsafe-downgrade",
-    "Use a safe downgrade if Kafka allows one.",
 )
 LEADERS_ELECTED = Rule(
     "leaders-elected",
@@ -117,15 +73,11 @@ NOTHING_TO_REMOVE = Rule(
     "Check the name of the config.",
 )
 RULES = (
-    FEATURE_CHANGED,
-    FEATURE_DOWNGRADED,
-    FEATURE_ONE_WAY,
-    FEATURE_UNSAFE,
     LEADERS_ELECTED,
     MOVE_STOPPED,
     NOTHING_TO_REMOVE,
     TOKEN_CREATED,
-    TOKEN_ENDED,
+    TOKEN_CONNECTIONS,
     TOKEN_EXPIRES,
 )
 """The rows; no judge finds them."""

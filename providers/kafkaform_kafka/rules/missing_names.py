@@ -74,7 +74,7 @@ LOGIN_MISSING = _make_row(
     why="The cluster has users with SCRAM credentials (KIP-554), and none of this name. Users of "
     "PLAIN, OAuth, certificates and Kerberos are in no list of the cluster.",
     example=make_quota('"ordres"'),
-    fix="correct the name, or leave it if the user logs in without SCRAM",
+    fix="Correct the name, or leave it if the user logs in without SCRAM.",
 )
 NO_GROUP = _make_row(
     "access-without-group",
@@ -84,7 +84,7 @@ NO_GROUP = _make_row(
     why="A consumer with a group.id needs Read on that group, and is refused with "
     "GROUP_AUTHORIZATION_FAILED (30) otherwise (KafkaApis.handleJoinGroupRequest).",
     example=make_role("User:orders", group=""),
-    fix="set group, groups or group_prefixes, unless the client reads without a group",
+    fix="Set group, groups or group_prefixes, unless the client reads without a group.",
     proof=f"{_PROOFS}::test_a_consumer_without_a_right_on_its_group_is_refused",
 )
 
@@ -187,9 +187,9 @@ def _make_missing(rule: Rule, noun: str, acl: Acl, near: str) -> Finding:
     return rule.find(
         text + (f"; there is a {noun} '{near}'" if near else ""),
         ("resource_name",),
-        fix=f"write '{near}' if that is meant"
+        fix=f"Write '{near}' if that is meant."
         if near
-        else f"correct the name, or declare the {noun}",
+        else f"Correct the name, or declare the {noun}.",
     )
 
 
@@ -271,7 +271,7 @@ def _survey_logins(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
                     f"no user with a SCRAM credential is called '{name}', declared or live"
                     + (f"; there is a user '{near}'" if near else ""),
                     path,
-                    fix=f"write '{near}' if that is meant" if near else None,
+                    fix=f"Write '{near}' if that is meant." if near else None,
                 ),
             )
 
@@ -308,14 +308,19 @@ def _survey_groups(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
         *(acls.parse_acl(item.attributes) for item in sweep.items if item.identity not in deleted),
         *(acl for _, acl in created),
     ]
-    access = _build_access((), scene.facts)
+    access = _build_access(rules, scene.facts)
     if access.allow_if_no_acl:
         return
     members = {acl.principal for acl in rules if _allows_read(acl, "Group")}
     if "User:*" in members:
         return
     for change, acl in readers:
-        if acl.principal not in {*members, *(access.super_users or ())}:
+        if acl.principal in {*members, *(access.super_users or ())}:
+            continue
+        host = None if acl.host == EVERYTHING else acl.host
+        question = AccessQuestion(acl.principal, host, "Read", "Topic", acl.resource_name)
+        # A DENY can take away what the ACL gives.
+        if authorize(access, question).verdict is AccessVerdict.ALLOWED:
             members.add(acl.principal)
             yield (
                 change.identity,

@@ -64,7 +64,7 @@ BLANK = _make_row(
     why="Brokers compare names as whole texts: an ACL for `User:app ` gives nothing to `User:app` "
     "(StandardAuthorizerData.java).",
     example=make_role("User:orders "),
-    fix="remove the blank",
+    fix="Remove the blank.",
     proof=f"{_PROOFS}::test_another_spelling_of_a_principal_gives_nothing",
 )
 QUOTED = _make_row(
@@ -75,7 +75,7 @@ QUOTED = _make_row(
     why="Brokers compare names as whole texts, so quotes are a part of the name "
     "(StandardAuthorizerData.java).",
     example=make_quota("\"'orders'\""),
-    fix="remove the quotes",
+    fix="Remove the quotes.",
     proof=f"{_PROOFS}::test_another_spelling_of_a_principal_gives_nothing",
 )
 SEVERAL = _make_row(
@@ -86,7 +86,7 @@ SEVERAL = _make_row(
     why="An ACL has one principal, and a quota one user (KIP-11, KIP-546): brokers take the text "
     "for one name.",
     example=make_role("User:orders,User:billing"),
-    fix="write one block for each, with for_each",
+    fix="Write one block for each, with for_each.",
     proof=f"{_PROOFS}::test_another_spelling_of_a_principal_gives_nothing",
 )
 TYPED = _make_row(
@@ -116,7 +116,7 @@ GROUP_TYPE = _make_row(
     why="The logins of Kafka make principals of the type User only "
     "(DefaultKafkaPrincipalBuilder.java); other types need a principal.builder.class of your own.",
     example=make_role("Group:operators"),
-    fix="write one block for each user, unless your brokers have such a class",
+    fix="Write one block for each user, unless your brokers have such a class.",
     proof=f"{_PROOFS}::test_another_spelling_of_a_principal_gives_nothing",
 )
 # ── what the block alone shows ──────────────────────────────────────────────────────────
@@ -173,7 +173,9 @@ def _judge_name(name: _Name) -> Iterator[Finding]:
         )
     if len(bare) > 1 and bare[0] in _QUOTES and bare[0] == bare[-1]:
         yield QUOTED.find(
-            f"the quotes are a part of the {name.noun} {bare}", name.path, fix=f"write {bare[1:-1]}"
+            f"the quotes are a part of the {name.noun} {bare}",
+            name.path,
+            fix=f"Write {bare[1:-1]}.",
         )
 
 
@@ -191,14 +193,13 @@ def _judge_principal(principal: str) -> Iterator[Finding]:
 def _judge_quota_names(change: Change) -> Iterator[Finding]:
     for name in _list_names(change):
         if EVERYTHING in name.text or name.text == "<default>":
-            default = name.text in (EVERYTHING, "<default>")
+            default = f'Write {name.path[0]} = "{quotas.DEFAULT}" for all without their own quota.'
+            is_default = name.text in (EVERYTHING, "<default>")
             yield PATTERN.find(
                 f"a quota is for one {name.noun}, and none is called '{name.text}': quotas have no "
                 "patterns",
                 name.path,
-                fix=f'write {name.path[0]} = "{quotas.DEFAULT}" for each without a quota of its own'
-                if default
-                else "write one block for each, with for_each",
+                fix=default if is_default else "Write one block for each, with for_each.",
             )
         # The names of certificates have commas, too: CN=app,O=shop.
         elif _LIST.search(name.text) and "=" not in name.text:
@@ -210,7 +211,7 @@ def _judge_quota_names(change: Change) -> Iterator[Finding]:
 def _judge_types(change: Change) -> Iterator[Finding]:
     for name in _list_names(change):
         for text, fix in plain_name_faults(name.text):
-            yield TYPED.find(text, name.path, fix=fix)
+            yield TYPED.find(text, name.path, fix=f"{fix[0].upper()}{fix[1:]}.")
 
 
 JUDGES = (

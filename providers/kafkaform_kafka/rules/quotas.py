@@ -34,6 +34,7 @@ from ..kinds.topic import resource_type as topics
 from ..kinds.user import resource_type as users
 from ..protocol import keys
 from .mutation_quota import assess_spending, compute_spending
+from .names import judge_names
 
 TYPES = (KIND,)
 _SETS = (Action.CREATE, Action.UPDATE)
@@ -103,7 +104,7 @@ WITHOUT_LIMITS = Rule(
     Needs.BLOCK,
     "Kafka stores limits and no entities, so a quota without a limit does not exist (KIP-546).",
     'resource "kafka_quota" "orders" {\n  user   = "orders"\n  config = {}\n}',
-    "set at least one limit, or remove the block",
+    "Set at least one limit, or remove the block.",
     Block.IMPOSSIBLE,
 )
 ADDRESS = Rule(
@@ -129,7 +130,7 @@ HOST = Rule(
     "Each broker looks the name up once, when it learns of the quota (ClientQuotaMetadataManager), "
     "and limits the address that it gets then.",
     _make_example("connection_creation_rate = 10", 'ip     = "worker.example.org"'),
-    "write the IP address",
+    "Write the IP address.",
 )
 STOPS = Rule(
     "quota-stops-clients",
@@ -143,7 +144,7 @@ STOPS = Rule(
     "more than 16 s, and below 136 B/s longer than delivery.timeout.ms (2 min), after which a "
     "producer gives up.",
     _make_example("producer_byte_rate = 1"),
-    "write the limit in bytes per second, such as 1048576 for 1 MiB/s",
+    "Write the limit in bytes per second, such as 1048576 for 1 MiB/s.",
     proof=f"{_PROOFS}::test_a_byte_a_second_stops_a_producer",
 )
 CUT_DEEP = Rule(
@@ -191,7 +192,7 @@ CALLBACK = Rule(
     "With client.quota.callback.class, that class decides about limits (KIP-257), and it can "
     "ignore stored quotas.",
     _make_example("producer_byte_rate = 1048576"),
-    "ask who operates the class whether it follows these quotas",
+    "Ask who operates the class whether it follows these quotas.",
 )
 MUTATIONS = Rule(
     "quota-mutations-spent",
@@ -203,7 +204,7 @@ MUTATIONS = Rule(
     "The controller delays requests that create, add or delete more partitions than "
     "controller_mutation_rate allows, dry runs included (KIP-599).",
     'resource "kafka_topic" "orders" {\n  name       = "orders"\n  partitions = 5000\n}',
-    "ask for a higher controller_mutation_rate, or apply in parts",
+    "Ask for a higher controller_mutation_rate, or apply in parts.",
     proof="tests/cluster/kafka/test_quotas.py::test_a_plan_over_half_of_the_quota_says_so",
 )
 
@@ -262,7 +263,7 @@ def list_limit_changes(change: Change) -> Iterator[LimitChange]:
             yield LimitChange(key, value, before.get(key))
 
 
-def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
+def _judge_block(change: Change, facts: Facts) -> Iterator[Finding]:
     """What the block alone shows."""
     if change.action not in _SETS or change.after is None:
         return
@@ -270,8 +271,11 @@ def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
     if not any(value is not None for value in get_limits(change.after).values()):
         yield WITHOUT_LIMITS.find("config is empty", ("config",))
     yield from _judge_address(entity)
+    matches = not any(judge_names(change, facts))
     for limit in list_limit_changes(change):
         yield from _judge_limit(limit, entity)
+        if limit.stops and limit.number and matches and IP not in entity:
+            yield _make_stop(limit, entity, round(BATCH / limit.number))
 
 
 def _judge_address(entity: FrozenMap) -> Iterator[Finding]:
@@ -296,19 +300,21 @@ def _judge_limit(limit: LimitChange, entity: FrozenMap) -> Iterator[Finding]:
     if key is not None and key.ip != (IP in entity):
         whom = "an ip" if key.ip else "users and client ids"
         text = f"{limit.key} is a limit for {whom}"
-        yield MISPLACED.find(text, limit.path, fix=f"declare it in a kafka_quota for {whom}")
+        yield MISPLACED.find(text, limit.path, fix=f"Declare it in a kafka_quota for {whom}.")
         return
     for text, fix in find_value_faults(limit.key, limit.after):
         yield INVALID.find(text, limit.path, fix=fix)
-    if limit.stops and limit.number:
-        seconds = round(BATCH / limit.number)
-        yield STOPS.find(
-            f"{describe_clients(entity, limit.key)} can hardly {BYTE_RATES[limit.key]}: at "
-            f"{render_limit(limit.key, limit.after)}, one batch of "
-            f"{render_amount(BATCH, 'bytes')} takes {render_amount(seconds, 's')}",
-            limit.path,
-            figures=FrozenMap(seconds=seconds),
-        )
+
+
+def _make_stop(limit: LimitChange, entity: FrozenMap, seconds: int) -> Finding:
+    """seconds: those that one batch takes."""
+    return STOPS.find(
+        f"{describe_clients(entity, limit.key)} can hardly {BYTE_RATES[limit.key]}: at "
+        f"{render_limit(limit.key, limit.after)}, one batch of {render_amount(BATCH, 'bytes')} "
+        f"takes {render_amount(seconds, 's')}",
+        limit.path,
+        figures=FrozenMap(seconds=seconds),
+    )
 
 
 def _judge_cuts(change: Change, _: Facts) -> Iterator[Finding]:
@@ -348,7 +354,8 @@ def _survey_new_limits(scene: Scene) -> Iterator[tuple[Identity | None, Finding]
         if change.identity.kind != KIND or change.action not in _SETS or not change.effective:
             continue
         entity = read_entity(change.after or EMPTY)
-        if entity.get(USER) in fresh:
+        # A name that matches nobody slows nobody down.
+        if entity.get(USER) in fresh or any(judge_names(change, scene.facts)):
             continue
         for limit in list_limit_changes(change):
             if limit.falls and not limit.stops and limit.old_number is None:

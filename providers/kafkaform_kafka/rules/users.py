@@ -57,7 +57,7 @@ NOT_ASCII = Rule(
     "The controller stores the credential, but brokers refuse the first message of the login of a "
     "name beyond ASCII (the pattern SASLNAME in ScramMessages.java).",
     _make_example("zoë"),
-    "choose a name of ASCII characters",
+    "Choose a name of ASCII characters.",
     proof=f"{_PROOFS}::test_a_name_beyond_ascii_cannot_log_in",
 )
 DELETED = Rule(
@@ -70,7 +70,7 @@ DELETED = Rule(
     "Brokers refuse new logins. Open connections stay until they must log in again "
     "(connections.max.reauth.ms, KIP-368).",
     "# the block of a kafka_user_scram_credential is removed",
-    "make sure that no client uses the credential any more",
+    "Make sure that no client uses the credential any more.",
     proof=f"{_PROOFS}::test_a_deleted_credential_refuses_new_logins_and_keeps_open_ones",
 )
 PASSWORD = Rule(
@@ -83,8 +83,8 @@ PASSWORD = Rule(
     "A credential has one password at a time. Open connections stay until they must log in again "
     "(connections.max.reauth.ms, KIP-368).",
     _make_example(version="2"),
-    "give the clients the new password at the same time, or let them use the credential of "
-    "another mechanism or user meanwhile",
+    "Give the clients the new password at the same time, or let them use the credential of "
+    "another mechanism or user meanwhile.",
     proof=f"{_PROOFS}::test_a_new_password_refuses_the_old_one_and_keeps_open_connections",
 )
 OWN = Rule(
@@ -97,7 +97,7 @@ OWN = Rule(
     "A run logs in on each connection. What it opens after the change needs the new login, and so "
     "do later runs.",
     _make_example("admin", version="2"),
-    "have the new login ready before you apply",
+    "Have the new login ready before you apply.",
 )
 ADOPTED = Rule(
     "user-password-unknown",
@@ -108,7 +108,7 @@ ADOPTED = Rule(
     Needs.OBJECT,
     "Nobody can read which password a credential has (KIP-554), so an adoption sends none.",
     _make_example(),
-    "change password_wo_version to send the declared password",
+    "Change password_wo_version to send the declared password.",
 )
 TOKEN_ENDED = Rule(
     "token-ended",
@@ -119,7 +119,7 @@ TOKEN_ENDED = Rule(
     Needs.OBJECT,
     "Brokers refuse logins with a token that has expired, and nobody can renew it (KIP-48).",
     "# kafkaform alter delegation-token TOKEN_ID --expire",
-    "make sure that no client uses the token any more",
+    "Make sure that no client uses the token any more.",
     proof="tests/cluster/kafka/test_token_logins.py::test_a_token_that_has_ended",
 )
 

@@ -22,7 +22,7 @@ from ..vendors.names import APACHE
 from ..vendors.profile import Sends, Switches, VendorRule, Writes, WritesKey, WritesValue
 from ..vendors.profiles import PROFILES
 
-OVERRIDE = f'if this cluster is another one, set profile = "{APACHE}" in the provider block'
+OVERRIDE = f'If this cluster is another one, set profile = "{APACHE}" in the provider block.'
 Arguments = Mapping[str, Any]
 
 _USUAL: Mapping[str, Arguments] = {
@@ -117,6 +117,7 @@ def _render(value: Any) -> str:
 def _make_row(rule: VendorRule) -> Rule:
     source = rule.source
     blocks = rule.level is Level.BLOCK
+    advice = f"{rule.advice[0].upper()}{rule.advice[1:]}." if rule.advice else ""
     return Rule(
         rule.id,
         rule.title,
@@ -127,7 +128,7 @@ def _make_row(rule: VendorRule) -> Rule:
         f"{source.title} ({source.edition}) says so: {source.url}. It was read on {source.read}, "
         "and not tried on the service.",
         _render_example(rule),
-        "; ".join(filter(None, (rule.advice, OVERRIDE if blocks else ""))),
+        " ".join(filter(None, (advice, OVERRIDE if blocks else ""))),
         Block.IMPOSSIBLE if blocks else None,
     )
 

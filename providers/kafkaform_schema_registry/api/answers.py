@@ -50,6 +50,13 @@ def read_numbers(body: Any) -> tuple[int, ...]:
     return tuple(_read_number({"item": item}, "item") for item in body)
 
 
+def read_version_names(body: Any) -> tuple[str, ...]:
+    """The subjects of a list of versions."""
+    if not isinstance(body, list):
+        raise BadAnswer("a list of versions is no list")
+    return tuple(dict.fromkeys(_read_text(_read_object(item), "subject") for item in body))
+
+
 def read_schema_version(body: Any, subject: str) -> SchemaVersion:
     """One version, which has to be of this subject."""
     found = _read_object(body)

@@ -36,6 +36,11 @@ def list_referring(subject: str, version: int) -> Call:
     return Call("GET", path, reads=True)
 
 
+def list_uses(id: int) -> Call:
+    """Subjects and versions with the content of an id."""
+    return Call("GET", join_path("schemas", "ids", str(id), "versions"), reads=True)
+
+
 def look_up(payload: Mapping[str, Any]) -> Call:
     """Whether a subject has this very schema. payload: that of a step."""
     return Call("POST", join_path("subjects", payload["subject"]), make_body(payload), reads=True)

@@ -7,103 +7,136 @@ from typing import Any
 
 from .avro import NAMED
 from .avro_types import AvroType
+from .edits import EditKind, SchemaEdit
 from .json_text import write_json
 
 MAX_SHOWN = 60
 """Characters of a value."""
 
 
-def describe_changes(before: AvroType, after: AvroType) -> tuple[str, ...]:
-    """A text for each difference, in the order of the new fields; nothing for equal schemas."""
+def list_avro_edits(before: AvroType, after: AvroType) -> tuple[SchemaEdit, ...]:
+    """The differences in the order of the new fields; nothing for equal schemas."""
     return tuple(dict.fromkeys(_compare(before, after, "", frozenset())))
 
 
-def _compare(before: AvroType, after: AvroType, path: str, seen: frozenset[str]) -> Iterator[str]:
-    what = f"field {path}" if path else "the schema"
+def _name_place(path: str) -> str:
+    return f"field {path}" if path else "the schema"
+
+
+def _make_type_edit(before: str, after: str, path: str) -> SchemaEdit:
+    text = f"{_name_place(path)}: the type changes from {before} to {after}"
+    return SchemaEdit(EditKind.TYPE_CHANGED, path, text, before, after)
+
+
+def _compare(
+    before: AvroType, after: AvroType, path: str, met: frozenset[str]
+) -> Iterator[SchemaEdit]:
+    """met: the named types that are compared already, which ends recursive types."""
     if before.kind != after.kind or not (before.is_known and after.is_known):
         if before.describe() != after.describe():
-            yield f"{what}: the type changes from {before.describe()} to {after.describe()}"
+            yield _make_type_edit(before.describe(), after.describe(), path)
         return
     kind = after.kind
     if kind in NAMED:
-        if after.name not in seen:
-            yield from _compare_named(before.resolve(), after.resolve(), path, seen | {after.name})
+        if after.name not in met:
+            yield from _compare_named(before.resolve(), after.resolve(), path, met | {after.name})
     elif kind == "union":
-        yield from _compare_unions(before, after, path, seen)
+        yield from _compare_unions(before, after, path, met)
     elif kind in ("array", "map"):
-        yield from _compare(before.get_content(), after.get_content(), path, seen)
+        yield from _compare(before.get_content(), after.get_content(), path, met)
     elif str(before) != str(after):
-        yield f"{what}: the type changes from {before} to {after}"
+        yield _make_type_edit(_cut(str(before)), _cut(str(after)), path)
 
 
 def _compare_unions(
-    before: AvroType, after: AvroType, path: str, seen: frozenset[str]
-) -> Iterator[str]:
+    before: AvroType, after: AvroType, path: str, met: frozenset[str]
+) -> Iterator[SchemaEdit]:
     old = {branch.name: branch for branch in before.list_branches()}
     new = {branch.name: branch for branch in after.list_branches()}
     if old.keys() != new.keys():
-        what = f"field {path}" if path else "the schema"
-        yield f"{what}: the type changes from {before.describe()} to {after.describe()}"
+        yield _make_type_edit(before.describe(), after.describe(), path)
     elif [*old] != [*new]:
-        yield f"{f'field {path}' if path else 'the schema'}: the branches of the union change order"
-    for name in old.keys() & new.keys():
-        yield from _compare(old[name], new[name], path, seen)
+        text = f"{_name_place(path)}: the branches of the union change order"
+        yield SchemaEdit(EditKind.REMARK, path, text, before.describe(), after.describe())
+    for name in (name for name in old if name in new):
+        yield from _compare(old[name], new[name], path, met)
 
 
 def _compare_named(
-    before: AvroType, after: AvroType, path: str, seen: frozenset[str]
-) -> Iterator[str]:
+    before: AvroType, after: AvroType, path: str, met: frozenset[str]
+) -> Iterator[SchemaEdit]:
     what = f"field {path}" if path else after.describe()
     if before.name != after.name:
-        yield f"{what}: the name changes from {before.name} to {after.name}"
+        text = f"{what}: the name changes from {before.name} to {after.name}"
+        yield SchemaEdit(EditKind.NAME_CHANGED, path, text, before.name, after.name)
     if after.kind in ("record", "error"):
-        yield from _compare_fields(before, after, path, seen)
+        yield from _compare_fields(before, after, path, met)
     if after.kind == "enum":
         old, new = before.node["symbols"], after.node["symbols"]
-        yield from (f"{what}: symbol {one} is added" for one in new if one not in old)
-        yield from (f"{what}: symbol {one} is removed" for one in old if one not in new)
+        for symbol in (symbol for symbol in new if symbol not in old):
+            text = f"{what}: symbol {symbol} is added"
+            yield SchemaEdit(EditKind.SYMBOL_ADDED, path, text, after=f"symbol {symbol}")
+        for symbol in (symbol for symbol in old if symbol not in new):
+            text = f"{what}: symbol {symbol} is removed"
+            yield SchemaEdit(EditKind.SYMBOL_REMOVED, path, text, f"symbol {symbol}")
     known = {"type", "name", "namespace", "fields", "symbols"}
-    yield from _compare_attributes(before.node, after.node, what, known)
+    yield from _compare_attributes(before.node, after.node, path, what, known)
 
 
 def _compare_fields(
-    before: AvroType, after: AvroType, path: str, seen: frozenset[str]
-) -> Iterator[str]:
+    before: AvroType, after: AvroType, path: str, met: frozenset[str]
+) -> Iterator[SchemaEdit]:
     old = {field["name"]: field for field in before.list_fields()}
     new = {field["name"]: field for field in after.list_fields()}
     for name, field in new.items():
         place = f"{path}.{name}" if path else name
         if name in old:
             inner = before.go_into(old[name]["type"]), after.go_into(field["type"])
-            yield from _compare(*inner, place, seen)
-            yield from _compare_attributes(old[name], field, f"field {place}", {"name", "type"})
+            yield from _compare(*inner, place, met)
+            what, known = f"field {place}", {"name", "type"}
+            yield from _compare_attributes(old[name], field, place, what, known)
             continue
-        kind = after.go_into(field["type"]).describe()
-        has = f"default {_show(field['default'])}" if "default" in field else "no default"
-        yield f"field {place} is added: {kind}, {has}"
+        shown = _show_field(after, field)
+        kind = EditKind.FIELD_ADDED if "default" in field else EditKind.FIELD_DEMANDED
+        yield SchemaEdit(kind, place, f"field {place} is added: {shown}", after=shown)
     for name, field in old.items():
         if name not in new:
-            kind = before.go_into(field["type"]).describe()
-            had = "it had a default" if "default" in field else "it had no default"
-            yield f"field {f'{path}.{name}' if path else name} is removed: {kind}, {had}"
-    common = [name for name in old if name in new]
-    if common != [name for name in new if name in old]:
-        yield f"{f'field {path}' if path else after.describe()}: fields change their order"
+            place = f"{path}.{name}" if path else name
+            shown = _show_field(before, field)
+            text = f"field {place} is removed: {shown}"
+            yield SchemaEdit(EditKind.FIELD_REMOVED, place, text, shown)
+    orders = [name for name in old if name in new], [name for name in new if name in old]
+    if orders[0] != orders[1]:
+        what = f"field {path}" if path else after.describe()
+        sides = (_cut(", ".join(names)) for names in orders)
+        yield SchemaEdit(EditKind.REMARK, path, f"{what}: fields change their order", *sides)
+
+
+def _show_field(outer: AvroType, field: Mapping[str, Any]) -> str:
+    kind = outer.go_into(field["type"]).describe()
+    has = f"default {_show(field['default'])}" if "default" in field else "no default"
+    return f"{kind}, {has}"
 
 
 def _compare_attributes(
-    before: Mapping[str, Any], after: Mapping[str, Any], what: str, known: set[str]
-) -> Iterator[str]:
+    before: Mapping[str, Any], after: Mapping[str, Any], path: str, what: str, known: set[str]
+) -> Iterator[SchemaEdit]:
     for key in sorted({*before, *after} - known):
-        old, new = before.get(key), after.get(key)
-        if key not in before:
-            yield f"{what}: {key} {_show(new)} is added"
-        elif key not in after:
-            yield f"{what}: {key} {_show(old)} is removed"
-        elif old != new:
-            yield f"{what}: {key} changes from {_show(old)} to {_show(new)}"
+        old, new = (f"{key} {_show(node[key])}" if key in node else "" for node in (before, after))
+        if old == new:
+            continue
+        if not old:
+            text = f"{what}: {new} is added"
+        elif not new:
+            text = f"{what}: {old} is removed"
+        else:
+            text = f"{what}: {key} changes from {_show(before[key])} to {_show(after[key])}"
+        yield SchemaEdit(EditKind.REMARK, path, text, old, new)
 
 
 def _show(value: Any) -> str:
-    text = write_json(value)
+    return _cut(write_json(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"

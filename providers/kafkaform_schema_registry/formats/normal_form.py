@@ -1,17 +1,30 @@
-"""The formats of schemas: one spelling for equal schemas, and the name of a record."""
+"""The formats of schemas: one spelling for equal schemas, the name of a record, faults, and what
+differs between two schemas."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
+from typing import Any
 
 from msgspec import Struct
 
 from kafkaform.provider.http.strict_json import parse_json
 
-from .avro import find_record_name, normalize_avro
+from .avro import find_record_name, normalize_avro, parse_avro
+from .avro_changes import list_avro_edits
+from .avro_faults import find_avro_faults
+from .avro_types import open_schema
+from .edits import SchemaEdit
+from .faults import MAX_FAULTS, PlacedFault, SchemaFault, read_document
+from .json_changes import list_json_edits
+from .json_faults import find_json_faults
 from .json_text import sort_keys, write_json
 from .protobuf import find_message_name, normalize_protobuf
+from .protobuf_changes import list_protobuf_edits
+from .protobuf_faults import find_protobuf_faults
+from .protobuf_file import open_protobuf
 
 
 class SchemaFormat(Struct, frozen=True):
@@ -21,10 +34,16 @@ class SchemaFormat(Struct, frozen=True):
     """What blocks call it."""
     registry_name: str
     """What registries call it."""
+    title: str
+    """What people call a schema of it: `an Avro schema`."""
     normalize: Callable[[str], str]
     """Equal schemas -> equal texts. Raises ValueError with a part of a sentence."""
     find_name: Callable[[str], str]
     """The full name of what the schema describes. Raises ValueError."""
+    find_faults: Callable[[str, bool], Iterator[SchemaFault]]
+    """Text, whether others define names that it does not -> why it is no schema."""
+    list_edits: Callable[[str, str], tuple[SchemaEdit, ...]]
+    """The differences of two schemas. Raises ValueError if one of the texts is none."""
 
 
 def _normalize_json(text: str) -> str:
@@ -39,33 +58,83 @@ def _find_title(text: str) -> str:
     return title
 
 
+def _place_faults(
+    find: Callable[..., Iterator[PlacedFault]],
+) -> Callable[[str, bool], Iterator[SchemaFault]]:
+    """Finds faults in texts with a function that finds them in documents."""
+
+    def find_in_text(text: str, elsewhere: bool) -> Iterator[SchemaFault]:
+        document: Any = read_document(text)
+        if isinstance(document, SchemaFault):
+            yield document
+        else:
+            faults = find(document, elsewhere=elsewhere)
+            yield from (fault.locate(text) for fault in faults)
+
+    return find_in_text
+
+
+def _list_avro_edits(before: str, after: str) -> tuple[SchemaEdit, ...]:
+    return list_avro_edits(open_schema(parse_avro(before)), open_schema(parse_avro(after)))
+
+
 FORMATS: Mapping[str, SchemaFormat] = {
-    one.name: one
-    for one in (
-        SchemaFormat("avro", "AVRO", normalize_avro, find_record_name),
-        SchemaFormat("json", "JSON", _normalize_json, _find_title),
-        SchemaFormat("protobuf", "PROTOBUF", normalize_protobuf, find_message_name),
+    item.name: item
+    for item in (
+        SchemaFormat(
+            "avro",
+            "AVRO",
+            "Avro schema",
+            normalize_avro,
+            find_record_name,
+            _place_faults(find_avro_faults),
+            _list_avro_edits,
+        ),
+        SchemaFormat(
+            "json",
+            "JSON",
+            "JSON schema",
+            _normalize_json,
+            _find_title,
+            _place_faults(find_json_faults),
+            lambda before, after: list_json_edits(parse_json(before), parse_json(after)),
+        ),
+        SchemaFormat(
+            "protobuf",
+            "PROTOBUF",
+            "protobuf file",
+            normalize_protobuf,
+            find_message_name,
+            lambda text, elsewhere: find_protobuf_faults(text, elsewhere=elsewhere),
+            lambda before, after: list_protobuf_edits(open_protobuf(before), open_protobuf(after)),
+        ),
     )
 }
-BY_REGISTRY_NAME: Mapping[str, SchemaFormat] = {one.registry_name: one for one in FORMATS.values()}
+BY_REGISTRY_NAME: Mapping[str, SchemaFormat] = {
+    item.registry_name: item for item in FORMATS.values()
+}
 
 
 # A plan asks for the form of each schema several times: of what is live, declared and recorded.
 @lru_cache(maxsize=4096)
-def normalize_schema(kind: str, text: str) -> str:
-    """The normal form; the text itself, without blanks around it, if it is no schema of this
-    format: then the check of the change says so."""
-    try:
-        return FORMATS[kind].normalize(text)
-    except (ValueError, KeyError):
-        return text.strip()
+def normalize_schema(kind: str, text: str, *, elsewhere: bool = False) -> str:
+    """The normal form. What is no schema of this format stays as it is, without blanks at its end,
+    so that the places of its faults are those of the file. elsewhere: other schemas define names
+    that this one does not."""
+    if kind not in FORMATS or find_schema_faults(kind, text, elsewhere=elsewhere):
+        return text.rstrip()
+    return FORMATS[kind].normalize(text)
 
 
-def find_schema_fault(kind: str, text: str) -> str | None:
-    """Why the text is no schema of this format, as a part of a sentence; None if it is one as far
+@lru_cache(maxsize=4096)
+def find_schema_faults(kind: str, text: str, *, elsewhere: bool = False) -> tuple[SchemaFault, ...]:
+    """Why the text is no schema of this format, the first `MAX_FAULTS`; nothing if it is one as far
     as can be told without a registry."""
+    faults = tuple(islice(FORMATS[kind].find_faults(text, elsewhere), MAX_FAULTS))
+    if faults:
+        return faults
     try:
         FORMATS[kind].normalize(text)
     except ValueError as error:
-        return str(error)
-    return None
+        return (SchemaFault(str(error)),)
+    return ()

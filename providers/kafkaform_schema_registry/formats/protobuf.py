@@ -10,7 +10,7 @@ Source: https://protobuf.dev/reference/protobuf/proto3-spec/ and proto2-spec.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 MAX_DEPTH = 50
 """Messages inside of messages."""
@@ -47,13 +47,28 @@ _BEFORE = frozenset({")", "]", ">", ",", ";", ":", "<"})
 
 
 class NotProtobuf(ValueError):
-    """The text is no protobuf file. The message says why."""
+    """The text is no protobuf file. The message says why; offset: at which character."""
+
+    def __init__(self, message: str, offset: int = 0) -> None:
+        super().__init__(message)
+        self.offset = offset
 
 
-class _Statement:
+class Token(str):
+    """A word or sign of a file. offset: at which character it begins."""
+
+    offset = 0
+
+    @property
+    def end(self) -> int:
+        """The character after it."""
+        return self.offset + len(self)
+
+
+class Statement:
     """Tokens up to a semicolon, or up to a block with statements of its own."""
 
-    def __init__(self, words: list[str], inner: list[_Statement] | None) -> None:
+    def __init__(self, words: list[Token], inner: list[Statement] | None) -> None:
         self.words = words
         self.inner = inner
 
@@ -74,12 +89,12 @@ class _Statement:
 
 def normalize_protobuf(text: str) -> str:
     """The same file in the usual spelling. Raises NotProtobuf."""
-    return "\n".join(one.render("") for one in sort_statements(_parse(text)))
+    return "\n".join(one.render("") for one in sort_statements(parse_protobuf(text)))
 
 
 def find_message_name(text: str) -> str:
     """The full name of the first message. Raises NotProtobuf if there is none."""
-    statements = _parse(text)
+    statements = parse_protobuf(text)
     package = next((one.words[1] for one in statements if one.words[:1] == ["package"]), "")
     for one in statements:
         if one.words[:1] == ["message"] and one.inner is not None and len(one.words) > 1:
@@ -87,12 +102,12 @@ def find_message_name(text: str) -> str:
     raise NotProtobuf("it has no message, so it has no name")
 
 
-def sort_statements(statements: list[_Statement]) -> list[_Statement]:
+def sort_statements(statements: list[Statement]) -> list[Statement]:
     """In the usual order. Statements of one kind stay as they are."""
     return sorted(statements, key=lambda one: one.rank)
 
 
-def _join(words: list[str]) -> str:
+def _join(words: Sequence[str]) -> str:
     """The tokens with blanks where a person would write them."""
     text = ""
     for word in words:
@@ -101,49 +116,54 @@ def _join(words: list[str]) -> str:
     return text
 
 
-def _parse(text: str) -> list[_Statement]:
+def parse_protobuf(text: str) -> list[Statement]:
+    """The statements of a file. Raises NotProtobuf."""
     tokens = list(_scan(text))
     statements, end = _read_statements(tokens, 0, 0)
     if end < len(tokens):
-        raise NotProtobuf("a } closes nothing")
+        raise NotProtobuf("a } closes nothing", tokens[end].offset)
     if not statements:
         raise NotProtobuf("it is empty")
     return statements
 
 
-def _scan(text: str) -> Iterator[str]:
+def _scan(text: str) -> Iterator[Token]:
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise NotProtobuf(f"{text[position : position + 10]!r} is not expected here")
+            raise NotProtobuf(f"{text[position : position + 10]!r} is not expected here", position)
+        if match.lastgroup != "space":
+            token = Token(_quote(match[0]) if match.lastgroup == "text" else match[0])
+            token.offset = position
+            yield token
         position = match.end()
-        if match.lastgroup == "text":
-            body = match[0][1:-1]
-            yield match[0] if match[0][0] == '"' else '"' + body.replace('"', '\\"') + '"'
-        elif match.lastgroup != "space":
-            yield match[0]
 
 
-def _read_statements(tokens: list[str], position: int, depth: int) -> tuple[list[_Statement], int]:
+def _quote(text: str) -> str:
+    """A text in double quotes, however it is written."""
+    return text if text[0] == '"' else '"' + text[1:-1].replace('"', '\\"') + '"'
+
+
+def _read_statements(tokens: list[Token], position: int, depth: int) -> tuple[list[Statement], int]:
     """The statements up to the end of a block, and where it is."""
     if depth > MAX_DEPTH:
-        raise NotProtobuf("it is nested too deeply")
-    found: list[_Statement] = []
-    words: list[str] = []
-    while position < len(tokens) and (tokens[position] != "}" or words):
+        raise NotProtobuf("it is nested too deeply", tokens[position - 1].offset)
+    found: list[Statement] = []
+    words: list[Token] = []
+    while position < len(tokens) and tokens[position] != "}":
         token = tokens[position]
         position += 1
         if token == ";":
             if words:
-                found.append(_Statement(words, None))
+                found.append(Statement(words, None))
             words = []
-        elif token == "{" and ("=" not in words or "group" in words[:2]):
+        elif token == "{" and words[-1:] != ["="]:
             inner, position = _read_statements(tokens, position, depth + 1)
             if position >= len(tokens):
-                raise NotProtobuf("a { is not closed")
+                raise NotProtobuf("a { is not closed", token.offset)
             position += 1
-            found.append(_Statement(words, inner))
+            found.append(Statement(words, inner))
             words = []
         else:
             # The braces of an option's value are a part of its statement.
@@ -151,15 +171,20 @@ def _read_statements(tokens: list[str], position: int, depth: int) -> tuple[list
             if token == "{":
                 position = _read_value(tokens, position, words)
     if words:
-        raise NotProtobuf(f"a semicolon is missing after {' '.join(words)[:40]!r}")
+        raise make_missing_semicolon(words)
     return found, position
 
 
-def _read_value(tokens: list[str], position: int, words: list[str]) -> int:
+def make_missing_semicolon(words: Sequence[Token]) -> NotProtobuf:
+    """The fault of a statement without its end. words: of the statement, up to where it ends."""
+    return NotProtobuf(f"a semicolon is missing after {_join(words)[-40:]!r}", words[-1].end)
+
+
+def _read_value(tokens: list[Token], position: int, words: list[Token]) -> int:
     open_braces = 1
     while open_braces:
         if position >= len(tokens):
-            raise NotProtobuf("a { is not closed")
+            raise NotProtobuf("a { is not closed", tokens[position - 1].offset)
         token = tokens[position]
         open_braces += {"{": 1, "}": -1}.get(token, 0)
         words.append(token)

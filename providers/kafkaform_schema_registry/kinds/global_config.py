@@ -7,7 +7,6 @@ what nobody declares any more stays as it is.
 from __future__ import annotations
 
 from kafkaform.core.change import Change, Step
-from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
@@ -15,7 +14,7 @@ from kafkaform.provider.contract import ResourceType
 
 from .levels import LEVELS, MODES
 from .steps import CLOSE_MODE, OPEN_MODE, SET_LEVEL, SILENT, list_paths, make_step
-from .subject_config import SETTINGS, find_missing_features
+from .subject_config import SETTINGS
 
 KIND = "schema_registry_config"
 KEY = "global"
@@ -29,14 +28,6 @@ def _import_key(text: str) -> str:
 
 def _target(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> FrozenMap:
     return FrozenMap({name: declared.get(name) for name in SETTINGS})
-
-
-def _check(change: Change, facts: Facts) -> Diagnostics:
-    after = change.after or EMPTY
-    found = [*find_missing_features(after, facts)]
-    if change.after is not None and all(after.get(name) is None for name in SETTINGS):
-        found.append(("Nothing is set", "Set compatibility or mode, or remove the block."))
-    return tuple(Diagnostic(Severity.ERROR, one, advice=advice) for one, advice in found)
 
 
 def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
@@ -81,7 +72,6 @@ TYPE = ResourceType(
     key=lambda _: KEY,
     canonical=lambda attributes, _: attributes,
     target=_target,
-    check=_check,
     steps=_steps,
     import_key=_import_key,
     # There is nothing to delete: whoever stops declaring it leaves everything as it is.

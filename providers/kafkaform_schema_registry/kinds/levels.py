@@ -18,6 +18,8 @@ LEVELS = (
     "FULL_TRANSITIVE",
     "NONE",
 )
+TRANSITIVE = frozenset(level for level in LEVELS if level.endswith("_TRANSITIVE"))
+"""Levels that count for all versions, and not only for the latest one."""
 MODES = ("READWRITE", "READONLY", "IMPORT")
 
 

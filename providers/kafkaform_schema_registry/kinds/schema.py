@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkaform.core.change import Action, Change, Evidence, Step
-from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
-from kafkaform.core.legacy import Risk, RiskKind
 from kafkaform.core.resource import Facts, Observed, Use
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, list_of, make_schema, object_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ..formats.normal_form import FORMATS, find_schema_fault, normalize_schema
+from ..formats.normal_form import FORMATS, normalize_schema
 from . import subject_config
 from . import subject_names as names
 from .steps import DELETE, PURGE, REGISTER, SILENT, list_paths, make_step
@@ -29,11 +27,13 @@ MAX_BYTES = 1024 * 1024
 
 
 def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
-    """The schema in its normal form, references by name."""
+    """The schema in its normal form, references by name. What is no schema keeps its text."""
     kind, text = str(attributes.get("format")), attributes.get("schema")
     made: dict[str, Value] = {}
-    if isinstance(text, str) and (normal := normalize_schema(kind, text)) != text:
-        made["schema"] = normal
+    if isinstance(text, str):
+        elsewhere = bool(attributes.get("references"))
+        if (normal := normalize_schema(kind, text, elsewhere=elsewhere)) != text:
+            made["schema"] = normal
     if "references" in attributes:
         given = attributes["references"]
         if (ordered := sort_references(given or ())) != given:
@@ -55,28 +55,6 @@ def _target(declared: FrozenMap, _: Observed | None, facts: Facts, __: bool) -> 
         references=given,
     )
     return _canonical(wanted, facts)
-
-
-def _check(change: Change, facts: Facts) -> Diagnostics:
-    if change.action not in (Action.CREATE, Action.UPDATE) or not list_paths(change, *WRITTEN):
-        return ()
-    return tuple(
-        Diagnostic(Severity.ERROR, summary, advice=advice)
-        for summary, advice in _find_faults(change.after or EMPTY)
-    )
-
-
-def _find_faults(after: FrozenMap) -> Iterator[tuple[str, str]]:
-    kind, text = str(after["format"]), str(after["schema"])
-    fault = find_schema_fault(kind, text)
-    if fault is not None:
-        yield f"The schema is no {kind} schema: {fault}", "Correct the schema, or set format."
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_BYTES:
-        yield (
-            f"The schema has {size:,} bytes, and registries take {MAX_BYTES:,}",
-            "Divide it, and refer to the parts with references.",
-        )
 
 
 def _refuse_references(references: tuple[FrozenMap, ...]) -> Iterator[tuple[str, str]]:
@@ -115,24 +93,6 @@ def _delete_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     if not facts.values.get("hard_delete"):
         return (soft,)
     return soft, make_step(change, 2, PURGE, payload, list_paths(change), after=(soft.id,))
-
-
-def _find_risks(change: Change, facts: Facts) -> tuple[Risk, ...]:
-    """Of a deletion. What a change of the schema does is found by the review."""
-    if change.action is not Action.DELETE:
-        return ()
-    stops = Risk(
-        RiskKind.REFUSED_WRITES,
-        "writers that look up the subject's schema instead of registering it fail",
-    )
-    if not facts.values.get("hard_delete"):
-        return (stops,)
-    lost = Risk(
-        RiskKind.DATA_LOSS,
-        "all versions are deleted permanently: records that were written with them cannot be read "
-        "by clients that have not cached them",
-    )
-    return lost, stops
 
 
 def _find_uses(attributes: FrozenMap) -> tuple[Use, ...]:
@@ -192,11 +152,9 @@ TYPE = ResourceType(
     key=names.name_subject,
     canonical=_canonical,
     target=_target,
-    check=_check,
     steps=_steps,
     import_key=names.check_subject,
     protect=True,
-    risks=_find_risks,
     uses=_find_uses,
     used_kinds=frozenset({TOPIC, subject_config.KIND, KIND}),
 )

@@ -6,10 +6,7 @@ registry's, and the plan shows its removal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kafkaform.core.change import Action, Change, Step
-from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
@@ -42,33 +39,6 @@ def _target(declared: FrozenMap, observed: Observed | None, _: Facts, keep: bool
 
 def _choose(declared: object, live: object) -> object:
     return live or INHERITED if declared in (None, INHERITED) else declared
-
-
-def _check(change: Change, facts: Facts) -> Diagnostics:
-    if change.after is None:
-        return ()
-    return tuple(
-        Diagnostic(Severity.ERROR, summary, advice=advice)
-        for summary, advice in _find_faults(change.after or EMPTY, facts)
-    )
-
-
-def _find_faults(after: FrozenMap, facts: Facts) -> Iterator[tuple[str, str]]:
-    if all(after.get(name) in (None, INHERITED) for name in SETTINGS):
-        yield "Nothing is set for the subject", "Set compatibility or mode, or remove the block."
-    yield from find_missing_features(after, facts)
-    if after.get("compatibility") == "NONE" and not facts.values.get("subject_none", True):
-        yield (
-            "Apicurio has no compatibility NONE for one subject: with it, the registry's own level "
-            "takes effect",
-            "Set another level, or NONE for the whole registry.",
-        )
-
-
-def find_missing_features(after: FrozenMap, facts: Facts) -> Iterator[tuple[str, str]]:
-    """What this registry lacks: (summary, advice) for each."""
-    if after.get("mode") not in (None, INHERITED) and not facts.values.get("modes", True):
-        yield "This registry has no modes", "Remove mode from the block."
 
 
 def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
@@ -134,7 +104,6 @@ TYPE = ResourceType(
     key=names.name_subject,
     canonical=lambda attributes, _: attributes,
     target=_target,
-    check=_check,
     steps=_steps,
     import_key=names.check_subject,
 )

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from ..api.answers import BadAnswer, read_schema_version
-from ..formats.normal_form import BY_REGISTRY_NAME, find_schema_fault
+from ..formats.normal_form import BY_REGISTRY_NAME, find_schema_faults
 from ..kinds.levels import LEVELS, MODES
 from ..products import APICURIO_LIMIT
 from .versions import SchemaDraft, Subjects, find_conflicts
@@ -82,6 +82,7 @@ class SimulatedRegistry:
             ("DELETE", "subjects/*/versions/*"): self._delete_version,
             ("POST", "compatibility/subjects/*/versions"): self._check,
             ("POST", "compatibility/subjects/*/versions/latest"): self._check,
+            ("GET", "schemas/ids/*/versions"): self._list_uses,
             ("GET", "config"): lambda *_: {"compatibilityLevel": self.level},
             ("PUT", "config"): self._put_level,
             ("GET", "config/*"): self._read_level,
@@ -123,6 +124,17 @@ class SimulatedRegistry:
     def _list_referring(self, subject: str, version: str, call: Call) -> Any:
         body = self._read_version(subject, version, call)
         return self.subjects.list_referring(subject, body["version"])
+
+    def _list_uses(self, id: str, _: str, __: Call) -> Any:
+        uses = [
+            {"subject": name, "version": one.number}
+            for name in self.subjects.list_names()
+            for one in self.subjects.list_versions(name)
+            if str(one.id) == id
+        ]
+        if not uses:
+            raise _Refused(404, 40403, f"Schema {id} not found")
+        return uses
 
     def _look_up(self, subject: str, _: str, call: Call) -> Any:
         if not self.subjects.list_versions(subject, deleted=self.apicurio):
@@ -198,9 +210,10 @@ class SimulatedRegistry:
             raise _Refused(422, 42201, f"Invalid schema: {error}") from None
         if found.kind not in BY_REGISTRY_NAME:
             raise _Refused(422, 42201, f"Invalid schema type {found.kind}")
-        fault = find_schema_fault(BY_REGISTRY_NAME[found.kind].name, found.schema)
-        if fault is not None and strict:
-            raise _Refused(422, 42201, f"Invalid schema: {fault}")
+        name, elsewhere = BY_REGISTRY_NAME[found.kind].name, bool(found.references)
+        faults = find_schema_faults(name, found.schema, elsewhere=elsewhere)
+        if faults and strict:
+            raise _Refused(422, 42201, f"Invalid schema: {faults[0].text}")
         for one in found.references:
             if strict and self.subjects.find_version(one["subject"], one["version"]) is None:
                 raise _Refused(422, 42201, f"Invalid schema: no reference {one['subject']}")
@@ -270,7 +283,7 @@ class SimulatedRegistry:
             _refuse_subject(subject)
 
 
-_SUBJECT_AT = {"subjects": 1, "compatibility": 2, "config": 1, "mode": 1}
+_SUBJECT_AT = {"subjects": 1, "compatibility": 2, "config": 1, "mode": 1, "schemas": 2}
 """First part of a path -> the place of the subject in it."""
 
 

@@ -48,7 +48,8 @@ class SchemaDraft(Struct, frozen=True):
     references: tuple[Mapping[str, Any], ...]
 
     def normalize(self) -> str:
-        return normalize_schema(BY_REGISTRY_NAME[self.kind].name, self.text)
+        kind = BY_REGISTRY_NAME[self.kind].name
+        return normalize_schema(kind, self.text, elsewhere=bool(self.references))
 
 
 class Subjects:

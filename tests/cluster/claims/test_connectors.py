@@ -13,6 +13,7 @@ from kafkaform_connect.definitions import GIVEN
 
 from ...kit.commands.fixtures import admin, folder  # noqa: F401  # pytest finds them here
 from ...kit.kafka.logins import admin_login
+from ...kit.kafka.versions import get_choice
 from ...kit.servers import wait_until
 from ..connect.conftest import Stream, stream  # noqa: F401  # pytest finds it here
 
@@ -310,3 +311,51 @@ def test_what_workers_give_to_connectors_is_no_misspelt_config(
     declared = {item["name"] for item in definition}
     assert own <= declared
     assert declared | validated <= GIVEN | own | {"name", "connector.class"}, (declared, validated)
+
+
+def test_a_sink_reads_the_topics_that_fit_and_leaves_others(stream: Stream, tmp_path: Path) -> None:  # noqa: F811
+    """A pattern that fits less takes topics away."""
+    copy, topics = tmp_path / "copy.txt", (topic("lines"), topic("others"))
+    both, one = (
+        sink("sink", copy).replace("topics =", '"topics.regex" =').replace("PREFIX-lines", pattern)
+        for pattern in ("PREFIX-(lines|others)", "PREFIX-l.*")
+    )
+    apply(stream, *topics)
+    produce(stream, "lines", "1")
+    apply(stream, *topics, both)
+    wait_until(lambda: copy.exists() and copy.read_text() == "1\n")
+    produce(stream, "others", "2")
+    wait_until(lambda: copy.read_text() == "1\n2\n")
+    text = apply(stream, *topics, one)
+    assert 'reads the topics that fit "PREFIX-l.*" instead of the topics that fit' in text
+    wait_running(stream, "sink")
+    produce(stream, "others", "3")
+    stays(copy.read_text)
+    produce(stream, "lines", "4")
+    wait_until(lambda: copy.read_text() == "1\n2\n4\n")
+
+
+def test_a_connector_has_no_more_tasks_than_it_may(stream: Stream, tmp_path: Path) -> None:  # noqa: F811
+    """This sink has as many as it may."""
+    copy = tmp_path / "copy.txt"
+    apply(stream, topic("lines"), sink("sink", copy, config='"tasks.max" = 3'))
+    wait_until(lambda: stream.has_state("sink", "RUNNING", 3) and count_tasks(stream, "sink") == 3)
+    text = apply(stream, topic("lines"), sink("sink", copy, config='"tasks.max" = 1'))
+    assert "the connector PREFIX-sink has at most 1 task instead of 3" in text
+    wait_until(lambda: count_tasks(stream, "sink") == 1)
+
+
+def count_tasks(stream: Stream, name: str) -> int:  # noqa: F811
+    status = stream.ask("GET", f"/connectors/{stream.prefix}{name}/status")
+    return len(status["tasks"]) if isinstance(status, dict) else 0
+
+
+def test_workers_create_a_stopped_connector_since_3_7(stream: Stream, tmp_path: Path) -> None:  # noqa: F811
+    """Older ones refuse the request as a whole (`--kafka-version 3.6.2`)."""
+    release = tuple(map(int, get_choice().kafka_version.split(".")[:2]))
+    name, config = f"{stream.prefix}halted", {"connector.class": "FileStreamSource", "topic": "t"}
+    body = {"name": name, "config": config, "initial_state": "STOPPED"}
+    created = stream.ask("POST", "/connectors", body) is not None
+    assert created is (release >= (3, 7))
+    if created:
+        wait_until(lambda: stream.has_state("halted", "STOPPED", 0))

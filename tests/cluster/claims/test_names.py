@@ -18,10 +18,13 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from kafkaform.core.resource import CoverageKind, Depth, Hidden, Identity, Observed
 from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.protocol import groups
+from kafkaform_kafka.session import KafkaSession
 
 from ...kit.kafka.logins import Login, finish
-from ...kit.kafka.sessions import eventually, grant, login, wait_for_acls
+from ...kit.kafka.sessions import eventually, grant, login, produce, reading, wait_for_acls
 
 Allow = Callable[[str], None]
 
@@ -100,3 +103,19 @@ def test_a_consumer_without_a_right_on_its_group_is_refused(
     assert answer.error().code() == KafkaError.GROUP_AUTHORIZATION_FAILED
     member.close()
     revoke()
+
+
+def test_live_groups_are_listed_for_those_who_may_see_them(
+    broker: Any, admin: KafkaSession, ci: KafkaSession, topic: str
+) -> None:
+    """By name, as far as the login may describe them; nobody can tell that this is all."""
+    group = f"{topic}-readers"
+    produce(broker, topic, 1)
+    with reading(broker, topic, group):
+        sweeps = [session.sweep(groups.KIND, Depth.NAMES) for session in (admin, ci)]
+        identity = Identity("kafka", groups.KIND, group)
+        readings = [session.read([identity])[identity] for session in (admin, ci)]
+    seen, hidden = ({item.identity.key for item in sweep.items} for sweep in sweeps)
+    assert group in seen and group not in hidden
+    assert {sweep.coverage.kind for sweep in sweeps} == {CoverageKind.VISIBLE_ONLY}
+    assert [type(reading) for reading in readings] == [Observed, Hidden]

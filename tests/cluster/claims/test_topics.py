@@ -245,6 +245,64 @@ def test_a_broker_that_is_down_stops_acks_all_if_all_replicas_must_be_in_sync(
         brokers.revive()
 
 
+def test_an_unclean_election_loses_acknowledged_records_and_a_clean_one_waits(
+    brokers: Brokers, clients: Clients, topic: str
+) -> None:
+    """`topic-unclean-election`, `topic-clean-election`, `topic-replicas-removed`: a replica that
+    lags behind becomes leader without what was acknowledged, or nothing can be written until the
+    other one is back. A topic with one replica waits as well."""
+    third = brokers.controller()
+    late, early = (number for number in brokers.ids if number != third)
+    unclean, clean, single = (f"{topic[:100]}.{kind}" for kind in ("unclean", "clean", "single"))
+    for name, rows, flag in (
+        (unclean, [[early, late]], "true"),
+        (clean, [[early, late]], "false"),
+        (single, [[early]], "true"),
+    ):
+        config = {"unclean_leader_election_enable": flag, "min_insync_replicas": 1}
+        assert clients.create(name, assignment=rows, **config) == ""
+        wait_for(lambda name=name: clients.write(name, "both", "a") == "")  # type: ignore[misc]
+    others = Clients(
+        ",".join(brokers.address(number) for number in (late, third)), brokers.box.admin_password
+    )
+    brokers.kill(late)
+    try:
+        for name in (unclean, clean):
+            wait_for(
+                lambda name=name: clients.write(name, "acknowledged", "a") == ""  # type: ignore[misc]
+            )
+        brokers.kill(early)
+        brokers.start(late)
+        wait_for(lambda: others.find_leader(unclean) == late)
+        assert others.values(unclean) == ["both"]
+        assert others.find_leader(clean) == others.find_leader(single) == -1
+        assert others.write(clean, "refused", "a") != ""
+    finally:
+        brokers.revive()
+    wait_for(lambda: clients.find_leader(clean) == early)
+    assert clients.values(clean)[:2] == ["both", "acknowledged"]
+    assert clients.values(unclean) == ["both"]
+
+
+def test_a_higher_minimum_refuses_acks_all_until_the_copy_is_complete(
+    brokers: Brokers, clients: Clients, topic: str
+) -> None:
+    """`topic-min-insync-early`: a broker that is frozen stands for a copy that takes its time."""
+    slow = brokers.plain()
+    up = next(number for number in brokers.ids if number != slow)
+    assert clients.create(topic, assignment=[[up]], min_insync_replicas=2) == ""
+    # Before the move there is one replica, and brokers count the smaller number.
+    wait_for(lambda: clients.write(topic, "1", "a") == "")
+    brokers.freeze(slow)
+    try:
+        others = Clients(brokers.address(up), brokers.box.admin_password)
+        others.move(topic, [[up, slow]])
+        wait_for(lambda: others.write(topic, "2", "a") == "NOT_ENOUGH_REPLICAS")
+    finally:
+        brokers.thaw(slow)
+    wait_for(lambda: others.write(topic, "3", "a") == "")
+
+
 def test_assignments_that_kafka_refuses(clients: Clients, topic: str) -> None:
     """`topic-assignment-invalid`, `topic-assignment-not-live`: all before anything is created."""
     for rows in ([[1, 1]], [[1, 2], [3]], [[1, 99]]):
@@ -354,11 +412,12 @@ def test_another_compression_type_recompresses(
 
 
 def test_configs_that_no_topic_has_are_refused(clients: Clients, topic: str) -> None:
-    """`topic-config-misspelt`, `topic-config-of-brokers`, `topic-config-absent`."""
+    """`topic-config-misspelt`, `topic-config-of-brokers`, `topic-config-absent`, and what
+    `topic-config-unknown` says of brokers that do not know a config."""
     assert clients.create(topic) == ""
     for key in (
         *("retension.ms", "log.retention.ms", "log.roll.hours", "num.partitions"),
-        *("default.replication.factor", "message.format.version"),
+        *("default.replication.factor", "message.format.version", "redpanda.remote.read"),
     ):
         assert clients.set(topic, **{key: "1"}) == "INVALID_CONFIG", key
 

@@ -151,9 +151,9 @@ def test_a_worker_refuses_a_configuration_before_anything_is_sent(
     stream: Stream, tmp_path: Path
 ) -> None:
     """Each wrong config is named, the topic of the same plan is not created either."""
-    stream.declare(TOPIC, sink(tmp_path / "copy.txt", config='"tasks.max" = 0'))
+    stream.declare(TOPIC, sink(tmp_path / "copy.txt", config='"errors.retry.timeout" = "soon"'))
     text = stream.folder.fails(1, "apply", "-auto-approve")
-    assert 'config["tasks.max"]: Invalid value 0' in text
+    assert 'config["errors.retry.timeout"]: Invalid value soon' in text
     stream.declare(TOPIC, sink(tmp_path / "x").replace(SINK, "com.example.NoSuchConnector"))
     text = stream.folder.fails(8, "plan")
     assert "no worker has the plugin com.example.NoSuchConnector" in text

@@ -31,6 +31,7 @@ from kafkaform_kafka.wire.topics import create_topics
 
 from ...conftest import Broker
 from ...kit.kafka.changes import change, topic
+from ...kit.kafka.judgement import survey
 from ...kit.kafka.logins import Login
 from ...kit.kafka.quota_user import Entity, Limits, account, limits, opened
 from ...kit.kafka.sessions import eventually, gone, login, new, preflight, send
@@ -201,20 +202,22 @@ def test_a_plan_over_half_of_the_quota_says_so(quota: Limits, session: KafkaSess
     for sizes, warned in (((275,), False), ((200, 76), True)):
         made = planned(session, *sizes)
         assert len(made.effective) == len(sizes)
-        (*texts,) = made.instances[KAFKA].warnings
+        findings = made.instances[KAFKA].findings
+        texts = [f.text for f in findings if f.rule == "quota-mutations-spent"]
         assert len(texts) == warned
     assert "spend 552 controller mutations" in texts[0]
     assert f"= 100 of user {name}, client-id kafkaform lets 1,100 through" in texts[0]
 
 
 def test_nobody_is_warned_of_what_he_may_not_see(ci: KafkaSession) -> None:
-    """The user without any right gets his review, without a warning of quotas and a failure."""
+    """The user without any right gets a plan, without a word of quotas and without a failure."""
     changes = [new("quota", partitions=2_000), change(Action.DELETE, topic(), None)]
     needs = PROVIDER.review_needs(changes)
     sweeps = {kind: ci.sweep(kind, depth) for kind, depth in needs.items()}
     assert sweeps[quotas.KIND].coverage.kind is CoverageKind.FAILED
-    review = PROVIDER.review(changes, sweeps, ci.facts)
-    assert (review.warnings, review.blocks) == ((), {})
+    pairs = survey(changes, sweeps, ci.facts)
+    assert not [finding for _, finding in pairs if finding.rule.startswith("quota-")]
+    assert PROVIDER.find_limit(changes, sweeps, ci.facts) is None
 
 
 # ── the simulated cluster does the same ─────────────────────────────────────────────────

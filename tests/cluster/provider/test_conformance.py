@@ -23,7 +23,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider import blocks, conformance, queries
+from kafkaform.provider import blocks, conformance, judgements, queries
 from kafkaform.provider.conformance import CHECKS, Check
 from kafkaform.provider.contract import Secrets, Session
 from kafkaform.provider.fixture import Fixture
@@ -206,11 +206,12 @@ def test_the_suite_is_complete() -> None:
     """Every check that is written is in the table that the systems are run against."""
     written = {
         name
-        for module in (blocks, conformance, queries)
+        for module in (blocks, conformance, judgements, queries)
         for name, thing in vars(module).items()
         if isfunction(thing) and thing.__module__ == module.__name__ and name[0] != "_"
     }
-    assert written == {check.__name__ for check in CHECKS} | {conformance.select_checks.__name__}
+    helpers = {conformance.select_checks.__name__, judgements.find_block.__name__}
+    assert written == {check.__name__ for check in CHECKS} | helpers
 
 
 def test_simulated_defaults_are_a_real_brokers(broker: Broker, stranger: Login) -> None:

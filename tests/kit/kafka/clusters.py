@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
@@ -30,11 +31,13 @@ def own_sandbox(
     brokers: int = 1,
     config: tuple[tuple[str, str], ...] = (),
     choice: Choice | None = None,
+    *,
+    tls: bool = False,
 ) -> Iterator[sandbox.Sandbox]:
     """Brokers that nobody else uses, ended and removed afterwards. Their data is kept in memory
     where that is possible: thousands of new logs are a matter of how fast a disk is. choice: None:
-    the Kafka of this run."""
-    options = make_options(name, brokers, config, choice)
+    the Kafka of this run; tls: also with a listener for TLS."""
+    options = replace(make_options(name, brokers, config, choice), tls=tls)
     folder = MEMORY if os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=folder) as home, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", home)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from kafkaform.core.change import Action, Change, Ownership
-from kafkaform.core.diagnostics import Severity
+from kafkaform.core.finding import Level
 from kafkaform.core.resource import Facts, Identity, Observed
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, freeze
 from kafkaform.plan.diff import compare
 from kafkaform_kafka.provider import TYPES
 
 from .changes import FACTS
+from .judgement import judge
 
 PASSWORD = SecretRef("env", "PASSWORD")
 
@@ -59,18 +60,18 @@ def payloads(change: Change, facts: Facts = FACTS) -> list[dict[str, Any]]:
 
 
 def faults(change: Change, facts: Facts = FACTS) -> list[tuple[str, str]]:
-    """What stops the change: summary and advice."""
-    return _said(change, facts, Severity.ERROR)
+    """What stops the change: sentence and advice."""
+    return _list_findings(change, facts, Level.BLOCK)
 
 
 def warnings(change: Change, facts: Facts = FACTS) -> list[tuple[str, str]]:
     """What should be read before the change is approved."""
-    return _said(change, facts, Severity.WARNING)
+    return _list_findings(change, facts, Level.CAUTION)
 
 
-def _said(change: Change, facts: Facts, severity: Severity) -> list[tuple[str, str]]:
-    found = TYPES[change.identity.kind].check(change, facts)
-    return [(d.summary, d.advice) for d in found if d.severity is severity]
+def _list_findings(change: Change, facts: Facts, level: Level) -> list[tuple[str, str]]:
+    findings = judge(change, facts)
+    return [(finding.text, finding.fix) for finding in findings if finding.level is level]
 
 
 def _frozen(given: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.user import resource_type as scram
 from kafkaform_kafka.provider import TYPES
 
-from .topic_systems import UNCONVERTED, RealSystem, SimulatedSystem, TopicSystem
+from .topic_systems import RealSystem, SimulatedSystem, TopicSystem
 
 System = RealSystem | SimulatedSystem
 PASSWORD = SecretRef("env", "CONFORMANCE_LOGIN")
@@ -173,7 +173,7 @@ class KindSystem:
         self.type = sample.type
         self.edits = sample.edits
         self.bad = sample.bad
-        self.unfit: Mapping[str, str] = {**ALWAYS, **sample.unfit, **UNCONVERTED}
+        self.unfit: Mapping[str, str] = {**ALWAYS, **sample.unfit}
         self._given: list[FrozenMap] = []
 
     def open(self, *, privileged: bool) -> Session:

@@ -76,6 +76,10 @@ class Brokers:
     def thaw(self, *numbers: int) -> None:
         self._signal(numbers, signal.SIGCONT)
 
+    def start(self, number: int) -> None:
+        """Start one that is dead again, without a wait for the others."""
+        self._launch([number])
+
     def revive(self) -> None:
         """Start all that are dead again, and wait until all are known."""
         deadline = time.monotonic() + PATIENCE

@@ -22,6 +22,8 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourceType,
 )
+from kafka import KafkaAdminClient
+from kafka import TopicPartition as PlainPartition
 from msgspec import Struct
 
 PATIENCE = 60.0
@@ -86,6 +88,24 @@ class Clients:
         ]
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
         return _settle(self.admin.incremental_alter_configs([resource])[resource])
+
+    def find_leader(self, name: str) -> int:
+        """The broker that leads the first partition; -1 if none does."""
+        return int(self.admin.list_topics(name, SECONDS).topics[name].partitions[0].leader)
+
+    def move(self, name: str, rows: list[list[int]]) -> None:
+        """Start a move of the replicas of each partition."""
+        admin = KafkaAdminClient(
+            bootstrap_servers=self.config["bootstrap.servers"],
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="PLAIN",
+            sasl_plain_username="admin",
+            sasl_plain_password=self.config["sasl.password"],
+        )
+        admin.alter_partition_reassignments(
+            {PlainPartition(name, number): row for number, row in enumerate(rows)}
+        )
+        admin.close()
 
     def write(
         self,

@@ -20,7 +20,6 @@ from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.provider import PROVIDER
 
-from ..judged import Judged
 from .logins import Login, admin_login, open_client
 from .sessions import eventually
 
@@ -44,10 +43,6 @@ def partitions(count: int) -> FrozenMap:
     return FrozenMap({"partitions": count})
 
 
-UNCONVERTED: Mapping[str, str] = dict.fromkeys(
-    ("rows_of_rules_are_whole", "judges_find_what_their_rows_say"),
-    "some of its judges are no rules yet",
-)
 EDITS = (
     Edit("set a config", wish=config(retention_ms="3600000")),
     Edit(
@@ -125,14 +120,14 @@ class TopicSystem:
     """What both systems share: the type, its edits, its data sources and fresh names."""
 
     type = topics.TYPE
-    provider: contract.Provider = Judged(PROVIDER)  # type: ignore[assignment]  # it delegates
+    provider: contract.Provider = PROVIDER
     edits: Sequence[Edit] = EDITS
     bad = config(retention_ms="soon")
     data = data.DATA
     questions = QUESTIONS
     secrets: contract.Secrets = EMPTY
     incarnations = True
-    unfit: Mapping[str, str] = UNCONVERTED
+    unfit: Mapping[str, str] = EMPTY
 
     def fresh(self, given: FrozenMap) -> FrozenMap:
         return FrozenMap(
@@ -187,7 +182,7 @@ class RealSystem(TopicSystem):
     def __init__(self, broker: Broker, stranger: Login, provider: contract.Provider) -> None:
         self.broker = broker
         self.stranger = stranger
-        self.provider = Judged(provider)  # type: ignore[assignment]  # it delegates
+        self.provider = provider
         self.clock: Clock = SystemClock()
         self._admin = open_client(broker, admin_login(broker))
 

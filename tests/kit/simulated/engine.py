@@ -260,6 +260,10 @@ class Screen:
         return self.answer
 
 
+REGISTRY = Registry()
+"""The installed providers, whose rules an apply can name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """The folder that a configuration was read from, as far as an apply asks."""
@@ -267,7 +271,7 @@ class Configuration:
     folder: Path = Path("/")
     inputs: Inputs = field(default_factory=Inputs)
     asking: DataAnswers = field(default_factory=lambda: DataAnswers(cast(Any, None)))
-    registry: Registry = field(default_factory=Registry)
+    registry: Registry = REGISTRY
 
     def find_secrets(self, refs: Collection[SecretRef]) -> Mapping[SecretRef, Secret | None]:
         return dict.fromkeys(refs)

@@ -51,7 +51,7 @@ def test_a_downgrade_is_shown_tried_logged_and_owned_by_nobody() -> None:
     assert level(where, "group.version") == 0
     assert done.report is not None and done.report.complete
     text = shown(where)
-    assert "group.version: level 1 → 0" in text and "can no longer join their groups" in text
+    assert "group.version 1 → 0" in text and "can no longer join their groups" in text
     assert where.cluster.requests[API] == 1
     assert len(where.records("validate")) == 1
     (intent,) = where.records("intent")

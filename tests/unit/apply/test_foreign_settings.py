@@ -14,6 +14,7 @@ from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.config.simulation import make_configs
 
+from ...kit.findings import list_notes
 from ...model.test_worlds import Simulated, simulated
 from ...model.worlds import KAFKA, Thing
 
@@ -106,7 +107,7 @@ def test_what_was_there_before_it_was_declared_is_taken_over_by_a_change(town: S
     declare(town, {kind: {"x": {**block, "config": {**OURS, **THEIRS}}}})
     [change] = town.plan().changes
     assert (change.action, change.steps, change.paths) == (Action.UPDATE, (), ())
-    assert "log.cleaner.threads is already set" in change.notes[0]
+    assert "log.cleaner.threads is already set" in list_notes(change)[0]
     town.apply()
     assert set(recorded(town, kind, key) or ()) == {*OURS, *THEIRS}
     assert not town.plan().changes

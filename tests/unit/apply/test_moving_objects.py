@@ -11,6 +11,7 @@ from kafkaform.core.errors import PlanRefused
 from kafkaform.plan.model import Plan
 from kafkaform_kafka.memory import Killed, killed_after
 
+from ...kit.findings import list_notes
 from ...kit.simulated.boxes import KIND
 from ...kit.simulated.engine import House, apply, box, desired, plan, topic
 from ...kit.simulated.managed_topics import built, complete, statuses
@@ -59,7 +60,7 @@ def test_another_change_of_it_says_that_it_moves() -> None:
     where, done = moving()
     [change] = plan(where, desired(box("x", None, "fragile"))).changes
     assert [item.path for item in change.paths] == [("label",)]
-    assert change.notes == (f"moving since run {done.run}",)
+    assert list_notes(change) == (f"moving since run {done.run}",)
 
 
 def test_another_change_of_it_is_silent_about_a_move_that_has_ended() -> None:
@@ -68,7 +69,7 @@ def test_another_change_of_it_is_silent_about_a_move_that_has_ended() -> None:
     arrive(where)
     after = plan(where, desired(box("x", None, "fragile")))
     [change] = after.changes
-    assert [item.path for item in change.paths] == [("label",)] and change.notes == ()
+    assert [item.path for item in change.paths] == [("label",)] and list_notes(change) == ()
     assert [item.note for item in after.pending] == ["it has ended; the next apply records that"]
 
 
@@ -79,7 +80,7 @@ def test_a_move_that_somebody_else_started_is_compared_with_too() -> None:
     depot.put(depot.move("x", "cellar"))
     [change] = plan(where, HERE).changes
     assert [(c.before, c.after) for c in change.paths] == [("cellar", "hall")]
-    assert change.notes == (
+    assert list_notes(change) == (
         "a move is running that is not in the audit log",
         "this change replaces the running move",
     )

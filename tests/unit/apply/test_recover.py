@@ -16,6 +16,7 @@ from kafkaform_kafka.memory import (
     refused_items,
 )
 
+from ...kit.findings import list_notes
 from ...kit.simulated.engine import (
     TIMEOUT,
     House,
@@ -201,7 +202,7 @@ def test_a_plan_shows_what_is_unresolved() -> None:
     lines, data = len(where.sink.whole), where.backend.data
     shown = plan(where, said)
     (change,) = shown.changes
-    assert change.blocked is None and "unresolved" in change.notes[0]
+    assert change.blocked is None and "unresolved" in list_notes(change)[0]
     assert shown.pending[0].identity == change.identity
     assert (len(where.sink.whole), where.backend.data) == (lines, data)
 

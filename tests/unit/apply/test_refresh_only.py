@@ -21,6 +21,7 @@ from kafkaform.plan.model import Mode, Options
 from kafkaform.workflow.planning import plan_changes, render_apply_command
 from kafkaform_kafka.memory import Killed
 
+from ...kit.findings import list_notes
 from ...kit.simulated.engine import House, apply, desired, plan, space, topic
 from ...kit.simulated.managed_topics import MS, built, complete, writes
 from ...model.test_worlds import Simulated, simulated
@@ -242,7 +243,8 @@ def test_an_edited_plan_is_refused(drifted: House) -> None:
 
 
 @pytest.mark.parametrize(
-    "extra", [{"adopt": ("*",)}, {"max_deletes": 1}, {"max_data_loss": 1}, {"accept": ("x",)}]
+    "extra",
+    [{"adopt": ("*",)}, {"max_deletes": 1}, {"max_data_loss": 1}, {"accept": ("access-opened",)}],
 )
 def test_flags_about_changes_are_errors(drifted: House, extra: dict[str, Any]) -> None:
     """A flag that a refresh has no use for is refused and not ignored."""
@@ -281,7 +283,7 @@ def test_what_only_others_set_does_not_become_ours(town: Simulated) -> None:
     made = plan_changes(town._space(), REFRESH)
     [change] = made.changes
     assert {item.path[1] for item in change.drift} == {"background.threads", "compression.type"}
-    assert "compression.type was set by others" in " ".join(change.notes)
+    assert "compression.type was set by others" in " ".join(list_notes(change))
     apply(town.where, town.said, REFRESH)
     ours = town.where.state.objects[Identity(KAFKA, "kafka_cluster_config", "default")]
     assert ours.attributes["config"] == FrozenMap({**OURS, "background.threads": "12"})

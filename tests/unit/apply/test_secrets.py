@@ -29,6 +29,7 @@ from kafkaform_kafka.memory import (
     lost_request,
 )
 
+from ...kit.findings import list_notes
 from ...kit.simulated import engine
 from ...kit.simulated.engine import House, apply, desired, house, identity, plan, removed, topic
 from ...kit.simulated.managed_topics import codes, complete, ends, statuses
@@ -190,7 +191,7 @@ def test_nobody_guesses_whether_a_password_arrived(mishap: Mishap) -> None:
         assert "apply --expect " in unresolved.value.advice
         assert "another version" in unresolved.value.advice
         assert sent(where) == before and where.clock.monotonic() == start
-    assert "unresolved from run" in str(plan(where, desired(login(2))).changes[0].notes)
+    assert "unresolved from run" in str(list_notes(plan(where, desired(login(2))).changes[0]))
 
 
 @pytest.mark.parametrize("mishap", [*LOST.values(), *NEVER.values()], ids=repr)

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from kafkaform.plan.codec import decode
+
 from ...kit.connect.folder import SECRET, ConnectFolder, connector
 
 TRACE = (
@@ -126,6 +128,28 @@ def test_an_unknown_plugin_is_refused_in_the_plan(folder: ConnectFolder) -> None
     folder.declare(connector("a", **{"class": '"org.apache.kafka.connect.file.FileStreamSorce"'}))
     said = folder.here.fails("plan", code=8)
     assert "no worker has the plugin" in said and "FileStreamSourceConnector" in said
+
+
+def test_a_misspelt_config_is_named_in_the_plan(folder: ConnectFolder) -> None:
+    """The worker would take it. The plugin is asked once for what it declares."""
+    folder.declare(connector("a", config='{ topic = "a", "batch.sizes" = 5 }'), connector("b"))
+    saved = folder.here.path / "plan.kfplan"
+    folder.here.done("plan", f"-out={saved}")
+    changes = decode(saved.read_bytes(), "").changes
+    (finding,) = (finding for change in changes for finding in change.findings)
+    assert finding.rule == "connector-config-unknown" and finding.path == ("config", "batch.sizes")
+    assert finding.fix == 'Did you mean "batch.size"?'
+    asked = [one.path for one in folder.served.asked if one.path.endswith("/config")]
+    assert asked == ["/connector-plugins/FileStreamSource/config"]
+
+
+def test_a_renamed_connector_is_told_to_start_over(folder: ConnectFolder) -> None:
+    """A new name is a new connector without offsets."""
+    folder.declare(connector("a"))
+    folder.here.done("apply", "-auto-approve")
+    folder.declare(connector("b"))
+    said = folder.here.done("plan").text
+    assert "the connector b looks like a, which this plan deletes, under another name" in said
 
 
 def test_what_a_worker_fills_in_is_no_drift(folder: ConnectFolder) -> None:

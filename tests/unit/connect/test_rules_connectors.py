@@ -121,6 +121,7 @@ class Case(Struct, frozen=True):
 
 
 LINES = attributes(topic="t", file="f", batch_size="5")
+IGNORED = LINES.with_items({"failures": FrozenMap(tasks="failed")})
 TWO = attributes(class_=SINK, topics="a,b", file="f", tasks_max="4")
 OLD = Facts("connect:c", values=FrozenMap(plugins=(SOURCE, SINK), release=(3, 4)))
 WORKER = Facts("connect:c/group", values=FACTS.values, acts_as="User:worker")
@@ -320,9 +321,23 @@ CASES = (
         level=Level.CAUTION,
     ),
     Case(
+        "connector-failed",
+        (create(IGNORED),),
+        "the connector a or one of its tasks has failed: task 0 failed",
+        (create(LINES),),
+        sweeps=reasons("task 0 failed"),
+    ),
+    Case(
+        "connector-failed",
+        (make(Action.NOOP, IGNORED, IGNORED),),
+        "the connector a or one of its tasks has failed",
+        (make(Action.NOOP, LINES, LINES),),
+        level=Level.NOTE,
+    ),
+    Case(
         "connector-config-unknown",
         (create(attributes(topic="t", batch_sizes="5")),),
-        f'the plugin {SOURCE} declares no config "batch.sizes"',
+        f'the plugin {SOURCE} declares no config "batch.sizes" (did you mean "batch.size"?)',
         (
             create(
                 attributes(

@@ -9,7 +9,8 @@ from kafkaform.core.change import Action, Change, add_findings
 from kafkaform.core.finding import Block, Harm, Level
 from kafkaform.core.resource import Absent, Desired, Identity
 from kafkaform.core.rule import Needs, Rule
-from kafkaform.plan.guards import apply_guards
+from kafkaform.core.value import FrozenMap
+from kafkaform.plan.guards import guard_losses
 from kafkaform.plan.model import Mode, Options, Plan
 
 from ...kit.simulated.engine import desired, removed, topic
@@ -123,18 +124,20 @@ def test_destroy_needs_no_number() -> None:
     assert guarded(deleting(0, 15, Options(Mode.DESTROY, max_deletes=3))) == 15
 
 
+CUT = Rule("cut", "cut", Level.DANGER, Harm.DATA_LOSS, (), Needs.OBJECT, "why", "example")
+CUT_TEXT = "records older than 1 s are deleted"
+
+
 def cutting(cut: int, recorded: int, options: Options | None = None) -> Plan:
     """A plan that could destroy data of so many of so many recorded objects, and deletes none."""
-    cut_rule = Rule("cut", "cut", Level.DANGER, Harm.DATA_LOSS, (), Needs.OBJECT, "why", "example")
-    finding = cut_rule.find("records older than 1 s are deleted", ("config", "retention.ms"))
+    finding = CUT.find(CUT_TEXT, ("config", "retention.ms"))
     changes = [
         Change(Identity("kafka", "kafka_topic", f"t{n:02}"), f"kafka_topic.t{n:02}", Action.UPDATE)
         for n in range(recorded)
     ]
     changes[:cut] = [add_findings(change, finding) for change in changes[:cut]]
     rows = (row(f"t{number:02}", id=f"id-{number}") for number in range(recorded))
-    said = desired(topic("t00"))
-    guarded_ = apply_guards(changes, said, state(*rows), options or Options())
+    guarded_ = guard_losses(changes, state(*rows), options or Options())
     return Plan("lineage", 1, "", {}, guarded_)
 
 
@@ -152,3 +155,51 @@ def test_losses_of_data_can_be_allowed_by_number() -> None:
     """`--max-data-loss` takes the place of the built-in limits, in both directions."""
     assert guarded(cutting(11, 11, Options(max_data_loss=11))) == 0
     assert guarded(cutting(2, 40, Options(max_data_loss=1))) == 2
+
+
+def lowering(
+    objects: int,
+    of_objects: int,
+    options: Options | None = None,
+    action: Action = Action.UPDATE,
+    single: int = 0,
+) -> Plan:
+    """A plan that changes one default, which so many of so many objects follow, and lowers the same
+    of further single objects."""
+    figures = FrozenMap(objects=objects, of_objects=of_objects, kind="kafka_topic")
+    default = Change(Identity("kafka", "kafka_cluster_config", "default"), "defaults", action)
+    changes = [add_findings(default, CUT.find(CUT_TEXT, figures=figures))]
+    for number in range(single):
+        one = Change(Identity("kafka", "kafka_topic", f"t{number}"), f"t{number}", Action.UPDATE)
+        changes.append(add_findings(one, CUT.find(CUT_TEXT)))
+    return Plan("lineage", 1, "", {}, guard_losses(changes, state(), options or Options()))
+
+
+@pytest.mark.parametrize(
+    ("objects", "of_objects", "blocked"),
+    [(9, 9, False), (10, 34, False), (10, 33, True), (12, 12, True)],
+)
+@pytest.mark.parametrize("action", [Action.UPDATE, Action.DELETE])
+def test_a_default_counts_as_the_objects_that_follow_it(
+    objects: int, of_objects: int, blocked: bool, action: Action
+) -> None:
+    """One line that lowers the retention of 12 topics is stopped as 12 lines are, also if the line
+    goes: the deletion of the default is not what destroys the data."""
+    plan = lowering(objects, of_objects, action=action)
+    assert guarded(plan) == (1 if blocked else 0)
+    if blocked:
+        (change,) = plan.changes
+        assert change.blocked is not None
+        assert f"{objects} of {of_objects} kafka_topic objects" in change.blocked.text
+
+
+def test_a_default_and_single_objects_are_added_up() -> None:
+    """6 topics that follow a default and 6 with a change of their own are 12 topics."""
+    assert guarded(lowering(6, 20, single=6)) == 7
+    assert guarded(lowering(6, 20, single=3)) == 0
+
+
+def test_the_number_that_is_allowed_counts_what_follows_a_default() -> None:
+    """`--max-data-loss 12` allows 12 topics, and not 12 defaults."""
+    assert guarded(lowering(12, 12, Options(max_data_loss=12))) == 0
+    assert guarded(lowering(12, 400, Options(max_data_loss=11))) == 1

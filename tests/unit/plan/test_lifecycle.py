@@ -14,6 +14,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options
 from kafkaform.state.model import Row
 
+from ...kit.findings import list_notes
 from ...kit.simulated.engine import desired, imported, moved, removed, topic, topic_config
 from .worlds import absent, decided, facts, failed, hidden, live, pending, planned, row, state
 
@@ -151,7 +152,7 @@ def test_an_adoption_keeps_undeclared_overrides_and_says_so() -> None:
     change = decided(said, live(config=config))
     assert change.action is Action.UPDATE
     assert [(item.path, item.after) for item in change.paths] == [(("config", "retention.ms"), "5")]
-    assert change.notes == (
+    assert list_notes(change) == (
         "config.cleanup.policy is not declared; it is kept until the next plan",
     )
     later = decided(said, live(config=config), row(config=config))
@@ -170,7 +171,7 @@ def test_a_pending_create_counts_as_ours_if_it_is_exactly_that() -> None:
     target = decided(PLAIN, absent()).after or FrozenMap()
     mine = decided(PLAIN, live(), open_intent=pending("create", target))
     assert mine.blocked is None and not mine.adopts
-    assert mine.notes == ("unresolved from run run-1",)
+    assert list_notes(mine) == ("unresolved from run run-1",)
     other = decided(PLAIN, live(partitions=9), open_intent=pending("create", target))
     assert other.blocked is not None and other.blocked.block is Block.UNMANAGED
 

@@ -34,6 +34,7 @@ from kafkaform.provider.contract import Session
 from kafkaform.state.model import State
 from kafkaform_kafka.memory import MemoryProvider
 
+from ...kit.findings import list_notes
 from ...kit.simulated.engine import KAFKA, House, apply, desired, house, identity, plan, topic
 from .worlds import absent, live, planned, row, state
 
@@ -242,7 +243,7 @@ def test_brokers_that_never_agree_hold_up_a_plan_for_a_limited_time() -> None:
     start = where.clock.monotonic()
     (change,) = plan(where, desired(topic("a", 3))).changes
     assert 4 <= where.clock.monotonic() - start <= 5
-    assert change.notes == (
+    assert list_notes(change) == (
         "the brokers disagree: config.retention.ms is 1 min (60000) on broker 1, 2, and not set on "
         "broker 3",
     )

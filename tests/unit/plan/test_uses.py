@@ -40,6 +40,7 @@ from kafkaform.plan.uses import NAMED, name_users, order_by_uses, tell_missing_u
 from kafkaform.provider.contract import Provider, ResourceType, Session
 from kafkaform.state.model import Row, State
 
+from ...kit.findings import list_notes, list_risks
 from ...kit.quick import examples
 from ...kit.simulated import boxes
 
@@ -325,14 +326,14 @@ def name_first(
         sessions = {name: one for name, one in sessions.items() if name not in unread}
     look = Look(sessions, world, unread=unread or {})
     result = name_users(changes, PROVIDERS, look, state)[0]
-    assert all(risk.harm is Harm.AVAILABILITY for risk in result.risks)
+    assert all(risk.harm is Harm.AVAILABILITY for risk in list_risks(result))
     return result
 
 
 def named(*changes: Change, **given: Any) -> tuple[list[str], tuple[str, ...]]:
     """Risks and notes of the first change."""
     first = name_first(*changes, **given)
-    return [risk.text for risk in first.risks], first.notes
+    return [risk.text for risk in list_risks(first)], list_notes(first)
 
 
 def wait(*changes: Change, **given: Any) -> Finding:

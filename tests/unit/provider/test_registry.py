@@ -17,10 +17,10 @@ from kafkaform.provider.registry import BUILT_IN, GROUP, Registry
 PROVIDER = """
 from types import SimpleNamespace
 PARTS = dict(words=None, config=None, types={}, data={}, check=None, open=None)
-PARTS.update(commanded={}, review_needs=None, review=None)
+PARTS.update(commanded={}, review_needs=None, load_rules=None)
 GOOD = SimpleNamespace(name="good", **PARTS)
 MISNAMED = SimpleNamespace(name="other", **PARTS)
-HOLLOW = SimpleNamespace(name="hollow", config=None, types={}, data={}, open=None, review=None)
+HOLLOW = SimpleNamespace(name="hollow", config=None, types={}, data={}, open=None)
 BARE = SimpleNamespace(**{**PARTS, "name": "bare"})
 del BARE.commanded
 """

@@ -113,7 +113,7 @@ ROWS = {
     "no reason": (judge(row=replace(EMPTIED, why=" ")), WHOLE),
     "no example": (judge(row=replace(EMPTIED, example="")), WHOLE),
     "a block of no kind": (judge(row=replace(EMPTIED, level=Level.BLOCK)), WHOLE),
-    "a block without a fix": (judge(row=replace(rules.LINKED, fix="")), WHOLE),
+    "a block without a fix": (judge(rules.LINKED.find("x", fix=""), row=rules.LINKED), SOUND),
     "an unknown type": (judge(kind="textstore_fiel"), WHOLE),
     "a row for an unknown type": (judge(row=replace(EMPTIED, types=("x_y",))), WHOLE),
     "a proof that is no test": (judge(row=replace(EMPTIED, proof="try it")), WHOLE),

@@ -77,7 +77,7 @@ def test_the_first_section_is_the_dangers() -> None:
     ids = [a["id"] for a in Page(text).all("section") if "id" in a]
     assert ids[0] == "dangers"
     part = text.partition('id="dangers"')[2].partition("</section>")[0]
-    words = ("data loss", "data loss", "clients cut off")
+    words = ("data loss", "data loss", "access lost")
     assert tuple(re.findall(r'class="chip bad">([^<]+)<', part)) == words
     for one in plans.GRAVE:
         assert one.address.replace('"', "&#34;") in part

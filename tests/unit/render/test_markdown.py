@@ -120,7 +120,7 @@ def test_what_is_dangerous_leads(size: int) -> None:
         (
             ("**data loss**", 'kafka_topic.events["audit"]', "30 d → 1 d", "1.2 TiB"),
             ("**data loss**", "kafka_topic.invoices", "destroy", "14.3 GiB"),
-            ("**clients cut off**", "kafka_acl.checkout_reads", "loses Read"),
+            ("**access lost**", "kafka_acl.checkout_reads", "loses Read"),
         ),
         strict=True,
     ):

@@ -42,7 +42,19 @@ def test_the_pieces_are_the_whole_difference(sides: tuple[str, str]) -> None:
         place += piece.same + (piece.sign == "-")
         old += [piece.part] * (piece.sign == "-")
         new += [piece.part] * (piece.sign == "+")
-    assert (old, new) == (before, after)
+    # Of parts that replace others, what is new or gone comes before what was edited.
+    assert (sorted(old), sorted(new)) == (sorted(before), sorted(after))
+
+
+def test_a_new_part_stands_before_sixty_edited_ones() -> None:
+    """Whoever hides a rule among edits of all others is seen first, wherever the rule stands."""
+    before = tuple(f"RULE:[1:$1@$0](app{n}@OLD.EXAMPLE)s/@.*//" for n in range(60))
+    after = tuple(f"RULE:[1:$1@$0](app{n}@NEW.EXAMPLE)s/@.*//" for n in range(60))
+    rule = "RULE:[1:$1@$0](eve@EVIL)s/.*/admin/"
+    for place in (0, 30, 60):
+        first, *rest = compare_parts(before, (*after[:place], rule, *after[place:]))
+        assert (first.sign, first.part) == ("+", rule) and len(rest) == 120
+        assert [piece.part for piece in rest[:2]] == [before[0], after[0]]
 
 
 @given(texts)

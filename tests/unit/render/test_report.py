@@ -34,9 +34,9 @@ def test_the_table_says_what_happened_why_and_what_next() -> None:
     assert render_apply_summary(report) == (
         "  unknown  ~ kafka_topic.clicks"
         "  the request may have taken effect; the next run checks that first\n"
-        '  failed   ~ kafka_topic.orders["eu"]'
+        '  failed   ~ kafka_topic.orders["eu"] (orders-eu)'
         "  1 of 2 requests applied; INVALID_CONFIG: not a number\n"
-        "      to do: Correct it.\n"
+        "      fix: Correct it.\n"
         "  skipped  - kafka_topic.legacy"
         "  not sent, because a change that it depends on was not applied\n"
         "  started  ~ kafka_topic.wide"
@@ -100,7 +100,7 @@ def list_lines(status: OutcomeStatus, faults: dict[int, Fault]) -> list[str]:
     """The summary of topics that ended so, one for each fault."""
     results = [
         (
-            change(f'kafka_topic.t["{n:04}"]', f"t{n:04}", Action.CREATE),
+            change(f'kafka_topic.t["t{n:04}"]', f"t{n:04}", Action.CREATE),
             Outcome(f"t{n}", status, fault),
         )
         for n, fault in faults.items()
@@ -121,9 +121,9 @@ def test_a_thousand_changes_with_one_cause_are_one_line() -> None:
     assert lines == [
         "  not applied  + 1,000 topics"
         "  CreateTopics could not be sent: connection refused (broker 1 at localhost:9092)",
-        '      kafka_topic.t["0000"], kafka_topic.t["0001"], kafka_topic.t["0002"], '
-        'kafka_topic.t["0003"], kafka_topic.t["0004"], … and 995 more',
-        "      to do: check the connection to the cluster and run the command again",
+        '      kafka_topic.t["t0000"], kafka_topic.t["t0001"], kafka_topic.t["t0002"], '
+        'kafka_topic.t["t0003"], kafka_topic.t["t0004"], … and 995 more',
+        "      fix: check the connection to the cluster and run the command again",
         "  applied      + kafka_topic.payments",
         "",
         "Applied in part: 1 applied, 1,000 not applied.",
@@ -135,18 +135,18 @@ def test_causes_that_differ_in_names_are_one() -> None:
     waits = {
         n: Fault(
             "SKIPPED",
-            f'it depends on kafka_topic.t["{(n + 1) % 1000:04}"], which was not applied',
+            f'it depends on kafka_topic.t["t{(n + 1) % 1000:04}"], which was not applied',
             FaultClass.NOT_APPLIED,
         )
         for n in range(1000)
     }
     assert list_lines(OutcomeStatus.SKIPPED, waits)[0] == (
-        '  skipped  + 1,000 topics  for example, it depends on kafka_topic.t["0001"], which was '
+        '  skipped  + 1,000 topics  for example, it depends on kafka_topic.t["t0001"], which was '
         "not applied"
     )
     one = Fault(
         "SKIPPED",
-        'it depends on kafka_topic.t["0000"], which was not applied',
+        'it depends on kafka_topic.t["t0000"], which was not applied',
         FaultClass.NOT_APPLIED,
     )
     lines = list_lines(OutcomeStatus.SKIPPED, dict.fromkeys(range(10), one))
@@ -169,9 +169,9 @@ def test_different_causes_stay_apart() -> None:
     lines = list_lines(OutcomeStatus.FAILED, faults)
     assert [line for line in lines if "bad" in line] == [
         f"  failed   + 4 topics  BAD: value {n} is bad" for n in range(2)
-    ] + [f'  failed   + kafka_topic.t["{n:04}"]  BAD: value 2 is bad' for n in (8, 9)]
-    assert [line.strip() for line in lines if "to do" in line] == [
-        f"to do: Write {n}." for n in (0, 1, 2, 2)
+    ] + [f'  failed   + kafka_topic.t["t{n:04}"]  BAD: value 2 is bad' for n in (8, 9)]
+    assert [line.strip() for line in lines if "fix:" in line] == [
+        f"fix: Write {n}." for n in (0, 1, 2, 2)
     ]
 
 

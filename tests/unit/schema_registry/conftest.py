@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kafkaform.cli.app import run_command_line
-from kafkaform.core.change import Action, Batch, Change, Outcome, PathChange, Step, Verdict
-from kafkaform.core.resource import Identity, Observed, Reading
+from kafkaform.core.change import Action, Batch, Change, Outcome, Step, Verdict
+from kafkaform.core.resource import Identity, Reading
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import Session
 from kafkaform_schema_registry.memory.client import RegistryMishap
@@ -20,10 +20,9 @@ from kafkaform_schema_registry.provider import TYPES
 
 from ...kit.entry_point import offer_provider
 from ...kit.http.server import Served
+from ...kit.schema_registry.judgement import INSTANCE, plan_change
 from ...kit.schema_registry.server import serve_registry
 from ...kit.schema_registry.systems import Door, open_simulated
-
-INSTANCE = "schema_registry"
 
 
 @pytest.fixture
@@ -58,23 +57,8 @@ class Desk:
 
     def plan(self, kind: str, action: Action, **declared: Value) -> tuple[Change, tuple[Step, ...]]:
         """The change that a block asks for, and its steps."""
-        item, facts = TYPES[kind], self.session.facts
-        block = {name: one.default for name, one in item.schema.attributes.items()}
-        attributes = FrozenMap({**block, **declared})
-        key = item.key(attributes)
-        live = self.read(kind, key)
-        before = live.attributes if isinstance(live, Observed) else None
-        seen = live if isinstance(live, Observed) else None
-        after = None if action is Action.DELETE else item.target(attributes, seen, facts, False)
-        old, new = before or EMPTY, after or EMPTY
-        paths = tuple(
-            PathChange((name,), old.get(name), new.get(name))
-            for name in sorted({*old, *new})
-            if old.get(name) != new.get(name)
-        )
-        identity = Identity(INSTANCE, kind, key)
-        change = Change(identity, f"{kind}.x", action, before, after, paths)
-        return change, item.steps(change, facts)
+        change = plan_change(self.session, kind, action, **declared)
+        return change, TYPES[kind].steps(change, self.session.facts)
 
     def check(self, steps: tuple[Step, ...]) -> list[Verdict]:
         return [v for one in steps for v in self.session.preflight(_make_batch(one))]

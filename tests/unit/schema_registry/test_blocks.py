@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.core.change import Action
 from kafkaform.core.value import FrozenMap
-from kafkaform_schema_registry.kinds import schema
 from kafkaform_schema_registry.kinds.subject_names import check_subject, find_topic, name_subject
 from kafkaform_schema_registry.products import name_place
 
 from ...kit.schema_registry.schemas import record
-from .conftest import Desk, Folder
+from .conftest import Folder
 
 FULL_NAME = '{"type":"record","name":"Order","namespace":"shop","fields":[]}'
 
@@ -72,21 +70,6 @@ def test_the_topic_of_a_subject(subject: str, topic: str | None) -> None:
     """As far as its name tells, whatever block it came from."""
     assert find_topic({"subject": subject, "format": "avro", "schema": FULL_NAME}) == topic
     assert find_topic({"subject": "orders", "format": "avro", "schema": "{"}) is None
-
-
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ({"schema": "{"}, "The schema is no avro schema: it is not JSON"),
-        ({"schema": "x", "format": "protobuf"}, "The schema is no protobuf schema"),
-        ({"schema": f'"{"x" * 1_100_000}"'}, "registries take 1,048,576"),
-    ],
-)
-def test_a_fault_of_a_schema_needs_no_registry(desk: Desk, given: dict[str, str], why: str) -> None:
-    """It blocks the change."""
-    change, _ = desk.plan(schema.KIND, Action.CREATE, subject="s", **given)
-    (found,) = schema.TYPE.check(change, desk.session.facts)
-    assert why in found.summary and found.advice
 
 
 def test_references_are_told_apart(folder: Folder) -> None:

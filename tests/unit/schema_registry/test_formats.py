@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kafkaform_schema_registry.formats.normal_form import (
     FORMATS,
-    find_schema_fault,
+    find_schema_faults,
     normalize_schema,
 )
 
@@ -95,8 +95,8 @@ def test_what_is_sent_otherwise_is_another_file(one: str, other: str) -> None:
 )
 def test_what_is_no_schema_is_told(kind: str, text: str, why: str) -> None:
     """A fault that needs no registry to be found is found without one; the text stays as it is."""
-    assert why in (find_schema_fault(kind, text) or "")
-    assert normalize_schema(kind, f" {text} ") == text.strip()
+    assert why in find_schema_faults(kind, text)[0].text
+    assert normalize_schema(kind, f" {text} ") == f" {text}".rstrip()
 
 
 def test_the_order_of_json_makes_no_difference() -> None:

@@ -43,7 +43,7 @@ HOLDS = [
     ("caution", change(risk(Harm.DATA_LOSS, "x")), "cautions or dangers"),
     ("caution", change(risk(Harm.ORDERING, "x")), "cautions or dangers"),
     ("data-loss", change(risk(Harm.DATA_LOSS, "x")), "a risk (data loss)"),
-    ("access", change(risk(Harm.ACCESS_LOST, "x")), "a risk (clients cut off)"),
+    ("access", change(risk(Harm.ACCESS_LOST, "x")), "a risk (access lost)"),
     ("access-gained", change(risk(Harm.ACCESS_GAINED, "x")), "a risk (access gained)"),
     ("durability", change(risk(Harm.DURABILITY, "x")), "a risk (durability)"),
     ("deletes", change(action=Action.DELETE), "deletions"),

@@ -84,11 +84,11 @@ def render_markdown(
     command = command or f"kafkaform apply --expect {inline(seen.token)}"
     render = _make_page(seen, command, name)
     first, tables, last = _make_first(seen), tuple(make_tables(seen)), _make_last(seen)
-    empty = fill_sections((*first, *last), 0) | fit_tables(tables, 0).filled
+    empty = fill_sections((*first, *last), 0) | fit_tables(tables, seen, 0).filled
     # The page without pieces shows how much of the limit is left for them.
     room = limit - _FIRST_LINE - 2 * len(whole) - _TAILS * len(empty) - len(render(empty, ""))
     filled = fill_sections(first, room)
-    fit = fit_tables(tables, room - _measure(filled))
+    fit = fit_tables(tables, seen, room - _measure(filled))
     filled |= fit.filled
     filled |= fill_sections(last, room - _measure(filled))
     return render(filled, _render_shortened(seen, filled, fit, whole))

@@ -11,6 +11,7 @@ from msgspec import Struct
 from ....core.change import Change
 from ....core.resource import Identity
 from ...text import render_count
+from ...view import PlanView
 from .rows import ROW_NAMES, Item, Table, list_names
 
 LEAST = 200
@@ -122,12 +123,12 @@ class Fit(Struct, frozen=True):
     """Those of them that no row says anything about."""
 
 
-def fit_tables(tables: Sequence[Table], room: int) -> Fit:
+def fit_tables(tables: Sequence[Table], view: PlanView, room: int) -> Fit:
     """The tables, cut to fit. tables: the dangerous ones first.
 
     Rows are given up before names, and nothing is named after the first name without room.
     """
-    chosen = _choose_rows(tables, room)
+    chosen = _choose_rows(tables, view, room)
     room -= sum(len(item.row) + 1 for has_row, _, item in chosen if has_row)
     filled: dict[str, Filled] = {}
     named: set[Identity] = set()
@@ -141,17 +142,17 @@ def fit_tables(tables: Sequence[Table], room: int) -> Fit:
             named.update(change.identity for change in item.changes[:inside])
             explained.update(change.identity for change in item.changes if has_row or item.plain)
             rest += item.changes[inside:]
-        names, room = _fit_names(rest, room)
+        names, room = _fit_names(rest, view, room)
         named.update(change.identity for change, _ in zip(rest, names, strict=False))
         if table.items:
             filled[table.name] = _fill_table(table, rows, names, len(rest) - len(names))
     return Fit(filled, frozenset(named), frozenset(named - explained))
 
 
-def _fit_names(changes: Sequence[Change], room: int) -> tuple[list[Markup], int]:
+def _fit_names(changes: Sequence[Change], view: PlanView, room: int) -> tuple[list[Markup], int]:
     """As many names as there is room for, and the room that is left; below 0 if a name is cut."""
     names = []
-    for name in list_names(changes):
+    for name in list_names(changes, view):
         room -= len(name) + 2
         if room < 0:
             break
@@ -159,9 +160,13 @@ def _fit_names(changes: Sequence[Change], room: int) -> tuple[list[Markup], int]
     return names, room
 
 
-def _choose_rows(tables: Sequence[Table], room: int) -> list[tuple[bool, Table, Item]]:
+def _choose_rows(
+    tables: Sequence[Table], view: PlanView, room: int
+) -> list[tuple[bool, Table, Item]]:
     """All items, and whether they get their rows."""
-    found = [(table, item, sizes) for table in tables for item, sizes in _measure_names(table)]
+    found = [
+        (table, item, sizes) for table in tables for item, sizes in _measure_names(table, view)
+    ]
     spare = room - MARGIN - sum(sum(sizes) for _, _, sizes in found)
     share = int(room * URGENT_SHARE)
     # What a row takes beyond the names that it saves.
@@ -186,9 +191,9 @@ def _rank_row(table: Table, item: Item, extra: int) -> tuple[int, float]:
     return rank, extra / len(item.changes)
 
 
-def _measure_names(table: Table) -> Iterator[tuple[Item, list[int]]]:
+def _measure_names(table: Table, view: PlanView) -> Iterator[tuple[Item, list[int]]]:
     """Each item with the room that the names of its objects take."""
-    names = list_names(change for item in table.items for change in item.changes)
+    names = list_names((change for item in table.items for change in item.changes), view)
     for item in table.items:
         yield item, [len(next(names)) + 2 for _ in item.changes]
 

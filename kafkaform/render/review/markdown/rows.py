@@ -9,12 +9,13 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from ....core.change import Action, Change
-from ....core.finding import Level
+from ....core.finding import POLICY, Finding, Harm, Level
 from ....core.words import Words
 from ...entries import Entry, select_dangers
 from ...entries import list_names as list_names_of
-from ...findings import render_finding, render_sentence
 from ...lines import (
+    add_names,
+    has_sentence,
     is_line,
     is_plain,
     name_object,
@@ -160,14 +161,17 @@ def _make_group(
 
 
 def list_names(
-    changes: Iterable[Change], render: Callable[[str], Markup] = render_code
+    changes: Iterable[Change], view: PlanView, render: Callable[[str], Markup] = render_code
 ) -> Iterator[Markup]:
     """One name for each change: `kafka_topic.t["a"]`, and only `["b"]` where the rest is the same
-    as before."""
+    as before. What people call the object follows where the address does not contain it."""
     last = ""
     for change in changes:
-        base, bracket, key = change.address.partition("[")
-        yield render(f"[{key}" if bracket and base == last else change.address)
+        words = view.words_of(change.identity.instance)
+        # A sentence is too long for a list of names.
+        name = inline(change.address) if has_sentence(change, words) else add_names(change, words)
+        base, bracket, key = name.partition("[")
+        yield render(f"[{key}" if bracket and base == last else name)
         last = base
 
 
@@ -180,7 +184,7 @@ def _name_objects(entry: Entry, view: PlanView) -> str:
     named = lead.action is not Action.UPDATE or is_line(lead, words)
     if len(entry.changes) == 1 and named:
         return f"{render_cell(_render_whole_name(lead, words))}{where}"
-    return f"{_join_names(entry, render_cell)}{where}"
+    return f"{_join_names(entry, view, render_cell)}{where}"
 
 
 def _render_whole_name(change: Change, words: Words) -> str:
@@ -188,8 +192,8 @@ def _render_whole_name(change: Change, words: Words) -> str:
     return name_plain(change, words) if is_plain(change, words) else render_name(change, words)
 
 
-def _join_names(entry: Entry, render: Callable[[str], Markup]) -> str:
-    names = ", ".join(list_names(entry.changes[:ROW_NAMES], render))
+def _join_names(entry: Entry, view: PlanView, render: Callable[[str], Markup]) -> str:
+    names = ", ".join(list_names(entry.changes[:ROW_NAMES], view, render))
     rest = len(entry.changes) - ROW_NAMES
     return f"{names} and {rest:,} more, named below" if rest > 0 else names
 
@@ -200,15 +204,30 @@ def _render_danger(entry: Entry, view: PlanView) -> Markup:
     # Objects that share a danger can differ in what else changes.
     verbs = dict.fromkeys(map(_choose_word, entry.changes))
     change = ", ".join(verbs) if len(entry.changes) > 1 else _render_change(entry.lead)
-    texts = [render_sentence(item) for item in dangers]
-    texts += [inline(entry.impact.text)] if entry.impact else []
+    parts = [_render_text(item, item.text) for item in dangers]
+    parts += [render_prose(entry.impact.text.removesuffix("."))] if entry.impact else []
     # Objects that share a danger can differ in all else, which their details say.
     others = [item for item in entry.remarks if item.level is not Level.DANGER]
-    texts += [] if says_differently(entry) else map(render_finding, others)
+    parts += [] if says_differently(entry) else map(_render_labelled, others)
     # The reason why an object goes, such as "no longer declared".
-    texts += [inline(entry.lead.reason)] if entry.lead.takes_away and entry.lead.reason else []
-    what = Markup("<br>").join(render_prose(text.removesuffix(".")) for text in texts)
+    parts += [render_prose(entry.lead.reason)] if entry.lead.takes_away else []
+    what = Markup("<br>").join(filter(None, parts))
     return Markup(f"| **{harms}** | {_name_with_address(entry, view)} | {change} | {what} |")
+
+
+def _render_text(finding: Finding, text: str) -> Markup:
+    """The sentence, and the id of its rule. A note stands for itself, and a policy names itself."""
+    accepted = f" (accepted: --accept {finding.rule})" if finding.accepted else ""
+    sentence = render_prose(f"{text}{accepted}")
+    if finding.level is Level.NOTE or finding.rule.startswith(POLICY):
+        return sentence
+    return Markup(f"{sentence} {render_code(finding.rule)}")
+
+
+def _render_labelled(finding: Finding) -> Markup:
+    """The sentence after its harm."""
+    label = "" if finding.harm is Harm.NONE or finding.level is Level.NOTE else finding.harm.label
+    return _render_text(finding, f"{label}: {finding.text}" if label else finding.text)
 
 
 def _name_with_address(entry: Entry, view: PlanView) -> Markup:
@@ -240,31 +259,30 @@ def _render_change(change: Change) -> str:
 
 
 def _render_blocked(entry: Entry, view: PlanView) -> Markup:
-    reasons = [render_sentence(item) for item in entry.blocks]
-    reasons += map(render_finding, entry.remarks)
+    parts = [_render_text(item, item.text) for item in entry.blocks]
+    why = Markup("; ").join((*parts, *map(_render_labelled, entry.remarks)))
     fixes = dict.fromkeys(item.fix for item in entry.blocks if item.fix)
-    cells = (_name_objects(entry, view), "; ".join(reasons), "; ".join(map(inline, fixes)))
-    return Markup(f"| {cells[0]} | {render_prose(cells[1])} | {render_prose(cells[2])} |")
+    return Markup(f"| {_name_objects(entry, view)} | {why} | {render_prose('; '.join(fixes))} |")
 
 
 def _render_loss(entry: Entry, view: PlanView) -> Markup:
     lead = entry.lead
-    texts = [inline(entry.impact.text)] if entry.impact else []
-    texts += map(render_finding, entry.findings)
-    texts += [inline(lead.reason)] if lead.reason and not texts else []
+    parts = [render_prose(entry.impact.text)] if entry.impact else []
+    parts += map(_render_labelled, entry.findings)
+    parts += [render_prose(lead.reason)] if lead.reason and not parts else []
     words = view.words_of(lead.identity.instance)
     key = words.name_object(lead.identity.kind, lead.identity.key)
     if len(entry.changes) > 1:
         key = words.name_objects(len(entry.changes), lead.identity.kind)
     place = f"{render_cell(key)} on {render_cell(lead.identity.instance)}"
-    names = _join_names(entry, render_cell)
-    return Markup(f"| {names} | {place} | {render_prose('; '.join(texts))} |")
+    names = _join_names(entry, view, render_cell)
+    return Markup(f"| {names} | {place} | {Markup('; ').join(parts)} |")
 
 
 def _render_note(entry: Entry, view: PlanView) -> Markup:
     lead = entry.lead
-    known = render_prose("; ".join(map(render_finding, entry.findings)))
-    return Markup(f"| {_name_objects(entry, view)} | {_render_change(lead)} | {known} |")
+    what = Markup("; ").join(map(_render_labelled, entry.findings))
+    return Markup(f"| {_name_objects(entry, view)} | {_render_change(lead)} | {what} |")
 
 
 def _render_line(entry: Entry, view: PlanView) -> Markup:
@@ -274,7 +292,7 @@ def _render_line(entry: Entry, view: PlanView) -> Markup:
     where = f" on {inline(identity.instance)}" if several else ""
     if len(entry.changes) > 1:
         title = render_title(entry, view.words_of(identity.instance))
-        names = _join_names(entry, render_code)
+        names = _join_names(entry, view, render_code)
         return Markup(f"- {render_code(f'{lead.action.symbol} {title}{where}')}: {names}")
     words = view.words_of(identity.instance)
     if lead.action is not Action.UPDATE:

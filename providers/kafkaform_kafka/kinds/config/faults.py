@@ -1,7 +1,6 @@
-"""Faults of dynamic configs: what a broker would refuse, whoever asks.
+"""Faults of dynamic configs: what no broker takes, as sentences with advice.
 
-Each is a summary and an advice. `rules/broker_configs` makes findings of them, and the schemas
-refuse the certain ones while a block is read (`AttributeSchema.refuses`).
+`refuse_*` finds them while a block is read; the rules of brokers and groups find the others.
 """
 
 from __future__ import annotations
@@ -16,13 +15,16 @@ from ...protocol import broker_keys, broker_rules, config_values
 from ...protocol.broker_key_history import DYNAMIC_WITH_ZOOKEEPER
 from ...protocol.broker_keys import BrokerKey, UpdateMode
 from ...protocol.broker_rules import Faults
-from ...protocol.capabilities import CLIENT_METRICS, GROUP_CONFIGS, capability_faults
 from ...protocol.config_keys import GROUP_KEYS, MATCHES, METRICS_KEYS, ConfigKey
+from ...protocol.releases import NEWEST
 
 MASK = "(sensitive)"
-DYNAMIC = "can be changed without a restart"
-"""What a config of a broker must be, for `presence_faults`."""
-AS_SECRET = (
+TABLES: Mapping[str, tuple[Mapping[str, ConfigKey], str]] = {
+    "kafka_group_config": (GROUP_KEYS, "a group"),
+    "kafka_client_metrics": (METRICS_KEYS, "client metrics"),
+}
+"""Kind -> all its configs, and whose they are."""
+_AS_SECRET = (
     "put it into secret_config, by reference, and change secret_config_version whenever the value "
     "changes"
 )
@@ -46,114 +48,144 @@ def is_hidden_config(key: str) -> bool:
     return row is None or row.secret
 
 
-def find_key(name: str, facts: Facts) -> BrokerKey | None:
-    """The row of a config as the brokers of this cluster have it; None if they do not know it."""
-    row = broker_keys.find_broker_key(name)
-    # Without facts, nobody knows whether the cluster uses ZooKeeper.
-    if row is None or name not in DYNAMIC_WITH_ZOOKEEPER:
+def find_broker_row(key: str, facts: Facts) -> BrokerKey | None:
+    """The row of a config as the brokers of this cluster have it."""
+    row = broker_keys.find_broker_key(key)
+    if row is None or key not in DYNAMIC_WITH_ZOOKEEPER:
         return row
-    if facts.values and not facts.values.get("zookeeper"):
-        return row
-    return BrokerKey(row.key, UpdateMode.BROKER)
+    # Without a cluster nobody knows whether it has ZooKeeper.
+    if facts.values.get("zookeeper", True):
+        return BrokerKey(row.key, UpdateMode.BROKER)
+    return row
 
 
-def describe_unknown(name: str) -> tuple[str, str]:
-    """The fault of a config that brokers do not know."""
-    near = suggest(name, broker_keys.broker_keys())
-    return (
-        f"brokers do not know {name}; they never reveal the value of an unknown config, so "
+# ── brokers and cluster ─────────────────────────────────────────────────────────────────
+
+
+def unknown_faults(key: str) -> Faults:
+    """A config that brokers do not know."""
+    advice = suggest(key, broker_keys.broker_keys())
+    yield (
+        f"brokers do not know {key}; they never reveal the value of an unknown config, so "
         "kafkaform could not compare it",
-        f"{near} If a plugin reads it: {AS_SECRET}".strip(),
+        f"{advice} If a plugin reads it: {_AS_SECRET}".strip(),
     )
 
 
-def list_read_only(name: str, row: BrokerKey) -> Faults:
-    """The fault of a config that no broker can change while it runs."""
+def exposure_faults(key: str) -> Faults:
+    """A secret that stands among the other configs."""
+    yield f"{key} is a secret, which must not be in config", _AS_SECRET
+
+
+def no_secret_faults(key: str) -> Faults:
+    """A config in `secret_config` that everybody can read."""
+    yield (
+        f"{key} is not a secret: a broker reveals its value to everybody who can read its configs",
+        "put it into config",
+    )
+
+
+def read_only_faults(key: str, row: BrokerKey) -> Faults:
+    """A config that needs a restart."""
     # "Cannot update these configs dynamically" (42; KIP-133 had promised another error).
     if row.mode is UpdateMode.READ_ONLY:
         yield (
-            f"{name} is read-only: a broker reads it only at startup",
+            f"{key} is read-only: a broker reads it only at startup",
             "set it in server.properties, restart the brokers one after the other, and remove it "
             "from the block",
         )
 
 
-def list_misplaced(name: str, row: BrokerKey, *, shared: bool) -> Faults:
-    """The fault of a config that belongs to another level. shared: the block is about all
-    brokers."""
-    if shared and row.mode in (UpdateMode.BROKER, UpdateMode.LISTENER):
+def listener_faults(key: str, row: BrokerKey) -> Faults:
+    """A config of listeners without the name of one."""
+    # "can be dynamically updated only per-listener" (42).
+    if row.mode is UpdateMode.LISTENER and not row.listener:
         yield (
-            f"{name} can be set only for single brokers, because each broker has its own "
-            "listeners, keys and disks",
+            f"{key} can be changed only for a listener, not for the whole broker",
+            f"write listener.name.LISTENER.{key}, with the listener's name in lower case",
+        )
+
+
+def sharing_faults(key: str, row: BrokerKey) -> Faults:
+    """A config that each broker has for itself."""
+    if row.mode in (UpdateMode.BROKER, UpdateMode.LISTENER):
+        yield (
+            f"{key} can be set only for single brokers, because each broker has its own listeners, "
+            "keys and disks",
             "set it in a kafka_broker_config for each broker",
         )
-    # "can be dynamically updated only per-listener" (42).
-    elif not shared and row.mode is UpdateMode.LISTENER and not row.listener:
-        yield (
-            f"{name} can be changed only for a listener, not for the whole broker",
-            f"write listener.name.LISTENER.{name}, with the listener's name in lower case",
-        )
 
 
-def list_match_faults(item: str) -> Faults:
-    """The fault of an element of `match` of client metrics."""
-    name, equals, _pattern = item.partition("=")
+def refuse_broker_configs(config: Mapping[str, Value]) -> Faults:
+    """What `validate` refuses: configs that no broker can change while it runs, misspelt keys, and
+    values that no version of Kafka takes."""
+    for key, value in config.items():
+        row = broker_keys.find_broker_key(key)
+        if value is None:
+            continue
+        if row is None:
+            if suggest(key, broker_keys.broker_keys(), broker_rules.NEAR):
+                yield from unknown_faults(key)
+        elif row.mode is UpdateMode.READ_ONLY:
+            # Only a plan knows whether the cluster uses ZooKeeper.
+            yield from () if key in DYNAMIC_WITH_ZOOKEEPER else read_only_faults(key, row)
+        elif not row.secret:
+            written = config_values.config_value(key, value, {key: row.key}.get)
+            yield from broker_rules.word_faults(row.key, key, written)
+
+
+# ── groups and client metrics ───────────────────────────────────────────────────────────
+
+
+def refuse_group_configs(config: Mapping[str, Value]) -> Faults:
+    """What `validate` refuses in the configs of a group."""
+    yield from _spelling_faults(config, "kafka_group_config")
+
+
+def refuse_metrics_configs(config: Mapping[str, Value]) -> Faults:
+    """What `validate` refuses in a subscription to client metrics."""
+    yield from _spelling_faults(config, "kafka_client_metrics")
+    for element in config_values.parse_items(str(config.get("match") or "")):
+        name = element.partition("=")[0].strip()
+        if name not in MATCHES and suggest(name, MATCHES, broker_rules.NEAR):
+            yield from match_faults(element)
+
+
+def match_faults(element: str) -> Faults:
+    """An element of `match` that is not NAME=PATTERN with a name that Kafka has."""
+    name, equals, _ = element.partition("=")
     if not equals or name.strip() not in MATCHES:
         yield (
-            f"match has the element {item!r}; each element must be NAME=PATTERN",
+            f"match has the element {element!r}; each element must be NAME=PATTERN",
             suggest(name.strip(), MATCHES) or f"NAME is one of {', '.join(MATCHES)}",
         )
 
 
-_CAPABILITIES = {"kafka_group_config": GROUP_CONFIGS, "kafka_client_metrics": CLIENT_METRICS}
+def _spelling_faults(config: Mapping[str, Value], kind: str) -> Faults:
+    table, _ = TABLES[kind]
+    for key, value in config.items():
+        if value is not None and key in table:
+            written = config_values.config_value(key, value, table.get)
+            yield from broker_rules.word_faults(table[key], key, written)
+        elif value is not None:
+            yield from misspelt_faults(key, kind)
 
 
-def list_unsupported(kind: str, facts: Facts) -> Faults:
-    """Why this cluster cannot have configs of this kind."""
-    return capability_faults(_CAPABILITIES[kind], facts)
+def misspelt_faults(key: str, kind: str) -> Faults:
+    """A key that looks like a known one. Any other can belong to newer brokers, and those that do
+    not know it refuse it in the dry run."""
+    table, owner = TABLES[kind]
+    advice = "" if key in table else suggest(key, table, broker_rules.NEAR)
+    if advice:
+        yield f"{key} is not a config of {owner}", advice
 
 
-# ── while a block is read ───────────────────────────────────────────────────────────────
-
-
-def refuse_broker_configs(config: Mapping[str, Value]) -> Faults:
-    """Configs that no broker can change while it runs, misspelt names, and values that no version
-    of Kafka takes."""
-    for name, value in config.items():
-        row = broker_keys.find_broker_key(name)
-        if value is None:
-            continue
-        if row is None:
-            if suggest(name, broker_keys.broker_keys(), broker_rules.NEAR):
-                yield describe_unknown(name)
-        elif row.mode is UpdateMode.READ_ONLY:
-            # Only a plan knows whether the cluster uses ZooKeeper.
-            yield from () if name in DYNAMIC_WITH_ZOOKEEPER else list_read_only(name, row)
-        elif not row.secret:
-            written = config_values.config_value(name, value, {name: row.key}.get)
-            yield from broker_rules.word_faults(row.key, name, written)
-
-
-def refuse_group_configs(config: Mapping[str, Value]) -> Faults:
-    """Misspelt names of a group's configs, and values that no version of Kafka takes."""
-    yield from _list_spelling_faults(config, GROUP_KEYS, "a group")
-
-
-def refuse_metrics_configs(config: Mapping[str, Value]) -> Faults:
-    """The same for a subscription to client metrics."""
-    yield from _list_spelling_faults(config, METRICS_KEYS, "client metrics")
-    for item in config_values.parse_items(str(config.get("match") or "")):
-        name = item.partition("=")[0].strip()
-        if name not in MATCHES and suggest(name, MATCHES, broker_rules.NEAR):
-            yield from list_match_faults(item)
-
-
-def _list_spelling_faults(
-    config: Mapping[str, Value], table: Mapping[str, ConfigKey], owner: str
-) -> Faults:
-    for name, value in config.items():
-        if value is not None and name in table:
-            written = config_values.config_value(name, value, table.get)
-            yield from broker_rules.word_faults(table[name], name, written)
-        elif value is not None and (advice := suggest(name, table, broker_rules.NEAR)):
-            yield f"{name} is not a config of {owner}", advice
+def unheard_faults(key: str, kind: str) -> Faults:
+    """A key that Kafka does not have, and that does not look like one either."""
+    table, owner = TABLES[kind]
+    if key not in table and not any(misspelt_faults(key, kind)):
+        yield (
+            f"Kafka {NEWEST} has no config {key} of {owner}; a broker that does not know it "
+            "refuses it in the dry run",
+            "make sure that your brokers know it",
+        )

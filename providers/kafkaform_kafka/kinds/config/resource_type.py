@@ -140,12 +140,6 @@ METRICS = ConfigScope(
 SCOPES = (BROKER, DEFAULTS, GROUP, METRICS)
 
 
-def find_unit(find: Lookup, path: Path) -> str:
-    """The unit of the value at a path, or an empty text."""
-    key = find(path[1]) if len(path) == 2 and path[0] == "config" else None
-    return key.unit if key is not None else ""
-
-
 def _key(scope: ConfigScope, attributes: FrozenMap) -> str:
     if scope.attribute is None:
         return CLUSTER
@@ -290,6 +284,12 @@ def _must_send_secrets(change: Change) -> bool:
     # An adoption keeps the secrets that are set: whether they are the declared ones is unknown.
     version = change.row_after.secret_version
     return version is not None and version != change.row_before.secret_version and not change.adopts
+
+
+def find_unit(find: Lookup, path: Path) -> str:
+    """The unit of the value at a path, or an empty text. find: the table of the configs."""
+    row = find(path[1]) if len(path) == 2 and path[0] == "config" else None
+    return row.unit if row is not None else ""
 
 
 def make_identity(instance: str, scope: ConfigScope, name: str) -> Identity:

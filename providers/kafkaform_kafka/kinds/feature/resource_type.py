@@ -74,7 +74,6 @@ TYPE = ResourceType(
     key=_key,
     canonical=lambda attributes, _: attributes,
     target=_target,
-    check=lambda _, __: (),
     steps=_steps,
     import_key=lambda text: text,
 )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault
 
 from ...cluster.context import ClusterContext, Order, Reply
 from ...cluster.exchange import attempt
 from ...protocol.faults import fault_of
+from ...protocol.features import UpgradeType
+from ...wire.answers import ItemAnswer
 from ...wire.features import Update, UpdateAnswer, update_features
 from .resource_type import API
 
@@ -31,7 +35,20 @@ def _find_fault(step: Step, answer: UpdateAnswer | Fault) -> Fault | None:
     if isinstance(answer, Fault):
         return answer
     name = step.payload["name"]
-    if answer.code:
-        return fault_of(API, answer.code, name, answer.message)
-    item = answer.items.get(name)
-    return fault_of(API, item.code, name, item.message) if item and item.code else None
+    item: UpdateAnswer | ItemAnswer | None = answer if answer.code else answer.items.get(name)
+    if item is None or not item.code:
+        return None
+    fault = fault_of(API, item.code, name, item.message)
+    advice = _ADVICE.get(step.payload["upgrade_type"]) if item.code == _INVALID else None
+    return fault if advice is None else replace(fault, advice=advice)
+
+
+_INVALID = 95
+"""INVALID_UPDATE_VERSION"""
+_ADVICE = {
+    UpgradeType.SAFE_DOWNGRADE: "keep the level: Kafka refuses every downgrade that could lose "
+    "metadata, unless --unsafe-downgrade asks for it, which Kafka up to 4.3 does not have for "
+    "metadata.version",
+    UpgradeType.UNSAFE_DOWNGRADE: "keep the level: this version of Kafka has no such downgrade",
+}
+"""Kind of a downgrade -> what to do if Kafka refuses it."""

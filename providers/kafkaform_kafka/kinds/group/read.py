@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from kafkaform.core.resource import (
-    Absent,
     Coverage,
     CoverageKind,
     Depth,
     Failed,
     Fault,
+    Hidden,
     Identity,
     Observed,
     Reading,
@@ -23,7 +23,7 @@ from ...cluster.brokers import live_nodes
 from ...cluster.context import ClusterContext
 from ...cluster.exchange import attempt
 from ...protocol import groups
-from ...protocol.faults import fault_of
+from ...protocol.faults import fault_of, name_right
 from ...wire.usage import GroupRows, list_groups
 
 _API = "ListGroups"
@@ -53,5 +53,9 @@ def read_groups(
     sweep = sweep_groups(context, Depth.NAMES)
     if sweep.coverage.fault is not None:
         return {identity: Failed(identity, sweep.coverage.fault) for identity in ids}
-    items = {item.identity: item for item in sweep.items}
-    return {identity: items.get(identity, Absent(identity)) for identity in ids}
+    items: Mapping[Identity, Reading] = {item.identity: item for item in sweep.items}
+    # A group that is missing from the listing may be there for others to see.
+    return {
+        identity: items.get(identity, Hidden(identity, name_right("DescribeGroups", identity.key)))
+        for identity in ids
+    }

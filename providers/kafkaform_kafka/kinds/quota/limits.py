@@ -32,7 +32,7 @@ def find_unknown_faults(key: str) -> Faults:
         yield (
             f"{key} is not a quota",
             suggest(key, QUOTA_KEYS)
-            or f"use one of {', '.join(names)}; for an ip {', '.join(addresses)}",
+            or f"Use one of {', '.join(names)}; for an ip {', '.join(addresses)}.",
         )
 
 
@@ -47,13 +47,13 @@ def find_value_faults(key: str, value: Value) -> Faults:
     if number is None or not Decimal(number).is_finite() or number <= 0:
         yield (
             f"{key} = {value}: a limit must be a number above 0",
-            f"to remove the limit, remove {key} from config",
+            f"To remove the limit, remove {key} from config.",
         )
         return
     if limit.whole and number != int(number):
-        yield f"{key} = {value} is not a whole number", f"write {key} in whole {limit.unit}"
+        yield f"{key} = {value} is not a whole number", f"Write {key} in whole {limit.unit}."
     if limit.most is not None and number > limit.most:
-        yield f"{key} = {value} is more than brokers accept", f"write at most {limit.most}"
+        yield f"{key} = {value} is more than brokers accept", f"Write at most {limit.most}."
 
 
 def find_address_faults(name: str) -> Faults:
@@ -63,12 +63,12 @@ def find_address_faults(name: str) -> Faults:
     if "/" in name or "*" in name:
         yield (
             f"'{name}' is not an IP address: a quota is for one address, or for each",
-            'write one kafka_quota for each address, or ip = "default" for all others',
+            'Write one kafka_quota for each address, or ip = "default" for all others.',
         )
     else:
         yield (
             f"'{name}' is not an IP address",
-            "write four numbers from 0 to 255, such as 192.0.2.7",
+            "Write four numbers from 0 to 255, such as 192.0.2.7.",
         )
 
 
@@ -88,10 +88,12 @@ def find_quota_unit(path: Path) -> str:
 
 
 def render_limit(key: str, value: Value) -> str:
-    """`10 MiB/s`, `5 partitions/s`: a limit with its unit."""
+    """`10 MiB/s`, `5 partitions/s`, `1 partition/s`: a limit with its unit."""
     limit = QUOTA_KEYS.get(key)
     unit = limit.unit if limit is not None else ""
     amount = render_quantity(value, unit) if isinstance(value, int | Decimal) else ""
+    if value == 1:
+        unit = unit.replace("s/s", "/s")
     return amount or f"{value} {unit}".rstrip()
 
 

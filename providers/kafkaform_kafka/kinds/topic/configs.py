@@ -6,7 +6,8 @@ the topic has overrides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -103,9 +104,9 @@ class EffectiveConfigs(Struct, frozen=True):
 
     before: Mapping[str, str]
     after: Mapping[str, str]
-    inherited_before: frozenset[str]
+    inherited_before: Set[str]
     """Configs that have no override before the change."""
-    inherited_after: frozenset[str]
+    inherited_after: Set[str]
     """Configs that have none after it."""
 
 
@@ -113,8 +114,10 @@ def find_effective(change: Change, facts: Facts) -> EffectiveConfigs:
     """The override of each topic config, or the default of cluster or Kafka, on both sides of a
     change of a `kafka_topic` or `kafka_topic_config`."""
     # Without the right to read the brokers' configs, Kafka's own defaults are assumed.
-    defaults = {**list_kafka_defaults(facts), **(facts.values.get("topic_defaults") or EMPTY)}
-    before, after = get_config(change.before), get_config(change.after)
+    defaults = _list_defaults(
+        version_rules.get_release(facts), facts.values.get("topic_defaults") or EMPTY
+    )
+    before, after = (_list_overrides(side) for side in (change.before, change.after))
     fallbacks = {
         item.path[1]: str(item.effective)
         for item in change.paths
@@ -124,26 +127,34 @@ def find_effective(change: Change, facts: Facts) -> EffectiveConfigs:
         and item.effective is not None
     }
     return EffectiveConfigs(
-        {**defaults, **_list_overrides(before)},
-        {**defaults, **fallbacks, **_list_overrides(after)},
-        frozenset(key for key in defaults if before.get(key) is None),
-        frozenset(key for key in defaults if after.get(key) is None),
+        {**defaults, **before},
+        {**defaults, **fallbacks, **after},
+        defaults.keys() - before.keys(),
+        defaults.keys() - after.keys(),
     )
 
 
-def _list_overrides(config: FrozenMap) -> Mapping[str, str]:
-    return {key: str(value) for key, value in config.items() if value is not None}
+def _list_overrides(attributes: FrozenMap | None) -> Mapping[str, str]:
+    return {key: str(value) for key, value in get_config(attributes).items() if value is not None}
 
 
 def list_kafka_defaults(facts: Facts) -> Mapping[str, str]:
     """Topic config -> Kafka's default in the release of this cluster."""
-    release = version_rules.get_release(facts)
+    return _list_defaults(version_rules.get_release(facts), EMPTY)
+
+
+# Thousands of topics have the same ones.
+@lru_cache
+def _list_defaults(release: str, of_cluster: FrozenMap) -> Mapping[str, str]:
+    """Topic config -> what takes effect without an override. release: of the brokers, empty if it
+    is unknown."""
+    own = {name: key.default for name, key in ALL_TOPIC_KEYS.items()}
     old = {
         key: value
         for key, (since, value) in OLD_DEFAULTS.items()
         if release and is_before(release, since)
     }
-    return {**{name: key.default for name, key in ALL_TOPIC_KEYS.items()}, **old}
+    return {**own, **old, **of_cluster}
 
 
 class Retention(Struct, frozen=True):

@@ -92,7 +92,7 @@ def find_iteration_faults(iterations: Value) -> Iterable[tuple[str, str]]:
     if not isinstance(iterations, int) or not FEWEST <= iterations <= MOST:
         yield (
             f"scram_iterations = {iterations}: Kafka accepts {FEWEST} to {MOST}",
-            f"write a number from {FEWEST} to {MOST}",
+            f"Write a number from {FEWEST} to {MOST}.",
         )
 
 

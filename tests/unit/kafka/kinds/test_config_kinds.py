@@ -168,9 +168,9 @@ def test_an_undeclared_secret_goes_only_with_a_warning() -> None:
     ]
     (sent,) = payloads(change)
     assert sent["delete"] == (KEYSTORE,)
-    ((summary, _),) = warnings(change)
+    ((summary, advice),) = warnings(change)
     assert KEYSTORE in summary and "nobody can restore" in summary
-    assert "additive" in summary
+    assert "additive" in advice
     additive = broker(config={"background.threads": "12"}, config_mode="additive")
     kept = planned(BROKER, additive, live)
     assert payloads(kept)[0]["delete"] == ()

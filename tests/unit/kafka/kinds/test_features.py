@@ -18,6 +18,7 @@ from kafkaform_kafka.protocol.releases import LEVELS
 from kafkaform_kafka.wire.features import FeatureRow
 
 from ....kit.kafka.changes import FACTS
+from ....kit.kafka.judgement import judge
 
 IDENTITY = Identity("kafka", feature.KIND, "group.version")
 READING = Observed(IDENTITY, feature.make_attributes("group.version", 1))
@@ -54,13 +55,12 @@ def test_the_direction_decides_what_is_allowed(change: Change, upgrade_type: int
 @pytest.mark.parametrize("path", [feature.LEVEL, feature.UNSAFE])
 def test_a_downgrade_says_what_it_takes_away(name: str, path: str) -> None:
     """In the plan, before anybody approves it; an unsafe one also says what that means."""
-    (draft,) = alter_features([f"{name}=1"], downgrade=True).drafts
-    findings = draft.finish(update(name, 2, 1, path), READING).findings
-    unsafe = ["feature-unsafe"] if path == feature.UNSAFE else []
-    assert [item.rule for item in findings] == [*unsafe, "feature-downgraded", "feature-changed"]
+    unsafe = ["feature-unsafe-downgrade"] if path == feature.UNSAFE else []
+    rules = [finding.rule for finding in judge(update(name, 2, 1, path))]
+    assert rules == [*unsafe, "feature-downgraded", "feature-changed"]
     one_way = ["feature-one-way"] if FEATURES.get(name, UNKNOWN).one_way else []
-    upgrade = draft.finish(update(name, 1, 2), READING).findings
-    assert [item.rule for item in upgrade] == [*one_way, "feature-changed"]
+    rules = [finding.rule for finding in judge(update(name, 1, 2))]
+    assert rules == [*one_way, "feature-changed"]
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,9 @@ from kafkaform_kafka.protocol.releases import (
     find_release,
     is_before,
 )
-from kafkaform_kafka.provider import TYPES
 
 from ....kit.kafka.changes import change, facts, topic
-from ....kit.kafka.config_changes import declared, planned
+from ....kit.kafka.config_changes import declared, faults, planned
 from ....kit.kafka.judgement import judge
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
@@ -171,8 +170,7 @@ def test_brokers_have_the_dynamic_configs_of_their_release(release: str) -> None
         there = not is_before(release, first) and not is_before(last, release)
         wish = declared("kafka_broker_config", broker_id=1, config={name: "1"})
         made = planned("kafka_broker_config", wish, facts=known)
-        found = TYPES[made.identity.kind].check(made, known)
-        said = [item.summary for item in found]
+        said = [sentence for sentence, _ in faults(made, known)]
         refused = [text for text in said if any(word in text for word in _UNCHANGEABLE)]
         assert bool(refused) != there, (name, said)
     dynamic = {
@@ -308,8 +306,7 @@ def test_a_group_config_of_a_newer_release_is_refused() -> None:
 
     def check(release: str) -> list[str]:
         known = facts(kafka_version=release)
-        found = TYPES[kind].check(planned(kind, wish, facts=known), known)
-        return [item.summary for item in found]
+        return [sentence for sentence, _ in faults(planned(kind, wish, facts=known), known)]
 
     assert check("3.9") == ["the cluster runs Kafka 3.9; configs of groups exist since Kafka 4.0"]
     assert check("4.0") == [f"the cluster runs Kafka 4.0; {key} exists since Kafka 4.1"]

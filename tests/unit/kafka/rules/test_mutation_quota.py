@@ -147,7 +147,7 @@ def test_over_half_of_what_goes_through_at_once() -> None:
     )
     (finding,) = find(created(276), limit(100))
     assert finding.figures == FrozenMap(mutations=552, burst=1100, seconds=0)
-    assert "ask for a higher controller_mutation_rate" in finding.fix
+    assert "Ask for a higher controller_mutation_rate" in finding.fix
 
 
 def test_the_window_of_the_cluster_counts() -> None:

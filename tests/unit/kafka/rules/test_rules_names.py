@@ -20,6 +20,7 @@ from kafkaform_kafka.kinds.user import resource_type as users
 from kafkaform_kafka.protocol import groups, keys, rights
 from kafkaform_kafka.protocol.near_names import index_names
 from kafkaform_kafka.provider import PROVIDER
+from kafkaform_kafka.rules.missing_names import list_needs
 
 from ....kit.kafka.changes import FACTS, change, facts, topic
 from ....kit.kafka.judgement import judge, name_rules, survey
@@ -37,9 +38,10 @@ def acl(
     permission: str = "Allow",
     action: Action = Action.CREATE,
     address: str = "",
+    host: str = "*",
 ) -> Change:
     """A change of an ACL."""
-    rule = Acl(principal, "*", operation, permission, kind, name, pattern)
+    rule = Acl(principal, host, operation, permission, kind, name, pattern)
     identity = Identity("kafka", acls.KIND, rule.key)
     sides = (None, rule.attributes) if action is Action.CREATE else (rule.attributes, None)
     return Change(identity, address or f'kafka_access.x/acl["{rule.key}"]', action, *sides)
@@ -172,7 +174,7 @@ def test_a_topic_that_is_neither_declared_nor_live() -> None:
     assert finding.text == (
         "the topic 'ordres' is neither declared nor live; there is a topic 'orders'"
     )
-    assert finding.fix == "write 'orders' if that is meant"
+    assert finding.fix == "Write 'orders' if that is meant."
     (plain,) = find("acl-topic-missing", acl(name="billing"), sweeps=sweeps)
     assert plain.text == "the topic 'billing' is neither declared nor live"
 
@@ -317,6 +319,14 @@ def test_groups_that_can_be_read_in(more: list[Change], live: list[Change], of: 
     assert find("access-without-group", acl(), *more, sweeps=list_all(live_acls=live), of=of) == []
 
 
+def test_rights_that_a_deny_takes_away_are_none() -> None:
+    """Whoever cannot read the topic needs no group; a right for one host is one."""
+    deny = acl(name="*", permission="Deny", operation="All")
+    assert find("access-without-group", acl(), sweeps=list_all(live_acls=[deny])) == []
+    assert find("access-without-group", acl(), deny) == []
+    assert len(find("access-without-group", acl(host="192.0.2.7"))) == 1
+
+
 def test_a_group_that_the_same_plan_takes_away_is_none() -> None:
     """Its ACL goes, and the reader stays without one."""
     right = acl(kind="Group", name="app")
@@ -340,7 +350,7 @@ def test_a_group_that_the_same_plan_takes_away_is_none() -> None:
 )
 def test_only_created_objects_are_asked_about(made: Change, listed: set[str]) -> None:
     """A plan without them costs no request."""
-    assert set(PROVIDER.review_needs([made])) == listed
+    assert set(list_needs([made])) == listed
 
 
 @pytest.mark.parametrize(

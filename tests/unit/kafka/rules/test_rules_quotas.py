@@ -70,18 +70,18 @@ def find_new(*changes: Change, sweeps: dict[str, Sweep] | None = None) -> list[F
 
 REFUSED: tuple[tuple[str, dict[str, Any], Entity, str], ...] = (
     ("quota-limit-unknown", {"producer_rate": 1}, CI, "producer_rate is not a quota; Did you mean"),
-    ("quota-limit-unknown", {"speed": 1}, CI, "use one of producer_byte_rate, consumer_byte_rate"),
+    ("quota-limit-unknown", {"speed": 1}, CI, "Use one of producer_byte_rate, consumer_byte_rate"),
     ("quota-limit-unknown", {"speed": 1}, {"ip": None}, "for an ip connection_creation_rate"),
     ("quota-limit-misplaced", {CONNECT: 1}, CI, "is a limit for an ip"),
-    ("quota-limit-misplaced", {PRODUCE: 9999}, {"ip": "192.0.2.7"}, "for users and client ids"),
-    ("quota-limit-invalid", {PRODUCE: 0}, CI, "above 0; to remove the limit, remove producer_byte"),
+    ("quota-limit-misplaced", {PRODUCE: 1}, {"ip": "192.0.2.7"}, "for users and client ids"),
+    ("quota-limit-invalid", {PRODUCE: 0}, CI, "above 0; To remove the limit, remove producer_byte"),
     ("quota-limit-invalid", {PERCENT: Decimal("-0.5")}, CI, "above 0"),
     ("quota-limit-invalid", {PRODUCE: Decimal("9999.5")}, CI, "whole bytes/s"),
     ("quota-limit-invalid", {CONNECT: Decimal("0.5")}, {"ip": None}, "whole connections/s"),
     ("quota-limit-invalid", {CONNECT: 2**31}, {"ip": None}, "at most 2147483647"),
     ("quota-limit-invalid", {CONSUME: 2**63}, CI, "at most 9223372036854775807"),
     ("quota-limit-invalid", {MUTATE: Decimal("NaN")}, CI, "a limit must be a number above 0"),
-    ("quota-empty", {}, CI, "config is empty; set at least one limit"),
+    ("quota-empty", {}, CI, "config is empty; Set at least one limit"),
     ("quota-address-invalid", {CONNECT: 1}, {"ip": "300.1.1.1"}, "'300.1.1.1' is not an IP"),
     ("quota-address-invalid", {CONNECT: 1}, {"ip": "192.0.2.0/24"}, "a quota is for one address"),
 )
@@ -168,7 +168,7 @@ CUTS: tuple[tuple[str, Entity, str, int, int, str], ...] = (
         CONNECT,
         100,
         1,
-        "connections from 192.0.2.7 are slowed down to 1 connections/s on each broker "
+        "connections from 192.0.2.7 are slowed down to 1 connection/s on each broker "
         "(100 connections/s before)",
     ),
     (
@@ -229,6 +229,14 @@ def test_a_new_limit_slows_those_down_who_have_clients() -> None:
     assert find_new(quota(CI, {PRODUCE: MIB}, {PRODUCE: MIB // 2})) == []
     needs = PROVIDER.review_needs([new, user("ci")])
     assert needs[users.KIND] is Depth.NAMES
+
+
+def test_a_name_that_matches_nobody_slows_nobody_down() -> None:
+    """The name is wrong, and that is what is told."""
+    for name in ("*", "<default>", "User:ci", "ci "):
+        change = quota({"user": name}, None, {PRODUCE: 1, CONSUME: MIB})
+        assert "quota-stops-clients" not in name_rules(judge(change))
+        assert find_new(change) == []
 
 
 def test_a_callback_of_the_cluster_is_told_once() -> None:

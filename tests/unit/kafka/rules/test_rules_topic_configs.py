@@ -14,8 +14,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.kinds.topic.configs import Retention, find_new_retention, find_topic_unit
 from kafkaform_kafka.protocol.config_keys import ALL_TOPIC_KEYS
 from kafkaform_kafka.provider import PROVIDER
-from kafkaform_kafka.rules import topic_configs
-from kafkaform_kafka.rules.topic_configs import TopicConfigs, judge_topic_configs
+from kafkaform_kafka.rules.topics import configs as topic_configs
+from kafkaform_kafka.rules.topics.configs import TopicConfigs, judge_topic_configs
 
 from ....kit.kafka.changes import FACTS, change, facts, topic
 from ....kit.kafka.judgement import find_rule, judge, name_rules, survey
@@ -190,6 +190,13 @@ CASES: tuple[tuple[str, Mapping[str, str], Mapping[str, str], str], ...] = (
         "deletions of keys",
     ),
     (
+        "topic-tombstones-missed",
+        COMPACT,
+        {**COMPACT, "delete.retention.ms": "0"},
+        "delete.retention.ms 1 d (default) → 0 ms: a consumer that is behind misses deletions of "
+        "keys",
+    ),
+    (
         "topic-old-values-missed",
         COMPACT,
         {**COMPACT, "max.compaction.lag.ms": "3600000"},
@@ -243,6 +250,7 @@ def test_each_rule_fires(
     assert finding.path[0] == "config" and finding.path[1] == text.split()[0]
 
 
+ZSTD = "topic-zstd-consumers-refused"
 HARMFUL = {rule.id for rule in topic_configs.RULES}
 QUIET: tuple[tuple[str, Mapping[str, str], Mapping[str, str]], ...] = (
     ("a longer retention", {"retention.ms": "1000"}, {"retention.ms": str(30 * DAY)}),
@@ -276,10 +284,30 @@ def test_what_does_no_harm_is_quiet(before: Mapping[str, str], after: Mapping[st
     assert judge(update(before, after)) == []
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("retention.ms", "-2"), ("retention.ms", "x"), ("max.message.bytes", "-1"), (MIN, "0")],
+)
+def test_a_value_that_no_broker_takes_does_nothing(key: str, value: str) -> None:
+    """The change is blocked, and nothing is claimed about records older than -2."""
+    assert name_rules(judge(update({}, {key: value}))) == ["topic-config-value-invalid"]
+
+
+def test_zstd_stops_old_consumers_of_old_brokers() -> None:
+    """Brokers of Kafka 4 send them what they cannot unpack, and refuse nobody."""
+    edit = update({}, {"compression.type": "zstd"})
+    (finding,) = (item for item in judge(edit, OLD) if item.rule == ZSTD)
+    assert finding.text == (
+        "compression.type producer (default) → zstd: consumers before Kafka 2.1 cannot read the "
+        "topic any more"
+    )
+    assert ZSTD not in name_rules(judge(edit, NOW))
+    assert ZSTD not in name_rules(judge(update({}, {"compression.type": "gzip"}), OLD))
+
+
 def test_every_rule_has_a_case() -> None:
     """A rule that nobody saw firing is no rule."""
-    fired = {case[0] for case in CASES}
-    assert fired == HARMFUL
+    assert {ZSTD, *(case[0] for case in CASES)} == HARMFUL
 
 
 def test_every_topic_config_is_judged_or_harmless() -> None:

@@ -54,7 +54,7 @@ def test_a_config_that_the_vendor_fixes_is_blocked_with_its_source() -> None:
     assert (finding.rule, finding.level) == ("amazon-msk-serverless-topic-config", Level.BLOCK)
     assert finding.block is Block.IMPOSSIBLE
     assert finding.text.startswith("MSK Serverless does not let a topic set segment.bytes (https")
-    assert finding.fix.startswith("remove it from config; ") and 'profile = "apache"' in finding.fix
+    assert finding.fix.startswith("Remove it from config. ") and 'profile = "apache"' in finding.fix
 
 
 def test_each_reason_is_a_finding() -> None:
@@ -62,8 +62,8 @@ def test_each_reason_is_a_finding() -> None:
     config = {"segment.bytes": "104857600", "max.message.bytes": "8388609"}
     findings = judge(SERVERLESS, change(Action.CREATE, None, topic(config=config)))
     assert {finding.rule: finding.fix.partition(" ")[0] for finding in findings} == {
-        "amazon-msk-serverless-topic-config": "remove",
-        "amazon-msk-serverless-message-size": "write",
+        "amazon-msk-serverless-topic-config": "Remove",
+        "amazon-msk-serverless-message-size": "Write",
     }
 
 

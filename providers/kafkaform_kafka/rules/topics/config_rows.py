@@ -1,4 +1,4 @@
-"""The rows of `topic_configs`: what a change of a topic's effective configs can do."""
+"""The rows of `configs`: what a change of a topic's effective configs can do."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ TYPES = (TOPIC, OVERRIDES, "kafka_cluster_config", "kafka_broker_config")
 """Everything that can change what takes effect for a topic."""
 MIN_IN_SYNC = "min.insync.replicas"
 _PROOFS = "tests/cluster/claims/test_topics.py"
+_OLD_PROOFS = "tests/cluster/claims/test_topics_of_kafka_3.py"
 
 
 def _make_row(
@@ -22,8 +23,10 @@ def _make_row(
     fix: str = "",
     proof: str = "",
     needs: Needs = Needs.OBJECT,
+    old: bool = False,
 ) -> Rule:
-    place = f"{_PROOFS}::{proof}" if proof else ""
+    """A row. old: its proof is a broker of Kafka 3."""
+    place = f"{_OLD_PROOFS if old else _PROOFS}::{proof}" if proof else ""
     return Rule(id, title, level, harm, TYPES, needs, why, example, fix, proof=place)
 
 
@@ -142,6 +145,7 @@ UNCLEAN_ELECTION = _make_row(
     "it does not have are gone (KIP-106; ReplicationControlManager).",
     _change("unclean.leader.election.enable", "false", "true"),
     "Keep false, unless a topic that can be written is worth more than its records.",
+    "test_an_unclean_election_loses_acknowledged_records_and_a_clean_one_waits",
 )
 CLEAN_ELECTION = _make_row(
     "topic-clean-election",
@@ -150,6 +154,7 @@ CLEAN_ELECTION = _make_row(
     Harm.AVAILABILITY,
     "A partition whose replicas in sync are all down has no leader until one of them returns.",
     _change("unclean.leader.election.enable", "true", "false"),
+    proof="test_an_unclean_election_loses_acknowledged_records_and_a_clean_one_waits",
 )
 MIN_IN_SYNC_RAISED = _make_row(
     "topic-min-insync-raised",
@@ -216,6 +221,20 @@ OLD_CONSUMERS_REFUSED = _make_row(
     "Without conversion, a broker before Kafka 4.0 answers their fetches with UNSUPPORTED_VERSION "
     "(35; KIP-283). Newer brokers never convert.",
     _change("message.downconversion.enable", "true", "false"),
+    proof="test_without_conversion_consumers_before_kafka_0_11_stop",
+    old=True,
+)
+ZSTD_CONSUMERS_REFUSED = _make_row(
+    "topic-zstd-consumers-refused",
+    "Consumers before Kafka 2.1 are refused",
+    Level.CAUTION,
+    Harm.AVAILABILITY,
+    "A broker before Kafka 4.0 answers their fetches of a topic with compression.type = zstd with "
+    "UNSUPPORTED_COMPRESSION_TYPE (76; KIP-110).",
+    _change("compression.type", "producer", '"zstd"   # Kafka 3.9'),
+    proof="test_zstd_stops_consumers_before_kafka_2_1",
+    needs=Needs.FACTS,
+    old=True,
 )
 
 # ── writes that are refused, order, speed ───────────────────────────────────────────────
@@ -269,6 +288,7 @@ OLD_VALUES_MISSED = _make_row(
     "Compaction may remove a record with a newer one of its key after min.compaction.lag.ms, and "
     "must after max.compaction.lag.ms (KIP-58, KIP-354).",
     _change("max.compaction.lag.ms", "no limit", "3600000"),
+    proof="test_compaction_deletes_older_records_and_those_without_a_key",
 )
 RECOMPRESSED = _make_row(
     "topic-recompressed",

@@ -5,7 +5,7 @@ Whoever sets a value, a topic's override, a broker or the cluster, the same func
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from decimal import Decimal
 
 from msgspec import Struct
@@ -16,17 +16,25 @@ from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..kinds.topic.configs import find_effective
-from ..protocol.config_keys import ALL_TOPIC_KEYS
-from ..protocol.config_values import FOLLOWS, parse_integer, parse_items, parse_limit, render_config
-from ..protocol.releases import is_before
-from ..protocol.version_rules import get_release
-from . import topic_config_rows as rows
+from ...kinds.topic.configs import find_effective
+from ...protocol.config_keys import ALL_TOPIC_KEYS
+from ...protocol.config_values import (
+    FOLLOWS,
+    parse_integer,
+    parse_items,
+    parse_limit,
+    render_config,
+)
+from ...protocol.releases import is_before
+from ...protocol.version_rules import get_release
+from . import config_rows as rows
 
 DELETE, COMPACT = "delete", "compact"
 MIN_IN_SYNC_IS_CAPPED = "3.7"
 """From this release on, brokers count the smaller one of min.insync.replicas and the replicas
 (KAFKA-15583, `effectiveMinIsr` in Partition.scala)."""
+ZSTD_IS_FOR_ALL = "4.0"
+"""Brokers before this release refuse old consumers of a topic with compression.type = zstd."""
 
 Values = Mapping[str, str]
 
@@ -42,9 +50,9 @@ class TopicConfigs(Struct, frozen=True):
     replicas: int | None
     """Replicas of each partition after the change, None if unknown."""
     facts: Facts
-    inherited_before: frozenset[str] = frozenset()
+    inherited_before: Set[str] = frozenset()
     """Configs that had no override, for the text: `7 d (default)`."""
-    inherited_after: frozenset[str] = frozenset()
+    inherited_after: Set[str] = frozenset()
     """Configs that have no override after the change."""
     replicas_before: int | None = None
     """Replicas before the change; None if they stay the same, or are unknown."""
@@ -76,7 +84,7 @@ def show_change(configs: TopicConfigs, key: str) -> str:
     return f"{key} {old} → {_show_value(key, configs.after, configs.inherited_after)}"
 
 
-def _show_value(key: str, values: Values, inherited: frozenset[str]) -> str:
+def _show_value(key: str, values: Values, inherited: Set[str]) -> str:
     text = render_config(ALL_TOPIC_KEYS[key], values[key]) or "(empty)"
     return f"{text} (default)" if key in inherited else text
 
@@ -147,14 +155,19 @@ class _Limit(Struct, frozen=True):
     key: str
     rule: Rule
     text: str
-    """What a lower value does; `{new}` stands for it."""
+    """What a lower value does; `{new}` stands for it, `{behind}` for what is later by it."""
     counts: Callable[[Values], bool] = lambda _: True
     """Whether the config has an effect with these values."""
+    gate: str = ""
+    """The config on which `counts` depends."""
     starts: bool = False
     """The config also matters if it has an effect only after the change."""
 
     def read(self, values: Values) -> Decimal | None:
-        """The limit with these values; None if it has no effect."""
+        """The limit with these values; None if it has no effect, or if no broker takes it."""
+        number = parse_integer(values[self.key])
+        if number is None or not ALL_TOPIC_KEYS[self.key].allows(Decimal(number)):
+            return None
         return parse_limit(values[self.key]) if self.counts(values) else None
 
 
@@ -179,15 +192,18 @@ def _has_local_limit(key: str) -> Callable[[Values], bool]:
 
 
 _REFUSED = "records whose timestamp is more than {new} in the "
-_BEHIND = "a consumer that is more than {new} behind "
+_BEHIND = "a consumer that is {behind} "
 
 _LIMITS = (
-    _Limit("retention.ms", rows.RETENTION_CUT, "records older than that are deleted", _expires),
+    _Limit(
+        "retention.ms", rows.RETENTION_CUT, "records older than that are deleted", _expires, _POLICY
+    ),
     _Limit(
         "retention.bytes",
         rows.SIZE_CUT,
         "the oldest records of each partition that is larger are deleted",
         _expires,
+        _POLICY,
     ),
     _Limit("max.message.bytes", rows.BATCHES_REFUSED, "record batches over {new} are refused"),
     _Limit(
@@ -195,6 +211,7 @@ _LIMITS = (
         rows.TIMESTAMPS_REFUSED,
         f"{_REFUSED}future are refused",
         _has_own_time,
+        "message.timestamp.type",
         starts=True,
     ),
     _Limit(
@@ -202,6 +219,7 @@ _LIMITS = (
         rows.TIMESTAMPS_REFUSED,
         f"{_REFUSED}past are refused",
         _has_own_time,
+        "message.timestamp.type",
         starts=True,
     ),
     _Limit(
@@ -209,6 +227,7 @@ _LIMITS = (
         rows.TIMESTAMPS_REFUSED,
         "records whose timestamp differs by more than {new} from the broker's clock are refused",
         _has_own_time,
+        "message.timestamp.type",
         starts=True,
     ),
     _Limit(
@@ -216,18 +235,21 @@ _LIMITS = (
         rows.TOMBSTONES_MISSED,
         f"{_BEHIND}misses deletions of keys",
         _is_compacted,
+        _POLICY,
     ),
     _Limit(
         "max.compaction.lag.ms",
         rows.OLD_VALUES_MISSED,
         f"{_BEHIND}misses older records of a key",
         _is_compacted,
+        _POLICY,
     ),
     _Limit(
         "min.compaction.lag.ms",
         rows.OLD_VALUES_MISSED,
         f"{_BEHIND}may miss older records of a key",
         _is_compacted,
+        _POLICY,
     ),
     _Limit(
         "flush.messages",
@@ -240,6 +262,7 @@ _LIMITS = (
         rows.LOCAL_DATA_CUT,
         "consumers read records that are older than {new} from remote storage",
         _has_local_limit("local.retention.ms"),
+        "remote.storage.enable",
         starts=True,
     ),
     _Limit(
@@ -247,13 +270,19 @@ _LIMITS = (
         rows.LOCAL_DATA_CUT,
         "consumers read records beyond {new} of a partition from remote storage",
         _has_local_limit("local.retention.bytes"),
+        "remote.storage.enable",
         starts=True,
     ),
 )
 
 
 def _judge_limits(configs: TopicConfigs) -> Iterator[Finding]:
+    changed = {
+        key for key, value in configs.after.items() if configs.before.get(key, value) != value
+    }
     for limit in _LIMITS:
+        if limit.key not in changed and limit.gate not in changed:
+            continue
         before, after = limit.read(configs.before), limit.read(configs.after)
         if before is None:
             before = _NO_LIMIT if limit.starts else None
@@ -264,7 +293,8 @@ def _judge_limits(configs: TopicConfigs) -> Iterator[Finding]:
         subject = (
             f"{key} {_render(key, values)} takes effect" if same else show_change(configs, key)
         )
-        text = limit.text.format(new=_render(key, values))
+        new = _render(key, values)
+        text = limit.text.format(new=new, behind=f"more than {new} behind" if after else "behind")
         yield limit.rule.find(f"{subject}: {text}", ("config", key))
 
 
@@ -373,6 +403,13 @@ def _judge_compression(configs: TopicConfigs) -> Iterator[Finding]:
         f"{show_change(configs, key)}: brokers {way}, which costs them processor time",
         ("config", key),
     )
+    release = get_release(configs.facts)
+    if codec == "zstd" and release and is_before(release, ZSTD_IS_FOR_ALL):
+        yield rows.ZSTD_CONSUMERS_REFUSED.find(
+            f"{show_change(configs, key)}: consumers before Kafka 2.1 cannot read the topic any "
+            "more",
+            ("config", key),
+        )
 
 
 _JUDGES = (_judge_cleanup, _judge_limits, _judge_switches, _judge_compression)
@@ -386,7 +423,7 @@ def judge_in_sync_replicas(configs: TopicConfigs) -> Iterator[Finding]:
     least, replicas = parse_integer(configs.after[rows.MIN_IN_SYNC]), configs.replicas
     old = parse_integer(configs.before[rows.MIN_IN_SYNC]) if configs.before else None
     replicas_before = configs.replicas_before or replicas
-    if least is None or (least, replicas) == (old, replicas_before):
+    if least is None or least < 1 or (least, replicas) == (old, replicas_before):
         return
     change = (
         f"{rows.MIN_IN_SYNC} is {least}"
@@ -551,6 +588,7 @@ RULES = (
     rows.TIMESTAMPS_REFUSED,
     rows.TOMBSTONES_MISSED,
     rows.UNCLEAN_ELECTION,
+    rows.ZSTD_CONSUMERS_REFUSED,
 )
 """What `judge_records_and_clients` finds."""
 

@@ -11,12 +11,12 @@ from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..kinds.steps import paths_below
-from ..kinds.topic import moves, placement
-from ..kinds.topic.configs import find_effective
-from ..protocol import broker_rules, version_rules
-from ..protocol.config_values import parse_integer
-from .topic_config_rows import MIN_IN_SYNC, TOPIC
+from ...kinds.steps import paths_below
+from ...kinds.topic import moves, placement
+from ...kinds.topic.configs import find_effective
+from ...protocol import broker_rules, version_rules
+from ...protocol.config_values import parse_integer
+from .config_rows import MIN_IN_SYNC, TOPIC
 
 _TYPES = (TOPIC,)
 
@@ -72,6 +72,7 @@ MOVED = Rule(
     "exist together until the copies are complete, and take disk space and network.",
     "replication_factor = 3   # was 2",
     "Set reassignment_throttle in the provider block to limit the copying.",
+    proof="tests/cluster/kafka/test_placement.py::test_one_replica_becomes_three_and_then_two",
 )
 LEADERS_CHANGED = Rule(
     "topic-leaders-changed",
@@ -106,6 +107,8 @@ MIN_IN_SYNC_EARLY = Rule(
     "leader compares with the replicas in sync (Partition.appendRecordsToLeader).",
     'replication_factor = 3   # was 1\nconfig = { "min.insync.replicas" = 2 }   # was 1',
     "Raise the replication factor first, and min.insync.replicas in a later change.",
+    proof="tests/cluster/claims/test_topics.py::"
+    "test_a_higher_minimum_refuses_acks_all_until_the_copy_is_complete",
 )
 
 

@@ -11,8 +11,8 @@ from kafkaform.core.resource import CoverageKind, Depth, Identity, Sweep
 from kafkaform.core.rule import Needs, Rule, Scene, Survey
 from kafkaform.core.text.foreign import inline
 
-from ..protocol.broker_rules import collision_key
-from .topic_config_rows import OVERRIDES, TOPIC
+from ...protocol.broker_rules import collision_key
+from .config_rows import OVERRIDES, TOPIC
 
 _DECLARED = frozenset({Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT, Action.NOOP})
 _CLAIMS = "tests/cluster/claims/test_topics.py"
@@ -43,7 +43,7 @@ DECLARED_TWICE = Rule(
     Needs.PLAN,
     "A kafka_topic declares all overrides of its topic, so each apply of one block would undo the "
     "other.",
-    'kafka_topic_config "orders" { topic = "orders" … }   # beside kafka_topic "orders"',
+    'resource "kafka_topic_config" "orders" { topic = "orders" … }   # beside kafka_topic "orders"',
     "Move the configs into the kafka_topic, and remove this block.",
     Block.CONFLICT,
 )
@@ -56,7 +56,7 @@ RENAMED = Rule(
     Needs.PLAN,
     "Kafka cannot rename a topic (no request does), so a block with another name deletes one topic "
     "and creates an empty one.",
-    'kafka_topic "orders" { name = "orders-v2" … }   # was "orders"',
+    'resource "kafka_topic" "orders" { name = "orders-v2" … }   # was "orders"',
     f"Keep the name until the clients have moved: {_HOW_TO}",
 )
 NOT_LISTED = Rule(

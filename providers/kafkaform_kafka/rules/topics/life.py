@@ -11,12 +11,12 @@ from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY
 
-from ..kinds.topic.configs import find_effective, get_config
-from ..kinds.topic.resource_type import DEFAULT
-from ..protocol import broker_rules
-from .topic_config_rows import OVERRIDES, TOPIC
-from .topic_configs import COMPACT, DELETE, has_policy
-from .topic_moves import find_id_faults
+from ...kinds.topic.configs import find_effective, get_config
+from ...kinds.topic.resource_type import DEFAULT
+from ...protocol import broker_rules
+from .config_rows import OVERRIDES, TOPIC
+from .configs import COMPACT, DELETE, has_policy
+from .moves import find_id_faults
 
 _TYPES = (TOPIC,)
 _CLAIMS = "tests/cluster/claims/test_topics.py"
@@ -30,7 +30,7 @@ NAME_INVALID = Rule(
     Needs.BLOCK,
     "A name has 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', and is not '.' or "
     "'..': INVALID_TOPIC_EXCEPTION (17; Topic.validate).",
-    'kafka_topic "orders" { name = "orders/eu" }',
+    'resource "kafka_topic" "orders" { name = "orders/eu" }',
     "Choose a name with letters, digits, '.', '_' and '-'.",
     Block.IMPOSSIBLE,
     proof=f"{_CLAIMS}::test_names_that_kafka_refuses",
@@ -99,7 +99,7 @@ NUMBER_UNKNOWN = Rule(
     Needs.FACTS,
     "num.partitions and default.replication.factor apply, and reading them needs DescribeConfigs "
     "on Cluster.",
-    'kafka_topic "orders" { name = "orders" }',
+    'resource "kafka_topic" "orders" { name = "orders" }',
     "Set the number, or grant DescribeConfigs on Cluster.",
 )
 PARTITIONS_REMOVED = Rule(
@@ -151,6 +151,7 @@ REPLICAS_REMOVED = Rule(
     "A partition with N replicas survives the loss of N - 1 brokers.",
     "replication_factor = 1   # was 3",
     "Keep the number of replicas.",
+    proof=f"{_CLAIMS}::test_an_unclean_election_loses_acknowledged_records_and_a_clean_one_waits",
 )
 DELETED = Rule(
     "topic-deleted",
@@ -161,7 +162,7 @@ DELETED = Rule(
     Needs.OBJECT,
     "DeleteTopics removes the topic at once and its files after file.delete.delay.ms; nothing "
     "brings them back.",
-    'kafka_topic "orders" { … }   # the block is removed from the files',
+    'resource "kafka_topic" "orders" { … }   # the block is removed from the files',
     "Copy the records that somebody needs first.",
     proof=f"{_CLAIMS}::test_a_deleted_topic_comes_back_empty",
 )
@@ -174,7 +175,7 @@ COMES_BACK = Rule(
     Needs.FACTS,
     "With auto.create.topics.enable = true, brokers create a topic that a client asks for, with "
     "the cluster's defaults (AutoTopicCreationManager).",
-    'kafka_topic "orders" { … }   # removed, and a producer runs on',
+    'resource "kafka_topic" "orders" { … }   # removed, and a producer runs on',
     "Stop the clients of the topic first.",
     proof=f"{_CLAIMS}::test_a_deleted_topic_comes_back_empty",
 )
@@ -200,9 +201,10 @@ DELETION_FORBIDDEN = Rule(
     Needs.FACTS,
     "With delete.topic.enable = false, a controller answers TOPIC_DELETION_DISABLED (73) for every "
     "topic of the request.",
-    'kafka_topic "orders" { … }   # removed, with delete.topic.enable=false',
+    'resource "kafka_topic" "orders" { … }   # removed, with delete.topic.enable=false',
     "Ask for delete.topic.enable=true on the brokers, or keep the topic.",
     Block.IMPOSSIBLE,
+    proof="tests/cluster/claims/test_topics_of_kafka_3.py::test_a_cluster_can_forbid_deletions",
 )
 
 

@@ -14,12 +14,12 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.rule import Judge, Needs, Rule
 from kafkaform.core.value import Value
 
-from ..kinds.topic.configs import get_config
-from ..protocol import broker_rules
-from ..protocol.config_keys import ALL_TOPIC_KEYS, ConfigKey
-from ..protocol.config_values import render_config
-from ..protocol.version_rules import fit_old_range, fit_range, get_release, presence_faults
-from .topic_config_rows import OVERRIDES, TOPIC
+from ...kinds.topic.configs import get_config
+from ...protocol import broker_rules
+from ...protocol.config_keys import ALL_TOPIC_KEYS, ConfigKey
+from ...protocol.config_values import render_config
+from ...protocol.version_rules import fit_old_range, fit_range, get_release, presence_faults
+from .config_rows import OVERRIDES, TOPIC
 
 _TYPES = (TOPIC, OVERRIDES)
 
@@ -90,7 +90,7 @@ EMPTY_BLOCK = Rule(
     (OVERRIDES,),
     Needs.BLOCK,
     "The object is the topic's overrides: without any, it cannot be told from a deleted one.",
-    'kafka_topic_config "orders" { topic = "orders"  config = {} }',
+    'resource "kafka_topic_config" "orders" { topic = "orders"  config = {} }',
     "Name at least one config, or remove the block.",
     Block.IMPOSSIBLE,
 )
@@ -118,6 +118,7 @@ UNKNOWN = Rule(
     "refuses it in the dry run.",
     'config = { "redpanda.remote.read" = true }',
     "Make sure that your brokers know it.",
+    proof="tests/cluster/claims/test_topics.py::test_configs_that_no_topic_has_are_refused",
 )
 INTERNAL = Rule(
     "topic-internal",
@@ -128,7 +129,7 @@ INTERNAL = Rule(
     Needs.BLOCK,
     "Kafka creates some topics itself, with the configs that it needs: a wrong cleanup.policy of "
     "__consumer_offsets loses the offsets of groups.",
-    'kafka_topic_config "offsets" { topic = "__consumer_offsets" … }',
+    'resource "kafka_topic_config" "offsets" { topic = "__consumer_offsets" … }',
     "Make sure that this config can be changed.",
 )
 

@@ -1,0 +1,226 @@
+"""Answer the questions of surveys (`questions.py`): levels, verdicts, versions and who refers to
+them. What a registry does not say is left out, and nothing follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kafkaform.core.resource import Coverage, CoverageKind, Depth, Fault, Identity, Observed, Sweep
+from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.http.exchange import Call, HttpAnswer
+
+from .api.answers import (
+    SchemaVersion,
+    read_numbers,
+    read_schema_version,
+    read_verdict,
+    read_version_names,
+)
+from .api.calls import (
+    check_all,
+    check_latest,
+    list_referring,
+    list_uses,
+    list_versions,
+    read_setting,
+    read_version,
+)
+from .api.errors import is_missing, lacks_endpoint, parse_answer
+from .context import RegistryContext
+from .formats.normal_form import BY_REGISTRY_NAME
+from .kinds.levels import INHERITED, PROMISES, TRANSITIVE
+from .questions import (
+    NUMBERS,
+    USERS,
+    VERSIONS,
+    NextVersion,
+    parse_listing,
+    read_subjects,
+    read_versions,
+)
+from .reads import read_level
+
+MAX_VERSIONS = 100
+"""Versions of a subject that are read to judge a new one. The registry judges beyond that."""
+
+
+def answer_listing(context: RegistryContext, name: str, depth: Depth) -> Sweep:
+    """The answers to the questions that a name contains."""
+    kind, questions = parse_listing(name)
+    answers = _ANSWERS[kind](context, questions)
+    items = tuple(
+        Observed(Identity(context.instance, kind, subject), attributes)
+        for subject, attributes in answers.items()
+    )
+    return Sweep(name, depth, items, Coverage(CoverageKind.VISIBLE_ONLY))
+
+
+# ── new versions ────────────────────────────────────────────────────────────────────────
+
+
+def _answer_versions(context: RegistryContext, questions: str) -> Mapping[str, FrozenMap]:
+    """Subject -> `level`, the `versions` that it also counts for, and the registry's verdict:
+    `compatible`, None if it was not asked, with its `reasons`."""
+    wanted = read_versions(questions)
+    levels = _read_levels(context, wanted)
+    answers: dict[str, FrozenMap] = {}
+    asked: list[NextVersion] = []
+    for item in wanted:
+        level, planned = levels[item.subject]
+        versions: tuple[FrozenMap, ...] | None = ()
+        if level in TRANSITIVE:
+            versions = _read_older(context, item.subject)
+        foreign = item.format != "avro" or item.references or versions is None
+        # The registry answers at the level of today.
+        if level is not None and level != "NONE" and foreign and not planned:
+            asked.append(item)
+        answers[item.subject] = FrozenMap(
+            level=level, versions=versions or (), compatible=None, reasons=()
+        )
+    for item, verdict in zip(asked, _ask_verdicts(context, asked, levels), strict=True):
+        if verdict is not None:
+            compatible, reasons = verdict
+            answer = answers[item.subject]
+            answers[item.subject] = answer.with_items(
+                {"compatible": compatible, "reasons": reasons}
+            )
+    return answers
+
+
+def _read_levels(
+    context: RegistryContext, wanted: Sequence[NextVersion]
+) -> Mapping[str, tuple[str | None, bool]]:
+    """Subject -> the level that its new version is checked at, None if it cannot be read, and
+    whether the plan sets it. Levels of a plan are set before its schemas are registered."""
+    calls = [read_setting("config", item.subject) for item in wanted]
+    whole = read_setting("config", None)
+    *answers, last = context.client.ask_all([*calls, whole])
+    live = _take_level(read_level(whole, last))
+    levels: dict[str, tuple[str | None, bool]] = {}
+    for item, call, answer in zip(wanted, calls, answers, strict=True):
+        own = _take_level(read_level(call, answer))
+        if own == "NONE" and not context.facts.values.get("subject_none", True):
+            own = INHERITED
+        level = item.level or own
+        if level == INHERITED:
+            levels[item.subject] = (
+                item.registry_level or live,
+                bool(item.level or item.registry_level),
+            )
+        else:
+            levels[item.subject] = level, item.level is not None
+    return levels
+
+
+def _take_level(value: str | HttpAnswer | Fault) -> str | None:
+    return value if isinstance(value, str) and (value in PROMISES or value == INHERITED) else None
+
+
+def _read_older(context: RegistryContext, subject: str) -> tuple[FrozenMap, ...] | None:
+    """All versions before the latest; None if they cannot be read or are too many."""
+    call = list_versions(subject)
+    numbers = parse_answer(context.ask(call), call, read_numbers)
+    if isinstance(numbers, Fault) or len(numbers) > MAX_VERSIONS:
+        return None
+    calls = [read_version(subject, number) for number in sorted(numbers)[:-1]]
+    versions: list[FrozenMap] = []
+    for call, answer in zip(calls, context.client.ask_all(calls), strict=True):
+        version = parse_answer(answer, call, lambda body: read_schema_version(body, subject))
+        if not isinstance(version, SchemaVersion) or version.kind not in BY_REGISTRY_NAME:
+            return None
+        name = BY_REGISTRY_NAME[version.kind].name
+        versions.append(FrozenMap(number=version.version, format=name, schema=version.schema))
+    return tuple(versions)
+
+
+def _ask_verdicts(
+    context: RegistryContext,
+    wanted: Sequence[NextVersion],
+    levels: Mapping[str, tuple[str | None, bool]],
+) -> list[tuple[bool, tuple[str, ...]] | None]:
+    """What the registry says about each new version, None if it does not say."""
+    payloads = [
+        {
+            "subject": item.subject,
+            "format": item.format,
+            "schema": item.schema,
+            "references": item.references,
+        }
+        for item in wanted
+    ]
+    calls = [check_all(payload) for payload in payloads]
+    verdicts = []
+    for item, payload, call, answer in zip(
+        wanted, payloads, calls, context.client.ask_all(calls), strict=True
+    ):
+        missing = isinstance(answer, HttpAnswer) and lacks_endpoint(answer)
+        if missing and levels[item.subject][0] not in TRANSITIVE:
+            call = check_latest(payload)
+            answer = context.ask(call)
+        verdict = parse_answer(answer, call, read_verdict)
+        verdicts.append(None if isinstance(verdict, Fault) else verdict)
+    return verdicts
+
+
+# ── references ──────────────────────────────────────────────────────────────────────────
+
+
+def _answer_numbers(context: RegistryContext, questions: str) -> Mapping[str, FrozenMap]:
+    """Subject -> `versions`, the numbers that it has; none of them for one that does not exist."""
+    subjects = read_subjects(questions)
+    calls = [list_versions(subject) for subject in subjects]
+    answers: dict[str, FrozenMap] = {}
+    for subject, call, answer in zip(subjects, calls, context.client.ask_all(calls), strict=True):
+        numbers = parse_answer(answer, call, read_numbers)
+        if isinstance(answer, HttpAnswer) and is_missing(answer):
+            answers[subject] = FrozenMap(versions=())
+        elif not isinstance(numbers, Fault):
+            answers[subject] = FrozenMap(versions=tuple(sorted(numbers)))
+    return answers
+
+
+def _answer_users(context: RegistryContext, questions: str) -> Mapping[str, FrozenMap]:
+    """Subject -> `subjects` with versions that refer to it, and `unnamed`: how many more schemas
+    do, of which the registry tells only the ids."""
+    subjects = read_subjects(questions)
+    numbers = _answer_numbers(context, questions)
+    pairs = [
+        (subject, list_referring(subject, number))
+        for subject in subjects
+        if subject in numbers
+        for number in numbers[subject]["versions"][-MAX_VERSIONS:]
+    ]
+    ids: dict[str, set[int]] = {subject: set() for subject in numbers}
+    for (subject, call), answer in zip(
+        pairs, context.client.ask_all([call for _, call in pairs]), strict=True
+    ):
+        referring = parse_answer(answer, call, read_numbers)
+        if not isinstance(referring, Fault):
+            ids[subject].update(referring)
+    names = _name_schemas(context, sorted({id for group in ids.values() for id in group}))
+    answers: dict[str, FrozenMap] = {}
+    for subject, group in ids.items():
+        users = {name for id in group for name in names.get(id, ())} - {subject}
+        unnamed = sum(id not in names for id in group)
+        values: dict[str, Value] = {"subjects": tuple(sorted(users)), "unnamed": unnamed}
+        answers[subject] = FrozenMap(values)
+    return answers
+
+
+def _name_schemas(context: RegistryContext, ids: Sequence[int]) -> Mapping[int, tuple[str, ...]]:
+    """Id of a content -> the subjects that have it; without those that the registry does not
+    tell."""
+    calls: list[Call] = [list_uses(id) for id in ids]
+    names: dict[int, tuple[str, ...]] = {}
+    for id, call, answer in zip(ids, calls, context.client.ask_all(calls), strict=True):
+        subjects = parse_answer(answer, call, read_version_names)
+        if not isinstance(subjects, Fault) and subjects:
+            names[id] = subjects
+    return names
+
+
+_ANSWERS: Mapping[str, Callable[[RegistryContext, str], Mapping[str, FrozenMap]]] = {
+    VERSIONS: _answer_versions,
+    NUMBERS: _answer_numbers,
+    USERS: _answer_users,
+}

@@ -1,0 +1,105 @@
+"""Faults of the texts of schemas, and where in the text they are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from msgspec import Struct
+
+from kafkaform.provider.http.strict_json import parse_json
+
+Place = tuple[str | int, ...]
+"""The keys and indices that lead to a value of a JSON document."""
+MAX_FAULTS = 10
+"""Of one schema. More of them have the same cause, or are found in the next run."""
+
+_DECODER = json.JSONDecoder()
+_BLANKS = " \t\r\n"
+
+
+class SchemaFault(Struct, frozen=True):
+    """Why a text is no schema of its format."""
+
+    text: str
+    """A part of a sentence: `there is no type "strng"`."""
+    line: int = 0
+    """Where it is in the text, from 1; 0 if that is not known."""
+    column: int = 0
+    """The same within its line, in characters."""
+    fix: str = ""
+    """What the user can do, if that is known: `Did you mean "string"?`."""
+
+
+class PlacedFault(Struct, frozen=True):
+    """A fault of a JSON document."""
+
+    text: str
+    place: Place
+    fix: str = ""
+
+    def locate(self, text: str) -> SchemaFault:
+        """The fault in the text of the document."""
+        return locate_fault(text, self.text, find_offset(text, self.place), self.fix)
+
+
+def locate_fault(text: str, fault: str, offset: int, fix: str = "") -> SchemaFault:
+    """The fault at a character of the text. offset: from 0."""
+    before = text[:offset]
+    return SchemaFault(fault, before.count("\n") + 1, offset - before.rfind("\n"), fix)
+
+
+def read_document(text: str) -> Any | SchemaFault:
+    """The document that a JSON text is, or why it is none."""
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        reason = str(error)
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        missing = error.pos >= len(text.rstrip())
+        cause = "it ends too early" if missing else error.msg[0].lower() + error.msg[1:]
+        return SchemaFault(f"it is not JSON: {cause}", error.lineno, error.colno)
+    except RecursionError:
+        pass
+    return SchemaFault(reason)
+
+
+def find_offset(text: str, place: Place) -> int:
+    """Where the value at this place of a JSON document begins; where the last part of the place
+    begins that there is."""
+    position = _skip_blanks(text, 0)
+    for part in place:
+        inner = _enter(text, position, part)
+        if inner is None:
+            break
+        position = inner
+    return position
+
+
+def _enter(text: str, position: int, part: str | int) -> int | None:
+    """Where a value inside of the list or object begins that begins here."""
+    opening, index = text[position], 0
+    if opening not in "{[":
+        return None
+    position = _skip_blanks(text, position + 1)
+    while text[position] not in "}]":
+        key: str | int = index
+        if opening == "{":
+            key, position = _DECODER.raw_decode(text, position)
+            position = _skip_blanks(text, _skip_blanks(text, position) + 1)
+        if key == part:
+            return position
+        _, position = _DECODER.raw_decode(text, position)
+        position = _skip_blanks(text, position)
+        if text[position] == ",":
+            position = _skip_blanks(text, position + 1)
+        index += 1
+    return None
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _BLANKS:
+        position += 1
+    return position

@@ -1,0 +1,24 @@
+"""All rules of the provider, and what they ask a registry: one line for each part. Shorter than a
+module should be, because the parts have the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafkaform.core.change import Change
+from kafkaform.core.resource import Depth
+from kafkaform.core.rule import RuleBook
+
+from . import compatibility, levels, schemas
+
+_PARTS = (compatibility, levels, schemas)
+
+BOOK = RuleBook(
+    judges=(*levels.JUDGES, *schemas.JUDGES),
+    surveys=(*compatibility.SURVEYS, *levels.SURVEYS, *schemas.SURVEYS),
+)
+
+
+def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
+    """What has to be listed for the surveys of these changes, and how deep."""
+    return {kind: depth for part in _PARTS for kind, depth in part.list_needs(changes).items()}

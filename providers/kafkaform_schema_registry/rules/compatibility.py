@@ -1,0 +1,405 @@
+"""Rules of new versions: what differs, who can read what afterwards, and what a level refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kafkaform.core.change import Action, Change
+from kafkaform.core.finding import Block, Finding, Harm, Level
+from kafkaform.core.resource import Depth, Identity
+from kafkaform.core.rule import Needs, Rule, Scene, Survey
+from kafkaform.core.value import EMPTY, FrozenMap
+
+from ..formats.avro import NotAvro, parse_avro
+from ..formats.avro_resolution import Unreadable, find_unreadable
+from ..formats.avro_types import AvroType, open_schema
+from ..formats.edits import EditKind, SchemaEdit
+from ..formats.normal_form import FORMATS
+from ..kinds import global_config, subject_config
+from ..kinds.levels import INHERITED, PROMISES
+from ..kinds.schema import KIND
+from ..questions import VERSIONS, NextVersion, collect_answers, name_listing
+from .schemas import PROOFS, TEXT, TYPES
+
+MAX_EDITS = 20
+"""Differences of one schema that have a finding of their own."""
+LATEST = "the latest version"
+"""What texts call the version that is live."""
+
+
+def _make_row(kind: EditKind, title: str, level: Level, why: str, example: str) -> Rule:
+    id = f"schema-{kind.value}"
+    return Rule(id, title, level, Harm.NONE, TYPES, Needs.SYSTEM, why, example)
+
+
+EDITS: Mapping[EditKind, Rule] = {
+    EditKind.FIELD_ADDED: _make_row(
+        EditKind.FIELD_ADDED,
+        "A field is added that readers can do without",
+        Level.NOTE,
+        "Readers with the new schema take the default for older records, or go without the field.",
+        '{ name = "note", type = ["null", "string"], default = null }   # new',
+    ),
+    EditKind.FIELD_DEMANDED: _make_row(
+        EditKind.FIELD_DEMANDED,
+        "A field is added or demanded that older records do not have",
+        Level.CAUTION,
+        "A reader that demands a field cannot read records without it: an Avro field without a "
+        "default (Avro specification, Schema Resolution), a `required` property of a JSON schema, "
+        "a `required` field of proto2.",
+        '{ name = "amount", type = "int" }   # new, without a default',
+    ),
+    EditKind.FIELD_REMOVED: _make_row(
+        EditKind.FIELD_REMOVED,
+        "A field is removed",
+        Level.CAUTION,
+        "Readers with the new schema do not get its values any more, and readers with the old one "
+        "need a default for new records. A number of protobuf that is not reserved can later mean "
+        "something else.",
+        'the field "note" is not in the new schema',
+    ),
+    EditKind.FIELD_RENAMED: _make_row(
+        EditKind.FIELD_RENAMED,
+        "A number of protobuf gets another name",
+        Level.NOTE,
+        "Binary records contain numbers and no names, so they stay readable. Generated code and "
+        "the JSON form have the name.",
+        'string customer = 3;   # was "string client = 3"',
+    ),
+    EditKind.TYPE_CHANGED: _make_row(
+        EditKind.TYPE_CHANGED,
+        "A type changes",
+        Level.CAUTION,
+        "Only some types can be read as another one (Avro specification, Schema Resolution; "
+        "protobuf language guide, Updating A Message Type), and code that uses the field has to "
+        "follow in any case.",
+        '{ name = "amount", type = "string" }   # was "long"',
+    ),
+    EditKind.SYMBOL_ADDED: _make_row(
+        EditKind.SYMBOL_ADDED,
+        "An enum gets a value",
+        Level.NOTE,
+        "Readers with the old schema do not know the value; they take the default of the enum if "
+        "it has one.",
+        'symbols = ["OPEN", "PAID", "SENT"]   # "SENT" is new',
+    ),
+    EditKind.SYMBOL_REMOVED: _make_row(
+        EditKind.SYMBOL_REMOVED,
+        "An enum loses a value",
+        Level.CAUTION,
+        "Readers with the new schema do not know the value in older records.",
+        'symbols = ["OPEN"]   # was ["OPEN", "PAID"]',
+    ),
+    EditKind.NAME_CHANGED: _make_row(
+        EditKind.NAME_CHANGED,
+        "A record, message or package gets another name",
+        Level.CAUTION,
+        "Readers find generated classes by the full name, Avro matches records by name or alias, "
+        "and the strategies record and topic-record make the subject of it.",
+        'name = "Purchase"   # was "Order"',
+    ),
+    EditKind.VALUES_LIMITED: _make_row(
+        EditKind.VALUES_LIMITED,
+        "A JSON schema allows less",
+        Level.CAUTION,
+        "Older records with other values are not valid any more, and validating readers refuse "
+        "them.",
+        "additionalProperties = false   # new",
+    ),
+    EditKind.REMARK: _make_row(
+        EditKind.REMARK,
+        "Something changes that decides nothing about reading",
+        Level.NOTE,
+        "Documentation, order, defaults and further properties make another version, and no record "
+        "unreadable.",
+        'doc = "An order."   # new',
+    ),
+}
+"""Kind of difference -> its row."""
+MORE = Rule(
+    "schema-more-differences",
+    "A schema has more differences than are listed",
+    Level.NOTE,
+    Harm.NONE,
+    TYPES,
+    Needs.SYSTEM,
+    "A row for each of hundreds of differences would hide the important ones, so those come first.",
+    "100 fields are added",
+)
+FORMAT_CHANGED = Rule(
+    "schema-format-changed",
+    "A subject gets a schema of another format",
+    Level.CAUTION,
+    Harm.AVAILABILITY,
+    TYPES,
+    Needs.SYSTEM,
+    "Deserializers are made for one format: readers of the topic have to change theirs before the "
+    "first new record, and still need the old one for older records.",
+    'format = "json"   # was "avro"',
+    "Write records of another format to another topic.",
+)
+INCOMPATIBLE = Rule(
+    "schema-incompatible",
+    "The level of the subject refuses the new version",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.SYSTEM,
+    "A registry refuses a version that breaks the promise of the level (error 409): BACKWARD is "
+    "about readers with the new schema, FORWARD about readers with an older one, _TRANSITIVE about "
+    "all versions instead of the latest.",
+    '{ name = "amount", type = "int" }   # new, without a default, at level BACKWARD',
+    "Change the schema so that it is compatible, or first give the subject another level.",
+    Block.IMPOSSIBLE,
+    proof=f"{PROOFS}test_levels_refuse_what_the_plan_blocks",
+)
+READERS_STOP = Rule(
+    "schema-readers-stop",
+    "Readers stop at records, and no level prevents it",
+    Level.DANGER,
+    Harm.AVAILABILITY,
+    TYPES,
+    Needs.SYSTEM,
+    "At level NONE a registry checks nothing. An Avro reader whose schema cannot be resolved with "
+    "that of a record fails at it (Avro specification, Schema Resolution).",
+    '{ name = "amount", type = "int" }   # new, without a default, at level NONE',
+    "Give new fields a default, or update all readers and writers together.",
+    proof=f"{PROOFS}test_avro_readers_stop_at_what_they_cannot_resolve",
+)
+UPDATE_ORDER = Rule(
+    "schema-update-order",
+    "Readers and writers have to be updated in one order",
+    Level.CAUTION,
+    Harm.NONE,
+    TYPES,
+    Needs.SYSTEM,
+    "The level promises that readers on one side go on, so the other side is updated first "
+    "(Confluent's documentation, Schema Evolution and Compatibility).",
+    '{ name = "note", type = "string", default = "" }   # new, and an old reader has no default',
+    "Update in the order that the level allows.",
+)
+COMPATIBLE = Rule(
+    "schema-compatible",
+    "Readers and writers can be updated in any order",
+    Level.NOTE,
+    Harm.NONE,
+    TYPES,
+    Needs.SYSTEM,
+    "Both schemas can be resolved with each other (Avro specification, Schema Resolution).",
+    '{ name = "note", type = ["null", "string"], default = null }   # new',
+)
+
+
+# ── what is asked ───────────────────────────────────────────────────────────────────────
+
+
+def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
+    """At what level the new versions of the plan are checked, and what the registry says."""
+    levels = _list_planned_levels(changes)
+    questions = [_make_question(change, levels) for change in changes if _is_new_version(change)]
+    return {name_listing(VERSIONS, questions): Depth.FULL} if questions else {}
+
+
+def _is_new_version(change: Change) -> bool:
+    return (
+        change.effective
+        and change.action is Action.UPDATE
+        and change.identity.kind == KIND
+        and any(item.path[0] in ("schema", "format", "references") for item in change.paths)
+    )
+
+
+def _list_planned_levels(changes: Sequence[Change]) -> Mapping[str, str]:
+    """Subject -> the level that the plan gives it, "" for the registry's own. Levels are set before
+    schemas are registered."""
+    levels: dict[str, str] = {}
+    for change in changes:
+        before, after = change.before or EMPTY, change.after or EMPTY
+        level = after.get("compatibility")
+        if not change.effective or level == before.get("compatibility"):
+            continue
+        if change.identity.kind == global_config.KIND and level is not None:
+            levels[""] = str(level)
+        elif change.identity.kind == subject_config.KIND and change.action is not Action.FORGET:
+            levels[change.identity.key] = str(level or INHERITED)
+    return levels
+
+
+def _make_question(change: Change, levels: Mapping[str, str]) -> NextVersion:
+    after, subject = change.after or EMPTY, change.identity.key
+    return NextVersion(
+        subject,
+        str(after["format"]),
+        str(after["schema"]),
+        tuple(
+            {"name": item["name"], "subject": item["subject"], "version": int(item["version"])}
+            for item in after.get("references") or ()
+        ),
+        levels.get(subject),
+        levels.get(""),
+    )
+
+
+# ── what is found ───────────────────────────────────────────────────────────────────────
+
+
+def _survey_versions(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
+    answers = collect_answers(scene.sweeps, VERSIONS)
+    for change in filter(_is_new_version, scene.changes):
+        answer = answers.get(change.identity.key, EMPTY)
+        before, after = change.before or EMPTY, change.after or EMPTY
+        findings = [
+            *_judge_verdict(change.identity.key, answer),
+            *_judge_reading(change.identity.key, before, after, answer),
+        ]
+        refused = any(finding.rule == INCOMPATIBLE.id for finding in findings)
+        findings += _list_edits(change.identity.key, before, after, answer, refused=refused)
+        yield from ((change.identity, finding) for finding in findings)
+
+
+def _judge_verdict(subject: str, answer: FrozenMap) -> Iterator[Finding]:
+    """What the registry itself says."""
+    if answer.get("compatible") is False:
+        why = "; ".join(answer["reasons"]) or "it gives no reason"
+        text = f"level {answer['level']} refuses the new version of {subject}: {why.rstrip('.')}"
+        yield INCOMPATIBLE.find(text, TEXT)
+
+
+def _judge_reading(
+    subject: str, before: FrozenMap, after: FrozenMap, answer: FrozenMap
+) -> Iterator[Finding]:
+    """Who can read what, of Avro, unless the registry has refused it already."""
+    level = answer.get("level")
+    old, new = (_open_avro(attributes) for attributes in (before, after))
+    if old is None or new is None or answer.get("compatible") is False:
+        return
+    backward, forward = find_unreadable(new, old), find_unreadable(old, new)
+    promise = PROMISES.get(str(level))
+    refusals = _list_refusals(new, answer)
+    if promise is not None and promise.backward and backward:
+        refusals.insert(0, _describe_backward(backward, LATEST))
+    if promise is not None and promise.forward and forward:
+        refusals.insert(0, _describe_forward(forward, LATEST))
+    if refusals and not answer.get("compatible"):
+        text = f"level {level} refuses the new version of {subject}: {'; '.join(refusals)}"
+        yield INCOMPATIBLE.find(text, TEXT)
+    elif level == "NONE":
+        if backward:
+            cause = _name_cause(backward)
+            text = f"readers of {subject} with the new schema stop at older records: {cause}"
+            yield READERS_STOP.find(text, TEXT)
+        if forward:
+            cause = _name_cause(forward)
+            text = f"readers of {subject} with the old schema stop at new records: {cause}"
+            yield READERS_STOP.find(text, TEXT)
+    elif not refusals:
+        yield from _judge_order(subject, backward, forward, str(level) if promise else "")
+
+
+def _judge_order(
+    subject: str, backward: Sequence[Unreadable], forward: Sequence[Unreadable], level: str
+) -> Iterator[Finding]:
+    """Who has to be updated first. level: empty if it is not known."""
+    at = f" (level {level})" if level else ""
+    if not backward and not forward:
+        yield COMPATIBLE.find(
+            f"old and new readers of {subject} can read what both schemas write{at}", TEXT
+        )
+        return
+    causes = []
+    if backward:
+        causes.append(_describe_backward(backward, LATEST))
+    if forward:
+        causes.append(_describe_forward(forward, LATEST))
+    advice = f"{PROMISES[level].advice} of {subject}{at}: " if level else f"of {subject}, "
+    yield UPDATE_ORDER.find(f"{advice}{'; '.join(causes)}", TEXT)
+
+
+def _list_refusals(new: AvroType, answer: FrozenMap) -> list[str]:
+    """What a transitive level has against the new schema because of older versions."""
+    promise = PROMISES.get(str(answer.get("level")))
+    refusals: list[str] = []
+    for version in answer.get("versions") or ():
+        old, name = _open_avro(version), f"version {version['number']}"
+        if promise is None or old is None:
+            continue
+        if promise.backward and (backward := find_unreadable(new, old)):
+            refusals.append(_describe_backward(backward, name))
+        if promise.forward and (forward := find_unreadable(old, new)):
+            refusals.append(_describe_forward(forward, name))
+    return refusals
+
+
+def _open_avro(attributes: FrozenMap) -> AvroType | None:
+    """The schema; None if it is no Avro schema."""
+    if attributes.get("format") != "avro":
+        return None
+    try:
+        return open_schema(parse_avro(str(attributes["schema"])))
+    except NotAvro:
+        return None
+
+
+def _describe_backward(causes: Sequence[Unreadable], version: str) -> str:
+    cause = _name_cause(causes)
+    return f"readers with the new schema cannot read records of {version}: {cause}"
+
+
+def _describe_forward(causes: Sequence[Unreadable], version: str) -> str:
+    return f"readers with {version} cannot read new records: {_name_cause(causes)}"
+
+
+def _name_cause(causes: Sequence[Unreadable]) -> str:
+    first = causes[0]
+    cause = f"field {first.path} {first.text}" if first.path else f"it {first.text}"
+    return cause if len(causes) == 1 else f"{cause}, and {len(causes) - 1} more"
+
+
+# ── what differs ────────────────────────────────────────────────────────────────────────
+
+
+def _list_edits(
+    subject: str, before: FrozenMap, after: FrozenMap, answer: FrozenMap, *, refused: bool
+) -> Iterator[Finding]:
+    """A finding for each difference, the important ones first."""
+    kind = str(after["format"])
+    if before.get("format") != kind:
+        text = f"{subject} changes from {before.get('format')} to {kind}"
+        yield FORMAT_CHANGED.find(text, ("format",))
+        return
+    try:
+        edits = FORMATS[kind].list_edits(str(before["schema"]), str(after["schema"]))
+    except ValueError:
+        return
+    promise = PROMISES.get(str(answer.get("level")))
+    # What the level has judged, for old readers and new ones alike, harms nobody.
+    safe = promise is not None and promise.backward and promise.forward and not refused
+    judged = kind == "avro" or answer.get("compatible") is True
+    ordered = sorted(edits, key=lambda edit: EDITS[edit.kind].level.rank)
+    for edit in ordered[:MAX_EDITS]:
+        yield _find_edit(edit, Level.NOTE if safe and judged else None)
+    more = len(ordered) - MAX_EDITS
+    if more > 0:
+        text = f"{subject} has {more} more differences"
+        yield MORE.find(text, TEXT, figures=FrozenMap(differences=len(ordered)))
+
+
+def _find_edit(edit: SchemaEdit, level: Level | None) -> Finding:
+    figures = FrozenMap(fields=(edit.path,)) if edit.path else EMPTY
+    return EDITS[edit.kind].find(edit.text, TEXT, figures=figures, level=level)
+
+
+SURVEYS = (
+    Survey(
+        (
+            INCOMPATIBLE,
+            READERS_STOP,
+            UPDATE_ORDER,
+            COMPATIBLE,
+            FORMAT_CHANGED,
+            MORE,
+            *EDITS.values(),
+        ),
+        _survey_versions,
+    ),
+)

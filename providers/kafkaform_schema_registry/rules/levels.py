@@ -1,0 +1,180 @@
+"""Rules of compatibility levels and modes, of one subject and of the whole registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kafkaform.core.change import Action, Change
+from kafkaform.core.finding import Block, Finding, Harm, Level
+from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity
+from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
+from kafkaform.core.text.quantity import render_count
+from kafkaform.core.value import EMPTY, FrozenMap
+
+from ..kinds import global_config, schema, subject_config
+from ..kinds.levels import INHERITED, PROMISES, TRANSITIVE
+from ..kinds.subject_config import SETTINGS
+from .schemas import PROOFS
+
+TYPES = (subject_config.KIND, global_config.KIND)
+LEVEL_PATH = ("compatibility",)
+
+NOTHING_SET = Rule(
+    "schema-config-empty",
+    "A block of levels and modes sets nothing",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.BLOCK,
+    "The object exists only as far as the subject or the registry has a level or a mode of its "
+    "own, so such a block declares nothing.",
+    'schema_registry_subject_config "orders" { subject = "orders-value" }',
+    "Set compatibility or mode, or remove the block.",
+    Block.IMPOSSIBLE,
+)
+NO_MODES = Rule(
+    "schema-mode-unsupported",
+    "The registry has no modes",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.FACTS,
+    "Apicurio answers requests about modes with `Operation not supported` (404).",
+    'mode = "READONLY"   # with Apicurio',
+    "Remove mode from the block.",
+    Block.IMPOSSIBLE,
+    proof=f"{PROOFS}test_apicurio_has_no_modes_and_no_level_none_of_a_subject",
+)
+NO_SUBJECT_NONE = Rule(
+    "schema-level-none-unsupported",
+    "A subject cannot have the level NONE",
+    Level.BLOCK,
+    Harm.NONE,
+    (subject_config.KIND,),
+    Needs.FACTS,
+    "Apicurio takes NONE for a subject as the removal of its level: the registry's own takes "
+    "effect.",
+    'compatibility = "NONE"   # of one subject, with Apicurio',
+    "Set another level, or NONE for the whole registry.",
+    Block.IMPOSSIBLE,
+    proof=f"{PROOFS}test_apicurio_has_no_modes_and_no_level_none_of_a_subject",
+)
+LOWERED = Rule(
+    "schema-level-lowered",
+    "A compatibility level promises less than before",
+    Level.CAUTION,
+    Harm.NONE,
+    TYPES,
+    Needs.PLAN,
+    "What the level does not promise any more, the registry takes without a word, and readers find "
+    "out at the first record that they cannot read.",
+    'compatibility = "NONE"   # was "FULL"',
+    "Change the level for one version only, and set it back afterwards.",
+    proof=f"{PROOFS}test_a_lowered_level_takes_what_the_old_one_refuses",
+)
+
+
+# ── what a block or a registry lacks ────────────────────────────────────────────────────
+
+
+def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
+    after = change.after
+    if after is None or change.action in (Action.DELETE, Action.FORGET):
+        return
+    if all(after.get(name) in (None, INHERITED) for name in SETTINGS):
+        subject = after.get("subject")
+        what = f"the subject {subject}" if subject else "the registry"
+        yield NOTHING_SET.find(f"no level and no mode is set for {what}")
+
+
+def _judge_facts(change: Change, facts: Facts) -> Iterator[Finding]:
+    after = change.after
+    if after is None or change.action in (Action.DELETE, Action.FORGET):
+        return
+    if after.get("mode") not in (None, INHERITED) and not facts.values.get("modes", True):
+        yield NO_MODES.find("this registry has no modes", ("mode",))
+    none = change.identity.kind == subject_config.KIND and after.get("compatibility") == "NONE"
+    if none and not facts.values.get("subject_none", True):
+        yield NO_SUBJECT_NONE.find(
+            "Apicurio has no compatibility NONE for one subject: with it, the registry's own level "
+            "takes effect",
+            LEVEL_PATH,
+        )
+
+
+# ── what a level does not promise any more ──────────────────────────────────────────────
+
+
+def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
+    """How many subjects a level of the registry is about."""
+    whole = any(change.identity.kind == global_config.KIND for change in _list_changed(changes))
+    return {schema.KIND: Depth.NAMES} if whole else {}
+
+
+def _list_changed(changes: Sequence[Change]) -> list[Change]:
+    """The changes of levels."""
+    return [
+        change
+        for change in changes
+        if change.identity.kind in TYPES
+        and change.effective
+        and any(item.path == LEVEL_PATH for item in change.paths)
+        and change.action in (Action.CREATE, Action.UPDATE, Action.DELETE)
+    ]
+
+
+def _survey_levels(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
+    for change in _list_changed(scene.changes):
+        before, after = change.before or EMPTY, change.after or EMPTY
+        old, new = (str(side.get("compatibility") or INHERITED) for side in (before, after))
+        losses = _list_losses(old, new)
+        if not losses:
+            continue
+        whole = change.identity.kind == global_config.KIND
+        figures, scope = _count_subjects(scene) if whole else (EMPTY, "")
+        name = "the registry" if whole else change.identity.key
+        sides = " → ".join(_name_level(level) for level in (old, new))
+        text = f"the level of {name} changes, {sides}{scope}: {'; '.join(losses)}"
+        yield change.identity, LOWERED.find(text, LEVEL_PATH, figures=figures)
+
+
+def _name_level(level: str) -> str:
+    return "the registry's own level" if level == INHERITED else level
+
+
+def _list_losses(old: str, new: str) -> list[str]:
+    """What was promised at the old level and is not at the new one. A level that a subject inherits
+    is not known here: only NONE takes something away from it for certain."""
+    if new == INHERITED:
+        return [] if old in (INHERITED, "NONE") else ["that level decides from now on"]
+    if old == INHERITED:
+        return ["the registry checks nothing any more"] if new == "NONE" else []
+    if old not in PROMISES or new not in PROMISES:
+        return []
+    if new == "NONE" and old != "NONE":
+        return ["the registry checks nothing any more"]
+    losses = []
+    if PROMISES[old].backward and not PROMISES[new].backward:
+        losses.append("readers with a new schema may fail at older records")
+    if PROMISES[old].forward and not PROMISES[new].forward:
+        losses.append("readers with an older schema may fail at new records")
+    if old in TRANSITIVE and new not in TRANSITIVE and not losses:
+        losses.append("only the latest version is compared with a new one")
+    return losses
+
+
+def _count_subjects(scene: Scene) -> tuple[FrozenMap, str]:
+    """How many subjects the registry has, as figures and as a part of a sentence."""
+    sweep = scene.sweeps.get(schema.KIND)
+    if sweep is None or sweep.coverage.kind is CoverageKind.FAILED:
+        return EMPTY, " for every subject without its own"
+    number = len(sweep.items)
+    subjects = render_count(number, "subject")
+    return FrozenMap(subjects=number), f" for those of {subjects} that have no level of their own"
+
+
+JUDGES = (
+    Judge((NOTHING_SET,), TYPES, Needs.BLOCK, _judge_block),
+    Judge((NO_MODES, NO_SUBJECT_NONE), TYPES, Needs.FACTS, _judge_facts),
+)
+SURVEYS = (Survey((LOWERED,), _survey_levels),)

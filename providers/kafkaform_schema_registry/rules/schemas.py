@@ -1,0 +1,284 @@
+"""Rules of schemas that say nothing about other versions: texts, references and deletions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kafkaform.core.change import Action, Change
+from kafkaform.core.diagnostics import suggest
+from kafkaform.core.finding import Block, Finding, Harm, Level
+from kafkaform.core.resource import Depth, Facts, Identity
+from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
+from kafkaform.core.text.quantity import render_amount, render_count
+from kafkaform.core.value import EMPTY, FrozenMap
+
+from ..formats.faults import SchemaFault
+from ..formats.normal_form import FORMATS, find_schema_faults
+from ..kinds.schema import KIND, MAX_BYTES, WRITTEN
+from ..questions import NUMBERS, USERS, collect_answers, name_listing
+
+TYPES = (KIND,)
+WRITING = (Action.CREATE, Action.UPDATE)
+PROOFS = "tests/cluster/claims/test_schemas.py::"
+"""Where the tests of these rules with a real registry are."""
+MAX_NAMES = 5
+"""Subjects that a sentence names."""
+TEXT = ("schema",)
+
+INVALID = Rule(
+    "schema-invalid",
+    "The text is no schema of its format",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.BLOCK,
+    "Serializers cannot use such a text, and Confluent's registry refuses it with error 42201. The "
+    "rules are those of the Avro specification 1.12, of JSON Schema draft-04 to 2020-12, and of "
+    "the protobuf language.",
+    'schema = jsonencode({ type = "record", name = "Order", fields = [{ name = "id", '
+    'type = "lng" }] })',
+    "Correct the schema, or set format.",
+    Block.IMPOSSIBLE,
+    proof=f"{PROOFS}test_avro_itself_refuses_what_is_no_schema",
+)
+TOO_LARGE = Rule(
+    "schema-too-large",
+    "The schema is larger than registries take",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.BLOCK,
+    "Registries store a schema in one record of a topic, and brokers take records up to 1 MiB "
+    "unless message.max.bytes says otherwise.",
+    'schema = file("all-events.proto")   # 1.4 MiB',
+    "Divide it, and refer to the parts with references.",
+    Block.IMPOSSIBLE,
+)
+REFERENCE_MISSING = Rule(
+    "schema-reference-missing",
+    "A reference leads to a version that will not exist",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.SYSTEM,
+    "A schema that refers to another one can only be parsed with it, so a registry does not take "
+    "it without.",
+    'references = [{ name = "Money", subject = "money-value", version = 7 }]   # the latest is 2',
+    "Refer to a version that exists, or register that version first.",
+    Block.IMPOSSIBLE,
+    proof=f"{PROOFS}test_a_reference_to_nothing_is_refused",
+)
+REFERRED = Rule(
+    "schema-referred",
+    "Schemas of other subjects refer to a subject that is deleted",
+    Level.BLOCK,
+    Harm.NONE,
+    TYPES,
+    Needs.SYSTEM,
+    "Registries refuse to delete what others refer to (error 42206), because those could not be "
+    "parsed without it. Old versions count as well.",
+    'removed { from = schema_registry_schema.money … }   # and "orders-value" refers to it',
+    "Delete these subjects first, or keep this one.",
+    Block.IMPOSSIBLE,
+    proof=f"{PROOFS}test_a_subject_that_others_refer_to_is_not_deleted",
+)
+DELETED = Rule(
+    "schema-deleted",
+    "A subject is deleted",
+    Level.CAUTION,
+    Harm.REFUSED_WRITES,
+    TYPES,
+    Needs.OBJECT,
+    "Serializers with auto.register.schemas=false or use.latest.version=true ask the registry for "
+    "the subject, which then has no version (error 40401). Records that were written can still be "
+    "read by the ids of their schemas.",
+    "removed { from = schema_registry_schema.order … }",
+    "Stop the writers first.",
+    proof=f"{PROOFS}test_writers_do_not_find_a_deleted_subject",
+)
+PURGED = Rule(
+    "schema-purged",
+    "All versions of a subject are deleted permanently",
+    Level.DANGER,
+    Harm.DATA_LOSS,
+    TYPES,
+    Needs.OBJECT,
+    "Records contain the id of their schema. After a permanent deletion the registry does not know "
+    "the id any more (error 40403), so that readers which have not cached it cannot decode them.",
+    "hard_delete = true   # and a subject is deleted",
+    "Delete softly (without hard_delete) as long as a topic has records of the subject.",
+    proof=f"{PROOFS}test_ids_of_a_purged_subject_are_gone",
+)
+
+
+# ── texts ───────────────────────────────────────────────────────────────────────────────
+
+
+def _judge_text(change: Change, _: Facts) -> Iterator[Finding]:
+    after = change.after
+    if change.action not in WRITING or after is None or not _is_written(change):
+        return
+    kind, text = str(after.get("format")), after.get("schema")
+    if kind not in FORMATS or not isinstance(text, str):
+        return
+    elsewhere = bool(after.get("references"))
+    for fault in find_schema_faults(kind, text, elsewhere=elsewhere):
+        yield _find_invalid(kind, fault)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_BYTES:
+        limit = render_amount(MAX_BYTES, "bytes")
+        yield TOO_LARGE.find(
+            f"the schema has {render_amount(size, 'bytes')}, and registries take {limit}",
+            TEXT,
+            figures=FrozenMap(bytes=size),
+        )
+
+
+def _is_written(change: Change) -> bool:
+    """A change from nothing, as `validate` makes it, has no paths."""
+    return change.before is None or any(item.path[0] in WRITTEN for item in change.paths)
+
+
+def _find_invalid(kind: str, fault: SchemaFault) -> Finding:
+    place = f" (line {fault.line}, column {fault.column})" if fault.line else ""
+    figures = FrozenMap(line=fault.line, column=fault.column) if fault.line else EMPTY
+    title = FORMATS[kind].title
+    article = "an" if title[0] in "AEIOU" else "a"
+    return INVALID.find(
+        f"the text is not {article} {title}: {fault.text}{place}",
+        TEXT,
+        figures=figures,
+        fix=fault.fix or None,
+    )
+
+
+# ── deletions ───────────────────────────────────────────────────────────────────────────
+
+
+def _judge_deletion(change: Change, facts: Facts) -> Iterator[Finding]:
+    if change.action is not Action.DELETE:
+        return
+    name = change.identity.key
+    yield DELETED.find(f"writers that look up the schema of {name} fail from then on")
+    if facts.values.get("hard_delete"):
+        yield PURGED.find(
+            f"all versions of {name} are deleted permanently: records that were written with them "
+            "cannot be read by clients that have not cached them"
+        )
+
+
+def _survey_users(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
+    """A subject whose every user goes with it can be deleted: users go first."""
+    deleted = {change.identity.key for change in scene.changes if _is_deleted(change)}
+    answers = collect_answers(scene.sweeps, USERS)
+    for change in scene.changes:
+        answer = answers.get(change.identity.key)
+        if not _is_deleted(change) or answer is None:
+            continue
+        users = [subject for subject in answer["subjects"] if subject not in deleted]
+        unnamed = answer["unnamed"]
+        if users:
+            names = _join_names(users)
+            text = f"{names} {'refers' if len(users) == 1 else 'refer'} to {change.identity.key}"
+            yield change.identity, REFERRED.find(text, figures=FrozenMap(subjects=tuple(users)))
+        elif unnamed:
+            # Their subjects may be among those that go, which the registry does not tell.
+            level = Level.CAUTION if len(deleted) > 1 else None
+            schemas = render_count(unnamed, "schema")
+            verb = "refers" if unnamed == 1 else "refer"
+            text = f"{schemas} of other subjects {verb} to {change.identity.key}"
+            yield (
+                change.identity,
+                REFERRED.find(text, figures=FrozenMap(schemas=unnamed), level=level),
+            )
+
+
+def _is_deleted(change: Change) -> bool:
+    kind, action = change.identity.kind, change.action
+    return kind == KIND and action is Action.DELETE and change.effective
+
+
+def _join_names(names: Sequence[str]) -> str:
+    more = len(names) - MAX_NAMES
+    shown = ", ".join(names[:MAX_NAMES])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+# ── references ──────────────────────────────────────────────────────────────────────────
+
+
+def _list_references(change: Change) -> tuple[FrozenMap, ...]:
+    """The references that a change writes."""
+    if change.identity.kind != KIND or change.action not in WRITING or change.after is None:
+        return ()
+    if not change.effective or not _is_written(change):
+        return ()
+    return tuple(change.after.get("references") or ())
+
+
+def _survey_references(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
+    answers = collect_answers(scene.sweeps, NUMBERS)
+    schemas = {
+        change.identity.key: change
+        for change in scene.changes
+        if change.identity.kind == KIND and change.effective
+    }
+    for change in scene.changes:
+        for reference in _list_references(change):
+            subject, version = str(reference["subject"]), int(reference["version"])
+            if subject not in answers or subject == change.identity.key:
+                continue
+            versions = answers[subject]["versions"]
+            made = schemas.get(subject)
+            lack = _find_lack(subject, version, versions, made)
+            if lack:
+                name = change.identity.key
+                text = f"{name} refers to version {version} of {subject}, and {lack}"
+                near = "" if versions else suggest(subject, schemas.keys() - {name, subject})
+                yield (
+                    change.identity,
+                    REFERENCE_MISSING.find(
+                        text,
+                        ("references",),
+                        fix=near or None,
+                        # Versions go on after a soft deletion, which no listing shows.
+                        level=Level.CAUTION if made and not versions else None,
+                    ),
+                )
+
+
+def _find_lack(subject: str, version: int, versions: Sequence[int], change: Change | None) -> str:
+    """Why there is no such version once the plan is made; empty if there is one. versions: of the
+    subject as it is; change: what the plan does to it."""
+    action = None if change is None else change.action
+    if action is Action.DELETE:
+        return f"this plan deletes {subject}"
+    coming = max(versions, default=0) + 1 if action in WRITING else 0
+    if version in versions or version == coming:
+        return ""
+    if versions:
+        numbers = render_count(len(versions), "version")
+        return f"it has {numbers}, of which {max(versions)} is the latest"
+    if action is Action.CREATE:
+        return "this plan registers its first version"
+    return "there is no such subject"
+
+
+def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
+    """Which versions there are of what is referred to, and who refers to what is deleted."""
+    references = sorted(
+        {str(reference["subject"]) for change in changes for reference in _list_references(change)}
+    )
+    deleted = sorted(change.identity.key for change in changes if _is_deleted(change))
+    questions = ((NUMBERS, references), (USERS, deleted))
+    return {name_listing(kind, names): Depth.FULL for kind, names in questions if names}
+
+
+JUDGES = (
+    Judge((INVALID, TOO_LARGE), TYPES, Needs.BLOCK, _judge_text),
+    Judge((DELETED, PURGED), TYPES, Needs.OBJECT, _judge_deletion),
+)
+SURVEYS = (
+    Survey((REFERRED,), _survey_users),
+    Survey((REFERENCE_MISSING,), _survey_references),
+)

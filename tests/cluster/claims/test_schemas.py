@@ -1,0 +1,288 @@
+"""What the rules of schemas claim, tried with a real registry and with Avro's own library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from kafkaform.core.change import Action
+from kafkaform.core.finding import Level
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.provider.contract import Session
+from kafkaform_schema_registry.formats.normal_form import find_schema_faults
+from kafkaform_schema_registry.kinds import schema, subject_config
+from kafkaform_schema_registry.provider import PROVIDER
+
+from ...kit.schema_registry.java_avro import JavaAvro, run_java_avro
+from ...kit.schema_registry.judgement import INSTANCE, judge, list_rules, plan_change
+from ...kit.schema_registry.schemas import (
+    ID,
+    NOTE,
+    ORDER,
+    ORDER_WITH_AMOUNT,
+    ORDER_WITH_NOTE,
+    field,
+    record,
+)
+from ...kit.servers import Client, Registry
+
+
+@dataclass
+class Desk:
+    """A registry as a client and as a session of the provider see it. subject: of this test."""
+
+    client: Client
+    session: Session
+    subject: str
+
+    def register(
+        self, text: str, kind: str = "AVRO", subject: str = "", references: Any = ()
+    ) -> tuple[int, Any]:
+        """What the registry answers to a new version."""
+        body = {"schema": text, "schemaType": kind, "references": list(references)}
+        return self.client.ask("POST", f"/subjects/{subject or self.subject}/versions", body)
+
+    def set_level(self, level: str) -> None:
+        status, _ = self.client.ask("PUT", f"/config/{self.subject}", {"compatibility": level})
+        assert status == 200
+
+    def find(self, action: Action, **declared: Value) -> list[str]:
+        """The rules of what is found about a change of the subject."""
+        block = {"subject": self.subject, **declared}
+        change = plan_change(self.session, schema.KIND, action, **block)
+        return list_rules(judge(self.session, change))
+
+
+@pytest.fixture
+def desk(registry: Registry) -> Iterator[Desk]:
+    """With a subject of its own, which goes at the end."""
+    client, name = Client(registry.url), f"claims-{uuid4().hex[:8]}"
+    session = PROVIDER.open(INSTANCE, FrozenMap(url=registry.url), EMPTY)
+    yield Desk(client, session, name)
+    session.close()
+    client.ask("DELETE", f"/subjects/{name}")
+
+
+@pytest.fixture(scope="module")
+def java_avro(registry: Registry) -> Iterator[JavaAvro]:
+    """Avro's library, beside the registry of the run."""
+    with run_java_avro() as library:
+        yield library
+
+
+def proto(*fields: str) -> str:
+    return f'syntax = "proto3";\nmessage Order {{ {" ".join(fields)} }}\n'
+
+
+def json_schema(required: list[str], **properties: str) -> str:
+    kinds = {name: {"type": kind} for name, kind in properties.items()}
+    closed = {"type": "object", "additionalProperties": False}
+    return json.dumps({**closed, "required": required, "properties": kinds})
+
+
+@pytest.mark.parametrize(
+    ("level", "kind", "versions", "refused"),
+    [
+        ("BACKWARD", "avro", (ORDER, ORDER_WITH_AMOUNT), True),
+        ("BACKWARD", "avro", (ORDER_WITH_AMOUNT, ORDER), False),
+        ("FORWARD", "avro", (ORDER_WITH_AMOUNT, ORDER), True),
+        ("FORWARD", "avro", (ORDER, ORDER_WITH_AMOUNT), False),
+        ("FULL", "avro", (ORDER, ORDER_WITH_NOTE), False),
+        ("FULL", "avro", (ORDER, ORDER_WITH_AMOUNT), True),
+        ("BACKWARD", "avro", (ORDER, record(NOTE), record(NOTE, ID)), True),
+        (
+            "BACKWARD_TRANSITIVE",
+            "avro",
+            (record(field("x")), record(ID, field("x", default="a")), record(ID, field("x"))),
+            True,
+        ),
+        (
+            "BACKWARD_TRANSITIVE",
+            "avro",
+            (record(NOTE), record(NOTE, field("a", default="")), record(NOTE, field("a"))),
+            True,
+        ),
+        (
+            "BACKWARD",
+            "avro",
+            (record(NOTE), record(NOTE, field("a", default="")), record(NOTE, field("a"))),
+            False,
+        ),
+        ("BACKWARD", "json", (json_schema([], a="string"), json_schema([], a="integer")), True),
+        ("BACKWARD", "json", (json_schema(["a"], a="string"), json_schema([], a="string")), False),
+        ("BACKWARD", "protobuf", (proto("string a = 1;"), proto("bool a = 1;")), True),
+        (
+            "BACKWARD",
+            "protobuf",
+            (proto("string a = 1;"), proto("string a = 1; int32 b = 2;")),
+            False,
+        ),
+    ],
+)
+def test_levels_refuse_what_the_plan_blocks(
+    desk: Desk, level: str, kind: str, versions: tuple[str, ...], refused: bool
+) -> None:
+    """The registry refuses exactly the versions that have the block, of each format."""
+    *older, latest = versions
+    for text in older:
+        assert desk.register(text, kind.upper())[0] == 200
+    desk.set_level(level)
+    rules = desk.find(Action.UPDATE, schema=latest, format=kind)
+    assert ("schema-incompatible" in rules) is refused, rules
+    status, answer = desk.register(latest, kind.upper())
+    assert status == (409 if refused else 200), answer
+
+
+def test_a_lowered_level_takes_what_the_old_one_refuses(desk: Desk) -> None:
+    """FULL refuses a field without a default, FORWARD takes it; the change has the rule."""
+    desk.register(ORDER)
+    desk.set_level("FULL")
+    assert desk.register(ORDER_WITH_AMOUNT)[0] == 409
+    block = {"subject": desk.subject, "compatibility": "FORWARD"}
+    change = plan_change(desk.session, subject_config.KIND, Action.UPDATE, **block)
+    assert list_rules(judge(desk.session, change)) == ["schema-level-lowered"]
+    desk.set_level("FORWARD")
+    assert desk.register(ORDER_WITH_AMOUNT)[0] == 200
+
+
+def test_a_reference_to_nothing_is_refused(desk: Desk) -> None:
+    """The registry refuses what the plan blocks, and takes it once the version exists."""
+    other = f"{desk.subject}-other"
+    text = json.dumps({"type": "array", "items": "Order"})
+    reference = FrozenMap(name="Order", subject=other, version=1)
+    block = {"schema": text, "references": (reference,)}
+    assert "schema-reference-missing" in desk.find(Action.CREATE, **block)
+    assert desk.register(text, references=[dict(reference)])[0] >= 400
+    assert desk.register(ORDER, subject=other)[0] == 200
+    assert "schema-reference-missing" not in desk.find(Action.CREATE, **block)
+    assert desk.register(text, references=[dict(reference)])[0] == 200
+
+
+def test_a_subject_that_others_refer_to_is_not_deleted(desk: Desk) -> None:
+    """The plan names the subject that refers to it, and the registry refuses the deletion."""
+    user = f"{desk.subject}-user"
+    desk.register(ORDER)
+    reference = {"name": "Order", "subject": desk.subject, "version": 1}
+    text = json.dumps({"type": "array", "items": "Order"})
+    assert desk.register(text, subject=user, references=[reference])[0] == 200
+    change = plan_change(desk.session, schema.KIND, Action.DELETE, subject=desk.subject)
+    first = judge(desk.session, change)[0]
+    assert (first.rule, first.level) == ("schema-referred", Level.BLOCK)
+    assert first.text == f"{user} refers to {desk.subject}"
+    assert desk.client.ask("DELETE", f"/subjects/{desk.subject}")[0] >= 400
+
+
+def test_writers_do_not_find_a_deleted_subject(desk: Desk) -> None:
+    """A look-up of the schema and of the latest version fails with 404; readers find the id."""
+    _, registered = desk.register(ORDER)
+    assert desk.find(Action.DELETE) == ["schema-deleted"]
+    assert desk.client.ask("DELETE", f"/subjects/{desk.subject}")[0] == 200
+    look_up = desk.client.ask("POST", f"/subjects/{desk.subject}", {"schema": ORDER})
+    latest = desk.client.ask("GET", f"/subjects/{desk.subject}/versions/latest")
+    assert (look_up[0], latest[0]) == (404, 404)
+    assert desk.client.ask("GET", f"/schemas/ids/{registered['id']}")[0] == 200
+
+
+def test_ids_of_a_purged_subject_are_gone(desk: Desk, registry: Registry) -> None:
+    """Readers do not get the schema of a record any more."""
+    text = record(ID, field(f"only_{desk.subject.replace('-', '_')}"))
+    _, registered = desk.register(text)
+    session = PROVIDER.open(INSTANCE, FrozenMap(url=registry.url, hard_delete=True), EMPTY)
+    change = plan_change(session, schema.KIND, Action.DELETE, subject=desk.subject)
+    assert list_rules(judge(session, change)) == ["schema-deleted", "schema-purged"]
+    session.close()
+    for query in ("", "?permanent=true"):
+        assert desk.client.ask("DELETE", f"/subjects/{desk.subject}{query}")[0] == 200
+    assert desk.client.ask("GET", f"/schemas/ids/{registered['id']}")[0] == 404
+
+
+def test_apicurio_has_no_modes_and_no_level_none_of_a_subject(desk: Desk) -> None:
+    """It refuses questions about modes. A subject that got NONE is like one that never had a
+    level."""
+    assert desk.client.ask("GET", "/mode")[0] == 404
+    assert desk.client.ask("PUT", f"/mode/{desk.subject}", {"mode": "READONLY"})[0] == 404
+    desk.register(ORDER)
+    untouched = desk.client.ask("GET", f"/config/{desk.subject}")
+    desk.set_level("FULL")
+    assert desk.client.ask("GET", f"/config/{desk.subject}") != untouched
+    desk.set_level("NONE")
+    assert desk.client.ask("GET", f"/config/{desk.subject}") == untouched
+    for setting, rule in (
+        ({"mode": "READONLY"}, "schema-mode-unsupported"),
+        ({"compatibility": "NONE"}, "schema-level-none-unsupported"),
+    ):
+        block = {"subject": desk.subject, **setting}
+        change = plan_change(desk.session, subject_config.KIND, Action.CREATE, **block)
+        assert rule in list_rules(judge(desk.session, change))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"strng"',
+        '{"type":"map","values":"lng"}',
+        '{"type":"array"}',
+        '{"name":"x"}',
+        '["int","int"]',
+        '["int",["null"]]',
+        '{"type":"enum","name":"E"}',
+        '{"type":"enum","name":"E","symbols":["A","A"]}',
+        '{"type":"enum","name":"E","symbols":["A"],"default":"B"}',
+        '{"type":"fixed","name":"F"}',
+        record(field("a"), field("a")),
+        record(field("a-b")),
+        record(field("a", "int", default="x")),
+        record(field("a", "int", default=5.5)),
+        record(field("a", ["null", "string"], default=5)),
+        record(field("a", "bytes", default=7)),
+        record(field("a", order="up")),
+        record(field("a", {"type": "record", "name": "Order", "fields": []})),
+        record(field("a", {"type": "array", "items": "int"}, default=["x"])),
+        "{",
+    ],
+)
+def test_avro_itself_refuses_what_is_no_schema(java_avro: JavaAvro, text: str) -> None:
+    """Avro's library for Java, with which registries parse, refuses each of them."""
+    assert find_schema_faults("avro", text)
+    with pytest.raises(ValueError):
+        java_avro.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"int"',
+        "[]",
+        '{"type":"record","name":"é","fields":[]}',
+        record(field("a", ["null", "string"], default="x")),
+        record(field("a", "double", default="NaN")),
+        record(field("a", {"type": "enum", "name": "E", "symbols": ["A"]}, default="Z")),
+        record(field("next", ["null", "Order"], default=None)),
+        record(field("a", {"type": "map", "values": "long"}, default={"x": 1})),
+        record(field("a", order="DESCENDING")),
+    ],
+)
+def test_what_avro_takes_is_a_schema(java_avro: JavaAvro, text: str) -> None:
+    """No block for what the library takes, unusual as it is."""
+    assert not find_schema_faults("avro", text)
+    java_avro.parse(text)
+
+
+def test_avro_readers_stop_at_what_they_cannot_resolve(java_avro: JavaAvro, desk: Desk) -> None:
+    """At level NONE the registry takes both schemas. A reader with the new one fails at an older
+    record; one with the old schema reads a newer record."""
+    assert desk.register(ORDER)[0] == 200
+    if desk.client.ask("GET", "/config")[1]["compatibilityLevel"] == "NONE":
+        assert "schema-readers-stop" in desk.find(Action.UPDATE, schema=ORDER_WITH_AMOUNT)
+        assert desk.register(ORDER_WITH_AMOUNT)[0] == 200
+    old = java_avro.write(ORDER, id=3)
+    assert "3" in java_avro.read(old, ORDER, ORDER)
+    with pytest.raises(ValueError, match="missing required field amount"):
+        java_avro.read(old, ORDER, ORDER_WITH_AMOUNT)
+    new = java_avro.write(ORDER_WITH_AMOUNT, id=4, amount=7)
+    assert "4" in java_avro.read(new, ORDER_WITH_AMOUNT, ORDER)
