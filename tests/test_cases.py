@@ -6,8 +6,8 @@ main.kf.hcl   the configuration
 live.json     the simulated cluster (see `cluster_of`), or {"instances": {instance: cluster}}
 state.json    what earlier runs recorded, in the real format; absent: nothing
 options.json  flags of `plan` (see `Flags`); absent: none
-plan.txt      what `plan` gives terminals; in some cases also plan.short.txt (`--concise`), plan.json
-              and plan.md, what it gives programs and reviewers
+plan.txt      what `plan` gives terminals; in some cases also plan.short.txt (`--concise`),
+              plan.json and plan.md, what it gives programs and reviewers
 errors.txt    what it says on stderr when it fails, and its exit code
 
 KAFKAFORM_UPDATE_GOLDEN=1 rewrites the last two lines' files and the checksums of edited states;
