@@ -6,7 +6,7 @@ main.kf.hcl   the configuration
 live.json     the simulated cluster (see `cluster_of`), or {"instances": {instance: cluster}}
 state.json    what earlier runs recorded, in the real format; absent: nothing
 options.json  flags of `plan` (see `Flags`); absent: none
-plan.txt      what `plan` gives terminals; in some cases also plan.short.txt (`--concise`), and
+plan.txt      what `plan` gives terminals; in some cases also plan.short.txt (`--concise`),
               plan.json and plan.md, what it gives programs and reviewers
 errors.txt    what it says on stderr when it fails, and its exit code
 

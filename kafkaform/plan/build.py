@@ -19,13 +19,12 @@ from ..state.model import State
 from .approval import seal_plan
 from .case import collect_remarks, open_cases, outline_change, outline_unread
 from .guards import apply_guards, guard_losses
-from .instances import PlanHeader, describe_instances, refuse_other_scopes
+from .instances import PlanHeader, compare_outputs, describe_instances, refuse_other_scopes
 from .judge import judge_changes, load_books, survey_changes
 from .lifecycle import decide
 from .measure import add_impacts, add_steps, complete_paths
 from .model import Mode, Options, Plan
 from .observe import Look, note_disagreements, note_progress
-from .outputs import compare_outputs
 from .ownership import make_claims
 from .select import (
     hold_dependents,

@@ -1,4 +1,4 @@
-"""What is added to judged changes: requests, how much they destroy, units, what is in effect."""
+"""What is added to changes: requests, how much they destroy, units, and what is in effect."""
 
 from __future__ import annotations
 

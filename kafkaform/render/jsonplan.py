@@ -18,7 +18,7 @@ from ..core.resource import Output
 from ..core.value import FrozenMap, SecretRef, Value
 from ..plan.model import OutputChange, Plan, PlanInstance
 from .diagnostics import make_diagnostic_data
-from .evidence import STRENGTH
+from .lines import STRENGTH
 from .text import SENSITIVE
 from .view import PlanView, make_view
 

@@ -1,6 +1,5 @@
 """What a reader sees first of large plans, whose whole forms are cases: six dangers among 185
-changes, one grant of everything among 600, one new rule among 60 edited ones, and 62 near-equal
-cuts."""
+changes, one grant of everything among 600, one new rule among 60 edited ones, 62 equal cuts."""
 
 from __future__ import annotations
 
