@@ -119,7 +119,7 @@ def render_principals(row: PrincipalAccess, limit: int | None = LISTED) -> str:
 
 
 def render_rights(rows: Sequence[AccessRow], limit: int | None = LISTED) -> str:
-    """`Read, Write on every Topic; All on Topic orders*`; of many rights the first ones."""
+    """`Read, Write on every Box; All on Box orders*`; of many rights the first ones."""
     return _cut_list([render_row(row) for row in rows], "; ", limit)
 
 
@@ -129,7 +129,7 @@ def _cut_list(texts: Sequence[str], separator: str, limit: int | None) -> str:
 
 
 def render_row(row: AccessRow) -> str:
-    """`Read, Write on every Topic`, `All on Topic orders* from 10.0.0.1`."""
+    """`Read, Write on every Box`, `All on Box orders* from 10.0.0.1`."""
     objects = f"{row.resource_type} {row.name}{'*' if row.pattern == 'prefixed' else ''}"
     if row.breadth is Breadth.SYSTEM:
         objects = f"the {row.resource_type.lower()}"
