@@ -32,7 +32,7 @@ _STYLES = {
 
 
 def render_finding(finding: Finding) -> str:
-    """`data loss: records older than 1 h are deleted [box-keeping-cut]`, with the id of the
+    """`data loss: records older than 1 h are deleted [box-age-cut]`, with the id of the
     rule for `kafkaform explain rule`."""
     label = "" if finding.harm is Harm.NONE else f"{finding.harm.label}: "
     if finding.level is Level.BLOCK:

@@ -102,7 +102,7 @@ def test_a_warning_is_only_shown(at: Here) -> None:
     """The apply makes the change."""
     at.write("main.kf.hcl", BOTH + few("warning"))
     said = at.done("plan")
-    assert "! policy (warning) few_partitions: big has 12 partitions" in said.out
+    assert "! policy few_partitions: big has 12 partitions" in said.out
     assert "! policy (warning) few_partitions" in at.done("plan", "--concise").out
     assert "2 to add" in at.done("apply", "--auto-approve").out
 
