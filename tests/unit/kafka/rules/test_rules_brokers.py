@@ -102,7 +102,7 @@ HARMS: tuple[tuple[str, str | None, str | None, str, str], ...] = (
         "A://:1,B://:2",
         "B://:2",
         "broker-listeners-changed",
-        "listeners A://:1,B://:2 → B://:2: clients that know only A://:1 cannot connect",
+        f"listeners A://:1,B://:2 → B://:2: clients that know only A://:1 cannot connect{KEPT}",
     ),
     (
         f"{LISTENER}sasl.kerberos.principal.to.local.rules",
