@@ -391,7 +391,7 @@ def read_setting(box: Sandbox, key: str) -> str:
 
 
 def test_a_listener_that_runs_keeps_its_address(box: Sandbox, session: KafkaSession) -> None:
-    """`broker-listeners-changed`: the broker accepts another address and does not use it. It refuses
+    """`broker-listeners-changed`: the broker takes another address and does not use it. It refuses
     to remove the listener, because it advertises it, and to change its protocol."""
     before = read_setting(box, "listeners").split(",")
     old = next(listener for listener in before if listener.startswith("TLS://"))
