@@ -14,10 +14,12 @@ from .body import (
     Line,
     Tree,
     build_tree,
+    drop_texts,
     list_leaves,
     render_node,
     render_piece,
     render_sides,
+    render_texts,
 )
 from .entries import Entry, is_name, list_names
 from .evidence import render_evidence
@@ -325,10 +327,25 @@ def render_values(change: Change) -> str:
     """`keep.ms 7 d → 3 d (…), width 3 → 4, 2 more`; without paths, what is recorded anew."""
     if not change.paths:
         return render_changed_names(change)
-    briefs = [(render_brief(item), name_path(item.path)) for item in change.paths]
-    shown = [text if len(text) <= BRIEF_LIMIT else name for text, name in briefs[:BRIEF_PATHS]]
-    more = [f"{len(briefs) - BRIEF_PATHS} more"] if len(briefs) > BRIEF_PATHS else []
+    briefs = ((item, render_brief(item)) for item in change.paths[:BRIEF_PATHS])
+    shown = [text if len(text) <= BRIEF_LIMIT else _cut_brief(item) for item, text in briefs]
+    rest = len(change.paths) - BRIEF_PATHS
+    more = [f"{rest} more"] if rest > 0 else []
     return ", ".join([*shown, *more])
+
+
+def _cut_brief(item: PathChange) -> str:
+    """A path whose values are too long for one line: its name, and of a long text the first part
+    that differs, which is one that is new or gone if there is one."""
+    name = name_path(item.path)
+    if item.sensitive or not are_long(item.before, item.after):
+        return name
+    pieces = [piece for piece in compare_parts(item.before, item.after) if not piece.same]
+    first = " ".join(render_piece(pieces[0])) if pieces else ""
+    if not 0 < len(first) <= BRIEF_LIMIT:
+        return name
+    rest = len(pieces) - 1
+    return f"{name} {first}{f' and {rest:,} more differences' if rest else ''}"
 
 
 def render_changed_names(change: Change) -> str:
@@ -355,7 +372,8 @@ def _render_body(lead: Change, changes: Sequence[Change], words: Words) -> Itera
     # One value stands in the title already.
     elif not find_only_path(lead):
         # What is not shown can differ between the objects, so it is not counted.
-        yield from render_node(_drop_names(lead, words), 1, EMPTY)
+        yield from render_node(drop_texts(_drop_names(lead, words), lead, words), 1, EMPTY)
+        yield from render_texts(lead, words)
         yield from _render_records(lead)
     yield from render_requests(changes, words)
 
@@ -364,7 +382,13 @@ def _render_object(change: Change, words: Words) -> Iterator[Line]:
     title = f"{inline(change.identity.kind)} {quote(change.identity.key)}"
     # Only an update leaves attributes out. All other actions list the whole object.
     whole = change.after if change.action is Action.UPDATE else None
-    lines = [*render_node(build_tree(change, words), 1, whole or EMPTY), *_render_records(change)]
+    tree = drop_texts(build_tree(change, words), change, words)
+    entries = FrozenMap(drop_texts(whole or EMPTY, change, words))
+    lines = [
+        *render_node(tree, 1, entries),
+        *render_texts(change, words),
+        *_render_records(change),
+    ]
     symbol = change.action.symbol
     if lines:
         yield Line(0, symbol, title + " {", change.action.value)

@@ -14,7 +14,7 @@ from kafkaform.core.change import Action
 from kafkaform.core.finding import Level
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import Session
-from kafkaform_schema_registry.formats.normal_form import find_schema_faults
+from kafkaform_schema_registry.formats.normal_form import inspect_schema
 from kafkaform_schema_registry.kinds import schema, subject_config
 from kafkaform_schema_registry.provider import PROVIDER
 
@@ -248,7 +248,7 @@ def test_apicurio_has_no_modes_and_no_level_none_of_a_subject(desk: Desk) -> Non
 )
 def test_avro_itself_refuses_what_is_no_schema(java_avro: JavaAvro, text: str) -> None:
     """Avro's library for Java, with which registries parse, refuses each of them."""
-    assert find_schema_faults("avro", text)
+    assert inspect_schema("avro", text).faults
     with pytest.raises(ValueError):
         java_avro.parse(text)
 
@@ -269,7 +269,7 @@ def test_avro_itself_refuses_what_is_no_schema(java_avro: JavaAvro, text: str) -
 )
 def test_what_avro_takes_is_a_schema(java_avro: JavaAvro, text: str) -> None:
     """No block for what the library takes, unusual as it is."""
-    assert not find_schema_faults("avro", text)
+    assert not inspect_schema("avro", text).faults
     java_avro.parse(text)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform_schema_registry.formats.faults import MAX_FAULTS
-from kafkaform_schema_registry.formats.normal_form import FORMATS, find_schema_faults
+from kafkaform_schema_registry.formats.normal_form import FORMATS, inspect_schema
 
 from ...kit.quick import examples
 from ...kit.schema_registry.schemas import field, record
@@ -42,7 +42,7 @@ Places = list[tuple[int, int, str]]
 
 def find(kind: str, text: str, *, elsewhere: bool = False) -> Places:
     """Line, column and text of each fault."""
-    faults = find_schema_faults(kind, text, elsewhere=elsewhere)
+    faults = inspect_schema(kind, text, elsewhere=elsewhere).faults
     return [(fault.line, fault.column, fault.text) for fault in faults]
 
 
@@ -207,7 +207,7 @@ def test_a_misspelt_type_has_the_right_one_as_its_fix() -> None:
         "protobuf": "message A { strng a = 1; }",
     }
     for kind, text in texts.items():
-        (fault,) = find_schema_faults(kind, text)
+        (fault,) = inspect_schema(kind, text).faults
         assert fault.fix == 'Did you mean "string"?'
 
 
