@@ -58,6 +58,7 @@ SINKS = {
     "Interrupted": Sink(0, "message", 1, code=130),
     "Diagnostic": Sink(1, "summary", 5, code=1),
     "EvalError": Sink(1, "summary", 3, code=1),
+    "find": Sink(0, "text", 9, "fix"),
     "FunctionFault": Sink(0, "reason", code=1),
     "ConvertFault": Sink(0, "reason", code=1),
     "Blocker": Sink(1, "reason", 2, code=8),
@@ -225,7 +226,16 @@ def _key(path: str, name: str) -> str:
 def _find(sinks: Mapping[str, Sink], path: str, call: ast.Call) -> Sink | None:
     """The sink that a call leads to."""
     name = _name(call.func)
+    if name == "find" and not _is_rule(call.func):
+        return None
     return sinks.get(_key(path, name)) or sinks.get(name)
+
+
+def _is_rule(function: ast.expr) -> bool:
+    """True for `RULE.find` and `rows.RULE.find`, which make findings, as `text.find` does not."""
+    return isinstance(function, ast.Attribute) and (
+        _name(function.value).isupper() or _name(function.value) == "rule"
+    )
 
 
 def _read_relay(path: str, function: ast.FunctionDef, sinks: Mapping[str, Sink]) -> Sink | None:

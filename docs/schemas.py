@@ -271,7 +271,14 @@ PARTS: Schema = {
         }
     ),
     "path": closed(
-        {"path": listed(TEXT), "before": {}, "after": {}, "effective": {}, "sensitive": BOOL}
+        {
+            "path": listed(TEXT),
+            "before": {},
+            "after": {},
+            "effective": {},
+            "effective_before": {},
+            "sensitive": BOOL,
+        }
         | {"unit": TEXT}
     ),
     "blocked": closed(

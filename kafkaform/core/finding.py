@@ -13,7 +13,9 @@ from enum import StrEnum
 from msgspec import Struct
 
 from .diagnostics import Range
+from .resource import Identity
 from .value import EMPTY, FrozenMap
+from .words import Words
 
 Path = tuple[str, ...]
 POLICY = "policy/"
@@ -225,3 +227,30 @@ class Finding(Struct, frozen=True):
     def order(self) -> tuple[int, bool, int]:
         """The key by which findings are sorted: level, then what stops the apply, then harm."""
         return self.level.rank, not self.stops, self.harm.rank
+
+
+class StandingFinding(Struct, frozen=True):
+    """One thing that a rule found about a live object."""
+
+    identity: Identity | None
+    """None: it is about the system."""
+    finding: Finding
+
+
+class CheckedSystem(Struct, frozen=True):
+    """One system, and what the rules find in it."""
+
+    instance: str
+    """The provider instance."""
+    scope_id: str
+    """The id of the system."""
+    words: Words
+    """What its users call it and its objects."""
+    counts: tuple[tuple[str, int], ...]
+    """Resource type -> how many objects were judged."""
+    rows: tuple[StandingFinding, ...]
+    """Cautions and dangers, dangers first."""
+    gaps: tuple[str, ...] = ()
+    """What was not judged or may exist in addition, and why: sentences."""
+    failed: bool = False
+    """Something that exists could not be read."""

@@ -1,20 +1,23 @@
-"""The provider instances of a plan: which systems they are, and what else exists there."""
+"""The provider instances of a plan: which systems they are, and what else exists there; and the
+outputs of the configuration: recorded values against evaluated ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from ..core.change import Change
 from ..core.errors import PlanRefused
-from ..core.finding import Finding
+from ..core.finding import UNREAD, Finding
 from ..core.redaction import mask_secrets
-from ..core.resource import InstanceWorld, World
+from ..core.resource import Desired, InstanceWorld, Output, World
 from ..core.value import EMPTY, FrozenMap
 from ..core.words import NEUTRAL
 from ..provider.contract import Provider
 from ..state.model import State
-from .model import PlanInstance, Unmanaged
+from .model import OutputChange, PlanInstance, Unmanaged
 from .observe import Look
 
 NAMES_SHOWN = 10
@@ -81,3 +84,28 @@ def count_unmanaged(world: InstanceWorld) -> tuple[Unmanaged, ...]:
         if keys:
             found.append(Unmanaged(kind, len(keys), tuple(keys[:NAMES_SHOWN])))
     return tuple(found)
+
+
+# ── outputs ─────────────────────────────────────────────────────────────────────────────
+
+
+def compare_outputs(
+    desired: Desired, state: State, changes: Iterable[Change]
+) -> tuple[OutputChange, ...]:
+    """The outputs that differ. One that waits for a computed value always does, unless an object
+    could not be read: then it may be the value of that one, and stays as it is recorded."""
+    unread = bool(desired.unread) or any(change.block in UNREAD for change in changes)
+    # Plans are saved, shown and recorded in the log, so a sensitive value must not enter them.
+    after = {
+        one.name: replace(one, value=None) if one.sensitive else one for one in desired.outputs
+    }
+    before = {
+        name: Output(name, data.get("value"), bool(data.get("sensitive")), False)
+        for name, data in state.outputs.items()
+    }
+    return tuple(
+        OutputChange(before.get(name), after.get(name))
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+        and not (unread and name in before and name in after and after[name].deferred)
+    )

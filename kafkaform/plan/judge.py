@@ -6,18 +6,20 @@ A rule that raises blocks the change: what was not judged must not pass.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from ..core.address import matches
-from ..core.change import Change, RateLimit, add_findings
-from ..core.finding import Block, Finding, Level
+from ..core.change import Action, Change, RateLimit, add_findings
+from ..core.finding import POLICY, Block, Finding, Level
 from ..core.resource import Facts, Identity
 from ..core.rule import Judge, RuleBook, Scene, Survey
 from ..provider.contract import Provider
+from .approval import seal_plan
 from .block_judge import load_books as load_books
 from .block_judge import make_failure, run_judge
+from .model import Plan, PolicyFolders
 from .observe import Look
 
 
@@ -145,3 +147,38 @@ def run_survey(survey: Survey, scene: Scene) -> Sequence[tuple[Identity | None, 
         failure = make_failure(survey.rules, error)
         unjudged = [change.identity for change in scene.changes if change.effective]
         return [(identity, failure) for identity in unjudged or (None,)]
+
+
+# ── policies ────────────────────────────────────────────────────────────────────────────
+
+# Policies come last, because they judge everything that is known about a change: its values, what
+# rules found, and how much data it destroys.
+
+PolicyJudge = Callable[[Change, Facts], Sequence[Finding]]
+"""A change and the facts of its system -> the policies that it breaks."""
+
+
+def judge_plan(plan: Plan, judge: PolicyJudge, folders: PolicyFolders) -> Plan:
+    """The plan with its findings, sealed again. folders: the policies from outside the
+    configuration, which the approval covers."""
+    changes = tuple(_judge_by_policies(change, plan, judge) for change in plan.changes)
+    return seal_plan(replace(plan, changes=changes, policies=folders))
+
+
+def _judge_by_policies(change: Change, plan: Plan, judge: PolicyJudge) -> Change:
+    # A protected or unmanaged object stays as it is, whatever the rest of the plan does.
+    left_out = change.block is not None and not change.block.stops
+    if change.action is Action.NOOP or left_out:
+        return change
+    findings = judge(change, plan.instances[change.identity.instance].facts)
+    # A reviewed plan is judged again by an apply.
+    others = tuple(item for item in change.findings if not item.rule.startswith(POLICY))
+    change = add_findings(replace(change, findings=others), *findings)
+    return replace(change, steps=()) if change.blocked is not None else change
+
+
+def list_new_breaches(plan: Plan, again: Plan) -> list[Change]:
+    """The changes that a plan makes and that the policies block now. again: the same plan, judged
+    once more."""
+    pairs = zip(plan.changes, again.changes, strict=True)
+    return [now for old, now in pairs if old.blocked is None and now.blocked is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,16 +13,23 @@ from ..core.finding import AccessRow, Breadth
 from .style import Detail, Paint
 from .text import inline, render_count
 
-PRINCIPALS = 10
-"""Principals that a text names; of further ones it says the number."""
+LISTED = 10
+"""Rows, principals of a row and rights of a principal that a text names; of further ones it says
+the number."""
+LEAST = 3
+"""Fewer principals with equal access have rows of their own."""
+
+Rights: TypeAlias = tuple[tuple[AccessRow, ...], tuple[AccessRow, ...]]
+"""Gains and losses."""
 
 
 class PrincipalAccess(Struct, frozen=True):
-    """What one principal gains and loses by a whole plan."""
+    """What one principal, or several alike, gain and lose by a whole plan."""
 
-    principal: str
+    principals: tuple[str, ...]
+    """Sorted; never empty."""
     gains: tuple[AccessRow, ...]
-    """The widest first."""
+    """The widest first. Of several principals, those of the first."""
     losses: tuple[AccessRow, ...]
 
     @property
@@ -31,21 +39,46 @@ class PrincipalAccess(Struct, frozen=True):
             min((row.breadth.rank for row in rows), default=len(Breadth))
             for rows in (self.gains, self.losses)
         ]
-        return widths[0], widths[1], self.principal
+        return widths[0], widths[1], self.principals[0]
+
+    @property
+    def is_wide(self) -> bool:
+        """True if it is about more than single objects."""
+        return any(row.breadth is not Breadth.ONE for row in (*self.gains, *self.losses))
 
 
 def collect_access(changes: Iterable[Change]) -> tuple[PrincipalAccess, ...]:
-    """One row for each principal whose access these changes change, the widest first."""
+    """One row for each principal whose access these changes change, the widest first. Principals
+    with the same gains and losses share a row."""
     sides: dict[str, tuple[list[AccessRow], list[AccessRow]]] = {}
     for change in changes:
         for place, rows in enumerate((change.gains, change.losses)):
             for row in rows:
                 sides.setdefault(row.principal, ([], []))[place].append(row)
-    principals = (
-        PrincipalAccess(name, _join_rows(gains), _join_rows(losses))
-        for name, (gains, losses) in sides.items()
-    )
-    return tuple(sorted(principals, key=lambda row: row.order))
+    alike: dict[Rights, list[PrincipalAccess]] = {}
+    for name, (gains, losses) in sides.items():
+        rights = (_join_rows(gains), _join_rows(losses))
+        # What else they could do before and can do after is not shown.
+        key = (_drop_names(rights[0]), _drop_names(rights[1]))
+        alike.setdefault(key, []).append(PrincipalAccess((name,), *rights))
+    joined = (row for rows in alike.values() for row in _join_principals(rows))
+    return tuple(sorted(joined, key=lambda row: row.order))
+
+
+def _drop_names(rows: Iterable[AccessRow]) -> tuple[AccessRow, ...]:
+    return tuple(replace(row, principal="", before=(), after=()) for row in rows)
+
+
+def _join_principals(rows: Sequence[PrincipalAccess]) -> Iterator[PrincipalAccess]:
+    if len(rows) < LEAST:
+        yield from rows
+        return
+    names = sorted(row.principals[0] for row in rows)
+    yield PrincipalAccess(tuple(names), rows[0].gains, rows[0].losses)
+
+
+def count_principals(rows: Iterable[PrincipalAccess]) -> int:
+    return sum(len(row.principals) for row in rows)
 
 
 def _join_rows(rows: Sequence[AccessRow]) -> tuple[AccessRow, ...]:
@@ -59,22 +92,40 @@ def _join_rows(rows: Sequence[AccessRow]) -> tuple[AccessRow, ...]:
     return tuple(sorted(joined.values(), key=lambda row: (row.breadth.rank, row.name)))
 
 
-def render_access(
-    principals: Sequence[PrincipalAccess], paint: Paint, detail: Detail
-) -> Iterator[str]:
-    """A line for each side of each principal."""
-    yield paint("title", f"Access ({render_count(len(principals), 'principal')})")
-    shown = principals if detail == "full" else principals[:PRINCIPALS]
-    for principal in shown:
-        for style, symbol, verb, rows in (
-            ("create", "+", "gains", principal.gains),
-            ("delete", "-", "loses", principal.losses),
+def render_access(rows: Sequence[PrincipalAccess], paint: Paint, detail: Detail) -> Iterator[str]:
+    """A line for each side of each row."""
+    yield paint("title", f"Access ({render_count(count_principals(rows), 'principal')})")
+    limit = None if detail == "full" else LISTED
+    for row in rows[:limit]:
+        several = len(row.principals) > 1
+        for style, symbol, verb, rights in (
+            ("create", "+", "gain", row.gains),
+            ("delete", "-", "lose", row.losses),
         ):
-            if rows:
-                text = "; ".join(map(render_row, rows))
-                yield f"  {paint(style, symbol)} {inline(principal.principal)} {verb} {text}"
-    if len(shown) < len(principals):
-        yield f"  … and {len(principals) - len(shown):,} more principals (--detail lists them all)"
+            if rights:
+                names, verb = render_principals(row, limit), verb if several else f"{verb}s"
+                yield f"  {paint(style, symbol)} {names} {verb} {render_rights(rights, limit)}"
+    rest = count_principals(rows[limit:]) if limit else 0
+    if rest:
+        yield f"  … and {render_count(rest, 'more principal')} (--detail lists them all)"
+
+
+def render_principals(row: PrincipalAccess, limit: int | None = LISTED) -> str:
+    """`User:app`, or `60 principals (User:a, User:b, … and 58 more)`."""
+    if len(row.principals) == 1:
+        return inline(row.principals[0])
+    names = _cut_list([inline(name) for name in row.principals], ", ", limit)
+    return f"{len(row.principals):,} principals ({names})"
+
+
+def render_rights(rows: Sequence[AccessRow], limit: int | None = LISTED) -> str:
+    """`Read, Write on every Topic; All on Topic orders*`; of many rights the first ones."""
+    return _cut_list([render_row(row) for row in rows], "; ", limit)
+
+
+def _cut_list(texts: Sequence[str], separator: str, limit: int | None) -> str:
+    rest = len(texts) - limit if limit else 0
+    return separator.join([*texts[:limit], *([f"… and {rest:,} more"] if rest > 0 else [])])
 
 
 def render_row(row: AccessRow) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TypeAlias, TypeVar
 
@@ -234,32 +234,41 @@ def render_sides(item: PathChange, *, whole: bool = False) -> str:
     whole: always both sides, for a line without a symbol.
     """
     symbol = "~" if whole else _choose_symbol(item)
-    before, after, effective = (
-        mask_value(side, item.sensitive, item.unit)
-        for side in (item.before, item.after, item.effective)
-    )
-    if symbol in "+ ":
-        return after if item.effective is None else f"{after}  # the default"
-    if item.effective is not None and not (whole and item.after is not None):
-        return f"{before} {ARROW} (not set, {effective} takes effect)"
-    if symbol == "-":
-        return before
-    if None not in (item.before, item.after) and not item.sensitive and _has_amount(item):
-        return _render_amounts(item)
-    return f"{before} {ARROW} {after}"
+    before, after = _list_effective_sides(item)
+    if symbol == " " or (symbol == "+" and before is None):
+        text = mask_value(after, item.sensitive, item.unit)
+        return text if item.effective is None else f"{text}  # the default"
+    if symbol == "-" and after is None:
+        return mask_value(before, item.sensitive, item.unit)
+    # What is in effect because nothing sets it is marked.
+    marks = [
+        " (default)" if side is None and effective is not None else ""
+        for side, effective in ((item.before, before), (item.after, after))
+    ]
+    if None not in (before, after) and not item.sensitive:
+        amounts = _render_amounts((before, after), item.unit, marks)
+        if amounts:
+            return amounts
+    sides = (mask_value(side, item.sensitive, item.unit) for side in (before, after))
+    return f" {ARROW} ".join(f"{side}{mark}" for side, mark in zip(sides, marks, strict=True))
 
 
-def _has_amount(item: PathChange) -> bool:
-    return any(render_quantity(side, item.unit) for side in (item.before, item.after))
+def _list_effective_sides(item: PathChange) -> tuple[Value, Value]:
+    """What is in effect before and after the change; None where nobody knows."""
+    before = item.effective_before if item.before is None else item.before
+    return before, item.effective if item.after is None else item.after
 
 
-def _render_amounts(item: PathChange) -> str:
-    sides = (item.before, item.after)
+def _render_amounts(sides: tuple[Value, Value], unit: str, marks: Sequence[str]) -> str:
+    """`7 d (default) → 1 h (604800000 → 3600000)`; empty for values without an amount."""
+    quantities = [render_quantity(side, unit) for side in sides]
+    if not any(quantities):
+        return ""
     # A value that has no short name keeps its unit, so that both sides can be compared.
-    amounts = [render_quantity(side, item.unit) or f"{side} {item.unit}" for side in sides]
-    pair = f" {ARROW} ".join(amounts)
-    plain = all(f"{s}" == one.partition(" ")[0] for s, one in zip(sides, amounts, strict=True))
-    return pair if plain else f"{pair} ({item.before} {ARROW} {item.after})"
+    amounts = [text or f"{side} {unit}" for text, side in zip(quantities, sides, strict=True)]
+    pair = f" {ARROW} ".join(f"{a}{mark}" for a, mark in zip(amounts, marks, strict=True))
+    plain = all(f"{s}" == a.partition(" ")[0] for s, a in zip(sides, amounts, strict=True))
+    return pair if plain else f"{pair} ({sides[0]} {ARROW} {sides[1]})"
 
 
 def _render_elements(item: PathChange, depth: int) -> list[Line]:

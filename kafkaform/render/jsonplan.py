@@ -148,6 +148,7 @@ def mask_paths(items: Iterable[PathChange]) -> list[Data]:
             "before": _mask_value(item.before, item.sensitive),
             "after": _mask_value(item.after, item.sensitive),
             "effective": _mask_value(item.effective, item.sensitive),
+            "effective_before": _mask_value(item.effective_before, item.sensitive),
             "sensitive": item.sensitive,
             "unit": item.unit,
         }

@@ -327,10 +327,25 @@ def render_values(change: Change) -> str:
     """`keep.ms 7 d → 3 d (…), width 3 → 4, 2 more`; without paths, what is recorded anew."""
     if not change.paths:
         return render_changed_names(change)
-    briefs = [(render_brief(item), name_path(item.path)) for item in change.paths]
-    shown = [text if len(text) <= BRIEF_LIMIT else name for text, name in briefs[:BRIEF_PATHS]]
-    more = [f"{len(briefs) - BRIEF_PATHS} more"] if len(briefs) > BRIEF_PATHS else []
+    briefs = ((item, render_brief(item)) for item in change.paths[:BRIEF_PATHS])
+    shown = [text if len(text) <= BRIEF_LIMIT else _cut_brief(item) for item, text in briefs]
+    rest = len(change.paths) - BRIEF_PATHS
+    more = [f"{rest} more"] if rest > 0 else []
     return ", ".join([*shown, *more])
+
+
+def _cut_brief(item: PathChange) -> str:
+    """A path whose values are too long for one line: its name, and of a long text the first part
+    that differs, which is one that is new or gone if there is one."""
+    name = name_path(item.path)
+    if item.sensitive or not are_long(item.before, item.after):
+        return name
+    pieces = [piece for piece in compare_parts(item.before, item.after) if not piece.same]
+    first = " ".join(render_piece(pieces[0])) if pieces else ""
+    if not 0 < len(first) <= BRIEF_LIMIT:
+        return name
+    rest = len(pieces) - 1
+    return f"{name} {first}{f' and {rest:,} more differences' if rest else ''}"
 
 
 def render_changed_names(change: Change) -> str:

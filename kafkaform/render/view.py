@@ -91,7 +91,7 @@ class PlanView(Struct, frozen=True):
     the plan begins with these. Only their `dangers` are equal within an entry. Changes that stay
     blocked while the rest is applied are left out, because nothing happens to them."""
     access: tuple[PrincipalAccess, ...]
-    """Who gains and loses access, the widest first."""
+    """Who gains and loses access, the widest first; principals with equal access are one row."""
     groups: tuple[Group, ...]
     """Non-empty groups in reading order: what needs a decision comes first."""
     kinds: tuple[KindRow, ...]

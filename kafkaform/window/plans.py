@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ..core.change import Action
 from ..core.errors import KafkaformError
+from ..core.finding import Level
 from ..plan.model import Plan
 from ..render.review.html.page import render_html
 from ..workflow.plan_files import load_plan, read_words
@@ -97,7 +98,10 @@ def show_plans(found: Sequence[ReadPlan]) -> WindowPage:
     if not found:
         lead = ("There is no saved plan in this folder. kafkaform plan --out FILE saves one.",)
         return WindowPage("plans", "Plans", "", (WindowSection("saved", "Saved plans", lead),))
-    columns = ("File", "Made", "Create", "Change", "Destroy", "Blocked", "Drift", "Approval")
+    columns = (
+        *("File", "Made", "Create", "Change", "Destroy", "Blocked", "Dangers", "Cautions"),
+        *("Drift", "Approval"),
+    )
     table = make_table("Files, the newest first", columns, [_make_row(one) for one in found])
     bad = [one for one in found if one.plan is None]
     warning = f"{bad[0].fault}." if bad else ""
@@ -108,12 +112,14 @@ def show_plans(found: Sequence[ReadPlan]) -> WindowPage:
 def _make_row(one: ReadPlan) -> CellRow:
     plan = one.plan
     if plan is None:
-        return (Cell(one.saved.name), Cell("cannot be used", style="bad"), *[Cell("")] * 6)
+        return (Cell(one.saved.name), Cell("cannot be used", style="bad"), *[Cell("")] * 8)
     numbers = (
         plan.count(Action.CREATE),
         sum(one.action is Action.UPDATE and not one.moves for one in plan.effective),
         plan.count(Action.DELETE),
         sum(1 for change in plan.changes if change.blocked),
+        _count_findings(plan, Level.DANGER),
+        _count_findings(plan, Level.CAUTION),
         len(plan.drifted),
     )
     return (
@@ -122,6 +128,11 @@ def _make_row(one: ReadPlan) -> CellRow:
         *(Cell(f"{number:,}", style="number") for number in numbers),
         Cell(plan.approval[:12], style="code"),
     )
+
+
+def _count_findings(plan: Plan, level: Level) -> int:
+    """How many findings of this level the changes that an apply makes have."""
+    return sum(finding.level is level for change in plan.effective for finding in change.findings)
 
 
 def render_saved(sources: Sources, id: str, root: str) -> str | None:

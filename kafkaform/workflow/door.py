@@ -23,6 +23,7 @@ from ..core.errors import (
     UsageError,
     exit_code,
 )
+from ..core.finding import AccessRow, Finding, Harm, Level
 from ..core.progress import Message, Progress
 from ..plan.model import Mode, Options, Plan
 from .events import DryRun, Note, PlanChosen, RunEvent
@@ -36,6 +37,7 @@ from .run import Applied
 from .workspace import Workspace, open_workspace
 
 __all__ = [
+    "AccessRow",
     "Action",
     "Again",
     "Applied",
@@ -47,9 +49,12 @@ __all__ = [
     "Diagnostic",
     "DryRun",
     "DryRunRefused",
+    "Finding",
     "GeneratedConfiguration",
+    "Harm",
     "Interrupted",
     "KafkaformError",
+    "Level",
     "Locked",
     "Message",
     "Mode",

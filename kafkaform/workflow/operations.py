@@ -20,9 +20,9 @@ from ..core.resource import Import
 from ..core.value import FrozenMap
 from ..plan.model import Mode, Options, Plan
 from .applying import run_apply
-from .conditions import check_accepted, check_fail_on
 from .configuration.policies import NO_POLICIES
 from .events import Listener
+from .judgement.conditions import check_accepted, check_fail_on
 from .run import Applied, ApplyRequest, Approve
 from .workspace import Workspace, require_workspace
 

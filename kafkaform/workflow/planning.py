@@ -30,19 +30,19 @@ from ..core.resource import Desired, World
 from ..plan.build import make_plan
 from ..plan.drift import refuse_idle_options
 from ..plan.instances import PlanHeader
+from ..plan.judge import judge_plan, list_new_breaches
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import read_world
-from ..plan.policies import judge_plan, list_new_breaches
 from ..plan.select import set_untyped_aside
 from ..provider.contract import Session
 from ..render.text import render_count
 from ..state.model import State
 from ..version import VERSION
-from .conditions import check_accepted, describe_conditions, refuse_idle_accepted
 from .configuration.policies import NO_POLICIES, make_judge, refuse_other_policies
 from .configuration.untrusted import dry_run_error
 from .drift.last_writes import add_last_writes
 from .events import Announcer, DryRun, Listener, Note, PlanChosen
+from .judgement.conditions import check_accepted, describe_conditions, refuse_idle_accepted
 from .secrecy import keep_secrets
 from .workspace import (
     Reached,
@@ -82,13 +82,8 @@ def plan_changes(
     an option that matches nothing, ConnectError, PlanRefused, StorageError.
     """
     require_workspace(workspace)
-    if validate and workspace.configuration.inputs.untrusted:
-        raise dry_run_error()
-    if validate and options.mode is Mode.REFRESH:
-        raise UsageError(
-            "--validate cannot be combined with --refresh-only",
-            "A refresh-only plan sends nothing, so there is nothing to try out.",
-        )
+    if validate:
+        _refuse_useless_dry_run(workspace, options)
     accepted = check_accepted(options.accept, workspace.configuration.registry)
     options = replace(options, accept=accepted)
     announce = Announcer(progress)
@@ -127,6 +122,17 @@ def plan_changes(
         else:
             refuse_exposed(plan)
     return plan
+
+
+def _refuse_useless_dry_run(workspace: Workspace, options: Options) -> None:
+    """Raises UsageError for a dry run of untrusted files, or of a plan that sends nothing."""
+    if workspace.configuration.inputs.untrusted:
+        raise dry_run_error()
+    if options.mode is Mode.REFRESH:
+        raise UsageError(
+            "--validate cannot be combined with --refresh-only",
+            "A refresh-only plan sends nothing, so there is nothing to try out.",
+        )
 
 
 def refuse_dry_run(

@@ -21,6 +21,7 @@ deny contains message if {
 # What Terraform has no field for is under `kafkaform`.
 warn contains message if {
 	some resource in input.resource_changes
-	some risk in resource.kafkaform.risks
-	message := sprintf("%s: %s", [resource.address, risk.text])
+	some finding in resource.kafkaform.findings
+	finding.level in ["danger", "caution"]
+	message := sprintf("%s: %s", [resource.address, finding.text])
 }

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from ...core.errors import UsageError
 from ...plan.model import Options, Plan
 from ...render.style import Detail
-from ...workflow.conditions import check_accepted, check_fail_on
 from ...workflow.configuration.policies import VARIABLE
 from ...workflow.configuration.untrusted import apply_error
+from ...workflow.judgement.conditions import check_accepted, check_fail_on
 from ...workflow.operations import apply_changes
 from ...workflow.plan_files import load_plan, load_plan_document
 from ...workflow.stores import parse_duration

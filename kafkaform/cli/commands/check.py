@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from ...core.errors import UsageError
-from ...plan.standing import CheckedSystem
+from ...core.finding import CheckedSystem
 from ...provider.registry import Registry
-from ...render.check import make_check_data, make_sarif, render_check
+from ...render.judgement.systems import make_check_data, make_sarif, render_check
 from ...render.text import render_json
-from ...workflow.check import WORDS, check_system, refuse_findings
-from ...workflow.conditions import check_fail_on, find_rules
 from ...workflow.connection import Connection, resolve_every
+from ...workflow.judgement.conditions import check_fail_on, find_rules
+from ...workflow.judgement.systems import WORDS, check_system, refuse_findings
 from ..offers.questions import Json
 from ..options.connection import Way, connects
 from ..options.tab_names import complete_findings

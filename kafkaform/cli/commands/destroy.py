@@ -9,7 +9,7 @@ import typer
 
 from ...plan.model import Mode, Options
 from ...render.style import Detail
-from ...workflow.conditions import check_accepted
+from ...workflow.judgement.conditions import check_accepted
 from ...workflow.operations import destroy as destroy_objects
 from ...workflow.stores import parse_duration
 from ...workflow.workspace import open_workspace

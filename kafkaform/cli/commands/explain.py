@@ -9,9 +9,9 @@ import typer
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
 from ...provider.registry import Registry
-from ...render.rules import make_rule_data, render_rule, render_rules
+from ...render.judgement.rules import make_rule_data, render_rule, render_rules
 from ...render.text import render_json
-from ...workflow.conditions import find_rules
+from ...workflow.judgement.conditions import find_rules
 from ..offers.commands import make_app
 from ..offers.questions import Json, answer_question
 from ..options.flags import NoColor

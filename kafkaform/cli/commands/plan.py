@@ -13,8 +13,8 @@ from ...core.errors import UsageError
 from ...plan.model import Mode, Options, Plan
 from ...provider.registry import Registry
 from ...render.style import Detail
-from ...workflow.conditions import check_accepted, check_fail_on
 from ...workflow.configuration.untrusted import dry_run_error, make_registry
+from ...workflow.judgement.conditions import check_accepted, check_fail_on
 from ...workflow.plan_files import remove_file, save_approval, save_file, save_plan
 from ...workflow.plan_rendering import render_plan
 from ...workflow.planning import find_unmet, plan_changes, refuse_if_blocked

@@ -5,22 +5,31 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from ...core.diagnostics import Diagnostics, Range, Severity
 from ...core.errors import KafkaformError
 from ...core.resource import Desired
 from ...language.declare.folder import Tree
 from ...syntax.nodes import Block
-from ...workflow.configuration.evaluation import Inputs, read_configuration
-from ...workflow.configuration.judgement import judge_configuration
+from ...workflow.configuration.evaluation import Configuration, Inputs, read_configuration
+from ...workflow.configuration.judgement import judge_configuration, list_block_rules
 from ..options.flags import Json, NoColor, Untrusted, Var, VarFile
 from ..terminal.console import Console
+
+Rules = Annotated[
+    bool,
+    typer.Option("--rules", help="Only list the rules that judge the declared objects offline."),
+]
 
 
 def validate(
     var: Var = [],
     var_file: VarFile = [],
     untrusted: Untrusted = False,
+    rules: Rules = False,
     json: Json = False,
     no_color: NoColor = False,
 ) -> int:
@@ -29,6 +38,10 @@ def validate(
     Shows the place of each error and what to do about it.
     """
     console, tree = Console.make_standard(no_color=no_color), None
+    if rules:
+        inputs = Inputs.read(var, var_file, untrusted=untrusted)
+        _show_rules(console, read_configuration(Path(), inputs), json=json)
+        return 0
     try:
         inputs = Inputs.read(var, var_file, untrusted=untrusted)
         configuration = read_configuration(Path(), inputs)
@@ -52,6 +65,17 @@ def validate(
         if not errors:
             console.write(_render_sound(desired))
     return min(errors, 1)
+
+
+def _show_rules(console: Console, configuration: Configuration, *, json: bool) -> None:
+    from ...render.judgement.rules import make_rule_data, render_rules  # noqa: PLC0415  # only one flag needs it
+    from ...render.text import render_json  # noqa: PLC0415  # see above
+
+    rows = list_block_rules(configuration, configuration.evaluate(offline=True))
+    if json:
+        console.write(render_json([make_rule_data(rule) for rule in rows]))
+    else:
+        console.write_lines(render_rules(rows))
 
 
 def _render_sound(desired: Desired) -> str:

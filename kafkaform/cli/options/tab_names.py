@@ -124,27 +124,27 @@ def mend_bash_words(environment: MutableMapping[str, str]) -> None:
 
 
 def _list_conditions() -> Iterable[str]:
-    from ...workflow.conditions import CONDITIONS  # noqa: PLC0415  # only completion needs it
+    from ...workflow.judgement.conditions import CONDITIONS  # noqa: PLC0415  # only completion needs it
 
     return (*CONDITIONS, *_list_rules())
 
 
 def _list_finding_words() -> Iterable[str]:
-    from ...workflow.check import WORDS  # noqa: PLC0415  # only completion needs it
+    from ...workflow.judgement.systems import WORDS  # noqa: PLC0415  # only completion needs it
 
     return (*WORDS, *_list_rules())
 
 
 def _list_rules() -> Iterable[str]:
     from ...provider.registry import Registry  # noqa: PLC0415  # only completion needs it
-    from ...workflow.conditions import find_rules  # noqa: PLC0415  # see above
+    from ...workflow.judgement.conditions import find_rules  # noqa: PLC0415  # see above
 
     return find_rules(Registry())
 
 
 def _list_liftable() -> Iterable[str]:
     from ...provider.registry import Registry  # noqa: PLC0415  # only completion needs it
-    from ...workflow.conditions import find_rules  # noqa: PLC0415  # see above
+    from ...workflow.judgement.conditions import find_rules  # noqa: PLC0415  # see above
 
     return (id for id, rule in find_rules(Registry()).items() if rule.accept)
 

@@ -12,12 +12,13 @@ from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ...core.finding import Finding, Level
 from ...core.resource import Declared
+from ...core.rule import Needs, Rule
 from ...language.declare.blocks import Header
 from ...language.declare.declarations import ResourceBlock
 from ...language.declare.modules import Module
 from ...language.desired import Built
 from ...language.values.faults import Place
-from ...plan.block_judge import judge_blocks
+from ...plan.block_judge import judge_blocks, load_books
 from ...provider.contract import Provider
 from ...syntax.limits import EXCERPT_CHARACTERS
 from ...syntax.nodes import (
@@ -46,10 +47,7 @@ _ROOT_FOLDERS = ("root", "cwd")
 def judge_configuration(configuration: Configuration, built: Built) -> Diagnostics:
     """What the rules find in the declared objects of an evaluated configuration, each finding once
     for each block."""
-    providers: Mapping[str, Provider] = {
-        instance: configuration.registry.load(config.name)
-        for instance, config in built.desired.providers.items()
-    }
+    providers = _load_providers(configuration, built)
     declared = [item for item in built.desired.declared if item.identity.instance in providers]
     modules = built.run.graph.modules
     faults = (
@@ -58,6 +56,29 @@ def judge_configuration(configuration: Configuration, built: Built) -> Diagnosti
         if finding.level in _SEVERITIES
     )
     return tuple(dict.fromkeys(faults))
+
+
+def list_block_rules(configuration: Configuration, built: Built) -> tuple[Rule, ...]:
+    """The rules that judge the declared objects by their blocks alone, sorted by their ids."""
+    books = load_books(_load_providers(configuration, built))
+    kinds = {(item.identity.instance, item.identity.kind) for item in built.desired.declared}
+    rows = {
+        rule.id: rule
+        for instance, kind in kinds
+        for judge in books[instance].judges
+        if judge.needs is Needs.BLOCK and kind in judge.types
+        for rule in judge.rules
+        if rule.needs is Needs.BLOCK
+    }
+    return tuple(rows[id] for id in sorted(rows))
+
+
+def _load_providers(configuration: Configuration, built: Built) -> Mapping[str, Provider]:
+    """Provider instance -> its provider."""
+    return {
+        instance: configuration.registry.load(config.name)
+        for instance, config in built.desired.providers.items()
+    }
 
 
 def _make_diagnostic(

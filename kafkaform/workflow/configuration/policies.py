@@ -27,8 +27,8 @@ from ...language.policy.judgement import find_findings
 from ...language.values.conversion import lift_value
 from ...language.values.limits import LIMITS, Budget
 from ...language.values.value import NULL, SENSITIVE, Marked, ObjectVal, TupleVal, Val
+from ...plan.judge import PolicyJudge
 from ...plan.model import Plan, PolicyFolders
-from ...plan.policies import Judge
 from ...syntax.parse import parse
 from .evaluation import Configuration
 from .files import find_root, read_folder
@@ -152,7 +152,7 @@ def refuse_other_policies(plan: Plan, policies: Policies) -> None:
 # ── what policies see ───────────────────────────────────────────────────────────────────
 
 
-def make_judge(policies: Policies, words: Vocabulary, clock: Clock, changes: int) -> Judge:
+def make_judge(policies: Policies, words: Vocabulary, clock: Clock, changes: int) -> PolicyJudge:
     """What finds the policies that a change breaks. words: of the plan's providers; changes: how
     many it will be asked about."""
     today = datetime.fromtimestamp(clock.now(), UTC).date()

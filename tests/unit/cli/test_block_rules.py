@@ -101,3 +101,21 @@ def test_a_line_of_a_schema_is_found_in_its_file(
     here.write("main.kf.hcl", SCHEMA.replace("TEXT", text))
     said = here.fails("validate")
     assert f"on {place}, in schema_registry_schema.a" in said, said
+
+
+def test_the_rules_that_judge_the_blocks_are_listed(here: Here) -> None:
+    """Those of the declared types that need nothing else, as text and as JSON."""
+    here.write("main.kf.hcl", TOPIC)
+    lines = here.done("validate", "--rules").out.split("\n")
+    ids = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert "topic-min-insync-above-replicas" in ids and "topic:" in lines
+    assert not [id for id in ids if id.startswith(("quota-", "acl-", "object-"))]
+    rows = here.json("validate", "--rules", "--json")
+    assert [row["id"] for row in rows] == ids
+    assert {row["needs"] for row in rows} == {"block"}
+
+
+def test_rules_of_nothing(here: Here) -> None:
+    """An empty configuration is judged by none."""
+    here.write("main.kf.hcl", PROVIDER)
+    assert here.json("validate", "--rules", "--json") == []

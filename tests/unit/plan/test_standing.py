@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.errors import Blocked
-from kafkaform.core.finding import Block, Finding, Harm, Level
+from kafkaform.core.finding import Block, CheckedSystem, Finding, Harm, Level, StandingFinding
 from kafkaform.core.resource import (
     Coverage,
     CoverageKind,
@@ -26,10 +26,9 @@ from kafkaform.core.rule import Judge, Needs, Rule, RuleBook, Scene, Survey
 from kafkaform.core.schema import STRING, AttributeSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.core.words import NEUTRAL
-from kafkaform.plan.standing import CheckedSystem, StandingFinding
 from kafkaform.provider.contract import Provider, ResourceType, Session
-from kafkaform.render.check import make_check_data, make_sarif, render_check
-from kafkaform.workflow.check import check_system, refuse_findings
+from kafkaform.render.judgement.systems import make_check_data, make_sarif, render_check
+from kafkaform.workflow.judgement.systems import check_system, refuse_findings
 
 TYPES = ("shelf_box",)
 

@@ -94,7 +94,7 @@ def test_a_changed_line_that_carries_a_warning_comes_first() -> None:
 def test_a_removed_override_shows_what_takes_effect() -> None:
     """The reader learns the value that the broker falls back to."""
     text = render_plan_text(plan(plans.UPDATED))
-    assert '"retention.ms"      = "1000" → (not set, "604800000" takes effect)' in text
+    assert '"retention.ms"      = "1000" → "604800000" (default)' in text
 
 
 def test_untouched_attributes_are_counted_not_shown() -> None:

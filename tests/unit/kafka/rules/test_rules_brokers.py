@@ -456,6 +456,8 @@ def test_an_empty_block_sets_nothing() -> None:
         (CLUSTER, "num.partitions", "3", ["broker-config-read-only"]),
         (CLUSTER, "log.segment.bytes", "1000", ["broker-config-value-outdated"]),
         (CLUSTER, "log.retention.ms", "1000", []),
+        # A broker of another distribution may know it.
+        (CLUSTER, "confluent.balancer.enable", "true", []),
         # Only a cluster with ZooKeeper can change it, and nobody knows here.
         (BROKER, "advertised.listeners", "A://:1", []),
         (GROUP, "share.isolation.level", "comitted", ["group-config-value-invalid"]),

@@ -9,47 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.change import Action, Change
-from ..core.finding import Finding, Level
-from ..core.resource import Facts, Identity, Observed, Sweep
-from ..core.rule import Needs, Rule, RuleBook, Scene
-from ..core.words import Words
-from ..provider.contract import ResourceType
-from .block_judge import make_creation, run_judge
-from .judge import run_survey
+from ...core.change import Action, Change
+from ...core.finding import Finding, Level, StandingFinding
+from ...core.resource import Facts, Observed, Sweep
+from ...core.rule import Needs, Rule, RuleBook, Scene
+from ...plan.block_judge import make_creation, run_judge
+from ...plan.judge import run_survey
+from ...provider.contract import ResourceType
 
 STANDING = (Needs.BLOCK, Needs.FACTS)
 """What a rule needs that can be asked of an object which exists, as if it were new."""
-
-
-class StandingFinding(Struct, frozen=True):
-    """One thing that a rule found about a live object."""
-
-    identity: Identity | None
-    """None: it is about the system."""
-    finding: Finding
-
-
-class CheckedSystem(Struct, frozen=True):
-    """One system, and what the rules find in it."""
-
-    instance: str
-    """The provider instance."""
-    scope_id: str
-    """The id of the system."""
-    words: Words
-    """What its users call it and its objects."""
-    counts: tuple[tuple[str, int], ...]
-    """Resource type -> how many objects were judged."""
-    rows: tuple[StandingFinding, ...]
-    """Cautions and dangers, dangers first."""
-    gaps: tuple[str, ...] = ()
-    """What was not judged or may exist in addition, and why: sentences."""
-    failed: bool = False
-    """Something that exists could not be read."""
 
 
 def make_standing_changes(

@@ -10,16 +10,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from msgspec import Struct
 
-from ..core.address import matches
-from ..core.diagnostics import suggest
-from ..core.errors import UsageError
-from ..core.finding import Finding, Harm, Level
-from ..core.resource import Desired
-from ..core.rule import Rule
-from ..plan.block_judge import collect_rules
-from ..plan.model import Plan
-from ..provider.registry import Registry
-from ..state.model import State
+from ...core.address import matches
+from ...core.diagnostics import suggest
+from ...core.errors import UsageError
+from ...core.finding import Finding, Harm, Level
+from ...core.resource import Desired
+from ...core.rule import Rule
+from ...plan.block_judge import collect_rules
+from ...plan.model import Plan
+from ...provider.registry import Registry
+from ...state.model import State
 
 LIST_RULES = "`kafkaform explain rule` lists the rules."
 OLDER_NAMES = {"open-access": "access-opened", "unproven-access": "access-unproven"}

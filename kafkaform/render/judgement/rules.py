@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from ..core.finding import Harm, Level
-from ..core.rule import Needs, Rule
-from .text import inline, render_table
+from ...core.finding import Harm, Level
+from ...core.rule import Needs, Rule
+from ..text import inline, render_table
 
 PROSE_WIDTH = 96
 NEEDS: Mapping[Needs, str] = {
@@ -82,7 +82,7 @@ def list_conditions(rule: Rule) -> tuple[str, ...]:
 
 
 def group_rules(rules: Iterable[Rule]) -> Iterator[tuple[str, tuple[Rule, ...]]]:
-    """Subject -> its rules. The subject is the first word of an id: `topic`."""
+    """Subject -> its rules. The subject is the first word of an id: `box` of `box-deleted`."""
     for subject, rows in groupby(sorted(rules, key=_get_id), key=_get_subject):
         yield subject, tuple(rows)
 

@@ -7,16 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from ..core.finding import Level
-from ..core.resource import Identity
-from ..core.rule import Rule
-from ..core.words import Words
-from ..plan.standing import CheckedSystem, StandingFinding
-from ..version import VERSION
-from .entries import join_names, mask_names
-from .findings import render_finding
-from .jsonplan import make_finding
-from .text import inline
+from ...core.finding import CheckedSystem, Level, StandingFinding
+from ...core.resource import Identity
+from ...core.rule import Rule
+from ...core.words import Words
+from ...version import VERSION
+from ..entries import join_names, mask_names
+from ..findings import render_finding
+from ..jsonplan import make_finding
+from ..text import inline
 
 SARIF_LEVELS = {Level.DANGER: "error", Level.CAUTION: "warning"}
 _TITLES = {Level.DANGER: "Dangers", Level.CAUTION: "Cautions"}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..core.errors import Blocked
-from ..core.finding import Harm
-from ..core.resource import CoverageKind, Depth, Observed, Sweep
-from ..plan.block_judge import load_books
-from ..plan.standing import CheckedSystem, judge_standing, make_standing_changes
-from ..provider.contract import Provider, ResourceType, Session
+from ...core.errors import Blocked
+from ...core.finding import CheckedSystem, Harm
+from ...core.resource import CoverageKind, Depth, Observed, Sweep
+from ...plan.block_judge import load_books
+from ...provider.contract import Provider, ResourceType, Session
 from .conditions import LEVELS, list_held
+from .standing import judge_standing, make_standing_changes
 
 WORDS = (*LEVELS, *(harm.value for harm in Harm if harm is not Harm.NONE))
 """What `check --fail-on` can name besides rules."""
