@@ -251,6 +251,7 @@ _FINDING: Mapping[str, Schema] = {
     "block": {"enum": [*(block.value for block in Block), None]},
     "accept": BOOL,
     "accepted": BOOL,
+    "access": listed({"$ref": "#/$defs/access"}),
     "waiver": optional(WAIVER),
     "place": optional(TEXT),
 }
@@ -278,8 +279,8 @@ PARTS: Schema = {
             "effective": {},
             "effective_before": {},
             "sensitive": BOOL,
+            "unit": TEXT,
         }
-        | {"unit": TEXT}
     ),
     "blocked": closed(
         {

@@ -18,7 +18,7 @@ from ..core.resource import Output
 from ..core.value import FrozenMap, SecretRef, Value
 from ..plan.model import OutputChange, Plan, PlanInstance
 from .diagnostics import make_diagnostic_data
-from .evidence import STRENGTH
+from .lines import STRENGTH
 from .text import SENSITIVE
 from .view import PlanView, make_view
 
@@ -235,6 +235,7 @@ def make_finding(finding: Finding) -> Data:
         "block": None if finding.block is None else finding.block.value,
         "accept": finding.accept,
         "accepted": finding.accepted,
+        "access": list(map(make_access, finding.access)),
         "waiver": None if finding.waiver is None else _make_waiver(finding.waiver),
         "place": None if finding.range is None else str(finding.range),
     }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.change import Action, Change, Ownership, Path, PathChange
+from ..core.change import Action, Change, Evidence, Ownership, Path, PathChange
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .body import (
@@ -22,7 +22,6 @@ from .body import (
     render_texts,
 )
 from .entries import Entry, is_name, list_names
-from .evidence import render_evidence
 from .findings import render_findings
 from .parts import are_long, compare_parts
 from .text import ARROW, inline, quote, render_path, render_value
@@ -59,6 +58,22 @@ ADDRESS_PARTS = re.compile(r'(?<=\[")[^"]*(?="\])|(?<=\.)[\w-]+(?=$|\[)')
 """The labels and keys in an address."""
 _SEPARATOR = re.compile(r"[|/,=]")
 _PROTECTION = {"default": "on (default)", "explicit": "on (prevent_destroy = true)", "no": "off"}
+# A plan that only read the live objects must not claim what no dry run has shown yet.
+WILL_CHECK = {
+    Evidence.REMOTE: "the {node} will check",
+    Evidence.LOCAL: "will be checked locally",
+    Evidence.NONE: "cannot be checked in advance",
+}
+"""Before the dry run."""
+CHECKED = {
+    Evidence.REMOTE: "checked by the {node}",
+    Evidence.LOCAL: "checked locally",
+    Evidence.NONE: "cannot be checked in advance",
+}
+"""After it."""
+
+STRENGTH = tuple(Evidence)
+"""Kinds of evidence, strongest first."""
 
 
 def render_change(
@@ -446,3 +461,21 @@ def _list_records(change: Change) -> list[tuple[str, str | None, str | None]]:
     old, new = (quote(row.secret_version) if row.secret_version else None for row in sides)
     records.append(("recorded secret version", old, new))
     return [(label, old, new) for label, old, new in records if old != new]
+
+
+def render_evidence(
+    requests: Sequence[tuple[str, Evidence]],
+    words: Words = NEUTRAL,
+    phrases: Mapping[Evidence, str] = WILL_CHECK,
+) -> str:
+    """How far a dry run can check one change: `the server will check`.
+
+    requests: name and evidence of each request, at least one; phrases: `WILL_CHECK` or `CHECKED`.
+    """
+    # A change is checked only as well as its weakest request, so that one decides.
+    weakest = max((evidence for _, evidence in requests), key=STRENGTH.index)
+    weak = dict.fromkeys(name for name, evidence in requests if evidence is weakest)
+    checked = phrases[weakest].format(node=words.node)
+    if all(evidence is weakest for _, evidence in requests):
+        return checked
+    return f"{checked}: {', '.join(map(inline, weak))} has no dry run"

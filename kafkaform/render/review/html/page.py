@@ -11,8 +11,8 @@ from ....core.text.quantity import render_count
 from ....core.words import NO_WORDS, Vocabulary
 from ....html.document import make_environment, render_document
 from ....plan.model import Plan, PlanInstance
-from ...access import count_principals, render_rights
 from ...diagnostics import render_diagnostics
+from ...findings import count_principals, render_rights
 from ...lines import name_both, name_object, render_name
 from ...outputs import list_output_lines
 from ...plan_text import (

@@ -18,10 +18,15 @@ from ....core.finding import Harm
 from ....core.resource import Pending
 from ....core.words import NO_WORDS, Vocabulary, shared
 from ....plan.model import OutputChange, Plan, PlanInstance, Removal
-from ...access import LISTED, PrincipalAccess, render_principals, render_rights
 from ...body import Line
 from ...entries import Entry
-from ...findings import render_finding
+from ...findings import (
+    LISTED,
+    PrincipalAccess,
+    render_finding,
+    render_principals,
+    render_rights,
+)
 from ...lines import name_object, render_brief, render_details, render_headline, render_title
 from ...outputs import list_output_lines
 from ...plan_text import (
