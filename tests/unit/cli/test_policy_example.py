@@ -46,7 +46,7 @@ def test_the_example_is_sound(example: Here) -> None:
     said = example.done("plan", "--policy", "organisation").text
     assert "policy max_partitions: web.views would have 60 partitions" in said
     assert "(waived until 2099-12-31: measured:" in said
-    assert '! policy (warning) tiers: web.views has no label "tier"' in said
+    assert '! policy tiers: web.views has no label "tier"' in said
     example.done("apply", "--policy", "organisation", "--auto-approve")
     assert "No changes." in example.done("plan", "--policy", "organisation").out
 
@@ -57,7 +57,7 @@ def test_the_organisation_needs_a_week(example: Here) -> None:
     edit(example, 'retention("7d")', 'retention("3d")')
     said = example.fails("plan", "--policy", "organisation", code=8)
     assert "policy week: billing needs the orders of the last week" in said
-    assert "policy no_data_loss: retention.ms:" in said
+    assert "policy no_data_loss: " in said
 
 
 # ── Rego ────────────────────────────────────────────────────────────────────────────────
