@@ -636,7 +636,7 @@ def test_verbose_shows_the_plan_of_each_run(shop: Here) -> None:
     """As `kafkaform plan` shows it, and as data with --json."""
     shop.write("a.kftest.hcl", run_block("a", OK))
     verbose = shop.done("test", "--verbose").text
-    assert "(kafka_topic.orders) will be created" in verbose
+    assert "kafka_topic.orders (prod.orders) will be created" in verbose
     assert "will be created" not in shop.done("test").text
     lines = shop.done("test", "--verbose", "--json").lines
     (plan,) = [line["test_plan"] for line in lines if line["type"] == "test_plan"]
