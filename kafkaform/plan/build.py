@@ -52,10 +52,10 @@ def make_plan(
     """The plan that brings the world to what is desired.
 
     pending: what earlier runs left open; providers: provider instance -> its provider; lifted: what
-    waivers accept in addition to `options.accept`, in the same form. Raises
-    PlanRefused if an instance answers with another scope id than the state recorded,
-    ConfigurationError for faults of import blocks, UsageError for a selection that names nothing,
-    StorageError for recorded objects of unknown types that the selection does not leave out.
+    waivers accept in addition to `options.accept`, in the same form. Raises PlanRefused if an
+    instance answers with another scope id than the state recorded, ConfigurationError for faults of
+    import blocks, UsageError for a selection that names nothing, StorageError for recorded objects
+    of unknown types that the selection does not leave out.
     """
     refuse_other_scopes(world, state, providers)
     state, untyped = set_untyped_aside(state, providers, options)
@@ -77,9 +77,8 @@ def make_plan(
     if refreshes:
         changes = [complete_paths(change, types, facts) for change in changes]
     else:
-        changes, remarks = _judge_changes(
-            changes, desired, state, providers, look, _accept_more(options, lifted)
-        )
+        wider = _accept_more(options, lifted)
+        changes, remarks = _judge_changes(changes, desired, state, providers, look, wider)
     listed = tuple(change for change in changes if change.is_listed)
     return seal_plan(
         Plan(
