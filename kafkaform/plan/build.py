@@ -52,10 +52,9 @@ def make_plan(
     """The plan that brings the world to what is desired.
 
     pending: what earlier runs left open; providers: provider instance -> its provider; lifted: what
-    waivers accept in addition to `options.accept`, in the same form. Raises PlanRefused if an
-    instance answers with another scope id than the state recorded, ConfigurationError for faults of
-    import blocks, UsageError for a selection that names nothing, StorageError for recorded objects
-    of unknown types that the selection does not leave out.
+    waivers accept besides `options.accept`. Raises PlanRefused if an instance answers with another
+    scope id than recorded, ConfigurationError for faults of import blocks, UsageError for a
+    selection that names nothing, StorageError for selected objects of unknown types.
     """
     refuse_other_scopes(world, state, providers)
     state, untyped = set_untyped_aside(state, providers, options)
