@@ -110,6 +110,7 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "postcondition": _RULE,
     "assert": _RULE,
     "waiver": {
+        "rule": "The only rule that it is about: one of the set, or one that can be accepted.",
         "addresses": "Globs of the addresses that it covers.",
         "reason": "Why.",
         "until": 'The last day on which it counts, such as "2027-01-31".',

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ..core.change import Change
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError
@@ -45,13 +47,14 @@ def make_plan(
     look: Look,
     options: Options,
     header: PlanHeader,
+    lifted: Sequence[str] = (),
 ) -> Plan:
     """The plan that brings the world to what is desired.
 
-    pending: what earlier runs left open; providers: provider instance -> its provider. Raises
-    PlanRefused if an instance answers with another scope id than the state recorded,
-    ConfigurationError for faults of import blocks, UsageError for a selection that names nothing,
-    StorageError for recorded objects of unknown types that the selection does not leave out.
+    pending: what earlier runs left open; providers: provider instance -> its provider; lifted: what
+    waivers accept besides `options.accept`. Raises PlanRefused if an instance answers with another
+    scope id than recorded, ConfigurationError for faults of import blocks, UsageError for a
+    selection that names nothing, StorageError for selected objects of unknown types.
     """
     refuse_other_scopes(world, state, providers)
     state, untyped = set_untyped_aside(state, providers, options)
@@ -73,7 +76,8 @@ def make_plan(
     if refreshes:
         changes = [complete_paths(change, types, facts) for change in changes]
     else:
-        changes, remarks = _judge_changes(changes, desired, state, providers, look, options)
+        wider = _accept_more(options, lifted)
+        changes, remarks = _judge_changes(changes, desired, state, providers, look, wider)
     listed = tuple(change for change in changes if change.is_listed)
     return seal_plan(
         Plan(
@@ -118,6 +122,10 @@ def remake_changes(
     mine = [claim for claim in claims if claim.identity in wanted]
     cases = open_cases(mine, seen, types, pending, providers, plan.options)
     return {case.claim.identity: decide(case) for case in cases}
+
+
+def _accept_more(options: Options, lifted: Sequence[str]) -> Options:
+    return replace(options, accept=(*options.accept, *lifted)) if lifted else options
 
 
 def _judge_changes(

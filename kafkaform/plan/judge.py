@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from ..core.address import matches
 from ..core.change import Action, Change, RateLimit, add_findings
-from ..core.finding import POLICY, Block, Finding, Level
+from ..core.finding import POLICY, Block, Finding, Level, Waiver
 from ..core.resource import Facts, Identity
 from ..core.rule import Judge, RuleBook, Scene, Survey
 from ..provider.contract import Provider
 from .approval import seal_plan
 from .block_judge import load_books as load_books
 from .block_judge import make_failure, run_judge
-from .model import Plan, PolicyFolders
+from .model import Options, Plan, PolicyFolders
 from .observe import Look
 
 
@@ -81,6 +81,43 @@ def lift_block(finding: Finding, change: Change, accepted: Sequence[str]) -> Fin
         # What was accepted stays visible in the plan that somebody approves.
         return replace(finding, level=Level.DANGER, block=None, accepted=True)
     return finding
+
+
+def explain_lifts(plan: Plan, lifted: Mapping[str, Waiver]) -> Plan:
+    """The plan, in which each finding that only a waiver lifts has this waiver. lifted: what each
+    accepts, `RULE=ADDRESS`."""
+    if not lifted:
+        return plan
+    return replace(
+        plan, changes=tuple(_explain_lifts(item, plan.options, lifted) for item in plan.changes)
+    )
+
+
+def _explain_lifts(change: Change, options: Options, lifted: Mapping[str, Waiver]) -> Change:
+    if not any(finding.accepted for finding in change.findings):
+        return change
+    findings = []
+    for finding in change.findings:
+        names = [name for name in lifted if is_accepted(name, finding.rule, change)]
+        typed = any(is_accepted(name, finding.rule, change) for name in options.accept)
+        if finding.accepted and names and not typed:
+            finding = replace(finding, waiver=lifted[names[0]])
+        findings.append(finding)
+    return replace(change, findings=tuple(findings))
+
+
+def list_ended_lifts(plan: Plan, lifted: Mapping[str, Waiver]) -> list[Change]:
+    """The changes that a plan makes because of a waiver which does not count any more."""
+    return [
+        change
+        for change in plan.effective
+        if any(
+            finding.accepted
+            and finding.waiver is not None
+            and not any(is_accepted(name, finding.rule, change) for name in lifted)
+            for finding in change.findings
+        )
+    ]
 
 
 def is_accepted(name: str, rule: str, change: Change) -> bool:

@@ -32,7 +32,7 @@ _STYLES = {
 
 
 def render_finding(finding: Finding) -> str:
-    """`data loss: records older than 1 h are deleted [box-age-cut]`, with the id of the
+    """`data loss: records older than 1 h are deleted [box-keeping-cut]`, with the id of the
     rule for `kafkaform explain rule`."""
     label = "" if finding.harm is Harm.NONE else f"{finding.harm.label}: "
     if finding.level is Level.BLOCK:
@@ -42,7 +42,10 @@ def render_finding(finding: Finding) -> str:
 
 def render_sentence(finding: Finding) -> str:
     """The sentence of a finding, and the id of its rule. A note stands for itself."""
-    accepted = f" (accepted: --accept {finding.rule})" if finding.accepted else ""
+    accepted = ""
+    if finding.accepted:
+        reason = finding.waiver.text if finding.waiver else f"accepted: --accept {finding.rule}"
+        accepted = f" ({inline(reason)})"
     # The sentence of a policy begins with its name.
     named = finding.level is Level.NOTE or finding.rule.startswith(POLICY)
     return f"{inline(finding.text)}{accepted}{'' if named else f' [{finding.rule}]'}"

@@ -55,6 +55,7 @@ from ..plan.observe import Look
 from ..provider.contract import Secrets
 from ..state.edit import set_outputs
 from ..version import VERSION
+from .configuration.policies import find_today
 from .configuration.recorded_outputs import record_outputs
 from .configuration.untrusted import apply_error
 from .drift.last_writes import tell_writers
@@ -312,7 +313,8 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Paces:
     facts = {instance: session.facts for instance, session in sessions.items()}
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}
     providers = {i: p for i, p in scene.space.providers.items() if i in sessions}
-    look, accepted = Look(sessions, world), plan.options.accept
+    lifted = scene.space.policies.list_lifted(find_today(scene.space.clock))
+    look, accepted = Look(sessions, world), (*plan.options.accept, *lifted)
     books = load_books(providers)
     again, _ = survey_changes(plan.changes, providers, books, look, facts, accepted)
     _refuse_if_worse(plan.changes, again)

@@ -30,7 +30,7 @@ from ..core.resource import Desired, World
 from ..plan.build import make_plan
 from ..plan.drift import refuse_idle_options
 from ..plan.instances import PlanHeader
-from ..plan.judge import judge_plan, list_new_breaches
+from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import read_world
 from ..plan.select import set_untyped_aside
@@ -38,7 +38,7 @@ from ..provider.contract import Session
 from ..render.text import render_count
 from ..state.model import State
 from ..version import VERSION
-from .configuration.policies import NO_POLICIES, make_judge, refuse_other_policies
+from .configuration.policies import NO_POLICIES, find_today, make_judge, refuse_other_policies
 from .configuration.untrusted import dry_run_error
 from .drift.last_writes import add_last_writes
 from .events import Announcer, DryRun, Listener, Note, PlanChosen
@@ -171,6 +171,7 @@ def plan_workspace(
         desired = space.configuration.evaluate_settled(desired, sessions, planned=planned)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
+    lifted = space.policies.list_lifted(find_today(space.clock))
     plan = make_plan(
         desired,
         world,
@@ -180,6 +181,7 @@ def plan_workspace(
         reached.look_further(space, world),
         options,
         _make_header(space, state),
+        tuple(lifted),
     )
     if plan.drifted:
         plan = add_last_writes(plan, space.sink)
@@ -189,7 +191,7 @@ def plan_workspace(
         return plan
     if space.policies is not NO_POLICIES:
         judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
-        plan = judge_plan(plan, judge, space.policies.folders)
+        plan = judge_plan(explain_lifts(plan, lifted), judge, space.policies.folders)
     return add_removals(plan, space, sessions, found)
 
 
@@ -295,6 +297,14 @@ def refuse_new_breaches(plan: Plan, space: Workspace) -> None:
     if space.policies is NO_POLICIES:
         return
     judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
+    lifted = space.policies.list_lifted(find_today(space.clock))
+    if ended := list_ended_lifts(plan, lifted):
+        raise Blocked(
+            "the waivers of this plan have ended: "
+            + ", ".join(change.address for change in ended[:5])
+            + (" ..." if len(ended) > 5 else ""),
+            "Plan again and look at what blocks these changes. Nothing was sent.",
+        )
     broken = list_new_breaches(plan, judge_plan(plan, judge, plan.policies))
     if broken:
         raise Blocked(

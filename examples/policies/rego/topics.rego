@@ -23,5 +23,6 @@ warn contains message if {
 	some resource in input.resource_changes
 	some finding in resource.kafkaform.findings
 	finding.level in ["danger", "caution"]
+	not startswith(finding.rule, "policy/")
 	message := sprintf("%s: %s", [resource.address, finding.text])
 }

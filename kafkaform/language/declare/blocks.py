@@ -76,7 +76,7 @@ SHAPES: Mapping[str, Shape] = {
 """Type of a top-level block -> its shape."""
 RULE = Shape(required=("condition", "error_message"))
 """A `validation`, `precondition`, `postcondition` or `assert` block."""
-WAIVER = Shape(required=("addresses", "reason", "until"))
+WAIVER = Shape(required=("addresses", "reason", "until"), optional=("rule",))
 REMOVED_LIFECYCLE = Shape(optional=("destroy",))
 LIFECYCLE = Shape(
     optional=(

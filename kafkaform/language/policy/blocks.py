@@ -40,6 +40,8 @@ class Waiver(Struct, frozen=True):
     reason: str
     until: date
     """The last day on which it counts, in UTC."""
+    rule: str = ""
+    """The only rule that it is about; empty for the policies of its block."""
 
     def covers(self, address: str) -> bool:
         """Whether it is about this object, whatever the day."""
@@ -89,6 +91,7 @@ def _read_waiver(block: Block) -> Waiver:
         read_texts(block.get_argument("addresses")) or (),
         _read_text(block.get_argument("reason")) or "",
         until,
+        _read_text(block.get_argument("rule")) or "",
     )
 
 
@@ -120,6 +123,13 @@ def _find_waiver_faults(block: Block) -> Iterator[Diagnostic]:
     if not (_read_text(reason) or "").strip():
         yield make_error(
             reason, "A waiver gives its reason as a plain string", advice="Write one sentence."
+        )
+    rule = block.get_argument("rule")
+    if rule is not None and not (_read_text(rule) or "").strip():
+        yield make_error(
+            rule,
+            "A waiver names its rule as a plain string",
+            advice="`kafkaform explain rule` lists the rules.",
         )
     if _read_date(arguments["until"].value) is None:
         yield make_error(

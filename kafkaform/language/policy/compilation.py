@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
-from ...syntax.nodes import Block, Expression
+from ...syntax.nodes import Block, Expression, Lit
 from ...syntax.parse import parse
 from ..declare.blocks import Header
 from ..expressions.calls import SPECIAL, make_unknown_function_fault
@@ -73,19 +73,20 @@ class _Parts(Struct, frozen=True):
     context: Context
     fields: Collection[str]
     sets: RuleSets
-    rules: Collection[str]
+    rules: Mapping[str, bool]
 
 
 def compile_policies(
     blocks: Iterable[Block],
     sets: RuleSets,
     systems: Collection[str] = (),
-    rules: Collection[str] = (),
+    rules: Mapping[str, bool] = {},  # noqa: B006  # nobody changes it
 ) -> tuple[tuple[Policy, ...], Diagnostics]:
     """The policies that these blocks declare or switch on, and all faults. A name counts once.
 
     blocks: of sound shape. systems: further names of `change.scope_id`, one for each provider.
-    rules: the ids that `change.rules` can have; a comparison with any other is a fault.
+    rules: the ids that `change.rules` can have, and whether a waiver can lift their blocks; a
+    comparison with any other is a fault.
     """
     # Without a reader, functions that read files are turned off: a policy judges the plan alone.
     parts = _Parts(make_context(FunctionTable()), (*FIELDS, *systems), sets, rules)
@@ -116,7 +117,12 @@ def _make_twice_fault(block: Block, first: Policy) -> Diagnostic:
 
 def _compile_single(block: Block, parts: _Parts) -> tuple[tuple[Policy, ...], Diagnostics]:
     settings, faults = _evaluate_settings(block, parts)
-    faults = (*find_value_faults(block), *faults, *_find_name_faults(block, settings, parts))
+    faults = (
+        *find_value_faults(block),
+        *faults,
+        *_find_name_faults(block, settings, parts),
+        *_find_waiver_rule_faults(block, (), parts),
+    )
     if faults:
         return (), faults
     condition, message = block.get_argument("condition"), block.get_argument("message")
@@ -210,7 +216,8 @@ def _switch_on_rules(block: Block, parts: _Parts) -> tuple[tuple[Policy, ...], D
         return (), (*faults, _make_no_set_fault(block, parts))
     rules, broken = _compile_rules(block.labels[0].text, read(), parts)
     chosen, wrong = _choose_rules(block, rules)
-    faults = (*faults, *broken, *wrong)
+    names = [rule.name for rule in chosen]
+    faults = (*faults, *broken, *wrong, *_find_waiver_rule_faults(block, names, parts))
     settings, wrong = _override_settings(block, given, chosen)
     faults = (*faults, *wrong)
     if faults:
@@ -221,11 +228,30 @@ def _switch_on_rules(block: Block, parts: _Parts) -> tuple[tuple[Policy, ...], D
             rule,
             severity=severity or rule.severity,
             range=block.header_range,
-            waivers=waivers,
+            waivers=tuple(waiver for waiver in waivers if waiver.rule in ("", rule.name)),
             settings=settings[rule.name],
         )
         for rule in chosen
     ), ()
+
+
+def _find_waiver_rule_faults(
+    block: Block, names: Collection[str], parts: _Parts
+) -> Iterator[Diagnostic]:
+    """Waivers for a rule that is neither one of these nor one whose blocks can be lifted."""
+    liftable = [id for id, accept in parts.rules.items() if accept]
+    for inner in block.list_blocks("waiver"):
+        node = inner.get_argument("rule")
+        rule = node.value if isinstance(node, Lit) else None
+        if node is None or not isinstance(rule, str) or rule in names or rule in liftable:
+            continue
+        known = [*names, *liftable]
+        yield make_error(
+            node,
+            f'No waiver can lift a rule "{rule}"',
+            f"It can name {', '.join(known)}." if known else "",
+            suggest_near(rule, known),
+        )
 
 
 def _make_no_set_fault(block: Block, parts: _Parts) -> Diagnostic:

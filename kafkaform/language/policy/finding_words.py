@@ -65,12 +65,12 @@ def find_unknown_words(node: Expression, rules: Collection[str]) -> Iterator[Dia
         waiting.extend((child, inner) for child in reversed(list_children(current)))
 
 
-def _make_fault(member: str, constant: Lit, known: Collection[str]) -> Diagnostic:
-    advice = suggest(str(constant.value), known)
+def _make_fault(member: str, constant: Lit, words: Collection[str]) -> Diagnostic:
+    advice = suggest(str(constant.value), words)
     if member == "rule":
         advice = advice or "`kafkaform explain rule` lists the rules."
         return make_error(constant, f'There is no rule "{constant.value}"', advice=advice)
-    detail = f"It is one of {', '.join(known)}."
+    detail = f"It is one of {', '.join(words)}."
     return make_error(constant, f'"{constant.value}" is no {_NOUNS[member]}', detail, advice)
 
 

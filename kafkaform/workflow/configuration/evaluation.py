@@ -188,9 +188,9 @@ class Configuration(PartialRepr, frozen=True):
 
         return add_packages(read, self.opened)
 
-    def describe_rules(self, built: Built) -> tuple[RuleSets, frozenset[str], frozenset[str]]:
-        """What reads the policies of each provider, what its users call a system, and the ids of
-        all rules."""
+    def describe_rules(self, built: Built) -> tuple[RuleSets, frozenset[str], Mapping[str, bool]]:
+        """What reads the policies of each provider, what its users call a system, and all
+        rules: by id, whether their blocks can be lifted."""
         from ...plan.block_judge import collect_rules  # noqa: PLC0415  # only policies name rules
 
         blocks, registry = built.run.graph.modules[()].found.providers.values(), self.registry
@@ -200,7 +200,8 @@ class Configuration(PartialRepr, frozen=True):
         known = {name: registry.load(name) for name in names}
         sets = {name: one.read_rules for name, one in known.items() if hasattr(one, "read_rules")}
         systems = frozenset(one.words.system_field for one in known.values())
-        return sets, systems, frozenset(collect_rules(known.values()))
+        rules = collect_rules(known.values())
+        return sets, systems, {id: rule.accept for id, rule in rules.items()}
 
     def list_unconnected(self, built: Built) -> Diagnostics:
         """A warning for each provider instance that objects need and that has neither a block nor

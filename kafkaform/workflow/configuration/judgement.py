@@ -94,7 +94,7 @@ def _make_diagnostic(
     fault = Diagnostic(
         severity,
         f"{finding.text} [{finding.rule}]",
-        advice=_end_sentence(f"{finding.fix[:1].upper()}{finding.fix[1:]}"),
+        advice=_make_sentence(finding.fix),
         range=item.range,
         address=str(item.address),
     )
@@ -106,22 +106,21 @@ def _make_diagnostic(
     if node is None:
         return _set_place(fault, place.range, place.excerpt)
     schema = provider.types[item.identity.kind].schema.attributes[finding.path[0]]
+    hidden = schema.sensitive or schema.secret
     text = item.attributes.get(finding.path[0])
     line, column = finding.figures.get("line"), finding.figures.get("column")
     if isinstance(line, int) and isinstance(column, int) and isinstance(text, str):
-        lines = text.split("\n")
-        excerpt = lines[line - 1] if 0 < line <= len(lines) else ""
-        spot = _find_spot(node, module, line, column, excerpt)
+        spot = _find_spot(node, module, text, line, column)
         if spot is not None:
-            return _set_place(fault, spot, excerpt if len(excerpt) <= EXCERPT_CHARACTERS else None)
+            shown = not hidden and len(spot[1]) <= EXCERPT_CHARACTERS
+            return _set_place(fault, spot[0], spot[1] if shown else None)
     place = _find_entry(node, finding.path[1:])
-    hidden = schema.sensitive or schema.secret
     return _set_place(fault, place.range, None if hidden else place.excerpt)
 
 
-def _end_sentence(text: str) -> str:
-    """With its stop, unless it is a question or empty."""
-    return text if not text or text[-1] in ".?" else f"{text}."
+def _make_sentence(text: str) -> str:
+    """The text with a capital letter and a stop."""
+    return f"{text[:1].upper()}{text[1:]}{'' if not text or text[-1] in '.?' else '.'}"
 
 
 def _set_place(fault: Diagnostic, place: Range, excerpt: str | None) -> Diagnostic:
@@ -163,23 +162,27 @@ def _find_entry(node: Expression, path: tuple[str, ...]) -> Place:
 
 
 def _find_spot(
-    node: Expression, module: Module, line: int, column: int, excerpt: str
-) -> Range | None:
-    """The place of a line of a text, if the text is in a file of its own or in a heredoc.
+    node: Expression, module: Module, text: str, line: int, column: int
+) -> tuple[Range, str] | None:
+    """The place of a line of a text, and what is written there, if the text is in a file of its own
+    or in a heredoc.
 
     line, column: within the text, counted from 1.
     """
+    lines = text.split("\n")
+    if not 0 < line <= len(lines):
+        return None
     file = _find_file(node, module)
     if file is not None:
-        return Range(file, line, column, line, column + 1)
-    if not isinstance(node, Lit) or node.source.text[node.start : node.start + 2] != "<<":
-        return None
-    begin = node.range
-    # The indentation of `<<-` is no part of the text.
+        return Range(file, line, column, line, column + 1), lines[line - 1]
     written = node.source.text[node.start : node.end].split("\n")
-    indentation = max(written[line].find(excerpt), 0) if line < len(written) else 0
-    where, at = begin.line + line, indentation + column
-    return Range(begin.file, where, at, where, at + 1)
+    if not isinstance(node, Lit) or not written[0].startswith("<<") or line >= len(written):
+        return None
+    # The indentation of `<<-` is no part of the text.
+    at = max(written[line].find(lines[line - 1]), 0) + column
+    begin = node.range
+    place = Range(begin.file, begin.line + line, at, begin.line + line, at + 1)
+    return place, written[line]
 
 
 def _find_file(node: Expression, module: Module) -> str | None:
@@ -193,10 +196,10 @@ def _find_file(node: Expression, module: Module) -> str | None:
     if not isinstance(argument, Template) or len(argument.parts) != 2:
         return None
     folder, rest = argument.parts
-    known = isinstance(folder, Attr) and isinstance(folder.target, Root)
-    if not known or not isinstance(rest, Lit) or not isinstance(rest.value, str):
+    if not isinstance(rest, Lit) or not isinstance(rest.value, str):
         return None
-    assert isinstance(folder, Attr) and isinstance(folder.target, Root)  # noqa: PT018  # for mypy
+    if not isinstance(folder, Attr) or not isinstance(folder.target, Root):
+        return None
     if folder.target.name != "path":
         return None
     if folder.name in _ROOT_FOLDERS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 
@@ -16,12 +16,13 @@ from ...core.change import Change
 from ...core.clock import Clock
 from ...core.diagnostics import Diagnostic, has_errors
 from ...core.errors import ConfigurationError, PlanRefused, UsageError
-from ...core.finding import POLICY, AccessRow, Finding, Harm, Level
+from ...core.finding import POLICY, AccessRow, Finding, Harm, Level, Waiver
 from ...core.resource import Facts
 from ...core.value import FrozenMap, Value
 from ...core.words import NEUTRAL, Vocabulary, Words
 from ...language.desired import Built
-from ...language.policy.blocks import select_policy_blocks
+from ...language.policy.blocks import Waiver as WaiverBlock
+from ...language.policy.blocks import read_waivers, select_policy_blocks
 from ...language.policy.compilation import Policy, compile_policies
 from ...language.policy.judgement import find_findings
 from ...language.values.conversion import lift_value
@@ -54,6 +55,17 @@ class Policies(Struct, frozen=True):
     folders: PolicyFolders = PolicyFolders()
     systems: frozenset[str] = frozenset()
     """The names that `change.scope_id` has in addition, one for each provider."""
+    lifts: tuple[WaiverBlock, ...] = ()
+    """The waivers that name a rule, whose blocks they lift."""
+
+    def list_lifted(self, today: date) -> Mapping[str, Waiver]:
+        """`RULE=ADDRESS`, as `--accept` names it -> the waiver, of those that count today."""
+        return {
+            f"{block.rule}={glob}": Waiver(block.reason, block.until, True)
+            for block in self.lifts
+            if today <= block.until
+            for glob in block.addresses
+        }
 
 
 NO_POLICIES = Policies()
@@ -89,7 +101,9 @@ def load_policies(configuration: Configuration, built: Built, folders: Sequence[
     if has_errors(faults):
         raise ConfigurationError("the policies have faults", diagnostics=tuple(faults))
     named = PolicyFolders(tuple(map(str, folders)), _digest_files(contents.values()))
-    return Policies(built.policies, outside, named, systems)
+    own = built.run.graph.modules[()].found.policies
+    lifts = (waiver for block in (*own, *blocks) for waiver in read_waivers(block) if waiver.rule)
+    return Policies(built.policies, outside, named, systems, tuple(lifts))
 
 
 def _read_files(folder: Path, checkout: Path | None) -> Mapping[str, bytes]:
@@ -155,7 +169,7 @@ def refuse_other_policies(plan: Plan, policies: Policies) -> None:
 def make_judge(policies: Policies, words: Vocabulary, clock: Clock, changes: int) -> PolicyJudge:
     """What finds the policies that a change breaks. words: of the plan's providers; changes: how
     many it will be asked about."""
-    today = datetime.fromtimestamp(clock.now(), UTC).date()
+    today = find_today(clock)
     steps = LIMITS.steps + STEPS_PER_CHANGE * changes
     # Budgets of their own: policies of a pull request cannot use up the steps of those outside.
     judges = [
@@ -170,6 +184,11 @@ def make_judge(policies: Policies, words: Vocabulary, clock: Clock, changes: int
         return [finding for find in judges for finding in find(seen, change.address)]
 
     return judge
+
+
+def find_today(clock: Clock) -> date:
+    """The day on which waivers count, in UTC."""
+    return datetime.fromtimestamp(clock.now(), UTC).date()
 
 
 def describe_change(

@@ -88,15 +88,15 @@ CONNECTION_RATE_CUT = _make_row(
 )
 LISTENERS_CHANGED = _make_row(
     "broker-listeners-changed",
-    "The broker listens on other addresses",
-    Level.DANGER,
+    "A listener gets another address",
+    Level.CAUTION,
     Harm.AVAILABILITY,
-    "A broker closes an address that is not in the new list (KIP-226, SocketServer."
-    "removeListeners), while advertised.listeners stay until it restarts. It refuses to remove a "
-    "listener that it advertises.",
+    "A broker opens and closes listeners by their names: one that gets another address keeps the "
+    "old one while the broker runs (DynamicListenerConfig.reconfigure). A listener that is "
+    "advertised cannot be removed.",
     '"listeners" = "PLAINTEXT://:9093"   # was PLAINTEXT://:9092',
     "Add a listener for the new address, and move the clients to it.",
-    "test_a_listener_that_moves_leaves_its_address",
+    "test_a_listener_that_runs_keeps_its_address",
 )
 PRINCIPALS_CHANGED = _make_row(
     "broker-principals-changed",
@@ -288,7 +288,7 @@ _CONNECTIVITY: Harms = {
         ConfigHarm(
             LISTENERS_CHANGED,
             When.REMOVED,
-            "clients that know only {gone} cannot connect",
+            f"clients that know only {{gone}} cannot connect{_KEPT}",
         ),
     ),
 }

@@ -103,7 +103,7 @@ def test_a_warning_is_only_shown(at: Here) -> None:
     at.write("main.kf.hcl", BOTH + few("warning"))
     said = at.done("plan")
     assert "! policy few_partitions: big has 12 partitions" in said.out
-    assert "! policy (warning) few_partitions" in at.done("plan", "--concise").out
+    assert "! policy few_partitions" in at.done("plan", "--concise").out
     assert "2 to add" in at.done("apply", "--auto-approve").out
 
 
@@ -123,15 +123,22 @@ def test_findings_are_in_every_form_of_the_plan(at: Here) -> None:
     change = changes(at, "--comment", "c.md", code=8)["kafka_topic.big"]
     (finding,) = change["kafkaform"]["findings"]
     assert finding == {
-        "policy": "few_partitions",
-        "severity": "error",
-        "message": "big has 12 partitions on simulated",
-        "place": finding["place"],
-        "blocks": True,
-        "waived": False,
+        "address": "kafka_topic.big",
+        "name": "big",
+        "rule": "policy/few_partitions",
+        "level": "block",
+        "harm": "none",
+        "text": FORBIDDEN,
+        "path": [],
+        "figures": {},
+        "fix": finding["fix"],
+        "block": "policy",
+        "accept": False,
+        "accepted": False,
         "waiver": None,
-        "until": None,
+        "place": finding["place"],
     }
+    assert "add a waiver at main.kf.hcl:" in finding["fix"]
     assert finding["place"].startswith("main.kf.hcl:")
     assert change["change"]["actions"] == ["no-op"]
     assert change["kafkaform"]["blocked"]["kind"] == "policy"
@@ -234,7 +241,7 @@ def test_a_folder_of_policies(at: Here) -> None:
     said = at.run("plan", "--policy", rules, "--policy", more)
     assert said.code == 8
     assert "add a waiver at ../rules/all.kfpolicy.hcl:2:1" in said.text
-    assert "! policy (warning) few: big" in said.out
+    assert "! policy few: big" in said.out
     at.monkeypatch.setenv(VARIABLE, os.pathsep.join([rules, more]))
     assert at.run("plan").out == said.out
     assert at.run("plan", "--policy", more).code == 0

@@ -57,7 +57,7 @@ def test_the_organisation_needs_a_week(example: Here) -> None:
     edit(example, 'retention("7d")', 'retention("3d")')
     said = example.fails("plan", "--policy", "organisation", code=8)
     assert "policy week: billing needs the orders of the last week" in said
-    assert "policy no_data_loss: retention.ms:" in said
+    assert "policy no_data_loss: " in said
 
 
 # ── Rego ────────────────────────────────────────────────────────────────────────────────

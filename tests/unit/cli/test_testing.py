@@ -635,8 +635,9 @@ def test_nothing_outside_is_touched(shop: Here) -> None:
 def test_verbose_shows_the_plan_of_each_run(shop: Here) -> None:
     """As `kafkaform plan` shows it, and as data with --json."""
     shop.write("a.kftest.hcl", run_block("a", OK))
-    assert "kafka_topic.orders will be created" in shop.done("test", "--verbose").text
-    assert "kafka_topic.orders will be created" not in shop.done("test").text
+    verbose = shop.done("test", "--verbose").text
+    assert "kafka_topic.orders (prod.orders) will be created" in verbose
+    assert "will be created" not in shop.done("test").text
     lines = shop.done("test", "--verbose", "--json").lines
     (plan,) = [line["test_plan"] for line in lines if line["type"] == "test_plan"]
     assert plan["resource_changes"][0]["address"] == "kafka_topic.orders"

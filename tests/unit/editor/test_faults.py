@@ -216,3 +216,35 @@ def test_without_its_library_the_command_says_what_to_install(tmp_path: Path) ->
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "[lsp]" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_what_a_plan_would_find_in_a_block_is_shown(editor: Editor) -> None:
+    """A block is an error and a caution a warning, each at its key, with the words of the plan."""
+    config = (
+        '  replication_factor = 2\n  config = {\n    "min.insync.replicas" = 3\n'
+        '    "cleanup.policy" = "none"\n  }\n}\n'
+    )
+    editor.open("main.kf.hcl", GOOD.removesuffix("}\n") + config)
+    faults = editor.wait_for_faults("main.kf.hcl", lambda faults: len(faults) > 1)
+    assert {(fault.range.start.line, fault.severity) for fault in faults} == {
+        (7, types.DiagnosticSeverity.Warning),
+        (8, types.DiagnosticSeverity.Error),
+    }
+    assert any("[topic-min-insync-above-replicas]" in text for text in messages(faults))
+
+
+def test_a_fault_of_a_schema_is_shown_in_its_file(editor: Editor) -> None:
+    """Also if nobody has opened that file; it goes once the file is mended and a block changes."""
+    block = (
+        'provider "schema_registry" {\n  url = "http://localhost:8081"\n}\n'
+        'resource "schema_registry_schema" "a" {\n  subject = "a-value"\n  format = "avro"\n'
+        '  schema = file("order.avsc")\n}\n'
+    )
+    editor.write("order.avsc", '{\n  "type": "strng"\n}\n')
+    editor.open("main.kf.hcl", block)
+    (fault,) = editor.wait_for_faults("order.avsc", bool)
+    assert (fault.range.start.line, fault.range.start.character) == (1, 10)
+    assert "[schema-invalid]" in fault.message
+    editor.write("order.avsc", '{\n  "type": "string"\n}\n')
+    editor.type("main.kf.hcl", f"{block}\n")
+    editor.wait_for_faults("order.avsc", lambda faults: not faults)

@@ -33,8 +33,8 @@ policy "named" {
 """
 
 
-RULE_IDS = ("topic-retention-cut", "topic-deleted")
-"""The rules that the policies of these tests can name."""
+RULE_IDS = {"topic-retention-cut": False, "topic-deleted": True}
+"""The rules that the policies of these tests can name, and whether waivers can lift them."""
 
 
 def attempt(text: str, systems: tuple[str, ...] = ()) -> tuple[tuple[Policy, ...], Diagnostics]:
