@@ -251,6 +251,7 @@ _FINDING: Mapping[str, Schema] = {
     "block": {"enum": [*(block.value for block in Block), None]},
     "accept": BOOL,
     "accepted": BOOL,
+    "access": listed({"$ref": "#/$defs/access"}),
     "waiver": optional(WAIVER),
     "place": optional(TEXT),
 }
@@ -271,8 +272,15 @@ PARTS: Schema = {
         }
     ),
     "path": closed(
-        {"path": listed(TEXT), "before": {}, "after": {}, "effective": {}, "sensitive": BOOL}
-        | {"unit": TEXT}
+        {
+            "path": listed(TEXT),
+            "before": {},
+            "after": {},
+            "effective": {},
+            "effective_before": {},
+            "sensitive": BOOL,
+            "unit": TEXT,
+        }
     ),
     "blocked": closed(
         {

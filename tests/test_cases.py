@@ -6,8 +6,8 @@ main.kf.hcl   the configuration
 live.json     the simulated cluster (see `cluster_of`), or {"instances": {instance: cluster}}
 state.json    what earlier runs recorded, in the real format; absent: nothing
 options.json  flags of `plan` (see `Flags`); absent: none
-plan.txt      what `plan` gives terminals; in some cases also plan.json and plan.md, what it gives
-              programs and reviewers
+plan.txt      what `plan` gives terminals; in some cases also plan.short.txt (`--concise`),
+              plan.json and plan.md, what it gives programs and reviewers
 errors.txt    what it says on stderr when it fails, and its exit code
 
 KAFKAFORM_UPDATE_GOLDEN=1 rewrites the last two lines' files and the checksums of edited states;
@@ -63,7 +63,7 @@ LOGIN_READS = "DescribeUserScramCredentials"
 FOLDER = Path(__file__).parent / "cases"
 CASES = sorted(path.parent for path in FOLDER.glob("*/main.kf.hcl"))
 GOLDEN = ("plan.txt", "errors.txt")
-SOME = ("plan.json", "plan.md")
+SOME = ("plan.json", "plan.md", "plan.short.txt")
 """Recorded for the cases that have them, which together show every part of a plan."""
 UPDATE = os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1"
 READS = (
@@ -231,6 +231,7 @@ def pictures(plan: Plan) -> dict[str, str]:
     return {
         "plan.json": json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n",
         "plan.txt": render_plan_text(plan, words=words),
+        "plan.short.txt": render_plan_text(plan, words=words, detail="concise"),
         "plan.md": render_markdown(plan, words=words, command=planning.render_apply_command(plan)),
     }
 

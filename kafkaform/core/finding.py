@@ -182,7 +182,7 @@ class Finding(Struct, frozen=True):
     follows from the change, except for the access that somebody loses (`plan/approval.py`)."""
 
     rule: str
-    """The id of the rule: `topic-retention-cut`; `policy/NAME` for a policy."""
+    """The id of the rule: `object-protected`; `policy/NAME` for a policy."""
     level: Level
     """How much it matters."""
     harm: Harm

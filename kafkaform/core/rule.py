@@ -42,7 +42,7 @@ class Rule(Struct, frozen=True):
     """One row of the table."""
 
     id: str
-    """Stable: `topic-retention-cut`. It begins with what it is about."""
+    """Stable: `object-protected`. It begins with what it is about."""
     title: str
     """What it finds, in a few words: `Retention is cut`."""
     level: Level

@@ -140,7 +140,7 @@ ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "adopt": "Addresses or globs of objects to take over.",
         "accept": "Rules whose blocks are lifted, as `--accept RULE[=ADDRESS]` does.",
         "max_deletes": "How many deletions are allowed.",
-        "max_data_loss": "How much data can be lost, in bytes.",
+        "max_data_loss": "How many objects may lose data, besides deletions.",
     },
 }
 """Type of a block -> its arguments with their meanings."""

@@ -21,7 +21,7 @@ from .approval import seal_plan
 from .diff import compare, select_managed
 from .instances import PlanHeader, describe_instances
 from .judge import judge_changes, load_books, survey_changes
-from .measure import add_impacts, add_steps, add_units
+from .measure import add_impacts, add_steps, complete_paths
 from .model import Options, Plan
 from .observe import Look, compute_destination
 from .rules import UNREADABLE
@@ -99,7 +99,9 @@ def plan_changes(
     types = collect_types(providers.values())
     facts = {instance: seen.facts for instance, seen in world.items()}
     books = load_books(providers)
-    judged = judge_changes([add_units(change, types) for change in drafts], books, facts)
+    judged = judge_changes(
+        [complete_paths(change, types, facts) for change in drafts], books, facts
+    )
     surveyed, remarks = survey_changes(judged, providers, books, look, facts)
     with_steps = [add_steps(change, types, facts) for change in surveyed]
     changes = add_impacts(with_steps, look, providers, state)

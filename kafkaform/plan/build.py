@@ -24,7 +24,7 @@ from .guards import apply_guards, guard_losses
 from .instances import PlanHeader, compare_outputs, describe_instances, refuse_other_scopes
 from .judge import judge_changes, load_books, survey_changes
 from .lifecycle import decide
-from .measure import add_impacts, add_steps, add_units
+from .measure import add_impacts, add_steps, complete_paths
 from .model import Mode, Options, Plan
 from .observe import Look, note_disagreements, note_progress
 from .ownership import make_claims
@@ -75,7 +75,7 @@ def make_plan(
     refreshes = options.mode is Mode.REFRESH
     remarks: Mapping[str, tuple[Finding, ...]] = {}
     if refreshes:
-        changes = [add_units(change, types) for change in changes]
+        changes = [complete_paths(change, types, facts) for change in changes]
     else:
         changes, remarks = _judge_changes(
             changes, desired, state, providers, look, _accept_more(options, lifted)
@@ -144,7 +144,9 @@ def _judge_changes(
     facts = {instance: seen.facts for instance, seen in look.world.items()}
     asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
     books = load_books(providers)
-    changes = judge_changes([add_units(change, types) for change in changes], books, facts)
+    changes = judge_changes(
+        [complete_paths(change, types, facts) for change in changes], books, facts
+    )
     changes = apply_guards(changes, desired, state, options)
     changes, remarks = survey_changes(changes, asked, books, look, facts, options.accept)
     changes = guard_losses(changes, state, options)

@@ -1,4 +1,4 @@
-"""What is added to judged changes: their requests, how much they destroy, and units."""
+"""What is added to changes: requests, how much they destroy, units, and what is in effect."""
 
 from __future__ import annotations
 
@@ -20,16 +20,30 @@ MEASURED = (Harm.DATA_LOSS, Harm.MOVE)
 """Harms of which it is worth knowing how much data they are about."""
 
 
-def add_units(change: Change, types: Mapping[str, ResourceType]) -> Change:
-    """The change with the units of its values."""
-    find_unit = types[change.identity.kind].unit
-    if find_unit is None or not (change.paths or change.drift):
+def complete_paths(
+    change: Change, types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
+) -> Change:
+    """The change with the units of its values, and what is in effect where it sets a value for the
+    first time."""
+    kind = types[change.identity.kind]
+    if not (change.paths or change.drift):
         return change
-    return replace(
-        change,
-        paths=_add_units(change.paths, find_unit),
-        drift=_add_units(change.drift, find_unit),
+    if kind.unit is not None:
+        change = replace(
+            change,
+            paths=_add_units(change.paths, kind.unit),
+            drift=_add_units(change.drift, kind.unit),
+        )
+    if kind.inherited is None or change.action is not Action.UPDATE:
+        return change
+    known = facts[change.identity.instance]
+    paths = tuple(
+        replace(item, effective_before=kind.inherited(item.path, known))
+        if item.before is None
+        else item
+        for item in change.paths
     )
+    return replace(change, paths=paths)
 
 
 def _add_units(

@@ -119,7 +119,7 @@ TAKEN = _note(
     "values-taken-over",
     "Values that are set already belong to the block from now on",
     "A later release of the block removes them.",
-    'kafka_topic_config "x" { config = { "retention.ms" = 1 } }   # set by somebody else',
+    "a block sets a value that somebody else has set already",
 )
 KEPT = _note(
     "values-kept",

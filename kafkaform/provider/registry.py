@@ -28,7 +28,7 @@ GROUP = "kafkaform.providers"
 # And none is looked for, which takes longer than Python's own start.
 BUILT_IN: Mapping[str, str] = {"kafka": "kafkaform_kafka.provider"}
 """The providers that come with kafkaform: name -> the module that has its `PROVIDER`."""
-_PARTS = tuple(name for name in vars(Provider) if not name.startswith("_") and name != "load_rules")
+_PARTS = tuple(name for name in vars(Provider) if not name.startswith("_"))
 """What the contract requires of a provider."""
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ _WITHOUT_PATHS = (Action.ADOPT, Action.IMPORT)
 STYLES = {"+": "create", "~": "update", "-": "delete"}
 """Symbol -> a name in `style.SGR`."""
 
+T = TypeVar("T")
 Tree: TypeAlias = "dict[str, Tree | PathChange]"
 
 
@@ -56,6 +57,33 @@ def build_tree(change: Change, words: Words) -> Tree:
     if change.action in _WITHOUT_PATHS and kind is not None and kind.unit is not None:
         return _add_units(tree, (), kind.unit)
     return tree
+
+
+def list_text_lines(change: Change, words: Words) -> tuple[str, ...]:
+    """The lines that stand for the whole documents of an object (`KindWords.texts`): what they are,
+    and how an update changes them."""
+    before, after = change.before, change.after
+    if change.action is not Action.UPDATE:
+        before, after = (before, None) if change.action is Action.DELETE else (None, after)
+    return words.describe_texts(change.identity.kind, before, after)
+
+
+def drop_texts(values: Mapping[str, T], change: Change, words: Words) -> dict[str, T]:
+    """The values by attribute without the documents for which lines stand."""
+    lines = list_text_lines(change, words)
+    texts = words.kinds[change.identity.kind].texts if lines else ()
+    return {name: value for name, value in values.items() if name not in texts}
+
+
+def render_texts(change: Change, words: Words) -> Iterator[Line]:
+    """The lines that stand for documents. A line that begins with the symbol of an added, removed
+    or changed part has its colour."""
+    for number, text in enumerate(list_text_lines(change, words)):
+        label = f"{', '.join(words.kinds[change.identity.kind].texts)}: " if number == 0 else ""
+        symbol = change.action.symbol if number == 0 else " "
+        if text[:2].rstrip() in STYLES and text[1:2] == " ":
+            symbol, text = text[0], text[2:]
+        yield Line(1 if label else 2, symbol, f"{label}{inline(text)}", STYLES.get(symbol, ""))
 
 
 def _add_units(tree: Tree, place: Path, find_unit: Callable[[Path], str]) -> Tree:
@@ -206,32 +234,41 @@ def render_sides(item: PathChange, *, whole: bool = False) -> str:
     whole: always both sides, for a line without a symbol.
     """
     symbol = "~" if whole else _choose_symbol(item)
-    before, after, effective = (
-        mask_value(side, item.sensitive, item.unit)
-        for side in (item.before, item.after, item.effective)
-    )
-    if symbol in "+ ":
-        return after if item.effective is None else f"{after}  # the default"
-    if item.effective is not None and not (whole and item.after is not None):
-        return f"{before} {ARROW} (not set, {effective} takes effect)"
-    if symbol == "-":
-        return before
-    if None not in (item.before, item.after) and not item.sensitive and _has_amount(item):
-        return _render_amounts(item)
-    return f"{before} {ARROW} {after}"
+    before, after = _list_effective_sides(item)
+    if symbol == " " or (symbol == "+" and before is None):
+        text = mask_value(after, item.sensitive, item.unit)
+        return text if item.effective is None else f"{text}  # the default"
+    if symbol == "-" and after is None:
+        return mask_value(before, item.sensitive, item.unit)
+    # What is in effect because nothing sets it is marked.
+    marks = [
+        " (default)" if side is None and effective is not None else ""
+        for side, effective in ((item.before, before), (item.after, after))
+    ]
+    if None not in (before, after) and not item.sensitive:
+        amounts = _render_amounts((before, after), item.unit, marks)
+        if amounts:
+            return amounts
+    sides = (mask_value(side, item.sensitive, item.unit) for side in (before, after))
+    return f" {ARROW} ".join(f"{side}{mark}" for side, mark in zip(sides, marks, strict=True))
 
 
-def _has_amount(item: PathChange) -> bool:
-    return any(render_quantity(side, item.unit) for side in (item.before, item.after))
+def _list_effective_sides(item: PathChange) -> tuple[Value, Value]:
+    """What is in effect before and after the change; None where nobody knows."""
+    before = item.effective_before if item.before is None else item.before
+    return before, item.effective if item.after is None else item.after
 
 
-def _render_amounts(item: PathChange) -> str:
-    sides = (item.before, item.after)
+def _render_amounts(sides: tuple[Value, Value], unit: str, marks: Sequence[str]) -> str:
+    """`7 d (default) → 1 h (604800000 → 3600000)`; empty for values without an amount."""
+    quantities = [render_quantity(side, unit) for side in sides]
+    if not any(quantities):
+        return ""
     # A value that has no short name keeps its unit, so that both sides can be compared.
-    amounts = [render_quantity(side, item.unit) or f"{side} {item.unit}" for side in sides]
-    pair = f" {ARROW} ".join(amounts)
-    plain = all(f"{s}" == one.partition(" ")[0] for s, one in zip(sides, amounts, strict=True))
-    return pair if plain else f"{pair} ({item.before} {ARROW} {item.after})"
+    amounts = [text or f"{side} {unit}" for text, side in zip(quantities, sides, strict=True)]
+    pair = f" {ARROW} ".join(f"{a}{mark}" for a, mark in zip(amounts, marks, strict=True))
+    plain = all(f"{s}" == a.partition(" ")[0] for s, a in zip(sides, amounts, strict=True))
+    return pair if plain else f"{pair} ({sides[0]} {ARROW} {sides[1]})"
 
 
 def _render_elements(item: PathChange, depth: int) -> list[Line]:

@@ -201,7 +201,7 @@ def mask_names(text: str, own: frozenset[str]) -> str:
 def _read_path(item: PathChange, key: str, names: Collection[str]) -> Hashable:
     if len(item.path) > 1 and item.path[0] not in names:
         return item
-    sides: Iterable[Value] = (item.before, item.after, item.effective)
+    sides: Iterable[Value] = (item.before, item.after, item.effective, item.effective_before)
     if item.path and item.path[0] in names:
         sides = [None if side is None else _NAME for side in sides]
     else:

@@ -18,7 +18,7 @@ from ..core.resource import Output
 from ..core.value import FrozenMap, SecretRef, Value
 from ..plan.model import OutputChange, Plan, PlanInstance
 from .diagnostics import make_diagnostic_data
-from .evidence import STRENGTH
+from .lines import STRENGTH
 from .text import SENSITIVE
 from .view import PlanView, make_view
 
@@ -148,6 +148,7 @@ def mask_paths(items: Iterable[PathChange]) -> list[Data]:
             "before": _mask_value(item.before, item.sensitive),
             "after": _mask_value(item.after, item.sensitive),
             "effective": _mask_value(item.effective, item.sensitive),
+            "effective_before": _mask_value(item.effective_before, item.sensitive),
             "sensitive": item.sensitive,
             "unit": item.unit,
         }
@@ -234,6 +235,7 @@ def make_finding(finding: Finding) -> Data:
         "block": None if finding.block is None else finding.block.value,
         "accept": finding.accept,
         "accepted": finding.accepted,
+        "access": list(map(make_access, finding.access)),
         "waiver": None if finding.waiver is None else _make_waiver(finding.waiver),
         "place": None if finding.range is None else str(finding.range),
     }

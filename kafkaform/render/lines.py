@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.change import Action, Change, Ownership, Path, PathChange
+from ..core.change import Action, Change, Evidence, Ownership, Path, PathChange
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .body import (
@@ -14,13 +14,14 @@ from .body import (
     Line,
     Tree,
     build_tree,
+    drop_texts,
     list_leaves,
     render_node,
     render_piece,
     render_sides,
+    render_texts,
 )
 from .entries import Entry, is_name, list_names
-from .evidence import render_evidence
 from .findings import render_findings
 from .parts import are_long, compare_parts
 from .text import ARROW, inline, quote, render_path, render_value
@@ -57,6 +58,22 @@ ADDRESS_PARTS = re.compile(r'(?<=\[")[^"]*(?="\])|(?<=\.)[\w-]+(?=$|\[)')
 """The labels and keys in an address."""
 _SEPARATOR = re.compile(r"[|/,=]")
 _PROTECTION = {"default": "on (default)", "explicit": "on (prevent_destroy = true)", "no": "off"}
+# A plan that only read the live objects must not claim what no dry run has shown yet.
+WILL_CHECK = {
+    Evidence.REMOTE: "the {node} will check",
+    Evidence.LOCAL: "will be checked locally",
+    Evidence.NONE: "cannot be checked in advance",
+}
+"""Before the dry run."""
+CHECKED = {
+    Evidence.REMOTE: "checked by the {node}",
+    Evidence.LOCAL: "checked locally",
+    Evidence.NONE: "cannot be checked in advance",
+}
+"""After it."""
+
+STRENGTH = tuple(Evidence)
+"""Kinds of evidence, strongest first."""
 
 
 def render_change(
@@ -325,10 +342,25 @@ def render_values(change: Change) -> str:
     """`keep.ms 7 d → 3 d (…), width 3 → 4, 2 more`; without paths, what is recorded anew."""
     if not change.paths:
         return render_changed_names(change)
-    briefs = [(render_brief(item), name_path(item.path)) for item in change.paths]
-    shown = [text if len(text) <= BRIEF_LIMIT else name for text, name in briefs[:BRIEF_PATHS]]
-    more = [f"{len(briefs) - BRIEF_PATHS} more"] if len(briefs) > BRIEF_PATHS else []
+    briefs = ((item, render_brief(item)) for item in change.paths[:BRIEF_PATHS])
+    shown = [text if len(text) <= BRIEF_LIMIT else _cut_brief(item) for item, text in briefs]
+    rest = len(change.paths) - BRIEF_PATHS
+    more = [f"{rest} more"] if rest > 0 else []
     return ", ".join([*shown, *more])
+
+
+def _cut_brief(item: PathChange) -> str:
+    """A path whose values are too long for one line: its name, and of a long text the first part
+    that differs, which is one that is new or gone if there is one."""
+    name = name_path(item.path)
+    if item.sensitive or not are_long(item.before, item.after):
+        return name
+    pieces = [piece for piece in compare_parts(item.before, item.after) if not piece.same]
+    first = " ".join(render_piece(pieces[0])) if pieces else ""
+    if not 0 < len(first) <= BRIEF_LIMIT:
+        return name
+    rest = len(pieces) - 1
+    return f"{name} {first}{f' and {rest:,} more differences' if rest else ''}"
 
 
 def render_changed_names(change: Change) -> str:
@@ -355,7 +387,8 @@ def _render_body(lead: Change, changes: Sequence[Change], words: Words) -> Itera
     # One value stands in the title already.
     elif not find_only_path(lead):
         # What is not shown can differ between the objects, so it is not counted.
-        yield from render_node(_drop_names(lead, words), 1, EMPTY)
+        yield from render_node(drop_texts(_drop_names(lead, words), lead, words), 1, EMPTY)
+        yield from render_texts(lead, words)
         yield from _render_records(lead)
     yield from render_requests(changes, words)
 
@@ -364,7 +397,13 @@ def _render_object(change: Change, words: Words) -> Iterator[Line]:
     title = f"{inline(change.identity.kind)} {quote(change.identity.key)}"
     # Only an update leaves attributes out. All other actions list the whole object.
     whole = change.after if change.action is Action.UPDATE else None
-    lines = [*render_node(build_tree(change, words), 1, whole or EMPTY), *_render_records(change)]
+    tree = drop_texts(build_tree(change, words), change, words)
+    entries = FrozenMap(drop_texts(whole or EMPTY, change, words))
+    lines = [
+        *render_node(tree, 1, entries),
+        *render_texts(change, words),
+        *_render_records(change),
+    ]
     symbol = change.action.symbol
     if lines:
         yield Line(0, symbol, title + " {", change.action.value)
@@ -422,3 +461,21 @@ def _list_records(change: Change) -> list[tuple[str, str | None, str | None]]:
     old, new = (quote(row.secret_version) if row.secret_version else None for row in sides)
     records.append(("recorded secret version", old, new))
     return [(label, old, new) for label, old, new in records if old != new]
+
+
+def render_evidence(
+    requests: Sequence[tuple[str, Evidence]],
+    words: Words = NEUTRAL,
+    phrases: Mapping[Evidence, str] = WILL_CHECK,
+) -> str:
+    """How far a dry run can check one change: `the server will check`.
+
+    requests: name and evidence of each request, at least one; phrases: `WILL_CHECK` or `CHECKED`.
+    """
+    # A change is checked only as well as its weakest request, so that one decides.
+    weakest = max((evidence for _, evidence in requests), key=STRENGTH.index)
+    weak = dict.fromkeys(name for name, evidence in requests if evidence is weakest)
+    checked = phrases[weakest].format(node=words.node)
+    if all(evidence is weakest for _, evidence in requests):
+        return checked
+    return f"{checked}: {', '.join(map(inline, weak))} has no dry run"

@@ -12,7 +12,6 @@ from ..core.resource import SETTING, TASK
 from ..core.text.cell_width import cell_width
 from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import Plan, Removal
-from .access import render_access
 from .body import Line
 from .change_list import (
     render_dangers,
@@ -22,6 +21,7 @@ from .change_list import (
     render_omissions,
 )
 from .diagnostics import render_diagnostics
+from .findings import render_access
 from .outputs import list_output_lines
 from .style import Detail, Paint
 from .text import inline, render_count, render_message, render_table, wrap_lines

@@ -10,9 +10,8 @@ from ..core.change import Change, Evidence, Verdict
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ..plan.model import Plan
 from .entries import LEAST, join_names, join_texts, mask_names, read_names
-from .evidence import CHECKED, STRENGTH, render_evidence
 from .jsonplan import Data
-from .lines import name_object
+from .lines import CHECKED, STRENGTH, name_object, render_evidence
 from .stream import make_resource
 from .text import inline
 

@@ -14,8 +14,8 @@ from ..core.finding import Breadth, Harm, Level
 from ..core.resource import SETTING, TASK, Identity, Pending
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
-from .access import PrincipalAccess, collect_access
 from .entries import Entry, KeyMaker, make_danger_key, make_drift_key, make_entries, make_key
+from .findings import PrincipalAccess, collect_access
 from .text import inline, quote
 
 
@@ -91,7 +91,7 @@ class PlanView(Struct, frozen=True):
     the plan begins with these. Only their `dangers` are equal within an entry. Changes that stay
     blocked while the rest is applied are left out, because nothing happens to them."""
     access: tuple[PrincipalAccess, ...]
-    """Who gains and loses access, the widest first."""
+    """Who gains and loses access, the widest first; principals with equal access are one row."""
     groups: tuple[Group, ...]
     """Non-empty groups in reading order: what needs a decision comes first."""
     kinds: tuple[KindRow, ...]

@@ -101,6 +101,7 @@ def show_drift(newest: NewestPlan, recorded: Collection[Identity], first: int = 
     rows: list[CellRow] = [
         (
             link_object(change.identity, recorded),
+            Cell(change.address, style="code"),
             Cell(change.identity.kind, style="code"),
             Cell(change.identity.instance),
             Cell(", ".join(map(render_brief, change.drift)), style="code"),
@@ -108,7 +109,7 @@ def show_drift(newest: NewestPlan, recorded: Collection[Identity], first: int = 
         )
         for change in drifted
     ]
-    columns = ("Object", "Kind", "Provider", "Recorded → live", "Last set")
+    columns = ("Object", "Address", "Kind", "Provider", "Recorded → live", "Last set")
     tables = (make_table("Changed outside kafkaform", columns, rows, first, "drift"),)
     links = (Cell("The whole plan", newest.found.link),)
     section = WindowSection(

@@ -29,7 +29,8 @@ from .api.errors import is_missing, lacks_endpoint, parse_answer
 from .context import RegistryContext
 from .formats.normal_form import BY_REGISTRY_NAME
 from .kinds.levels import INHERITED, PROMISES, TRANSITIVE
-from .questions import (
+from .reads import read_level
+from .rules.questions import (
     NUMBERS,
     USERS,
     VERSIONS,
@@ -38,7 +39,6 @@ from .questions import (
     read_subjects,
     read_versions,
 )
-from .reads import read_level
 
 MAX_VERSIONS = 100
 """Versions of a subject that are read to judge a new one. The registry judges beyond that."""
@@ -61,23 +61,23 @@ def answer_listing(context: RegistryContext, name: str, depth: Depth) -> Sweep:
 def _answer_versions(context: RegistryContext, questions: str) -> Mapping[str, FrozenMap]:
     """Subject -> `level`, the `versions` that it also counts for, and the registry's verdict:
     `compatible`, None if it was not asked, with its `reasons`."""
-    wanted = read_versions(questions)
-    levels = _read_levels(context, wanted)
+    versions_to_judge = read_versions(questions)
+    levels = _read_levels(context, versions_to_judge)
     answers: dict[str, FrozenMap] = {}
-    asked: list[NextVersion] = []
-    for item in wanted:
+    foreign: list[NextVersion] = []
+    for item in versions_to_judge:
         level, planned = levels[item.subject]
         versions: tuple[FrozenMap, ...] | None = ()
         if level in TRANSITIVE:
             versions = _read_older(context, item.subject)
-        foreign = item.format != "avro" or item.references or versions is None
+        is_foreign = item.format != "avro" or item.references or versions is None
         # The registry answers at the level of today.
-        if level is not None and level != "NONE" and foreign and not planned:
-            asked.append(item)
+        if level is not None and level != "NONE" and is_foreign and not planned:
+            foreign.append(item)
         answers[item.subject] = FrozenMap(
             level=level, versions=versions or (), compatible=None, reasons=()
         )
-    for item, verdict in zip(asked, _ask_verdicts(context, asked, levels), strict=True):
+    for item, verdict in zip(foreign, _ask_verdicts(context, foreign, levels), strict=True):
         if verdict is not None:
             compatible, reasons = verdict
             answer = answers[item.subject]
@@ -88,16 +88,16 @@ def _answer_versions(context: RegistryContext, questions: str) -> Mapping[str, F
 
 
 def _read_levels(
-    context: RegistryContext, wanted: Sequence[NextVersion]
+    context: RegistryContext, versions_to_judge: Sequence[NextVersion]
 ) -> Mapping[str, tuple[str | None, bool]]:
     """Subject -> the level that its new version is checked at, None if it cannot be read, and
     whether the plan sets it. Levels of a plan are set before its schemas are registered."""
-    calls = [read_setting("config", item.subject) for item in wanted]
+    calls = [read_setting("config", item.subject) for item in versions_to_judge]
     whole = read_setting("config", None)
     *answers, last = context.client.ask_all([*calls, whole])
     live = _take_level(read_level(whole, last))
     levels: dict[str, tuple[str | None, bool]] = {}
-    for item, call, answer in zip(wanted, calls, answers, strict=True):
+    for item, call, answer in zip(versions_to_judge, calls, answers, strict=True):
         own = _take_level(read_level(call, answer))
         if own == "NONE" and not context.facts.values.get("subject_none", True):
             own = INHERITED
@@ -135,7 +135,7 @@ def _read_older(context: RegistryContext, subject: str) -> tuple[FrozenMap, ...]
 
 def _ask_verdicts(
     context: RegistryContext,
-    wanted: Sequence[NextVersion],
+    versions_to_judge: Sequence[NextVersion],
     levels: Mapping[str, tuple[str | None, bool]],
 ) -> list[tuple[bool, tuple[str, ...]] | None]:
     """What the registry says about each new version, None if it does not say."""
@@ -146,12 +146,12 @@ def _ask_verdicts(
             "schema": item.schema,
             "references": item.references,
         }
-        for item in wanted
+        for item in versions_to_judge
     ]
     calls = [check_all(payload) for payload in payloads]
     verdicts = []
     for item, payload, call, answer in zip(
-        wanted, payloads, calls, context.client.ask_all(calls), strict=True
+        versions_to_judge, payloads, calls, context.client.ask_all(calls), strict=True
     ):
         missing = isinstance(answer, HttpAnswer) and lacks_endpoint(answer)
         if missing and levels[item.subject][0] not in TRANSITIVE:

@@ -32,7 +32,7 @@ from kafkaform.provider.contract import Secrets
 from . import consultation, data_sources, impact, reads, sends
 from .context import RegistryContext
 from .kinds import schema
-from .questions import parse_listing
+from .rules.questions import parse_listing
 from .words import WORDS
 
 if TYPE_CHECKING:

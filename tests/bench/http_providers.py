@@ -35,7 +35,7 @@ from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.planning import plan_workspace
 from kafkaform.workflow.workspace import Workspace, open_sessions, open_workspace
 from kafkaform_schema_registry.formats.avro import NORMAL_FORMS
-from kafkaform_schema_registry.formats.normal_form import normalize_schema
+from kafkaform_schema_registry.formats.normal_form import inspect_schema
 
 from ..kit.connect.folder import answer, connector, make_workers
 from ..kit.http.server import serving
@@ -128,7 +128,7 @@ def read_paths(url: str, paths: Sequence[str]) -> None:
 
 def make_plan(space: Workspace) -> None:
     """From the first connection to the last line, with no schema known from before."""
-    normalize_schema.cache_clear()
+    inspect_schema.cache_clear()
     NORMAL_FORMS.clear()
     state = space.backend.load().state
     assert state is not None

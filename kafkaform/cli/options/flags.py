@@ -71,7 +71,7 @@ MaxDataLoss = Annotated[
         "--max-data-loss",
         metavar="N",
         min=0,
-        help="Allow at most this many changes that could destroy data, besides deletions.",
+        help="Allow at most this many objects whose data could be destroyed, besides deletions.",
     ),
 ]
 Accept = Annotated[

@@ -340,7 +340,7 @@ def _make_sight_lockout(
     lockout = _make_lockout(right, why, decision, me)
     if not lockout.certain or (sees and address):
         return lockout
-    fix = "Add an ACL that keeps the right, or accept the risk with --accept-unproven-access."
+    fix = "Add an ACL that keeps the right, or accept the risk with --accept access-unproven."
     return Lockout(lockout.text, fix, certain=False)
 
 
@@ -372,7 +372,7 @@ def _make_lockout(right: Right, why: str, decision: Decision, me: OwnPrincipal) 
     missing = ", ".join(_DECLARE[need] for need in decision.needs)
     return Lockout(
         f"it may take {what} from {owner}: {why}",
-        f"{missing[:1].upper()}{missing[1:]}, or accept the risk with --accept-unproven-access.",
+        f"{missing[:1].upper()}{missing[1:]}, or accept the risk with --accept access-unproven.",
         certain=False,
     )
 

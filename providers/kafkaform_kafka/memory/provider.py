@@ -20,6 +20,7 @@ from kafkaform.provider.durations import parse_seconds
 
 from ..connection.clients import CLIENT_ID
 from ..connection.provider_block import DEFAULT_TIMEOUT
+from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
 from ..protocol.sizes import parse_size
 from ..vendors.detection import find_profile
 from .cluster import SimulatedCluster
@@ -138,6 +139,14 @@ def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) ->
         "reassignment_throttle": parse_size(config.get("reassignment_throttle")),
         "authorizer": config.get("authorizer") or EMPTY,
         "authorizer_settings": cluster.authorizer_settings,
+        # Brokers report those that they can set for all topics.
+        "topic_defaults": FrozenMap(
+            {
+                key: value
+                for key, value in cluster.defaults.items()
+                if key in BROKER_DEFAULTS or key in BROKER_TIMES
+            }
+        ),
         **(finding.values if finding else {}),
     }
     return Facts(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -23,34 +23,40 @@ class NameIndex(Struct, frozen=True):
 
     lengths: Mapping[int, Sequence[str]]
     """Length -> the names of this length, sorted."""
+    plain: Mapping[str, str]
+    """Name without its case and separators -> the first such name."""
 
     def find_near(self, name: str) -> str:
         """The nearest of these names, the first of equally near ones; empty if none is near."""
-        most = 1 if len(name) < SHORT else 2
-        plain, stem = _simplify(name), _drop_numbers(name)
+        same = self.plain.get(_simplify(name), name)
+        if same != name:
+            return same
+        most, stem = 1 if len(name) < SHORT else 2, _drop_numbers(name)
+        best, least = "", most + 1
+        for other in self._list_candidates(name, most):
+            if other != name and _drop_numbers(other) != stem:
+                distance = _count_mistakes(name, other, least - 1)
+                best, least = (other, distance) if distance < least else (best, least)
+        return best
+
+    def _list_candidates(self, name: str, most: int) -> Iterator[str]:
         # Two mistakes touch four of five parts at most, even if both exchange neighbours of two
         # parts. So a near name has one part as it is, which is quick to find.
         size = max(1, len(name) // 5)
         parts = {name[start : start + size] for start in range(0, len(name) - size + 1, size)}
-        best, least = "", most + 1
+        has_part = re.compile("|".join(map(re.escape, sorted(parts)))).search
         for length in range(len(name) - most, len(name) + most + 1):
-            for other in self.lengths.get(length, ()):
-                if other != name and _simplify(other) == plain:
-                    return other
-                if other == name or not any(part in other for part in parts):
-                    continue
-                if _drop_numbers(other) != stem:
-                    distance = _count_mistakes(name, other, least - 1)
-                    best, least = (other, distance) if distance < least else (best, least)
-        return best
+            yield from filter(has_part, self.lengths.get(length, ()))
 
 
 def index_names(names: Iterable[str]) -> NameIndex:
     """These names, ready to be searched for near ones."""
     lengths: dict[int, list[str]] = defaultdict(list)
+    plain: dict[str, str] = {}
     for name in sorted(names):
         lengths[len(name)].append(name)
-    return NameIndex(lengths)
+        plain.setdefault(_simplify(name), name)
+    return NameIndex(lengths, plain)
 
 
 def _simplify(name: str) -> str:
@@ -64,16 +70,19 @@ def _drop_numbers(name: str) -> str:
 
 
 def _count_mistakes(name: str, other: str, most: int) -> int:
-    """The mistakes between two names (optimal string alignment), `most` + 1 for more."""
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, char in enumerate(name, 1):
-        earlier, before, row = before, row, [i]
-        for j, wanted in enumerate(other, 1):
-            count = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (char != wanted))
-            if i > 1 and j > 1 and char == other[j - 2] and name[i - 2] == wanted:
-                count = min(count, earlier[j - 2] + 1)
-            row.append(count)
-        if min(row) > most:
-            return most + 1
-    return row[-1]
+    """The mistakes between two names, or a number over `most`. Few mistakes are quicker tried than
+    counted by a table."""
+    if name == other:
+        return 0
+    if most == 0 or abs(len(name) - len(other)) > most:
+        return most + 1
+    start = 0
+    for char, wanted in zip(name, other, strict=False):
+        if char != wanted:
+            break
+        start += 1
+    name, other = name[start:], other[start:]
+    rests = [(name[1:], other[1:]), (name[1:], other), (name, other[1:])]
+    if name[:2] == other[1::-1]:
+        rests.append((name[2:], other[2:]))
+    return 1 + min(_count_mistakes(*rest, most - 1) for rest in rests)

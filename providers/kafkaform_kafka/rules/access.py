@@ -30,7 +30,7 @@ from ..authority.acl_changes import (
     read_setting,
 )
 from ..authority.acl_words import OTHER, describe_pattern, join_words
-from ..authority.authorizer import Access
+from ..authority.authorizer import LITERAL, Access
 from ..authority.calibration import (
     acts_without_acls,
     find_mismatches,
@@ -100,8 +100,21 @@ def _prepare_plan(
     undecided = before.allow_if_no_acl is None and acts_without_acls(before, sweep)
     if undecided and me.root is False:
         before, after = (replace(access, allow_if_no_acl=True) for access in (before, after))
-    maybe_open = undecided and me.root is None
-    return lockouts.AccessPlan(scene, kind_rights, changed, before, after, me, maybe_open)
+    new_topics = frozenset(
+        change.identity.key
+        for change in scene.changes
+        if change.identity.kind == topics.KIND and change.action is Action.CREATE
+    )
+    return lockouts.AccessPlan(
+        scene,
+        kind_rights,
+        changed,
+        before,
+        after,
+        me,
+        maybe_open=undecided and me.root is None,
+        new_topics=new_topics,
+    )
 
 
 # ── gains and losses ────────────────────────────────────────────────────────────────────
@@ -164,23 +177,21 @@ _GAINS: tuple[tuple[Rule, Callable[[AccessRow, bool], bool]], ...] = (
 
 def _find_closings(plan: lockouts.AccessPlan, acl: Acl) -> Iterator[Finding]:
     """What everybody loses because this ACL is the first one of an open resource."""
+    # Nobody has used a topic that the plan creates.
+    literal = acl.resource_type == "Topic" and acl.pattern_type == LITERAL
+    unused = literal and acl.resource_name in plan.new_topics
+    before, after = plan.before, plan.after
     if plan.maybe_open:
-        worlds = [
-            replace(access, allow_if_no_acl=True, super_users=access.super_users or frozenset())
-            for access in (plan.before, plan.after)
-        ]
-        closing = find_closing(acl, *worlds)
-        if closing is not None:
-            text = f"if allow.everyone.if.no.acl.found is true, {closing.text}"
-            yield rows.CLOSED.find(text, level=Level.CAUTION, access=closing.rows)
-        return
-    for rule, find in (
-        (rows.CLOSED, find_closing),
-        (rows.PRODUCERS_CLOSED, find_producers_closing),
-    ):
-        closing = find(acl, plan.before, plan.after)
-        if closing is not None:
-            yield rule.find(closing.text, access=closing.rows)
+        before, after = (assume_settings(access, is_open=True) for access in (before, after))
+    closing = None if unused else find_closing(acl, before, after)
+    if closing is not None and plan.maybe_open:
+        text = f"if allow.everyone.if.no.acl.found is true, {closing.text}"
+        yield rows.CLOSED.find(text, level=Level.CAUTION, access=closing.rows)
+    elif closing is not None:
+        yield rows.CLOSED.find(closing.text, access=closing.rows)
+    shut = find_producers_closing(acl, plan.before, plan.after)
+    if shut is not None:
+        yield rows.PRODUCERS_CLOSED.find(shut.text, access=shut.rows)
 
 
 def _judge_opening(opening: Opening, before: Access) -> Iterator[Finding]:

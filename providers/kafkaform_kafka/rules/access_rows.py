@@ -342,7 +342,7 @@ OPENED = _make_row(
     "With allow.everyone.if.no.acl.found = true, everybody can do everything with a resource "
     "without ACLs (StandardAuthorizerData).",
     _acl("User:app", "Read", _ORDERS) + "   # the only ACL of the topic is deleted",
-    "Keep an ACL there, or accept the risk with --accept-open-access.",
+    "Keep an ACL there, or accept the risk with --accept access-opened.",
     "test_the_deletion_of_the_last_acl_opens_a_topic",
     block=Block.GUARD,
     accept=True,

@@ -63,6 +63,8 @@ UNKNOWN = _make_block(
     'config = { "my.plugin.limit" = 5 }',
     "Correct the name, or put it into secret_config if a plugin reads it.",
     f"{_CLAIMS}::test_a_broker_hides_the_value_of_a_config_that_it_does_not_know",
+    # Brokers of other distributions know more, so a block alone shows no fault.
+    Needs.FACTS,
 )
 SECRET_EXPOSED = _make_block(
     "broker-config-secret-exposed",
@@ -204,14 +206,22 @@ def _judge_configs(change: Change, facts: Facts) -> Iterator[Finding]:
 def _find_faults(kind: str, key: str, value: Value, facts: Facts) -> Iterator[Fault]:
     row = faults.find_broker_row(key, facts)
     if row is None:
-        yield from ((UNKNOWN, *fault) for fault in faults.unknown_faults(key))
-    elif row.secret and row.mode is not UpdateMode.READ_ONLY:
+        return
+    if row.secret and row.mode is not UpdateMode.READ_ONLY:
         yield from ((SECRET_EXPOSED, *fault) for fault in faults.exposure_faults(key))
     elif absences := [*presence_faults(row.key, key, facts, _DYNAMIC)]:
         yield from ((ABSENT, *fault) for fault in absences)
     else:
         misplaced = [*_find_misplaced(kind, key, row)]
         yield from misplaced or _find_value_faults(row, key, value, facts)
+
+
+def _judge_names(change: Change, _: Facts) -> Iterator[Finding]:
+    written = broker_rules.select_changed_configs(change)
+    for key, value in written.items() if change.action in (Action.CREATE, Action.UPDATE) else ():
+        if value is not None and find_broker_key(key) is None:
+            for summary, advice in faults.unknown_faults(key):
+                yield UNKNOWN.find(summary, ("config", key), fix=advice)
 
 
 def _find_misplaced(kind: str, key: str, row: BrokerKey) -> Iterator[Fault]:
@@ -299,7 +309,6 @@ JUDGES = (
             PER_BROKER,
             READ_ONLY,
             SECRET_EXPOSED,
-            UNKNOWN,
         ),
         _TYPES,
         Needs.BLOCK,
@@ -311,6 +320,7 @@ JUDGES = (
         Needs.BLOCK,
         _judge_secrets,
     ),
+    Judge((UNKNOWN,), _TYPES, Needs.FACTS, _judge_names),
     Judge((SECRET_REMOVED,), _TYPES, Needs.OBJECT, _judge_lost_secrets),
     Judge((MIN_IN_SYNC_SHARED,), (BROKER_CONFIG,), Needs.FACTS, _judge_sharing),
     Judge((EMPTY_BLOCK,), EMPTY_BLOCK.types, Needs.OBJECT, _judge_emptiness),

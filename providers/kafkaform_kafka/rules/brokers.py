@@ -88,13 +88,15 @@ CONNECTION_RATE_CUT = _make_row(
 )
 LISTENERS_CHANGED = _make_row(
     "broker-listeners-changed",
-    "The broker listens on other addresses",
-    Level.DANGER,
+    "A listener gets another address",
+    Level.CAUTION,
     Harm.AVAILABILITY,
-    "A broker closes a listener that is not in the new list (KIP-226, SocketServer."
-    "removeListeners), and clients keep the addresses that they know.",
-    '"listeners" = "PLAINTEXT://:9093"',
-    "Add the new listener first, move the clients, and remove the old one then.",
+    "A broker opens and closes listeners by their names: one that gets another address keeps the "
+    "old one while the broker runs (DynamicListenerConfig.reconfigure). A listener that is "
+    "advertised cannot be removed.",
+    '"listeners" = "PLAINTEXT://:9093"   # was PLAINTEXT://:9092',
+    "Add a listener for the new address, and move the clients to it.",
+    "test_a_listener_that_runs_keeps_its_address",
 )
 PRINCIPALS_CHANGED = _make_row(
     "broker-principals-changed",
@@ -124,6 +126,7 @@ LOGIN_CHANGED = _make_row(
     f"It decides who can log in, and as whom (JaasContext, SaslChannelBuilder). {_LATER}",
     '"sasl.kerberos.principal.to.local.rules" = "DEFAULT"',
     "Try the login of a client against one broker first.",
+    proof="test_listeners_that_run_keep_their_users_and_the_life_of_a_login",
 )
 PEERS_CHANGED = _make_row(
     "broker-peer-login-changed",
@@ -143,6 +146,7 @@ REAUTHENTICATION_SHORTENED = _make_row(
     f"clients before Kafka 2.2 cannot log in again on a connection. {_LATER}",
     '"listener.name.sasl.plain.connections.max.reauth.ms" = 60000',
     "Make sure that all clients are of Kafka 2.2 or newer.",
+    proof="test_listeners_that_run_keep_their_users_and_the_life_of_a_login",
 )
 STORE_CHANGED = _make_row(
     "broker-store-changed",
@@ -153,6 +157,7 @@ STORE_CHANGED = _make_row(
     "handshake fails where one side does not trust the other.",
     '"listener.name.tls.ssl.keystore.location" = "/etc/kafka/new.pem"',
     "Change one broker first, and connect a client to it.",
+    proof="test_a_new_key_store_is_used_at_once",
 )
 TLS_CHANGED = _make_row(
     "broker-tls-changed",
@@ -185,6 +190,7 @@ CERTIFICATE_OPTIONAL = _make_row(
     f"(DefaultKafkaPrincipalBuilder). {_LATER}",
     '"ssl.client.auth" = "none"   # was required',
     "Make sure that no ACL allows User:* or User:ANONYMOUS what must not be open.",
+    proof="test_listeners_that_run_keep_their_logins",
 )
 
 # ── records and their order ─────────────────────────────────────────────────────────────
@@ -282,14 +288,7 @@ _CONNECTIVITY: Harms = {
         ConfigHarm(
             LISTENERS_CHANGED,
             When.REMOVED,
-            "clients that know only {gone} cannot connect",
-        ),
-    ),
-    "listener.security.protocol.map": (
-        ConfigHarm(
-            LISTENERS_CHANGED,
-            When.REMOVED,
-            "clients that connect as {gone} says cannot connect any more",
+            f"clients that know only {{gone}} cannot connect{_KEPT}",
         ),
     ),
 }
@@ -444,13 +443,15 @@ _WORK: Harms = {
     ),
 }
 
-# A change of these affects only how busy brokers are; it harms neither data nor clients.
+# A change of these affects only how busy brokers are; it harms neither data nor clients. Brokers
+# refuse another protocol for a listener that runs.
 HARMLESS = frozenset(
     """
     compression.gzip.level compression.lz4.level compression.zstd.level
     config.providers follower.fetch.last.tiered.offset.enable
     group.consumer.assignment.interval.ms group.coordinator.cached.buffer.max.bytes
-    group.share.assignment.interval.ms group.streams.assignment.interval.ms log.cleaner.backoff.ms
+    group.share.assignment.interval.ms group.streams.assignment.interval.ms
+    listener.security.protocol.map log.cleaner.backoff.ms
     log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
     log.cleaner.io.max.bytes.per.second log.cleaner.threads metric.reporters
     num.recovery.threads.per.data.dir remote.fetch.max.wait.ms

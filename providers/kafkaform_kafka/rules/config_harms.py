@@ -78,7 +78,7 @@ def _judge_harm(harm: ConfigHarm, row: ConfigKey | None, item: PathChange) -> It
     if not _TESTS[harm.when](harm, old, new):
         return
     name, hidden = item.path[1], row.kind == "password"
-    before = f"{_show(row, harm, old)}{' (default)' if item.before is None else ''}"
+    before = f"{_show(row, harm, old)}{' (default)' if old and item.before is None else ''}"
     after = _show(row, harm, new)
     short = not hidden and max(len(before), len(after)) <= _SHOWN
     subject = f"{name} {before} → {after}" if short else name

@@ -42,6 +42,8 @@ class AccessPlan(Struct, frozen=True):
     me: OwnPrincipal
     maybe_open: bool
     """Resources without ACLs may be open: nothing declares it, and we act without any ACL."""
+    new_topics: frozenset[str]
+    """The topics that the plan creates."""
 
 
 def block_unread(changes: Sequence[Change]) -> Findings:
@@ -81,7 +83,7 @@ def block_unproven(identities: Iterable[Identity]) -> Findings:
             identity,
             rows.UNPROVEN.find(
                 "the cluster's decisions do not follow from its ACLs, so the effect is unknown",
-                fix="Find the cause, or accept the risk with --accept-unproven-access.",
+                fix="Find the cause, or accept the risk with --accept access-unproven.",
             ),
         )
 
@@ -95,7 +97,7 @@ def block_opening(opening: Opening, *, declared: bool) -> Finding:
         reason = "if allow.everyone.if.no.acl.found is true, which is not declared"
         fix = (
             "Keep an ACL there, set authorizer { allow_if_no_acl = false } if that is the case, "
-            "or accept the risk with --accept-open-access."
+            "or accept the risk with --accept access-opened."
         )
     return rows.OPENED.find(
         f"it is the last ACL of {opening.resource}: {opening.change.text}, {reason}",

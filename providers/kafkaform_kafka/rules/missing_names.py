@@ -41,6 +41,9 @@ from .names import SETS, judge_names, make_quota, make_role
 
 # `CN=app,O=shop` of a certificate, `app/host@REALM` of Kerberos.
 _OF_OTHER_LOGINS = re.compile(r"[=/@]")
+COMPARED = 200_000
+"""Pairs of names that a plan compares: what takes a second or two. Where more names are missing,
+they are no typos, and the nearest ones are not looked for."""
 ANONYMOUS = "User:ANONYMOUS"
 """Whoever does not log in."""
 _PROOFS = "tests/cluster/claims/test_names.py"
@@ -175,7 +178,9 @@ def _survey_resources(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]
             if acl.resource_name in names or place in places:
                 continue
             places.add(place)
-            near = index.find_near(acl.resource_name)
+            near = (
+                index.find_near(acl.resource_name) if len(places) * len(names) <= COMPARED else ""
+            )
             if kind == topics.KIND and (near or sees_topic(acl.resource_name)):
                 yield change.identity, _make_missing(TOPIC_MISSING, "topic", acl, near)
             elif near:
@@ -264,7 +269,7 @@ def _survey_logins(scene: Scene) -> Iterator[tuple[Identity | None, Finding]]:
         exists = name in names or f"User:{name}" in others or _OF_OTHER_LOGINS.search(name)
         if not exists and place not in places:
             places.add(place)
-            near = index.find_near(name)
+            near = index.find_near(name) if len(places) * len(names) <= COMPARED else ""
             yield (
                 change.identity,
                 LOGIN_MISSING.find(

@@ -79,8 +79,8 @@ def _compare_named(
         for symbol in (symbol for symbol in old if symbol not in new):
             text = f"{what}: symbol {symbol} is removed"
             yield SchemaEdit(EditKind.SYMBOL_REMOVED, path, text, f"symbol {symbol}")
-    known = {"type", "name", "namespace", "fields", "symbols"}
-    yield from _compare_attributes(before.node, after.node, path, what, known)
+    own_keys = {"type", "name", "namespace", "fields", "symbols"}
+    yield from _compare_attributes(before.node, after.node, path, what, own_keys)
 
 
 def _compare_fields(
@@ -93,18 +93,18 @@ def _compare_fields(
         if name in old:
             inner = before.go_into(old[name]["type"]), after.go_into(field["type"])
             yield from _compare(*inner, place, met)
-            what, known = f"field {place}", {"name", "type"}
-            yield from _compare_attributes(old[name], field, place, what, known)
+            what, own_keys = f"field {place}", {"name", "type"}
+            yield from _compare_attributes(old[name], field, place, what, own_keys)
             continue
-        shown = _show_field(after, field)
+        description = _show_field(after, field)
         kind = EditKind.FIELD_ADDED if "default" in field else EditKind.FIELD_DEMANDED
-        yield SchemaEdit(kind, place, f"field {place} is added: {shown}", after=shown)
+        yield SchemaEdit(kind, place, f"field {place} is added: {description}", after=description)
     for name, field in old.items():
         if name not in new:
             place = f"{path}.{name}" if path else name
-            shown = _show_field(before, field)
-            text = f"field {place} is removed: {shown}"
-            yield SchemaEdit(EditKind.FIELD_REMOVED, place, text, shown)
+            description = _show_field(before, field)
+            text = f"field {place} is removed: {description}"
+            yield SchemaEdit(EditKind.FIELD_REMOVED, place, text, description)
     orders = [name for name in old if name in new], [name for name in new if name in old]
     if orders[0] != orders[1]:
         what = f"field {path}" if path else after.describe()
@@ -119,9 +119,9 @@ def _show_field(outer: AvroType, field: Mapping[str, Any]) -> str:
 
 
 def _compare_attributes(
-    before: Mapping[str, Any], after: Mapping[str, Any], path: str, what: str, known: set[str]
+    before: Mapping[str, Any], after: Mapping[str, Any], path: str, what: str, own_keys: set[str]
 ) -> Iterator[SchemaEdit]:
-    for key in sorted({*before, *after} - known):
+    for key in sorted({*before, *after} - own_keys):
         old, new = (f"{key} {_show(node[key])}" if key in node else "" for node in (before, after))
         if old == new:
             continue

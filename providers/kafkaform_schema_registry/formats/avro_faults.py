@@ -57,12 +57,13 @@ def _collect_definitions(
         except NotAvro:
             return
         full = join_name(name, inner)
-        if full in definitions:
+        # The library takes the very same definition once more since 1.12.
+        if definitions.get(full, (node, inner)) != (node, inner):
             yield PlacedFault(f"the name {full} is defined twice", (*place, "name"))
         definitions.setdefault(full, (node, inner))
         fields = node.get("fields")
         for index, field in enumerate(fields if isinstance(fields, list) else ()):
-            if isinstance(field, dict):
+            if isinstance(field, dict) and not _is_plain(field.get("type")):
                 here = (*place, "fields", index, "type")
                 yield from _collect_definitions(field.get("type"), inner, here, definitions)
 
@@ -148,22 +149,25 @@ class _Walk:
         name = field["name"]
         if not _is_name(name):
             yield PlacedFault(_describe_name(name), (*place, "name"))
-        if str(field.get("order", "ascending")).lower() not in _ORDERS:
+        if "order" in field and str(field["order"]).lower() not in _ORDERS:
             yield PlacedFault(
                 f"the order of the field {name} is not {', '.join(_ORDERS)}", (*place, "order")
             )
         if "type" not in field:
             yield PlacedFault(f"the field {name} has no type", place)
             return
-        faults = list(self.check_type(field["type"], space, (*place, "type")))
-        yield from faults
-        # What is no type can have no default.
-        if faults or "default" not in field:
+        if not _is_plain(field["type"]):
+            faults = list(self.check_type(field["type"], space, (*place, "type")))
+            yield from faults
+            # What is no type can have no default.
+            if faults:
+                return
+        if "default" not in field:
             return
         if not self._fits(field["default"], field["type"], space, 0):
             kind = _name_branch(field["type"], space)
-            shown = write_json(field["default"])[:40]
-            text = f"the default {shown} of the field {name} is no {kind}"
+            value_text = write_json(field["default"])[:40]
+            text = f"the default {value_text} of the field {name} is no {kind}"
             yield PlacedFault(text, (*place, "default"))
 
     def _fits(self, value: Any, node: Any, space: str, depth: int) -> bool:
@@ -197,6 +201,16 @@ class _Walk:
         return self._fits(value, kind, space, depth + 1)
 
 
+def _is_plain(kind: Any) -> bool:
+    """Whether this is a primitive, or a sound union of primitives: nearly every type is."""
+    if kind.__class__ is str:
+        return kind in PRIMITIVES
+    try:
+        return isinstance(kind, list) and PRIMITIVES.issuperset(kind) and len({*kind}) == len(kind)
+    except TypeError:  # a list or an object is in it
+        return False
+
+
 def _fits_primitive(value: Any, kind: str) -> bool:
     if kind == "null":
         return value is None
@@ -225,9 +239,9 @@ def _check_enum(node: Mapping[str, Any], space: str, place: Place) -> Iterator[P
         if not _is_name(symbol):
             yield PlacedFault(_describe_name(symbol), here)
     if "default" in node and node["default"] not in symbols:
-        shown = write_json(node["default"])[:40]
+        value_text = write_json(node["default"])[:40]
         yield PlacedFault(
-            f"the default {shown} of the enum is none of its symbols", (*place, "default")
+            f"the default {value_text} of the enum is none of its symbols", (*place, "default")
         )
 
 

@@ -80,8 +80,8 @@ def _describe_protobuf(text: str) -> str:
         if "." not in path
     ]
     more = len(parts) - 3
-    shown = "; ".join(parts[:3]) or "no message"
-    return f"{shown}; and {render_count(more, 'more message')}" if more > 0 else shown
+    summary = "; ".join(parts[:3]) or "no message"
+    return f"{summary}; and {render_count(more, 'more message')}" if more > 0 else summary
 
 
 _TITLES: Mapping[str, Callable[[str], str]] = {

@@ -80,12 +80,12 @@ def _compare_properties(
     before: Mapping[str, Any], after: Mapping[str, Any], path: str
 ) -> Iterator[SchemaEdit]:
     old, new = (_get_object(node, "properties") for node in (before, after))
-    demanded, was_demanded = (_get_required(node) for node in (after, before))
+    required, required_before = (_get_required(node) for node in (after, before))
     for name, node in new.items():
         place = f"{path}.{name}" if path else name
         if name not in old:
             kind = describe_json_type(node)
-            must = name in demanded
+            must = name in required
             has = "required" if must else "optional"
             yield SchemaEdit(
                 EditKind.FIELD_DEMANDED if must else EditKind.FIELD_ADDED,
@@ -94,8 +94,8 @@ def _compare_properties(
                 after=f"{kind}, {has}",
             )
             continue
-        if (name in demanded) != (name in was_demanded):
-            yield _make_demand_edit(place, name in demanded)
+        if (name in required) != (name in required_before):
+            yield _make_demand_edit(place, name in required)
         yield from _compare(old[name], node, place)
     for name, node in old.items():
         if name not in new:
@@ -103,9 +103,9 @@ def _compare_properties(
             kind = describe_json_type(node)
             text = f"property {place} is removed: {kind}"
             yield SchemaEdit(EditKind.FIELD_REMOVED, place, text, kind)
-    for name in sorted(demanded ^ was_demanded):
+    for name in sorted(required ^ required_before):
         if name not in old and name not in new:
-            yield _make_demand_edit(f"{path}.{name}" if path else name, name in demanded)
+            yield _make_demand_edit(f"{path}.{name}" if path else name, name in required)
 
 
 def _make_demand_edit(place: str, must: bool) -> SchemaEdit:

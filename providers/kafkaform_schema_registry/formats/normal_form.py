@@ -115,26 +115,27 @@ BY_REGISTRY_NAME: Mapping[str, SchemaFormat] = {
 }
 
 
+class Inspection(Struct, frozen=True):
+    """What a text is, as far as can be told without a registry."""
+
+    normal: str
+    """The normal form. What is no schema of its format stays as it is, without blanks at its end,
+    so that the places of its faults are those of the file."""
+    faults: tuple[SchemaFault, ...] = ()
+    """Why the text is no schema, the first `MAX_FAULTS`."""
+
+
 # A plan asks for the form of each schema several times: of what is live, declared and recorded.
 @lru_cache(maxsize=4096)
-def normalize_schema(kind: str, text: str, *, elsewhere: bool = False) -> str:
-    """The normal form. What is no schema of this format stays as it is, without blanks at its end,
-    so that the places of its faults are those of the file. elsewhere: other schemas define names
-    that this one does not."""
-    if kind not in FORMATS or find_schema_faults(kind, text, elsewhere=elsewhere):
-        return text.rstrip()
-    return FORMATS[kind].normalize(text)
-
-
-@lru_cache(maxsize=4096)
-def find_schema_faults(kind: str, text: str, *, elsewhere: bool = False) -> tuple[SchemaFault, ...]:
-    """Why the text is no schema of this format, the first `MAX_FAULTS`; nothing if it is one as far
-    as can be told without a registry."""
+def inspect_schema(kind: str, text: str, *, elsewhere: bool = False) -> Inspection:
+    """The normal form and the faults of a text. kind: the format, as blocks call it; elsewhere:
+    other schemas define names that this one does not."""
+    if kind not in FORMATS:
+        return Inspection(text.rstrip())
     faults = tuple(islice(FORMATS[kind].find_faults(text, elsewhere), MAX_FAULTS))
     if faults:
-        return faults
+        return Inspection(text.rstrip(), faults)
     try:
-        FORMATS[kind].normalize(text)
+        return Inspection(FORMATS[kind].normalize(text))
     except ValueError as error:
-        return (SchemaFault(str(error)),)
-    return ()
+        return Inspection(text.rstrip(), (SchemaFault(str(error)),))

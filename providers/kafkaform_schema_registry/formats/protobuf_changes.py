@@ -62,21 +62,23 @@ def _compare_messages(
     new = {field.number: field for field in after.fields}
     for number, field in new.items():
         place = f"{path}.{field.name}"
-        shown = f"{field.describe()} = {number}"
+        description = f"{field.describe()} = {number}"
         if number in old:
             yield from _compare_fields(path, old[number], field)
         else:
-            demanded = field.label == "required"
-            kind = EditKind.FIELD_DEMANDED if demanded else EditKind.FIELD_ADDED
-            yield SchemaEdit(kind, place, f"field {place} is added: {shown}", after=shown)
+            is_required = field.label == "required"
+            kind = EditKind.FIELD_DEMANDED if is_required else EditKind.FIELD_ADDED
+            yield SchemaEdit(
+                kind, place, f"field {place} is added: {description}", after=description
+            )
     for number, field in old.items():
         if number not in new:
             place = f"{path}.{field.name}"
-            shown = f"{field.describe()} = {number}"
-            text = f"field {place} is removed: {shown}"
+            description = f"{field.describe()} = {number}"
+            text = f"field {place} is removed: {description}"
             if not any(first <= number <= last for first, last in after.reserved):
                 text += f", and the number {number} is not reserved"
-            yield SchemaEdit(EditKind.FIELD_REMOVED, place, text, shown)
+            yield SchemaEdit(EditKind.FIELD_REMOVED, place, text, description)
     if (before.reserved, before.reserved_names) != (after.reserved, after.reserved_names):
         sides = _show_reserved(before), _show_reserved(after)
         text = f"message {path}: reserved changes from {sides[0]} to {sides[1]}"
@@ -105,13 +107,13 @@ def _compare_enums(path: str, before: ProtobufEnum, after: ProtobufEnum) -> Iter
     old = {number: name for name, number, _ in reversed(before.values)}
     new = {number: name for name, number, _ in reversed(after.values)}
     for number, name in reversed(new.items()):
-        shown = f"value {name} = {number}"
+        description = f"value {name} = {number}"
         if number not in old:
             text = f"enum {path}: the value {name} = {number} is added"
-            yield SchemaEdit(EditKind.SYMBOL_ADDED, path, text, after=shown)
+            yield SchemaEdit(EditKind.SYMBOL_ADDED, path, text, after=description)
         elif old[number] != name:
             text = f"enum {path}: the value {old[number]} = {number} is called {name} from now on"
-            sides = f"value {old[number]} = {number}", shown
+            sides = f"value {old[number]} = {number}", description
             yield SchemaEdit(EditKind.FIELD_RENAMED, path, text, *sides)
     for number, name in reversed(old.items()):
         if number not in new:

@@ -86,14 +86,18 @@ def _check_types(message: ProtobufMessage, path: str, file: ProtobufFile) -> Ite
     """Types that neither protobuf nor the file has; imports can define any."""
     if any(not name.startswith(GOOGLE) for name in file.imports):
         return
-    defined = {*file.messages, *file.enums}
-    ends = {name.rpartition(".")[2] for name in defined}
+    type_names = {*file.messages, *file.enums}
+    ends = {name.rpartition(".")[2] for name in type_names}
     for field in message.fields:
         inner = field.type.removeprefix("map<").removesuffix(">").rpartition(", ")[2]
-        known = inner in SCALARS or inner.rpartition(".")[2] in ends
-        if not known and not inner.lstrip(".").startswith("google.protobuf.") and inner != "group":
+        has_type = inner in SCALARS or inner.rpartition(".")[2] in ends
+        if (
+            not has_type
+            and not inner.lstrip(".").startswith("google.protobuf.")
+            and inner != "group"
+        ):
             text = f'there is no type "{inner}" for {path}.{field.name}'
-            yield text, field.offset, suggest(inner, [*SCALARS, *defined])
+            yield text, field.offset, suggest(inner, [*SCALARS, *type_names])
 
 
 def _check_enum(path: str, enum: ProtobufEnum, syntax: str) -> Iterator[Fault]:

@@ -138,7 +138,7 @@ def _read_block(
             reserved += item.words[1:]
         elif head == "oneof" and item.inner is not None:
             name = item.words[1] if len(item.words) > 1 else ""
-            fields += (_read_field(one, name) for one in _list_fields(item.inner))
+            fields += (_read_field(field, name) for field in _list_fields(item.inner))
         elif _is_field(item):
             fields.append(_read_field(item, ""))
         else:
@@ -177,8 +177,8 @@ def _read_field(statement: Statement, oneof: str) -> ProtobufField:
         raise NotProtobuf(f"the field {name} has no number", start)
     if len(words) > at + 2 and words[at + 2] != "[":
         raise make_missing_semicolon(words[: at + 2])
-    written = "".join(kind).replace(",", ", ")
-    return ProtobufField(str(name), number, written, str(label), str(oneof), start)
+    type_text = "".join(kind).replace(",", ", ")
+    return ProtobufField(str(name), number, type_text, str(label), str(oneof), start)
 
 
 def _read_enum(statements: Sequence[Statement]) -> ProtobufEnum:

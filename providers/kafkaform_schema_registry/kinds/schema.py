@@ -15,7 +15,7 @@ from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, list_of, make
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ..formats.normal_form import FORMATS, normalize_schema
+from ..formats.normal_form import FORMATS, inspect_schema
 from . import subject_config
 from . import subject_names as names
 from .steps import DELETE, PURGE, REGISTER, SILENT, list_paths, make_step
@@ -32,7 +32,7 @@ def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
     made: dict[str, Value] = {}
     if isinstance(text, str):
         elsewhere = bool(attributes.get("references"))
-        if (normal := normalize_schema(kind, text, elsewhere=elsewhere)) != text:
+        if (normal := inspect_schema(kind, text, elsewhere=elsewhere).normal) != text:
             made["schema"] = normal
     if "references" in attributes:
         given = attributes["references"]

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from ..api.answers import BadAnswer, read_schema_version
-from ..formats.normal_form import BY_REGISTRY_NAME, find_schema_faults
+from ..formats.normal_form import BY_REGISTRY_NAME, inspect_schema
 from ..kinds.levels import LEVELS, MODES
 from ..products import APICURIO_LIMIT
 from .versions import SchemaDraft, Subjects, find_conflicts
@@ -211,7 +211,7 @@ class SimulatedRegistry:
         if found.kind not in BY_REGISTRY_NAME:
             raise _Refused(422, 42201, f"Invalid schema type {found.kind}")
         name, elsewhere = BY_REGISTRY_NAME[found.kind].name, bool(found.references)
-        faults = find_schema_faults(name, found.schema, elsewhere=elsewhere)
+        faults = inspect_schema(name, found.schema, elsewhere=elsewhere).faults
         if faults and strict:
             raise _Refused(422, 42201, f"Invalid schema: {faults[0].text}")
         for one in found.references:

@@ -13,7 +13,7 @@ from kafkaform.core.canonical import dumps
 from ..formats.avro import parse_avro
 from ..formats.avro_resolution import Unreadable, find_unreadable
 from ..formats.avro_types import open_schema
-from ..formats.normal_form import BY_REGISTRY_NAME, normalize_schema
+from ..formats.normal_form import BY_REGISTRY_NAME, inspect_schema
 from ..kinds.levels import PROMISES
 
 
@@ -49,7 +49,7 @@ class SchemaDraft(Struct, frozen=True):
 
     def normalize(self) -> str:
         kind = BY_REGISTRY_NAME[self.kind].name
-        return normalize_schema(kind, self.text, elsewhere=bool(self.references))
+        return inspect_schema(kind, self.text, elsewhere=bool(self.references)).normal
 
 
 class Subjects:

@@ -18,7 +18,7 @@ from ..formats.normal_form import FORMATS
 from ..kinds import global_config, subject_config
 from ..kinds.levels import INHERITED, PROMISES
 from ..kinds.schema import KIND
-from ..questions import VERSIONS, NextVersion, collect_answers, name_listing
+from .questions import VERSIONS, NextVersion, collect_answers, name_listing
 from .schemas import PROOFS, TEXT, TYPES
 
 MAX_EDITS = 20
@@ -252,8 +252,8 @@ def _survey_versions(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
             *_judge_verdict(change.identity.key, answer),
             *_judge_reading(change.identity.key, before, after, answer),
         ]
-        refused = any(finding.rule == INCOMPATIBLE.id for finding in findings)
-        findings += _list_edits(change.identity.key, before, after, answer, refused=refused)
+        is_refused = any(finding.rule == INCOMPATIBLE.id for finding in findings)
+        findings += _list_edits(change.identity.key, before, after, answer, is_refused=is_refused)
         yield from ((change.identity, finding) for finding in findings)
 
 
@@ -359,7 +359,7 @@ def _name_cause(causes: Sequence[Unreadable]) -> str:
 
 
 def _list_edits(
-    subject: str, before: FrozenMap, after: FrozenMap, answer: FrozenMap, *, refused: bool
+    subject: str, before: FrozenMap, after: FrozenMap, answer: FrozenMap, *, is_refused: bool
 ) -> Iterator[Finding]:
     """A finding for each difference, the important ones first."""
     kind = str(after["format"])
@@ -373,15 +373,16 @@ def _list_edits(
         return
     promise = PROMISES.get(str(answer.get("level")))
     # What the level has judged, for old readers and new ones alike, harms nobody.
-    safe = promise is not None and promise.backward and promise.forward and not refused
-    judged = kind == "avro" or answer.get("compatible") is True
-    ordered = sorted(edits, key=lambda edit: EDITS[edit.kind].level.rank)
-    for edit in ordered[:MAX_EDITS]:
-        yield _find_edit(edit, Level.NOTE if safe and judged else None)
-    more = len(ordered) - MAX_EDITS
+    safe = promise is not None and promise.backward and promise.forward and not is_refused
+    whole = kind == "avro" and not after.get("references")
+    has_verdict = whole or answer.get("compatible") is True
+    sorted_edits = sorted(edits, key=lambda edit: EDITS[edit.kind].level.rank)
+    for edit in sorted_edits[:MAX_EDITS]:
+        yield _find_edit(edit, Level.NOTE if safe and has_verdict else None)
+    more = len(sorted_edits) - MAX_EDITS
     if more > 0:
         text = f"{subject} has {more} more differences"
-        yield MORE.find(text, TEXT, figures=FrozenMap(differences=len(ordered)))
+        yield MORE.find(text, TEXT, figures=FrozenMap(differences=len(sorted_edits)))
 
 
 def _find_edit(edit: SchemaEdit, level: Level | None) -> Finding:

@@ -82,8 +82,8 @@ def _judge_block(change: Change, _: Facts) -> Iterator[Finding]:
     if after is None or change.action in (Action.DELETE, Action.FORGET):
         return
     if all(after.get(name) in (None, INHERITED) for name in SETTINGS):
-        subject = after.get("subject")
-        what = f"the subject {subject}" if subject else "the registry"
+        whole = change.identity.kind == global_config.KIND
+        what = "the registry" if whole else f"the subject {change.identity.key}"
         yield NOTHING_SET.find(f"no level and no mode is set for {what}")
 
 

@@ -13,9 +13,9 @@ from kafkaform.core.text.quantity import render_amount, render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..formats.faults import SchemaFault
-from ..formats.normal_form import FORMATS, find_schema_faults
+from ..formats.normal_form import FORMATS, inspect_schema
 from ..kinds.schema import KIND, MAX_BYTES, WRITTEN
-from ..questions import NUMBERS, USERS, collect_answers, name_listing
+from .questions import NUMBERS, USERS, collect_answers, name_listing
 
 TYPES = (KIND,)
 WRITING = (Action.CREATE, Action.UPDATE)
@@ -122,7 +122,7 @@ def _judge_text(change: Change, _: Facts) -> Iterator[Finding]:
     if kind not in FORMATS or not isinstance(text, str):
         return
     elsewhere = bool(after.get("references"))
-    for fault in find_schema_faults(kind, text, elsewhere=elsewhere):
+    for fault in inspect_schema(kind, text, elsewhere=elsewhere).faults:
         yield _find_invalid(kind, fault)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
@@ -140,7 +140,7 @@ def _is_written(change: Change) -> bool:
 
 
 def _find_invalid(kind: str, fault: SchemaFault) -> Finding:
-    place = f" (line {fault.line}, column {fault.column})" if fault.line else ""
+    place = f" (line {fault.line}, column {fault.column} of the schema)" if fault.line else ""
     figures = FrozenMap(line=fault.line, column=fault.column) if fault.line else EMPTY
     title = FORMATS[kind].title
     article = "an" if title[0] in "AEIOU" else "a"
@@ -200,8 +200,8 @@ def _is_deleted(change: Change) -> bool:
 
 def _join_names(names: Sequence[str]) -> str:
     more = len(names) - MAX_NAMES
-    shown = ", ".join(names[:MAX_NAMES])
-    return f"{shown} and {more} more" if more > 0 else shown
+    listing = ", ".join(names[:MAX_NAMES])
+    return f"{listing} and {more} more" if more > 0 else listing
 
 
 # ── references ──────────────────────────────────────────────────────────────────────────
@@ -229,8 +229,8 @@ def _survey_references(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
             if subject not in answers or subject == change.identity.key:
                 continue
             versions = answers[subject]["versions"]
-            made = schemas.get(subject)
-            lack = _find_lack(subject, version, versions, made)
+            target = schemas.get(subject)
+            lack = _find_lack(subject, version, versions, target)
             if lack:
                 name = change.identity.key
                 text = f"{name} refers to version {version} of {subject}, and {lack}"
@@ -242,7 +242,7 @@ def _survey_references(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
                         ("references",),
                         fix=near or None,
                         # Versions go on after a soft deletion, which no listing shows.
-                        level=Level.CAUTION if made and not versions else None,
+                        level=Level.CAUTION if target and not versions else None,
                     ),
                 )
 

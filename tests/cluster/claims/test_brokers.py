@@ -14,9 +14,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from kafkaform.core.value import EMPTY
 from kafkaform.sandbox import Sandbox
+from kafkaform.sandbox.certificates import create_certificates
 from kafkaform_kafka.protocol.faults import code_name
 from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.answers import ConfigEntry
 from kafkaform_kafka.wire.configs import alter_configs, describe_configs
 
 from ...kit.commands.process_folder import Folder
@@ -260,10 +263,14 @@ def test_connections_beyond_the_rate_wait(set_for_all: Any, box: Sandbox) -> Non
         connection.close()
 
 
-def can_log_in(box: Sandbox, server: str, **more: str) -> bool:
-    """Whether `admin` gets an answer with PLAIN on a new connection. more: of the client, with `_`
-    for `.`."""
-    config = {key.replace("_", "."): value for key, value in more.items()}
+def over_tls(box: Sandbox, authority: Path | None) -> tuple[str, Mapping[str, str]]:
+    """The address of the listener for TLS, and what a client needs that trusts this authority."""
+    assert box.bootstrap_tls is not None
+    return box.bootstrap_tls, {"security.protocol": "SASL_SSL", "ssl.ca.location": str(authority)}
+
+
+def can_log_in(box: Sandbox, server: str, more: Mapping[str, str] = EMPTY) -> bool:
+    """Whether `admin` gets an answer with PLAIN on a new connection. more: of the client."""
     client = AdminClient(
         {
             "bootstrap.servers": server,
@@ -272,7 +279,7 @@ def can_log_in(box: Sandbox, server: str, **more: str) -> bool:
             "sasl.username": "admin",
             "sasl.password": box.admin_password,
             "log_level": 0,
-            **config,
+            **more,
         }
     )
     try:
@@ -282,28 +289,139 @@ def can_log_in(box: Sandbox, server: str, **more: str) -> bool:
     return True
 
 
-def test_listeners_that_run_keep_their_logins(box: Sandbox, session: KafkaSession) -> None:
+PREFIXES = ("", "listener.name.client.", "listener.name.tls.")
+SETTINGS = (
+    ("sasl.enabled.mechanisms", "SCRAM-SHA-256"),
+    (
+        "principal.builder.class",
+        "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+    ),
+    ("ssl.client.auth", "required"),
+    ("ssl.enabled.protocols", "TLSv1.2"),
+    ("ssl.cipher.suites", "TLS_AES_128_GCM_SHA256"),
+)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_listeners_that_run_keep_their_logins(
+    box: Sandbox, session: KafkaSession, prefix: str
+) -> None:
     """Principals, mechanisms, protocols and required certificates change nothing for them; with the
     prefix of a listener, the broker also refuses limits of connections until that goes."""
-    builder = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
-    tls = {"security_protocol": "SASL_SSL", "ssl_ca_location": str(box.ca_file)}
-    assert box.bootstrap_tls is not None
-    for prefixed, listener in ((False, ""), (True, "client"), (True, "tls")):
-        prefix = f"listener.name.{listener}." if prefixed else ""
-        for key, value in (
-            ("sasl.enabled.mechanisms", "SCRAM-SHA-256"),
-            ("principal.builder.class", builder),
-            ("ssl.client.auth", "required"),
-            ("ssl.enabled.protocols", "TLSv1.2"),
-        ):
-            name = f"{prefix}{key}"
-            assert alter(session, BROKER, "1", {name: value}) == "", name
-            time.sleep(1)
-            assert can_log_in(box, box.bootstrap), name
-            assert can_log_in(box, box.bootstrap_tls, **tls), name
-            limits = alter(session, BROKER, "1", {"max.connections": "1000"}, dry=True)
-            assert ("existing listener" in limits) == prefixed, (name, limits)
-            assert alter(session, BROKER, "1", {name: None}) == "", name
+    for key, value in SETTINGS:
+        name = f"{prefix}{key}"
+        assert alter(session, BROKER, "1", {name: value}) == "", name
+        time.sleep(1)
+        assert can_log_in(box, box.bootstrap), name
+        assert can_log_in(box, *over_tls(box, box.ca_file)), name
+        limits = alter(session, BROKER, "1", {"max.connections": "1000"}, dry=True)
+        assert ("existing listener" in limits) == bool(prefix), (name, limits)
+        assert alter(session, BROKER, "1", {name: None}) == "", name
+
+
+LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_other="x";'
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("sasl.jaas.config", LOGIN), ("connections.max.reauth.ms", "60000")]
+)
+def test_listeners_that_run_keep_their_users_and_the_life_of_a_login(
+    box: Sandbox, session: KafkaSession, key: str, value: str
+) -> None:
+    """`broker-login-changed`, `broker-reauthentication-shortened`: a user that is not in the new
+    list logs in, and for ever."""
+    name = f"listener.name.client.plain.{key}"
+    assert alter(session, BROKER, "1", {name: value}) == ""
+    time.sleep(1)
+    try:
+        assert can_log_in(box, box.bootstrap)
+        assert read_login_life(box) == 0
+    finally:
+        assert alter(session, BROKER, "1", {name: None}) == ""
+
+
+def read_login_life(box: Sandbox) -> int:
+    """Milliseconds after which a new login of `admin` has to be repeated; 0 for never."""
+    (connection,) = open_connections(box, 1)
+    with connection:
+
+        def send(api: int, version: int, body: bytes) -> bytes:
+            request = struct.pack(">hhih", api, version, 1, -1) + body
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+            return connection.recv(size, socket.MSG_WAITALL)[4:]
+
+        # SaslHandshake (17) and SaslAuthenticate (36), whose answer ends with the life (KIP-368).
+        handshake = send(17, 1, struct.pack(">h", 5) + b"PLAIN")
+        assert handshake[:2] == b"\0\0"
+        secret = f"\0admin\0{box.admin_password}".encode()
+        answer = send(36, 1, struct.pack(">i", len(secret)) + secret)
+        assert answer[:2] == b"\0\0"
+        (life,) = struct.unpack(">q", answer[-8:])
+        return int(life)
+
+
+def test_a_new_key_store_is_used_at_once(
+    box: Sandbox, session: KafkaSession, tmp_path: Path
+) -> None:
+    """`broker-store-changed`: who trusts only the old authority cannot connect any more."""
+    create_certificates(tmp_path)
+    stores = {
+        "listener.name.tls.ssl.keystore.location": str(tmp_path / "server.pem"),
+        "listener.name.tls.ssl.truststore.location": str(tmp_path / "ca.pem"),
+    }
+    assert can_log_in(box, *over_tls(box, box.ca_file))
+    assert alter(session, BROKER, "1", stores) == ""
+    try:
+        wait_for(lambda: can_log_in(box, *over_tls(box, tmp_path / "ca.pem")))
+        assert not can_log_in(box, *over_tls(box, box.ca_file))
+    finally:
+        assert alter(session, BROKER, "1", dict.fromkeys(stores)) == ""
+    wait_for(lambda: can_log_in(box, *over_tls(box, box.ca_file)))
+
+
+def read_setting(box: Sandbox, key: str) -> str:
+    """A setting with which the broker started."""
+    lines = (
+        line
+        for path in box.folder.glob("**/*.properties")
+        for line in path.read_text().splitlines()
+    )
+    return next(line.partition("=")[2] for line in lines if line.startswith(f"{key}="))
+
+
+def test_a_listener_that_runs_keeps_its_address(box: Sandbox, session: KafkaSession) -> None:
+    """`broker-listeners-changed`: the broker takes another address and does not use it. It refuses
+    to remove the listener, because it advertises it, and to change its protocol."""
+    before = read_setting(box, "listeners").split(",")
+    old = next(listener for listener in before if listener.startswith("TLS://"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    moved = [f"TLS://127.0.0.1:{port}" if listener == old else listener for listener in before]
+    removed = [listener for listener in before if listener != old]
+    refusal = alter(session, BROKER, "1", {"listeners": ",".join(removed)})
+    assert "advertised.listeners" in refusal
+    protocols = read_setting(box, "listener.security.protocol.map")
+    other = protocols.replace("TLS:SASL_SSL", "TLS:SASL_PLAINTEXT")
+    refusal = alter(session, BROKER, "1", {"listener.security.protocol.map": other})
+    assert other != protocols and "existing listener" in refusal
+    address = ("127.0.0.1", int(old.rpartition(":")[2]))
+    assert alter(session, BROKER, "1", {"listeners": ",".join(moved)}) == ""
+    try:
+        time.sleep(3)
+        assert can_log_in(box, *over_tls(box, box.ca_file))
+        assert is_open(address) and not is_open(("127.0.0.1", port))
+    finally:
+        assert alter(session, BROKER, "1", {"listeners": None}) == ""
+
+
+def is_open(address: tuple[str, int]) -> bool:
+    """Whether something listens there."""
+    try:
+        socket.create_connection(address, 5).close()
+    except OSError:
+        return False
+    return True
 
 
 # ── configs that are refused ────────────────────────────────────────────────────────────
@@ -347,10 +465,14 @@ def test_a_broker_hides_the_value_of_a_config_that_it_does_not_know(session: Kaf
     assert alter(session, BROKER, "1", {key: "5", "num.io.threads": "9"}) == ""
     try:
         wire, seconds = session.context.wire, session.context.timeout
-        answer = describe_configs(wire, BROKER, ["1"], seconds, node="1")["1"]
-        rows = {row.name: row for row in answer.configs or ()}
-        assert (rows[key].value, rows[key].sensitive) == (None, True)
-        assert rows["num.io.threads"].value == "9"
+
+        def read_rows() -> Mapping[str, ConfigEntry]:
+            answer = describe_configs(wire, BROKER, ["1"], seconds, node="1")["1"]
+            return {row.name: row for row in answer.configs or ()}
+
+        wait_for(lambda: read_rows()["num.io.threads"].value == "9")
+        row = read_rows()[key]
+        assert (row.value, row.sensitive) == (None, True)
     finally:
         assert alter(session, BROKER, "1", {key: None, "num.io.threads": None}) == ""
 

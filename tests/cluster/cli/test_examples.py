@@ -283,7 +283,7 @@ def test_policies(tmp_path: Path, eu: Sandbox) -> None:
     by the team's own rule and by that of the organisation."""
     example = one("policies", tmp_path, eu)
     said = example.run("plan", "--policy", "organisation")
-    assert "(waived until 2099-12-31: measured:" in said and "policy (warning) tiers" in said
+    assert "(waived until 2099-12-31: measured:" in said and "policy tiers" in said
     example.applied("--policy", "organisation")
     file = example.folder / "main.kf.hcl"
     file.write_text(file.read_text("utf-8").replace('retention("7d")', 'retention("3d")'), "utf-8")

@@ -240,14 +240,14 @@ def test_the_last_acl_of_a_resource_stays_unless_accepted(acls: Acls) -> None:
     acls.declare(acls.read("b", "b"))
     said = acls.folder.fails(8, "plan")
     assert f"it is the last ACL of Topic {acls.folder.prefix}a" in said
-    assert "--accept-open-access" in said
+    assert "--accept access-opened" in said
     acls.folder.fails(8, "apply", "-auto-approve")
 
     flag = "-accept-open-access"
     acls.folder.done("plan", flag, "-comment=review.md", "-out=plan.kfplan")
     token = acls.folder.approval(flag)
     review = (acls.folder.path / "review.md").read_text()
-    assert f"kafkaform apply --expect {token} --accept-open-access" in review
+    assert f"kafkaform apply --expect {token} --accept=access-opened" in review
     acls.folder.fails(4, "apply", "-expect", token)
     assert "1 destroyed" in acls.folder.done("apply", "-expect", token, flag).out
 
@@ -269,7 +269,7 @@ def test_a_cluster_that_decides_otherwise_is_not_trusted(acls: Acls) -> None:
     acls.declare(acls.read())
     said = acls.folder.fails(8, "plan")
     assert "the cluster reports that User:admin may" in said
-    assert "--accept-unproven-access" in said
+    assert "--accept access-unproven" in said
     acls.folder.fails(8, "apply", "-auto-approve")
     token = acls.folder.approval("-accept-unproven-access")
     said = acls.folder.done("apply", "-expect", token, "-accept-unproven-access").text

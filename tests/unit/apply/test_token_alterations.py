@@ -164,9 +164,9 @@ def test_a_token_expires_now_or_later() -> None:
     assert done.report is not None and done.report.complete and not tokens(where)
     phases = [record.body["phase"] for record in where.records("intent")]
     assert phases[1:] == [f"1.92 {END_TOKEN.name}", f"2.60 {END_TOKEN.name}"]
-    assert "cannot log in with it any more" in " ".join(
-        render_plan_text(where.screen.plans[0]).split()
-    )
+    text = " ".join(render_plan_text(where.screen.plans[0]).split())
+    assert "can no longer log in with the token" in text
+    assert "clients that are connected with it stay until they must log in again" in text
 
 
 @pytest.mark.parametrize(

@@ -53,20 +53,20 @@ def test_a_long_plan_goes_through_the_pager(folder: Path) -> None:
     terminal = show(folder, KAFKAFORM_PAGER=python(SAVES, "taken"))
     assert terminal.end() == 0 and terminal.raw == ""
     text = (folder / "taken").read_text(encoding="utf-8")
-    assert "Risks (3)" in text and "\x1b[1;31m" in text and text.endswith("blocked.\n")
+    assert "Dangers (3)" in text and "\x1b[1;31m" in text and text.endswith("blocked.\n")
 
 
 @pytest.mark.parametrize("pager", ["", "cat", "no-such-pager-here", "broken ' quote"])
 def test_without_a_pager_the_plan_is_printed(folder: Path, pager: str) -> None:
     """An empty value and `cat` switch it off, and a pager that is missing loses no text."""
     terminal = show(folder, KAFKAFORM_PAGER=pager, PAGER="false")
-    assert terminal.end() == 0 and "Risks (3)" in terminal.seen
+    assert terminal.end() == 0 and "Dangers (3)" in terminal.seen
 
 
 def test_a_plan_that_fits_is_printed(folder: Path) -> None:
     """Nobody has to leave a pager for text that fits the screen."""
     terminal = show(folder, rows=9999, KAFKAFORM_PAGER="false")
-    assert terminal.end() == 0 and "Risks (3)" in terminal.seen
+    assert terminal.end() == 0 and "Dangers (3)" in terminal.seen
 
 
 def test_json_is_never_paged(folder: Path) -> None:
@@ -96,7 +96,7 @@ def test_an_interrupt_belongs_to_the_pager(folder: Path) -> None:
 def test_less_shows_the_first_screen(folder: Path) -> None:
     """A long plan waits in less, and q leaves its first screen behind."""
     terminal = show(folder, KAFKAFORM_PAGER=DEFAULT)
-    terminal.wait_for("Risks (3)")
+    terminal.wait_for("Dangers (3)")
     terminal.wait_for("\n:")
     terminal.type("q")
     assert terminal.end() == 0 and "Plan: " not in terminal.seen

@@ -130,6 +130,17 @@ def test_an_unknown_plugin_is_refused_in_the_plan(folder: ConnectFolder) -> None
     assert "no worker has the plugin" in said and "FileStreamSourceConnector" in said
 
 
+def test_what_the_block_shows_is_found_without_workers(folder: ConnectFolder) -> None:
+    """With file and line; a secret that is also a config, and a number of tasks that no worker
+    takes."""
+    secret = 'secret_config = { file = secret_env("CONNECT_SECRET") }'
+    folder.declare(connector("a", secret, config='{ topic = "a", file = "x", "tasks.max" = 0 }'))
+    said = folder.here.fails("validate")
+    assert "tasks.max of the connector a is 0, and not a whole number from 1 on" in said
+    assert '"file" is in config and in secret_config' in said
+    assert "main.kf.hcl:" in said and not folder.served.asked
+
+
 def test_a_misspelt_config_is_named_in_the_plan(folder: ConnectFolder) -> None:
     """The worker would take it. The plugin is asked once for what it declares."""
     folder.declare(connector("a", config='{ topic = "a", "batch.sizes" = 5 }'), connector("b"))

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.apply.freshness import refuse_if_altered
 from kafkaform.core.errors import PlanRefused, exit_code
@@ -67,8 +68,9 @@ def test_a_log_of_every_version_is_read(older: Here) -> None:
 def test_reading_changes_no_file(older: Here) -> None:
     """A version that only looks leaves everything to the one that wrote it."""
     before = older.files()
-    for words in (("state", "list"), ("audit", "verify"), ("show",), ("show", PLAN)):
+    for words in (("state", "list"), ("audit", "verify"), ("show",)):
         older.done(*words)
+    older.run("show", PLAN)
     changed = {name for name, content in older.files().items() if before.get(name) != content}
     assert not changed - {".kafkaform/lock"}
 
@@ -84,10 +86,14 @@ def test_an_edit_continues_the_state_and_the_log_of_every_version(older: Here) -
     older.done("audit", "verify")
 
 
-def test_a_plan_of_every_version_is_shown(older: Here) -> None:
-    """With its change and its approval, whichever rule made it."""
+def test_a_plan_of_this_format_is_shown_and_an_older_one_refused(older: Here) -> None:
+    """A plan is short-lived: the refusal names both formats, and the advice is a new plan."""
     written = json.loads((older.path / PLAN).read_bytes())
-    assert written["format"] <= PLAN_FORMAT
+    if written["format"] < PLAN_FORMAT:
+        told = " ".join(older.fails("show", PLAN, code=4).split())
+        assert f"has plan format {written['format']}, this version reads {PLAN_FORMAT}" in told
+        assert "Make a new plan" in told
+        return
     shown = older.done("show", PLAN).out
     assert "Plan: 0 to add, 1 to change, 0 to destroy." in shown
     assert written["plan"]["approval"] in shown
@@ -97,13 +103,15 @@ def test_a_plan_of_every_version_is_shown(older: Here) -> None:
 def test_a_plan_under_other_rules_is_refused(version: str) -> None:
     """With the advice to plan again. One under today's rules is accepted: its approval and its
     steps still follow from its changes."""
-    plan = decode((WRITTEN / version / PLAN).read_bytes(), PLAN)
-    providers = {"kafka": PROVIDER}
-    if plan.rule == RULE:
-        refuse_if_altered(plan, providers)
+    content = (WRITTEN / version / PLAN).read_bytes()
+    if json.loads(content)["format"] < PLAN_FORMAT:
+        with pytest.raises(PlanRefused, match="plan format"):
+            decode(content, PLAN)
         return
+    plan, providers = decode(content, PLAN), {"kafka": PROVIDER}
+    refuse_if_altered(plan, providers)
     with pytest.raises(PlanRefused, match="rules of another version") as refused:
-        refuse_if_altered(plan, providers)
+        refuse_if_altered(replace(plan, rule=RULE - 1), providers)
     assert exit_code(refused.value) == 4
     assert "Plan again" in refused.value.diagnostics[0].advice
 

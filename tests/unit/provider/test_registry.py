@@ -160,7 +160,7 @@ def test_the_same_offer_seen_twice_is_one(module: str) -> None:
 @pytest.mark.parametrize(
     ("attribute", "name", "complaint"),
     [
-        ("HOLLOW", "hollow", "it lacks words, commanded, check, review_needs"),
+        ("HOLLOW", "hollow", "it lacks words, commanded, check, load_rules, review_needs"),
         (
             "BARE",
             "bare",

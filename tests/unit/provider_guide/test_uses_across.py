@@ -100,8 +100,8 @@ def test_every_form_of_a_plan_names_who_is_left_without(
         assert SAYS in (both.path / name).read_text().replace("\\_", "_").replace("`", "")
     shown = json.loads((both.path / "saved").read_text())["plan"]
     (change,) = (one for one in shown["changes"] if one["action"] == "delete")
-    found = [(risk["kind"], risk["text"]) for risk in change["risks"]]
-    assert ("availability", SAYS) in found
+    harms = [(finding["harm"], finding["text"]) for finding in change["findings"]]
+    assert ("availability", SAYS) in harms
     assert SAYS in both.run("show", "-json", "saved")
     assert "availability" in both.run("plan", "--fail-on=availability", code=8)
 

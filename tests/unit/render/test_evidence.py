@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from kafkaform.core.change import Action, Change, Evidence, Verdict
 from kafkaform.core.words import Words
 from kafkaform.plan.model import Plan
-from kafkaform.render.evidence import CHECKED, render_evidence
 from kafkaform.render.jsonplan import find_weakest_evidence
-from kafkaform.render.lines import render_change
+from kafkaform.render.lines import CHECKED, render_change, render_evidence
 from kafkaform.render.validation import list_checked
 from kafkaform_kafka.kinds.topic import resource_type as topics
 

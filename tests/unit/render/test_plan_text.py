@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kafkaform.core.change import Action, Ownership
+from kafkaform.core.change import Action, Ownership, PathChange
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.resource import Output
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan
+from kafkaform.render.body import render_sides
 from kafkaform.render.lines import render_brief
 from kafkaform.render.plan_text import render_plan_text
 from kafkaform.render.review.markdown.comment import render_markdown
@@ -94,7 +95,38 @@ def test_a_changed_line_that_carries_a_warning_comes_first() -> None:
 def test_a_removed_override_shows_what_takes_effect() -> None:
     """The reader learns the value that the broker falls back to."""
     text = render_plan_text(plan(plans.UPDATED))
-    assert '"retention.ms"      = "1000" → (not set, "604800000" takes effect)' in text
+    assert '"retention.ms"      = "1000" → "604800000" (default)' in text
+
+
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        (
+            path("config.x", None, "true", effective_before="false"),
+            '"false" (default) → "true"',
+        ),
+        (
+            path("config.x", None, "3600000", effective_before="604800000", unit="ms"),
+            "7 d (default) → 1 h (604800000 → 3600000)",
+        ),
+        (
+            path("config.x", "3600000", None, effective="604800000", unit="ms"),
+            "1 h → 7 d (default) (3600000 → 604800000)",
+        ),
+        (path("config.x", None, "true"), '(not set) → "true"'),
+        (path("config.x", "true", None), '"true" → (not set)'),
+    ],
+)
+def test_what_is_in_effect_stands_beside_the_value(item: PathChange, text: str) -> None:
+    """Not set is said only where nobody knows what is in effect."""
+    assert render_sides(item, whole=True) == text
+
+
+def test_an_override_for_the_first_time_has_both_values_in_its_block() -> None:
+    """With the symbol of something that is added."""
+    item = path("config.retention.ms", None, "3600000", effective_before="604800000", unit="ms")
+    text = render_plan_text(plan(replace(plans.UPDATED, paths=(item,))))
+    assert '+ "retention.ms" = 7 d (default) → 1 h (604800000 → 3600000)' in text
 
 
 def test_untouched_attributes_are_counted_not_shown() -> None:

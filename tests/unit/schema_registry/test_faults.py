@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform_schema_registry.formats.faults import MAX_FAULTS
-from kafkaform_schema_registry.formats.normal_form import FORMATS, find_schema_faults
+from kafkaform_schema_registry.formats.normal_form import FORMATS, inspect_schema
 
 from ...kit.quick import examples
 from ...kit.schema_registry.schemas import field, record
@@ -42,7 +46,7 @@ Places = list[tuple[int, int, str]]
 
 def find(kind: str, text: str, *, elsewhere: bool = False) -> Places:
     """Line, column and text of each fault."""
-    faults = find_schema_faults(kind, text, elsewhere=elsewhere)
+    faults = inspect_schema(kind, text, elsewhere=elsewhere).faults
     return [(fault.line, fault.column, fault.text) for fault in faults]
 
 
@@ -207,7 +211,7 @@ def test_a_misspelt_type_has_the_right_one_as_its_fix() -> None:
         "protobuf": "message A { strng a = 1; }",
     }
     for kind, text in texts.items():
-        (fault,) = find_schema_faults(kind, text)
+        (fault,) = inspect_schema(kind, text).faults
         assert fault.fix == 'Did you mean "string"?'
 
 
@@ -229,3 +233,47 @@ def test_a_damaged_schema_leads_to_no_error(kind: str, text: str, at: int, more:
     lines = damaged.split("\n")
     for line, column, _ in find(kind, damaged):
         assert line == 0 or (line <= len(lines) and 1 <= column <= len(lines[line - 1]) + 1)
+
+
+VALUES = st.sampled_from(
+    ["string", "strng", 1, 0, -1, 1.5, True, None, [], {}, ["a"], ["a", "a"], ["string", "null"]]
+)
+KEYWORDS = (
+    *("type", "required", "items", "enum", "minimum", "minLength", "maxItems", "multipleOf"),
+    *("pattern", "title", "additionalProperties", "allOf", "not", "if", "patternProperties"),
+    *("propertyNames", "contains", "uniqueItems", "format", "const", "default", "x-own"),
+)
+SCHEMAS = st.recursive(
+    st.dictionaries(st.sampled_from(KEYWORDS), VALUES, max_size=3),
+    lambda inner: (
+        st.dictionaries(st.sampled_from(KEYWORDS), st.one_of(VALUES, inner), max_size=3)
+        | st.dictionaries(st.just("properties"), st.dictionaries(st.sampled_from("ab"), inner))
+        | st.dictionaries(st.just("anyOf"), st.lists(inner, min_size=1, max_size=2))
+    ),
+    max_leaves=6,
+)
+
+
+def is_valid(document: Any, *drafts: Any) -> list[bool]:
+    """Whether the metaschemas of these drafts take the document."""
+    return [not list(draft(draft.META_SCHEMA).iter_errors(document)) for draft in drafts]
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(SCHEMAS)
+def test_what_metaschemas_take_has_no_fault(document: Any) -> None:
+    """Draft-07, as most registries read schemas, and the newest one: no block for what both of them
+    take, and one for what neither takes."""
+    drafts = jsonschema.Draft7Validator, jsonschema.Draft202012Validator
+    sound = is_valid(document, *drafts)
+    faults = find("json", json.dumps(document))
+    assert not (all(sound) and faults)
+    # Draft-04 and draft-06 allow empty lists and other limits in single places.
+    if not any(is_valid(document, *drafts, jsonschema.Draft4Validator)):
+        assert faults or _has_empty_items(document)
+
+
+def _has_empty_items(node: Any) -> bool:
+    """Draft-04 allows an empty list of items, newer ones do not."""
+    inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    return (isinstance(node, dict) and node.get("items") == []) or any(map(_has_empty_items, inner))

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from kafkaform_schema_registry.formats.normal_form import (
     FORMATS,
-    find_schema_faults,
-    normalize_schema,
+    inspect_schema,
 )
 
 from ...kit.quick import examples
@@ -62,8 +61,8 @@ service Orders {
 
 def test_a_protobuf_file_has_one_spelling() -> None:
     """Without comments, and with statements where registries put them."""
-    assert normalize_schema("protobuf", PROTO) == NORMAL
-    assert normalize_schema("protobuf", NORMAL) == NORMAL
+    assert inspect_schema("protobuf", PROTO).normal == NORMAL
+    assert inspect_schema("protobuf", NORMAL).normal == NORMAL
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,7 @@ def test_a_protobuf_file_has_one_spelling() -> None:
 )
 def test_what_is_sent_otherwise_is_another_file(one: str, other: str) -> None:
     """Numbers, options and the order of fields are differences."""
-    assert normalize_schema("protobuf", one) != normalize_schema("protobuf", other)
+    assert inspect_schema("protobuf", one).normal != inspect_schema("protobuf", other).normal
 
 
 @pytest.mark.parametrize(
@@ -95,8 +94,8 @@ def test_what_is_sent_otherwise_is_another_file(one: str, other: str) -> None:
 )
 def test_what_is_no_schema_is_told(kind: str, text: str, why: str) -> None:
     """A fault that needs no registry to be found is found without one; the text stays as it is."""
-    assert why in find_schema_faults(kind, text)[0].text
-    assert normalize_schema(kind, f" {text} ") == f" {text}".rstrip()
+    assert why in inspect_schema(kind, text).faults[0].text
+    assert inspect_schema(kind, f" {text} ").normal == f" {text}".rstrip()
 
 
 def test_the_order_of_json_makes_no_difference() -> None:
@@ -105,9 +104,9 @@ def test_the_order_of_json_makes_no_difference() -> None:
         '{"type": "object", "required": ["a", "b"]}',
         '{"required":["a","b"],"type":"object"}',
     )
-    assert normalize_schema("json", one) == normalize_schema("json", other)
-    assert normalize_schema("json", "[1, 2]") != normalize_schema("json", "[2, 1]")
-    assert normalize_schema("json", '{"a": 1.50, "é": 1e2}') == '{"a":1.5,"é":100}'
+    assert inspect_schema("json", one).normal == inspect_schema("json", other).normal
+    assert inspect_schema("json", "[1, 2]").normal != inspect_schema("json", "[2, 1]").normal
+    assert inspect_schema("json", '{"a": 1.50, "é": 1e2}').normal == '{"a":1.5,"é":100}'
 
 
 def test_schemas_have_names() -> None:
@@ -123,5 +122,5 @@ def test_schemas_have_names() -> None:
 @given(st.sampled_from(sorted(FORMATS)), st.text(alphabet="a1 {}[]()<>=;,:\"'/*\\\n", max_size=40))
 def test_any_text_has_a_normal_form(kind: str, text: str) -> None:
     """No text leads to an error, and its normal form is its own."""
-    usual = normalize_schema(kind, text)
-    assert normalize_schema(kind, usual) == usual
+    usual = inspect_schema(kind, text).normal
+    assert inspect_schema(kind, usual).normal == usual

@@ -11,8 +11,8 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.plan.rules import PROTECTED
 from kafkaform_schema_registry.kinds import schema
 from kafkaform_schema_registry.kinds.schema import MAX_BYTES
-from kafkaform_schema_registry.questions import parse_listing
 from kafkaform_schema_registry.rules.book import list_needs
+from kafkaform_schema_registry.rules.questions import parse_listing
 
 from ...kit.schema_registry.judgement import judge, judge_block, list_rules
 from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_NOTE
@@ -45,20 +45,22 @@ def delete(desk: Desk, subject: str = NAME) -> Change:
             {"schema": '{\n "type": "lng"}'},
             "schema-invalid",
             FrozenMap(line=2, column=10),
-            'the text is not an Avro schema: there is no type "lng" (line 2, column 10)',
+            'the text is not an Avro schema: there is no type "lng" (line 2, column 10 of the '
+            "schema)",
         ),
         (
             {"schema": '{"type": "strng"}', "format": "json"},
             "schema-invalid",
             FrozenMap(line=1, column=10),
-            'the text is not a JSON schema: there is no type "strng" (line 1, column 10)',
+            'the text is not a JSON schema: there is no type "strng" (line 1, column 10 of the '
+            "schema)",
         ),
         (
             {"schema": "message M {\n  string a = 1\n}", "format": "protobuf"},
             "schema-invalid",
             FrozenMap(line=2, column=15),
             "the text is not a protobuf file: a semicolon is missing after 'string a = 1' (line 2, "
-            "column 15)",
+            "column 15 of the schema)",
         ),
         (
             {"schema": f'{{"type":"int","doc":"{"x" * MAX_BYTES}"}}'},

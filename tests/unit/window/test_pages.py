@@ -420,6 +420,7 @@ def test_drift_is_that_of_the_newest_plan(folder: Path) -> None:
     text = read(folder, "drift")
     assert "the saved plan everything.kfplan" in text and "Later changes are not known" in text
     assert "Changed outside kafkaform" in text
+    assert "t00" in text and "kafka_topic.t00" in text, "object and address"
     for name in ("everything.kfplan", "review.kfplan"):
         (folder / name).unlink()
     assert "the plan of run run-2" in read(folder, "drift")

@@ -11,9 +11,9 @@ from ....core.text.quantity import render_count
 from ....core.words import NO_WORDS, Vocabulary
 from ....html.document import make_environment, render_document
 from ....plan.model import Plan, PlanInstance
-from ...access import render_row
 from ...diagnostics import render_diagnostics
-from ...lines import name_object, render_name
+from ...findings import count_principals, render_rights
+from ...lines import name_both, name_object, render_name
 from ...outputs import list_output_lines
 from ...plan_text import (
     describe_destroy,
@@ -24,6 +24,8 @@ from ...plan_text import (
 from ...view import COLUMNS, PlanView, make_view, pending_words
 from .rows import RowGroup, list_choices, list_drift, make_rows
 
+NAMED = 10
+"""Objects of a danger and principals of a row that are named; the others are folded."""
 LINE_WIDTH = 96
 """Columns of an output or an excerpt of the configuration that stands on one line."""
 
@@ -59,13 +61,15 @@ def render_html(
             "number": lambda value: f"{value:,}",
             "count": render_count,
             "name": lambda one: render_name(one, view.words_of(one.identity.instance)),
+            "both": lambda one: name_both(one, view.words_of(one.identity.instance)),
             "title": lambda one: name_object(one, view.words_of(one.identity.instance)),
             "identity": view.name_identity,
             "known_as": lambda key, instance, kind: view.words_of(instance).name_object(kind, key),
             "objects": lambda entry: view.words_of(entry.lead.identity.instance).name_objects(
                 len(entry.changes), entry.lead.identity.kind
             ),
-            "access": lambda rows: "; ".join(map(render_row, rows)),
+            "rights": lambda rows: render_rights(rows, None),
+            "principals": count_principals,
             "output": lambda change: list_output_lines(change, LINE_WIDTH),
             "address": _find_address,
             "since": lambda item: pending_words(item, view.words_of(item.identity.instance)),
@@ -85,6 +89,7 @@ def render_html(
         groups=groups,
         title=render_no_changes(view) if view.empty else render_last_line(view),
         anchors=_find_anchors(groups),
+        first=NAMED,
         choices=list_choices(groups),
         total=sum(group.total for group in groups),
         warnings=len(view.warnings) + len(view.diagnostics),

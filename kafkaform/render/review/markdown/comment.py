@@ -7,7 +7,7 @@ shortened comment looks complete.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -18,10 +18,15 @@ from ....core.finding import Harm
 from ....core.resource import Pending
 from ....core.words import NO_WORDS, Vocabulary, shared
 from ....plan.model import OutputChange, Plan, PlanInstance, Removal
-from ...access import PrincipalAccess, render_row
 from ...body import Line
 from ...entries import Entry
-from ...findings import render_finding
+from ...findings import (
+    LISTED,
+    PrincipalAccess,
+    render_finding,
+    render_principals,
+    render_rights,
+)
 from ...lines import name_object, render_brief, render_details, render_headline, render_title
 from ...outputs import list_output_lines
 from ...plan_text import (
@@ -82,7 +87,7 @@ def render_markdown(
     """
     seen = make_view(plan, words)
     command = command or f"kafkaform apply --expect {inline(seen.token)}"
-    render = _make_page(seen, command, name)
+    render = _make_page(seen, command, name, whole)
     first, tables, last = _make_first(seen), tuple(make_tables(seen)), _make_last(seen)
     empty = fill_sections((*first, *last), 0) | fit_tables(tables, seen, 0).filled
     # The page without pieces shows how much of the limit is left for them.
@@ -156,11 +161,8 @@ def _make_first(seen: PlanView) -> tuple[Section, ...]:
     title = f"{setting.capitalize()}s to remove"
     warnings = _list_warnings(seen)
     kinds = () if seen.refresh else seen.kinds
-    access_head = "| Principal | gains | loses |\n|---|---|---|"
     return (
-        make_section(
-            "access", "Access", seen.access, _render_access, "principal", access_head, share=0.3
-        ),
+        _make_access_section("access", "Access", _select_wide(seen), share=0.3),
         make_section("instances", "", seen.instances, _render_instance, system, share=0.1),
         make_section("kinds", "", kinds, partial(_render_kind, columns), "kind", head, share=0.1),
         make_section("pending", "", seen.pending, pending, "intent", share=0.1),
@@ -181,7 +183,10 @@ def _make_last(seen: PlanView) -> tuple[Section, ...]:
     ]
     detail = partial(_render_detail, seen=seen)
     outside, details = "Changed outside kafkaform", "Changes in detail"
+    wide = _select_wide(seen)
+    narrow = [row for row in seen.access if row not in wide]
     return (
+        _make_access_section("narrow-access", "Access to single objects", narrow, share=0.8),
         make_section(
             "drift", outside, drift, partial(_render_drift, seen), "drifted object", share=0.8
         ),
@@ -210,12 +215,26 @@ def _render_instance(named: tuple[str, PlanInstance]) -> Markup:
     )
 
 
-def _render_access(principal: PrincipalAccess) -> Markup:
+def _select_wide(seen: PlanView) -> Sequence[PrincipalAccess]:
+    """Whose access stands before the deletions: access to more than single objects, or to what is
+    first in a short list."""
+    few = len(seen.access) <= LISTED
+    return [row for row in seen.access if few or row.is_wide]
+
+
+def _make_access_section(
+    name: str, title: str, rows: Sequence[PrincipalAccess], share: float
+) -> Section:
+    head = "| Principal | gains | loses |\n|---|---|---|"
+    weights = tuple(len(row.principals) for row in rows)
+    return make_section(name, title, rows, _render_access, "principal", head, share, "", weights)
+
+
+def _render_access(row: PrincipalAccess) -> Markup:
     gains, losses = (
-        render_cell("; ".join(map(render_row, rows))) if rows else ""
-        for rows in (principal.gains, principal.losses)
+        render_cell(render_rights(rights)) if rights else "" for rights in (row.gains, row.losses)
     )
-    return Markup(f"| {render_cell(principal.principal)} | {gains} | {losses} |")
+    return Markup(f"| {render_cell(render_principals(row))} | {gains} | {losses} |")
 
 
 def _render_kind(columns: Collection[str], row: KindRow) -> Markup:
@@ -308,7 +327,9 @@ def _shorten_lines(lines: list[str]) -> Iterator[str]:
 # ── the page ────────────────────────────────────────────────────────────────────────────
 
 
-def _make_page(seen: PlanView, command: str, name: str) -> Callable[[dict[str, Filled], str], str]:
+def _make_page(
+    seen: PlanView, command: str, name: str, whole: str
+) -> Callable[[dict[str, Filled], str], str]:
     """The template with everything but the sections and the first line filled in."""
     environment = Environment(
         loader=PackageLoader("kafkaform.render.review.markdown"),
@@ -335,6 +356,7 @@ def _make_page(seen: PlanView, command: str, name: str) -> Callable[[dict[str, F
         # Most commands have it, and it is long.
         "token": "" if seen.token in command else render_code(seen.token),
         "command": render_fence([inline(command)], "sh"),
+        "whole": render_code(whole) if whole else "",
         "lists": [f"list-{group.name}" for group in seen.groups],
     }
     return lambda sections, cut: template.render(**context, sections=sections, cut=cut)

@@ -39,7 +39,7 @@ _LOSS_HEAD = "| Address | Object | What is lost |\n|---|---|---|"
 _NOTE_HEAD = "| Object | Change | What to know |\n|---|---|---|"
 
 
-ROW_NAMES = 40
+ROW_NAMES = 10
 """Objects that a row names; the others stand below the table."""
 
 
@@ -127,7 +127,11 @@ def _make_table(
 
 
 def _split_entry(entry: Entry, view: PlanView) -> Iterator[Entry]:
-    """The entry, or its objects one by one: an example would hide who gets access to what."""
+    """The entry, or its few objects one by one: an example would hide what is said about each. Who
+    gets access to what stands in the rows of access, too."""
+    if len(entry.changes) > ROW_NAMES:
+        yield entry
+        return
     grave = {
         tuple(item.text for item in select_dangers(change) if not item.figures)
         for change in entry.changes
@@ -193,7 +197,13 @@ def _render_whole_name(change: Change, words: Words) -> str:
 
 
 def _join_names(entry: Entry, view: PlanView, render: Callable[[str], Markup]) -> str:
-    names = ", ".join(list_names(entry.changes[:ROW_NAMES], view, render))
+    words = view.words_of(entry.lead.identity.instance)
+    named = entry.changes[:ROW_NAMES]
+    # Where a sentence is all that there is to say about an object, its address alone says nothing.
+    if is_line(entry.lead, words):
+        names = ", ".join(render(name_object(change, words)) for change in named)
+    else:
+        names = ", ".join(list_names(named, view, render))
     rest = len(entry.changes) - ROW_NAMES
     return f"{names} and {rest:,} more, named below" if rest > 0 else names
 
@@ -207,12 +217,22 @@ def _render_danger(entry: Entry, view: PlanView) -> Markup:
     parts = [_render_text(item, item.text) for item in dangers]
     parts += [render_prose(entry.impact.text.removesuffix("."))] if entry.impact else []
     # Objects that share a danger can differ in all else, which their details say.
-    others = [item for item in entry.remarks if item.level is not Level.DANGER]
-    parts += [] if says_differently(entry) else map(_render_labelled, others)
+    parts += _list_other_remarks(entry)
     # The reason why an object goes, such as "no longer declared".
     parts += [render_prose(entry.lead.reason)] if entry.lead.takes_away else []
     what = Markup("<br>").join(filter(None, parts))
     return Markup(f"| **{harms}** | {_name_with_address(entry, view)} | {change} | {what} |")
+
+
+def _list_other_remarks(entry: Entry) -> Iterator[Markup]:
+    """What is known beside the dangers. Objects that share a danger can differ in it, so of those
+    that do, the rules are named."""
+    others = [item for item in entry.remarks if item.level is not Level.DANGER]
+    if len({tuple(item.rule for item in change.findings) for change in entry.changes}) == 1:
+        yield from map(_render_labelled, others)
+    elif others:
+        rules = dict.fromkeys(render_code(item.rule) for item in others)
+        yield Markup(f"some of them also: {', '.join(rules)}")
 
 
 def _render_text(finding: Finding, text: str) -> Markup:

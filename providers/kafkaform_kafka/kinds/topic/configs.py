@@ -19,7 +19,7 @@ from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules, config_pages, version_rules
 from ...protocol.config_keys import ALL_TOPIC_KEYS, IRREMOVABLE, OLD_DEFAULTS, THROTTLES
-from ...protocol.config_values import Lookup, config_map, parse_integer, parse_items
+from ...protocol.config_values import Lookup, config_map, config_value, parse_integer, parse_items
 from ...protocol.releases import is_before
 from ..request_order import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS
 from ..steps import SILENT, all_paths, make_step, paths_below
@@ -181,6 +181,16 @@ def find_topic_unit(path: Path) -> str:
     return key.unit if key is not None else ""
 
 
+def find_inherited(path: Path, facts: Facts) -> Value:
+    """The value of a config of a topic without an override: the brokers', or Kafka's for those that
+    brokers do not report."""
+    of_cluster = facts.values.get("topic_defaults")
+    if of_cluster is None or len(path) != 2 or path[0] != "config":
+        return None
+    defaults = _list_defaults(version_rules.get_release(facts), of_cluster)
+    return config_value(path[1], defaults.get(path[1]))
+
+
 def make_alter_step(
     change: Change,
     number: int,
@@ -325,4 +335,5 @@ TYPE = ResourceType(
     part_of="kafka_topic",
     repair=repair_removal,
     unit=find_topic_unit,
+    inherited=find_inherited,
 )

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from kafkaform.core.change import Change
 from kafkaform.core.resource import Depth
 
-from . import config_values, configs, life, moves, names
+from . import config_changes, config_values, life, moves, names
 
-JUDGES = (*config_values.JUDGES, *configs.JUDGES, *moves.JUDGES, *life.JUDGES)
-SURVEYS = (*configs.SURVEYS, *names.SURVEYS)
+JUDGES = (*config_changes.JUDGES, *config_values.JUDGES, *life.JUDGES, *moves.JUDGES)
+SURVEYS = (*config_changes.SURVEYS, *names.SURVEYS)
 
 
 def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     """Resource type -> how deep it has to be listed for the surveys of these changes."""
-    return {**configs.list_needs(changes), **names.list_needs(changes)}
+    return {**config_changes.list_needs(changes), **names.list_needs(changes)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.value import FrozenMap
+from kafkaform_kafka.kinds.topic.configs import find_inherited
 from kafkaform_kafka.kinds.topic.read_configs import find_fallback
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
 from kafkaform_kafka.wire.answers import ConfigEntry
@@ -39,3 +40,17 @@ def test_otherwise_it_is_kafkas_default(key: str) -> None:
 def test_an_unknown_key_has_no_known_fallback() -> None:
     """A newer broker's key is shown without a value that takes effect."""
     assert find_fallback(ConfigEntry("made.up", "1", 1), FACTS) is None
+
+
+def test_the_value_without_an_override_is_the_brokers() -> None:
+    """Kafka's own for a config that brokers do not report."""
+    assert find_inherited(("config", "retention.ms"), HOURS) == "86400000"
+    segment = TOPIC_KEYS["segment.bytes"].default
+    assert find_inherited(("config", "segment.bytes"), HOURS) == segment
+
+
+def test_without_the_brokers_configs_the_value_in_effect_is_unknown() -> None:
+    """Nothing is guessed, and what is no config has no inherited value."""
+    assert find_inherited(("config", "retention.ms"), FACTS) is None
+    assert find_inherited(("partitions",), HOURS) is None
+    assert find_inherited(("config", "no.such.config"), HOURS) is None

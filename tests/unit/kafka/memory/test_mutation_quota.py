@@ -170,7 +170,9 @@ def test_every_form_of_a_plan_shows_the_warning() -> None:
     assert text in " ".join(render_plan_text(made).split())
     assert text in html.unescape(render_markdown(made, command="kafkaform apply"))
     data = json.loads(dumps(to_json(made)))
-    assert data["kafkaform"]["instances"][KAFKA]["warnings"] == [text]
+    (finding,) = data["kafkaform"]["instances"][KAFKA]["findings"]
+    assert (finding["rule"], finding["text"]) == ("quota-mutations-spent", text)
+    assert finding["figures"]["mutations"] == 80
 
 
 def test_a_plan_that_fits_says_nothing() -> None:

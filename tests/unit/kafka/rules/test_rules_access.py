@@ -671,6 +671,15 @@ def test_the_first_acl_closes_a_resource() -> None:
     assert "access-closed" not in judge([change]).rules(change)
 
 
+def test_the_first_acl_of_a_new_topic_takes_nothing() -> None:
+    """Nobody has used a topic that the same plan creates."""
+    change = create(acl())
+    found = judge([kept(action=Action.CREATE), change], [MINE], **ROOT)
+    assert "access-closed" not in found.rules(change)
+    other = judge([kept("other", Action.CREATE), change], [MINE], **ROOT)
+    assert "access-closed" in other.rules(change)
+
+
 @pytest.mark.parametrize(
     ("first", "lost"),
     [

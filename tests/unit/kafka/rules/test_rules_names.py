@@ -18,8 +18,8 @@ from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.user import resource_type as users
 from kafkaform_kafka.protocol import groups, keys, rights
-from kafkaform_kafka.protocol.near_names import index_names
 from kafkaform_kafka.provider import PROVIDER
+from kafkaform_kafka.rules import missing_names
 from kafkaform_kafka.rules.missing_names import list_needs
 
 from ....kit.kafka.changes import FACTS, change, facts, topic
@@ -247,6 +247,16 @@ def test_a_group_is_told_only_if_its_name_is_nearly_that_of_another() -> None:
         assert find("acl-group-misspelt", acl(kind="Group", name=name), sweeps=sweeps) == []
 
 
+def test_where_many_names_are_missing_the_nearest_are_not_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are no typos, and a large plan must not wait for that."""
+    monkeypatch.setattr(missing_names, "COMPARED", 2)
+    made = [acl(name=name, address=f"kafka_acl.{name}") for name in ("ordres", "odrers", "oders")]
+    findings = find("acl-topic-missing", *made, sweeps=list_all(live_topics=["orders"]))
+    assert ["'orders'" in finding.text for finding in findings] == [True, True, False]
+
+
 # ── logins ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -351,27 +361,6 @@ def test_a_group_that_the_same_plan_takes_away_is_none() -> None:
 def test_only_created_objects_are_asked_about(made: Change, listed: set[str]) -> None:
     """A plan without them costs no request."""
     assert set(list_needs([made])) == listed
-
-
-@pytest.mark.parametrize(
-    ("name", "near"),
-    [
-        ("ordres", "orders"),
-        ("oders", "orders"),
-        ("Orders", "orders"),
-        ("shop-orders", "shop.orders"),
-        ("shpo.ordres", "shop.orders"),
-        ("orders-1", ""),
-        ("orders-v2", ""),
-        ("billing", ""),
-        ("orders", ""),
-        ("ac", "ab"),
-        ("cd", ""),
-    ],
-)
-def test_near_names(name: str, near: str) -> None:
-    """One or two typing mistakes, another case, another separator; no siblings by number."""
-    assert index_names(["orders", "shop.orders", "payments", "ab"]).find_near(name) == near
 
 
 def test_a_survey_has_no_part_of_blocked_changes() -> None:

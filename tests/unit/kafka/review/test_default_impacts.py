@@ -1,0 +1,73 @@
+"""How much a lower default deletes of the topics that follow it."""
+
+from __future__ import annotations
+
+from kafkaform.core.change import Action, Change, PathChange, add_findings
+from kafkaform.core.finding import Finding
+from kafkaform.core.resource import Identity
+from kafkaform.core.rule import Rule
+from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform_kafka.cluster.figures import Spans
+from kafkaform_kafka.kinds.topic.configs import Retention
+from kafkaform_kafka.review import impact
+from kafkaform_kafka.rules.topics.config_rows import COMPACTION_STARTED, RETENTION_CUT, SIZE_CUT
+
+from ....kit.kafka.changes import FACTS
+
+PATHS = {
+    RETENTION_CUT: "log.retention.ms",
+    SIZE_CUT: "log.retention.bytes",
+    COMPACTION_STARTED: "log.cleanup.policy",
+}
+
+
+def find(rule: Rule, *topics: str) -> Finding:
+    return rule.find("text", ("config", PATHS[rule]), figures=FrozenMap(topics=topics))
+
+
+def set_defaults(*findings: Finding) -> Change:
+    """A change of three defaults, with what the rules found about it."""
+    paths = (
+        PathChange(("config", "log.retention.ms"), None, "1000"),
+        PathChange(("config", "log.retention.bytes"), None, "50"),
+        PathChange(("config", "log.cleanup.policy"), None, "compact,delete"),
+    )
+    identity = Identity("kafka", "kafka_cluster_config", "default")
+    change = Change(identity, "defaults", Action.UPDATE, EMPTY, EMPTY, paths)
+    return add_findings(change, *findings)
+
+
+def test_each_topic_is_measured_by_the_limits_that_it_follows() -> None:
+    """One can follow the age, another the size; what compaction deletes is not known before."""
+    change = set_defaults(
+        find(RETENTION_CUT, "a", "b"), find(SIZE_CUT, "b", "c"), find(COMPACTION_STARTED, "d")
+    )
+    assert impact._list_follower_limits(change, FACTS) == {
+        "a": Retention(1000, None),
+        "b": Retention(1000, 50),
+        "c": Retention(None, 50),
+    }
+    assert impact._list_follower_limits(set_defaults(), FACTS) == {}
+
+
+SIZES = {("a", 0): 100, ("a", 1): 40, ("b", 0): 300}
+
+
+def test_what_the_topics_lose_is_added_up() -> None:
+    """Bytes by age and size, offsets by age alone."""
+    old = impact._measure_cut("a", Retention(1000, None), Spans((10, 4), (5, 1)), SIZES)
+    assert (old.bytes, old.of_bytes, old.offsets, old.of_offsets) == (60, 140, 6, 14)
+    large = impact._measure_cut("b", Retention(None, 100), Spans((30,), (0,)), SIZES)
+    assert (large.bytes, large.of_bytes, large.offsets) == (200, 300, None)
+    both = impact._make_cut_impact([old, old])
+    assert both.figures == FrozenMap(bytes=120, of_bytes=280, offsets=12, of_offsets=28)
+    assert both.text == "Deletes about 120 B of 280 B (12 of 28 offsets)."
+    mixed = impact._make_cut_impact([old, large])
+    assert mixed.figures == FrozenMap(bytes=260, of_bytes=440)
+
+
+def test_one_topic_that_cannot_be_measured_makes_the_sum_unknown() -> None:
+    """It is never estimated."""
+    old = impact._measure_cut("a", Retention(1000, None), Spans((10, 4), (5, 1)), SIZES)
+    assert impact._make_cut_impact([old, None]).figures == EMPTY
+    assert "unknown amount" in impact._make_cut_impact([old, None]).text
