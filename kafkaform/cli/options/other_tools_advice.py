@@ -56,7 +56,7 @@ _SANDBOX = "`kafkaform sandbox {0}` is about the Kafka on this computer. {1}"
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("drift", "diff", "compare", "changes"), _DIFFERENCES),
     **dict.fromkeys(("status", "info", "st"), _STATUS),
-    **dict.fromkeys(("check", "lint", "verify"), _CHECK),
+    **dict.fromkeys(("lint", "verify"), _CHECK),
     **dict.fromkeys(("log", "logs", "history", "events", "changelog"), _RUNS),
     **dict.fromkeys(("bootstrap", "adopt", "discover", "scan", "generate"), _IMPORT),
     **dict.fromkeys(("rebalance", "reassign", "balance", "reassign-partitions"), _BALANCE),

@@ -182,7 +182,7 @@ _COMMANDS: Mapping[str, str] = {
     "plan": "diff preview dry-run dryrun whatif what-if compare changes drift check-drift pending",
     "apply": "deploy run sync converge execute reconcile provision up",
     "destroy": "delete-all teardown down undeploy purge nuke",
-    "validate": "check lint verify",
+    "validate": "lint verify",
     "init": "setup configure bootstrap new start",
     "fmt": "format reformat tidy pretty",
     "import": "adopt take-over takeover ingest generate gen",

@@ -40,9 +40,9 @@ def _have_level(word: str) -> Callable[[Plan], bool]:
     return lambda plan: any(finding.level in LEVELS[word] for finding in _list_risks(plan))
 
 
-def _have_harm(harm: Harm) -> Callable[[Plan], bool]:
+def _have_harm(*harms: Harm) -> Callable[[Plan], bool]:
     return lambda plan: any(
-        finding.harm is harm and finding.level is not Level.NOTE for finding in _list_risks(plan)
+        finding.harm in harms and finding.level is not Level.NOTE for finding in _list_risks(plan)
     )
 
 
@@ -59,6 +59,9 @@ LEVELS: Mapping[str, tuple[Level, ...]] = {
     "caution": (Level.DANGER, Level.CAUTION),
 }
 """Word for a level -> the levels that it stands for."""
+_INCLUDED: Mapping[Harm, tuple[Harm, ...]] = {Harm.DATA_LOSS: (Harm.DURABILITY,)}
+"""Harm -> others that are the same to whoever names it: acknowledged records that are lost when
+something fails are lost data."""
 CONDITIONS: Mapping[str, Condition] = {
     "deletes": Condition("deletions", lambda plan: bool(plan.taking)),
     "blocked": Condition("blocked changes", lambda plan: any(plan.list_blocked(stopping=False))),
@@ -66,7 +69,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "danger": Condition("dangers", _have_level("danger")),
     "caution": Condition("cautions or dangers", _have_level("caution")),
     **{
-        harm.value: Condition(f"a risk ({harm.label})", _have_harm(harm))
+        harm.value: Condition(f"a risk ({harm.label})", _have_harm(harm, *_INCLUDED.get(harm, ())))
         for harm in Harm
         if harm is not Harm.NONE
     },

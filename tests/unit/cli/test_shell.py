@@ -80,7 +80,7 @@ def test_it_only_reads_unless_told_otherwise(bare: Bare) -> None:
     said = script(bare, line)
     assert "this shell only reads; nothing was sent" in said.err
     assert said.code == 1
-    assert '+ "retention.ms" = 6 s (6000)' in said.out and "1 to change" in said.out
+    assert '"retention.ms" = 7 d (default) → 6 s' in said.out and "1 to change" in said.out
     said = script(bare, line.replace("\n", " --validate\n"))
     assert said.code == 0, said.text
     assert "checked by the broker" in said.out and "only reads" not in said.err

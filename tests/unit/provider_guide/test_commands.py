@@ -76,7 +76,7 @@ def test_an_object_from_plan_to_destroy(applied: Folder) -> None:
     rewrite(applied, '"Cache-Control" = "max-age=60"', "")
     said = applied.run("plan")
     assert '~ content = "changed outside" → "hello"' in said
-    assert '"cache-control" = "max-age=60" → (not set, "no-cache" takes effect)' in said
+    assert '"cache-control" = "max-age=60" → "no-cache" (default)' in said
     applied.run("apply", "-auto-approve")
     assert (file := applied.store.files["motd"])["content"] == "hello" and not file["headers"]
     applied.destroy()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.change import Action
-from kafkaform.core.legacy import BlockerKind
+from kafkaform.core.finding import Block
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import EMPTY
 from kafkaform.provider.registry import Registry
@@ -148,5 +148,5 @@ def test_the_guard_against_lock_outs_looks_after_it(
     folder.user = "ci"
     folder.write("toggles.kf.hcl", allowed + rule("Deny", "DescribeConfigs"))
     (change,) = (c for c in folder.plan().changes if c.action is Action.CREATE)
-    assert change.blocked is not None and change.blocked.block is BlockerKind.GUARD
+    assert change.blocked is not None and change.blocked.block is Block.GUARD
     assert "no later plan could see kafka_toggle.metadata" in change.blocked.text
