@@ -135,6 +135,7 @@ def test_findings_are_in_every_form_of_the_plan(at: Here) -> None:
         "block": "policy",
         "accept": False,
         "accepted": False,
+        "access": [],
         "waiver": None,
         "place": finding["place"],
     }
