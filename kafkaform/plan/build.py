@@ -52,9 +52,9 @@ def make_plan(
     """The plan that brings the world to what is desired.
 
     pending: what earlier runs left open; providers: provider instance -> its provider; lifted: what
-    waivers accept, as in `options.accept`. Raises PlanRefused if an instance answers with another
-    scope id than the state recorded, ConfigurationError for faults of import blocks, UsageError for
-    a selection that names nothing, StorageError for unknown types that it does not leave out.
+    waivers accept besides `options.accept`. Raises PlanRefused if an instance answers with another
+    scope id than recorded, ConfigurationError for faults of import blocks, UsageError for a
+    selection that names nothing, StorageError for selected objects of unknown types.
     """
     refuse_other_scopes(world, state, providers)
     state, untyped = set_untyped_aside(state, providers, options)
@@ -76,7 +76,8 @@ def make_plan(
     if refreshes:
         changes = [complete_paths(change, types, facts) for change in changes]
     else:
-        changes, remarks = _judge_changes(changes, desired, state, providers, look, options, lifted)
+        wider = _accept_more(options, lifted)
+        changes, remarks = _judge_changes(changes, desired, state, providers, look, wider)
     listed = tuple(change for change in changes if change.is_listed)
     return seal_plan(
         Plan(
@@ -123,6 +124,10 @@ def remake_changes(
     return {case.claim.identity: decide(case) for case in cases}
 
 
+def _accept_more(options: Options, lifted: Sequence[str]) -> Options:
+    return replace(options, accept=(*options.accept, *lifted)) if lifted else options
+
+
 def _judge_changes(
     changes: Sequence[Change],
     desired: Desired,
@@ -130,7 +135,6 @@ def _judge_changes(
     providers: Mapping[str, Provider],
     look: Look,
     options: Options,
-    lifted: Sequence[str],
 ) -> tuple[Sequence[Change], Mapping[str, tuple[Finding, ...]]]:
     """The changes with all that rules and guards find about them and with their steps, and what
     the rules find about each provider instance."""
@@ -138,7 +142,6 @@ def _judge_changes(
     facts = {instance: seen.facts for instance, seen in look.world.items()}
     asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
     books = load_books(providers)
-    options = replace(options, accept=(*options.accept, *lifted))
     changes = judge_changes(
         [complete_paths(change, types, facts) for change in changes], books, facts
     )

@@ -36,9 +36,9 @@ def complete_paths(
         )
     if kind.inherited is None or change.action is not Action.UPDATE:
         return change
-    known = facts[change.identity.instance]
+    system = facts[change.identity.instance]
     paths = tuple(
-        replace(item, effective_before=kind.inherited(item.path, known))
+        replace(item, effective_before=kind.inherited(item.path, system))
         if item.before is None
         else item
         for item in change.paths

@@ -90,16 +90,16 @@ def test_the_page_begins_with_the_six_dangers() -> None:
 def test_programs_have_the_six_dangers() -> None:
     """And the rights that are lost and gained, as rows."""
     entries = json.loads(canonical.dumps(to_json(six())))["resource_changes"]
-    found = {
+    dangerous = {
         finding["address"]: entry
         for entry in entries
         for finding in entry["kafkaform"]["findings"]
         if finding["level"] == Level.DANGER
     }
-    assert found.keys() == DANGEROUS.keys()
-    (loss,) = found["kafka_acl.checkout"]["kafkaform"]["losses"]
+    assert dangerous.keys() == DANGEROUS.keys()
+    (loss,) = dangerous["kafka_acl.checkout"]["kafkaform"]["losses"]
     assert (loss["principal"], loss["name"]) == ("User:checkout", "billing.invoices")
-    gains = found["kafka_acl.tool"]["kafkaform"]["gains"]
+    gains = dangerous["kafka_acl.tool"]["kafkaform"]["gains"]
     assert ("User:tool", ["All"], "system") in [
         (row["principal"], row["operations"], row["breadth"]) for row in gains
     ]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change
 from kafkaform.core.diagnostics import Range
-from kafkaform.core.finding import Finding, Harm, Level
+from kafkaform.core.finding import AccessRow, Breadth, Finding, Harm, Level
 from kafkaform.core.resource import Output
 from kafkaform.core.value import freeze
 from kafkaform.plan.model import OutputChange
@@ -19,10 +19,10 @@ from kafkaform.render.review.html.page import render_html
 from kafkaform.render.review.markdown.comment import LIMIT, render_markdown
 from kafkaform.render.review.markdown.text import render_cell, render_code, render_fence
 
-from ...kit.findings import note
+from ...kit.findings import note, risk
 from ...kit.quick import examples
 from . import plans
-from .plans import WORDS, change, frozen, plan
+from .plans import WORDS, change, frozen, path, plan
 
 LARGE = [
     pytest.param(size, marks=pytest.mark.slow("renders thousands of changes"))
@@ -235,6 +235,29 @@ def test_one_huge_change_does_not_hide_the_others() -> None:
     text = render_markdown(plan(huge, plans.CREATED))
     assert re.search(r"… and [\d,]+ more lines", text)
     assert "kafka_topic.payments will be created" in text
+
+
+def test_a_change_of_rights_is_never_cut_inside() -> None:
+    """All of its rights and values, or none and its number in the first line."""
+    names = [f"orders-{number:04}" for number in range(300)]
+    rows = tuple(
+        AccessRow("User:app", "Topic", name, "literal", ("Read",), Breadth.ONE) for name in names
+    )
+    role = change(
+        "kafka_access.app",
+        "app",
+        Action.UPDATE,
+        before=frozen(topics=[]),
+        after=frozen(topics=names),
+        paths=(path("topics", [], names),),
+        risks=(risk(Harm.ACCESS_GAINED, "User:app gains Read on topics", access=rows),),
+    )
+    whole = render_markdown(plan(role))
+    assert "more lines" not in whole and not whole.startswith("**This comment is shortened.**")
+    assert [name for name in names if whole.count(name) < 2] == []
+    cut = render_markdown(plan(role), limit=9_000)
+    assert "It leaves out 1 principal, the details of 1 change." in cut.splitlines()[0]
+    assert "orders-0100" not in cut and "User:app gains Read on topics" in cut
 
 
 def test_a_fence_is_longer_than_what_it_holds() -> None:

@@ -231,8 +231,10 @@ def _make_access_section(
 
 
 def _render_access(row: PrincipalAccess) -> Markup:
+    """All rights: a row that does not fit is left out whole, and counted."""
     gains, losses = (
-        render_cell(render_rights(rights)) if rights else "" for rights in (row.gains, row.losses)
+        render_cell(render_rights(rights, None)) if rights else ""
+        for rights in (row.gains, row.losses)
     )
     return Markup(f"| {render_cell(render_principals(row))} | {gains} | {losses} |")
 
@@ -303,7 +305,9 @@ def _render_detail(entry: Entry, seen: PlanView) -> Markup:
         title = render_headline(lead, with_instance=where, name=name_object(lead, words))
     one = entry if len(entry.changes) > 1 else lead
     lines = [_render_diff_line(line) for line in render_details(one, words)]
-    shown = [*_shorten_lines(lines)]
+    # Half of a change of rights would look like all of it, so it is shown whole or not at all.
+    whole = any(change.gains or change.losses for change in entry.changes)
+    shown = lines if whole else [*_shorten_lines(lines)]
     head = f"<details><summary>{render_tag(title)}</summary>"
     text = f"{head}\n\n{render_fence(shown, 'diff')}\n\n</details>"
     return Markup(text) if shown == lines else Shortened(text)
