@@ -61,7 +61,7 @@ SINKS = {
     "find": Sink(0, "text", 9, "fix"),
     "FunctionFault": Sink(0, "reason", code=1),
     "ConvertFault": Sink(0, "reason", code=1),
-    "Blocker": Sink(1, "reason", 2, code=8),
+    "Lockout": Sink(0, "text", 1, "fix", code=8),
 }
 AREAS = (
     ("kafkaform/language", "Configuration files"),

@@ -207,11 +207,13 @@ def _find_host(acl: Acl) -> Iterator[Finding]:
         acls.format_java_address(address) if isinstance(address, IPv6Address) else str(address)
     )
     if address.is_unspecified:
-        text, fix = f"no client connects from {acl.host}", "Use * for all hosts."
-        yield HOST_UNMATCHED.find(text, _HOST, fix=fix)
+        yield HOST_UNMATCHED.find(
+            f"no client connects from {acl.host}", _HOST, fix="Use * for all hosts."
+        )
     elif spelled != acl.host:
-        text, fix = f"Kafka spells the address {acl.host} as {spelled}", f"Write {spelled}."
-        yield HOST_UNMATCHED.find(text, _HOST, fix=fix)
+        yield HOST_UNMATCHED.find(
+            f"Kafka spells the address {acl.host} as {spelled}", _HOST, fix=f"Write {spelled}."
+        )
 
 
 def _find_name(acl: Acl) -> Iterator[Finding]:

@@ -299,8 +299,11 @@ def _judge_limit(limit: LimitChange, entity: FrozenMap) -> Iterator[Finding]:
         yield UNKNOWN.find(text, limit.path, fix=fix)
     if key is not None and key.ip != (IP in entity):
         whom = "an ip" if key.ip else "users and client ids"
-        text = f"{limit.key} is a limit for {whom}"
-        yield MISPLACED.find(text, limit.path, fix=f"Declare it in a kafka_quota for {whom}.")
+        yield MISPLACED.find(
+            f"{limit.key} is a limit for {whom}",
+            limit.path,
+            fix=f"Declare it in a kafka_quota for {whom}.",
+        )
         return
     for text, fix in find_value_faults(limit.key, limit.after):
         yield INVALID.find(text, limit.path, fix=fix)
