@@ -253,7 +253,7 @@ def test_broker_and_cluster_configs(tmp_path: Path, eu: Sandbox) -> None:
     whole = main.read_text()
     line = next(x for x in whole.splitlines(keepends=True) if "= 16" in x)
     main.write_text(whole.replace(line, ""))
-    assert '"16" → (not set, "12" takes effect)' in example.run("plan")
+    assert '"16" → "12" (default)' in example.run("plan")
     main.write_text(whole.replace("2026-01", "2026-02"))
     assert 'recorded secret version: "2026-01" → "2026-02"' in example.run("plan")
     example.applied()
