@@ -107,13 +107,21 @@ _DEFAULTS: Mapping[str, Any] = {"super_users": (), "allow_if_no_acl": False}
 # ── resources that close and open ───────────────────────────────────────────────────────
 
 
-def find_closing(acl: Acl, before: Access, after: Access) -> AccessChange | None:
+def find_closing(
+    acl: Acl, before: Access, after: Access, *, zookeeper: bool = False
+) -> AccessChange | None:
     """What everybody loses because this created ACL is the first one of an open resource; None if
-    it closes nothing, or if the ACLs of the plan give it back to everybody."""
+    it closes nothing, or if the ACLs of the plan give it back to everybody.
+
+    zookeeper: brokers ask about a topic alone before they delete it.
+    """
     if before.allow_if_no_acl is not True or not _is_only_acl(acl, after, before):
         return None
     point = Probe(f"User:{OTHER}", OTHER, generalize_name(acl))
-    had, has = (list_held(access, acl.resource_type, point) for access in (before, after))
+    had, has = (
+        list_held(access, acl.resource_type, point, by_cluster=not zookeeper)
+        for access in (before, after)
+    )
     names = [name for name in SUPPORTED[acl.resource_type] if name in had - has]
     if not names:
         return None

@@ -143,15 +143,18 @@ def _probe_effect(
     return Effect(gain, changes["loses"], reason, unasked)
 
 
-def list_held(access: Access, resource_type: str, point: Probe) -> Set[str]:
-    """All operations that a principal may do at this point, by whatever right."""
+def list_held(
+    access: Access, resource_type: str, point: Probe, *, by_cluster: bool = True
+) -> Set[str]:
+    """All operations that a principal may do at this point. by_cluster: also to a topic by a right
+    on the cluster."""
     return list_allowed(
         access,
         point.principal,
         point.host,
         resource_type,
         point.name,
-        topics=True,
+        topics=by_cluster,
         idempotent=True,
     )
 

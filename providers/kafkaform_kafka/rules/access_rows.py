@@ -85,7 +85,8 @@ CLUSTER = _make_row(
     Level.DANGER,
     Harm.ACCESS_GAINED,
     "Operations on the cluster reach every object: Alter changes ACLs and users, Create and Delete "
-    "apply to every topic, Describe lists all groups (KafkaApis, ControllerApis).",
+    "apply to every topic, Describe lists all groups (KafkaApis, ControllerApis). With ZooKeeper, "
+    "Delete on the cluster deletes no topic.",
     _acl("User:app", "Delete", _CLUSTER),
     _REVIEW_GAIN,
     "test_delete_on_the_cluster_deletes_every_topic",
@@ -199,7 +200,8 @@ PRODUCERS_CLOSED = _make_row(
     Harm.ACCESS_LOST,
     "Brokers let in an idempotent producer that can write to some topic, and ask about a topic "
     "called `hardcode` (KIP-679, Authorizer.authorizeByResourceType). In an open cluster, the "
-    "first ACL that covers this name refuses producers without an ACL for Write.",
+    "first ACL that covers this name refuses producers without an ACL for Write; with ZooKeeper, "
+    "it refuses nobody.",
     _acl("User:app", "Read", 'resource_name = "h", resource_pattern_type_filter = "Prefixed"'),
     "Allow IdempotentWrite on the cluster for those producers, or Write on their topics.",
     "test_an_acl_that_covers_one_name_shuts_out_idempotent_producers",

@@ -125,6 +125,7 @@ def judge(
     coverage: Coverage = COMPLETE,
     order: str = "create_first",
     listed: Sequence[str] | None = None,
+    zookeeper: bool = False,
     **authorizer: object,
 ) -> Judged:
     """held: what the cluster says that we may do with it, None if it does not say; listed: the
@@ -138,6 +139,7 @@ def judge(
         "authorizer": {**DECLARED, **authorizer},
         "acl_order": order,
         "authorizer_settings": listed,
+        "zookeeper": zookeeper,
     }
     facts = Facts("c", ("1",), principal, FrozenMap(freeze(values)))  # type: ignore[arg-type]
     sweeps = {
@@ -633,6 +635,8 @@ def test_where_the_cluster_stands_open_topics_are_open_to_deletion() -> None:
     assert "everybody can still create and delete it, because the cluster has no ACL" in found.note(
         first
     )
+    found = judge([first], [], held=None, zookeeper=True, **ROOT)
+    assert "access-closed" in found.rules(first) and "can still" not in found.note(first)
     found = judge([first, whole], [], held=None, **ROOT)
     assert "can still" not in found.note(first)
     assert "topics that have ACLs can no longer be created and deleted by everybody" in found.note(
@@ -652,6 +656,9 @@ def test_the_first_acl_of_the_topic_that_brokers_ask_for_shuts_producers_out() -
     found = judge([change], [MINE], **ROOT)
     assert "loses IdempotentWrite for all topics" in found.note(change)
     assert ("User:*", ("IdempotentWrite",), acls.CLUSTER) in found.losses(change)
+    assert "access-closed-to-producers" not in judge(
+        [change], [MINE], zookeeper=True, **ROOT
+    ).rules(change)
     every = on_cluster("IdempotentWrite", "User:*")
     for live, rule in (([MINE], False), ([MINE, every], True), ([], True)):
         held = None if live else frozenset[str]()
