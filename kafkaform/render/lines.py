@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.change import Action, Change, Evidence, Ownership, Path, PathChange
+from ..core.finding import Level
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .body import (
@@ -281,9 +282,10 @@ def _render_signs(one: Change | Entry) -> Iterator[Line]:
     # Some reasons repeat the headline: "adopted" under "will be adopted" tells nobody anything.
     if lead.reason and lead.reason not in _choose_verb(lead):
         yield Line(0, "#", f"({inline(lead.reason)})", "dim")
+    yield from render_findings(item for item in one.findings if item.level is Level.BLOCK)
     if one.impact is not None:
         yield Line(1, "!", inline(one.impact.text), "delete")
-    yield from render_findings(one.findings)
+    yield from render_findings(item for item in one.findings if item.level is not Level.BLOCK)
 
 
 def _is_update(change: Change) -> bool:
