@@ -45,6 +45,8 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "explain access": ("--principal=User:alice", "--topic=orders"),
     "explain quota": ("--user=alice", "--client-id=app"),
     "explain config": ("topic", "orders", "retention.ms"),
+    "explain rule": ("topic-deleted",),
+    "check": ("--sarif",),
     "propose placement": ("--json",),
     "shell": ("--allow-apply",),
     "console": (),
