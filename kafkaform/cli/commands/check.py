@@ -36,7 +36,7 @@ Sarif = Annotated[
 
 @connects
 def check(way: Way, fail_on: FailOn = [], sarif: Sarif = False, json: Json = False) -> None:
-    """Judge a live cluster by the rules, with or without a configuration.
+    """Judge a live cluster by the rules.
 
     Shows cautions and dangers of everything that exists. Changes nothing.
     """

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kafka.errors import RequestTimedOutError
 
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.three_brokers import COUNT, Brokers
@@ -296,11 +297,20 @@ def test_a_higher_minimum_refuses_acks_all_until_the_copy_is_complete(
     brokers.freeze(slow)
     try:
         others = Clients(brokers.address(up), brokers.box.admin_password)
-        others.move(topic, [[up, slow]])
+        wait_for(lambda: start_move(others, topic, [up, slow]))
         wait_for(lambda: others.write(topic, "2", "a") == "NOT_ENOUGH_REPLICAS")
     finally:
         brokers.thaw(slow)
     wait_for(lambda: others.write(topic, "3", "a") == "")
+
+
+def start_move(clients: Clients, topic: str, replicas: list[int]) -> bool:
+    """Start a move of the only partition; False if the client asked the frozen broker first."""
+    try:
+        clients.move(topic, [replicas])
+    except RequestTimedOutError:
+        return False
+    return True
 
 
 def test_assignments_that_kafka_refuses(clients: Clients, topic: str) -> None:

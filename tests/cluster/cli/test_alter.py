@@ -95,7 +95,7 @@ def test_a_topic_is_altered_shown_logged_and_described(orders: tuple[Bare, str])
     )  # fmt: skip
     assert "1 changed" in said.text
     # The risk is measured before anything is sent.
-    assert f"! data loss: {name}" in said.out and "deletes about 0 B" in said.out.lower()
+    assert f"! data loss: {name}" in said.out and "deletes about 0 B of 0 B" in said.out
     assert "it is unknown whether one manages" in said.err
     shown = said.out.split(f"CONFIGS FOR TOPIC {name}")[1]
     assert "retention.ms  = 6 s (6000)" in shown and "max.message.bytes  = 2000 B" in shown

@@ -105,8 +105,8 @@ def test_a_token_is_renewed_and_ended(bare: Bare, stranger: Login) -> None:
     wait(lambda now: now["expires"] >= before["expires"])
     bare.done(*alter, "--expire", "--period", "30min", user=stranger)
     wait(lambda now: now["expires"] < sooner["expires"])
-    said = bare.done(*alter, "--expire", user=stranger)
-    assert "cannot log in with it any more" in " ".join(said.text.split())
+    words = " ".join(bare.done(*alter, "--expire", user=stranger).text.split())
+    assert f"can no longer log in with the token {token_id} [token-ended]" in words
     assert not listed(bare, user=stranger)
     assert "does not exist" in bare.fails(1, *alter, "--renew", user=stranger)
     phases = [record["body"]["phase"] for record in bare.records("intent")]

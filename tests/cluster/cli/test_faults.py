@@ -271,7 +271,7 @@ def test_what_somebody_else_made_meanwhile_is_not_taken_over(planned: Folder) ->
         patch.setattr(KafkaSession, "apply", late)
         said = planned.run("apply", "plan.kfplan")
     assert said.code == 5
-    assert "failed   + kafka_topic.b  TOPIC_ALREADY_EXISTS" in said.out
+    assert f"failed   + kafka_topic.b ({planned.prefix}b)  TOPIC_ALREADY_EXISTS" in said.out
     assert "applied  ~ kafka_topic.a" in said.out
     assert "Applied in part: 1 applied, 1 failed." in said.out
     assert "1 step failed" in said.err

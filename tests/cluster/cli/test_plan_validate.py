@@ -38,9 +38,9 @@ def test_each_change_shows_how_it_was_checked(folder: Folder) -> None:
     with folder.untouched():
         said = folder.done("plan", "--validate")
     assert "Dry run:\n" in said.out
-    assert "  kafka_topic.a: checked by the broker\n" in said.out
+    assert f"  kafka_topic.a ({folder.prefix}a): checked by the broker\n" in said.out
     assert "(kafka_acl.read): checked locally\n" in said.out
-    assert "  kafka_topic.later: depends on other changes, so it is checked just" in said.out
+    assert f"  kafka_topic.later ({folder.prefix}later): depends on other changes" in said.out
     assert not (folder.path / STATE).exists() and not (folder.path / LOG).exists()
     assert "Dry run:" not in folder.done("plan").out
 
@@ -53,8 +53,8 @@ def test_a_refusal_is_shown_and_ends_the_plan_with_1(folder: Folder) -> None:
     with folder.untouched():
         said = folder.run("plan", "--validate")
     assert said.code == 1
-    assert "kafka_topic.a: checked by the broker" in said.text
-    assert "kafka_topic.b: refused: " in said.text
+    assert f"kafka_topic.a ({folder.prefix}a): checked by the broker" in said.text
+    assert f"kafka_topic.b ({folder.prefix}b): refused: " in said.text
     assert "CreateTopics was refused in the dry run" in said.text
 
 

@@ -28,7 +28,7 @@ def test_what_another_client_changed_is_taken_in(folder: Folder) -> None:
     with folder.untouched():
         said = folder.done("plan", "-refresh-only", "-comment=drift.md")
         assert "(1000000 → 7000000)" in " ".join(said.out.split())
-        assert "kafka_topic.b: deleted" in said.out
+        assert f"kafka_topic.b ({folder.prefix}b): deleted" in said.out
         assert said.out.count(f"(run {run})") == 2
         assert "Plan: 0 to add, 0 to change, 0 to destroy, 1 to forget, 1 to refresh." in said.out
         assert folder.run("plan", "-refresh-only", "-detailed-exitcode").code == 2

@@ -42,7 +42,7 @@ def test_concise_and_quiet(folder: Folder) -> None:
     """One line a change, with the values that were written, and nothing about progress."""
     folder.declare("a")
     said = folder.done("plan", "-concise", "-quiet")
-    assert "\n  + kafka_topic.a  partitions 1\n" in said.out
+    assert f"\n  + kafka_topic.a ({folder.prefix}a)  partitions 1\n" in said.out
     assert "replication_factor" not in said.out
     assert "Reading" not in said.err
 

@@ -102,10 +102,12 @@ class Clients:
             sasl_plain_username="admin",
             sasl_plain_password=self.config["sasl.password"],
         )
-        admin.alter_partition_reassignments(
-            {PlainPartition(name, number): row for number, row in enumerate(rows)}
-        )
-        admin.close()
+        try:
+            admin.alter_partition_reassignments(
+                {PlainPartition(name, number): row for number, row in enumerate(rows)}
+            )
+        finally:
+            admin.close()
 
     def write(
         self,
