@@ -160,6 +160,17 @@ def list_local_imports(paths: Sequence[Path]) -> list[str]:
     return sorted(set(found))
 
 
+def list_judges(paths: Sequence[Path]) -> list[str]:
+    """Modules that make findings themselves, instead of leaving it to the rules' Judge."""
+    judges = []
+    for path in paths:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+        if any(isinstance(name, ast.Name) and name.id == "Finding" for name in calls):
+            judges.append(str(path.relative_to(ROOT)))
+    return [judge for judge in judges if judge != "kafkaform/core/rule.py"]
+
+
 def count_modules(paths: Sequence[Path]) -> Counter[str]:
     """Folder -> its modules, without `__init__.py`."""
     return Counter(str(p.parent.relative_to(ROOT)) for p in paths if p.name != "__init__.py")
@@ -201,6 +212,8 @@ def measure_sources() -> list[Measure]:
         Measure("lines with a comment", 100 * comments / lines, 3, least=True, unit="%"),
         Measure("type names that several modules define", len(list_repeated_types(paths)), 20),
         Measure("local imports without a reason", len(list_local_imports(paths)), 0),
+        # Policies are rules of the user's own; the codec reads the plans of format 1.
+        Measure("modules that judge a change without a rule", len(list_judges(paths)), 2),
         Measure("module names used more than once", count_repeated_modules(paths)),
     ]
 
@@ -230,6 +243,7 @@ def main(words: Sequence[str]) -> int:
     if asked.list:
         print(*sorted(list_repeated_types(sources()).items()), sep="\n")
         print(*list_local_imports(sources()), sep="\n")
+        print(*list_judges(sources()), sep="\n")
     return 0 if all(one.holds for one in measures) else 1
 
 

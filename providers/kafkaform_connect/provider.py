@@ -48,7 +48,7 @@ class ConnectProvider(Struct, frozen=True):
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         """See `rules.list_needs`."""
-        from .rules import list_needs  # noqa: PLC0415
+        from .rules import list_needs  # noqa: PLC0415  # as above
 
         return list_needs(changes)
 

@@ -87,8 +87,8 @@ class KafkaProvider(Struct, frozen=True):
         except ConnectError as error:
             from .vendors.detection import explain_connection, find_profile  # noqa: PLC0415  # only a failed connection needs it
 
-            finding = find_profile(settings.profile, settings.servers, "")
-            raise error if finding is None else explain_connection(finding, error) from None
+            detection = find_profile(settings.profile, settings.servers, "")
+            raise error if detection is None else explain_connection(detection, error) from None
 
     def read_rules(self) -> bytes:
         return RULES.read_bytes()

@@ -68,7 +68,7 @@ class SchemaRegistryProvider(Struct, frozen=True):
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         """See `rules.book.list_needs`."""
-        from .rules.book import list_needs  # noqa: PLC0415
+        from .rules.book import list_needs  # noqa: PLC0415  # as above
 
         return list_needs(changes)
 

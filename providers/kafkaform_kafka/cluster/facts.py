@@ -83,7 +83,7 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
     defaults, held = _read_defaults(wire, settings, nodes, software["kafka_version"])
     hosts = (*settings.servers, *(host for host, _ in cluster.hosts.values()))
     hint = settings.profile or HINT.search(" ".join((cluster.cluster_id, *hosts)))
-    finding = find_profile(settings.profile, hosts, cluster.cluster_id) if hint else None
+    detection = find_profile(settings.profile, hosts, cluster.cluster_id) if hint else None
     values = {
         "protect": settings.protect_topics,
         "operation_timeout": freeze(Decimal(str(settings.timeout))),
@@ -98,14 +98,14 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
         "racks": FrozenMap(cluster.brokers),
         "client_id": CLIENT_ID,
         "rights": rights.decode_operations(cluster.operations),
-        **(finding.values if finding else {}),
+        **(detection.values if detection else {}),
     }
     return Facts(
         cluster.cluster_id,
         nodes,
         settings.principal,
         FrozenMap(values),
-        finding.text if finding else "",
+        detection.text if detection else "",
         operation_timeout=settings.timeout,
         request_timeout=float(held),
         protect=settings.protect_topics,

@@ -118,7 +118,7 @@ def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) ->
     nodes = tuple(map(str, cluster.live))
     protect = config.get("protect_topics") is not False
     chosen = config.get("profile")
-    finding = find_profile(chosen, (), cluster.id) if chosen else None
+    detection = find_profile(chosen, (), cluster.id) if chosen else None
     values = {
         "default_partitions": cluster.default_partitions,
         "default_replication_factor": cluster.default_replication_factor,
@@ -147,14 +147,14 @@ def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) ->
                 if key in BROKER_DEFAULTS or key in BROKER_TIMES
             }
         ),
-        **(finding.values if finding else {}),
+        **(detection.values if detection else {}),
     }
     return Facts(
         cluster.id,
         nodes,
         principal,
         FrozenMap(values),
-        finding.text if finding else "",
+        detection.text if detection else "",
         operation_timeout=_read_timeout(config),
         protect=protect,
     )

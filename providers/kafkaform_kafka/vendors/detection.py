@@ -108,7 +108,7 @@ HINT = re.compile(
 """Found in every text that has a mark, so that other clusters cost no more than this search."""
 
 
-class Finding(Struct, frozen=True):
+class Detection(Struct, frozen=True):
     """The profile of a cluster, and why."""
 
     profile: str
@@ -134,18 +134,18 @@ class Finding(Struct, frozen=True):
         }
 
 
-def find_profile(chosen: str | None, addresses: Iterable[str], cluster_id: str) -> Finding | None:
+def find_profile(chosen: str | None, addresses: Iterable[str], cluster_id: str) -> Detection | None:
     """The profile that the provider block names, or whose mark is found.
 
     chosen: the name in the provider block; addresses: hosts, with or without a port.
     """
     if chosen is not None:
-        return Finding(chosen, "as the provider block says")
+        return Detection(chosen, "as the provider block says")
     hosts = sorted({_PORT.sub("", address.lower()).rstrip(".") for address in addresses})
     for mark in MARKS:
         for text in hosts if mark.what == HOST else (cluster_id,):
             if re.search(mark.pattern, text):
-                return Finding(mark.profile, f"found by the {mark.what} {text}")
+                return Detection(mark.profile, f"found by the {mark.what} {text}")
     return None
 
 
@@ -156,10 +156,10 @@ def load_profile(name: str) -> Profile:
     return PROFILES[name]
 
 
-def explain_connection(finding: Finding, error: ConnectError) -> ConnectError:
+def explain_connection(detection: Detection, error: ConnectError) -> ConnectError:
     """The error of a failed connection, with what the profile knows about it."""
-    note = None if finding.profile == APACHE else load_profile(finding.profile).connection
+    note = None if detection.profile == APACHE else load_profile(detection.profile).connection
     if note is None:
         return error
-    text = f"{error.advice} {note.says} ({note.source.url}; {finding.text})."
+    text = f"{error.advice} {note.says} ({note.source.url}; {detection.text})."
     return ConnectError(str(error), text.strip())

@@ -8,7 +8,7 @@ from kafkaform.core.errors import ConnectError
 from kafkaform_kafka.vendors.detection import (
     HINT,
     MARKS,
-    Finding,
+    Detection,
     explain_connection,
     find_profile,
 )
@@ -46,10 +46,10 @@ STRANGERS = (
 @pytest.mark.parametrize(("address", "profile"), FOUND.items())
 def test_an_address_of_a_vendor(address: str, profile: str) -> None:
     """The vendors' own domains, in any spelling; the reason names the host."""
-    finding = find_profile(None, [address, "kafka-1:9092"], "abc")
-    assert finding is not None and finding.profile == profile
+    detection = find_profile(None, [address, "kafka-1:9092"], "abc")
+    assert detection is not None and detection.profile == profile
     host = address.lower().rpartition(":")[0].rstrip(".")
-    assert finding.text == f"profile {profile}, found by the host name {host}"
+    assert detection.text == f"profile {profile}, found by the host name {host}"
     assert HINT.search(address)
 
 
@@ -61,16 +61,16 @@ def test_an_address_that_is_no_vendors(address: str) -> None:
 
 def test_a_cluster_id_of_redpanda() -> None:
     """Redpanda begins its cluster ids with its name."""
-    finding = find_profile(None, ["broker:9092"], "redpanda.bb2f54e9-1f5c-4f3b-b59d-54a3b07e6f0c")
-    assert finding is not None and finding.profile == "redpanda"
-    assert "found by the cluster id redpanda.bb2f" in finding.text
+    detection = find_profile(None, ["broker:9092"], "redpanda.bb2f54e9-1f5c-4f3b-b59d-54a3b07e6f0c")
+    assert detection is not None and detection.profile == "redpanda"
+    assert "found by the cluster id redpanda.bb2f" in detection.text
     assert find_profile(None, ["broker:9092"], "my-redpanda.1") is None
 
 
 def test_the_provider_block_decides() -> None:
     """Its name stands against every mark, and `apache` switches all rules off."""
     host = ["pkc-1.confluent.cloud:9092"]
-    assert find_profile("aiven", host, "x") == Finding("aiven", "as the provider block says")
+    assert find_profile("aiven", host, "x") == Detection("aiven", "as the provider block says")
     apache = find_profile("apache", host, "redpanda.1")
     assert apache is not None and apache.text == "profile apache, as the provider block says"
     assert apache.values == {}
@@ -88,11 +88,11 @@ def test_every_mark_names_a_profile_and_is_hinted_at() -> None:
 def test_a_failed_connection_is_explained() -> None:
     """Azure Event Hubs cannot be managed at all, and the error says so; others are not blamed."""
     error = ConnectError("nobody answers", "Check the address.")
-    finding = find_profile(None, ["n.servicebus.windows.net:9093"], "")
-    assert finding is not None
-    told = explain_connection(finding, error)
+    detection = find_profile(None, ["n.servicebus.windows.net:9093"], "")
+    assert detection is not None
+    told = explain_connection(detection, error)
     assert str(told) == "nobody answers"
     assert "Check the address." in told.advice
     assert "Azure Event Hubs" in told.advice and "cannot manage it" in told.advice
-    assert explain_connection(Finding("aiven", ""), error) is error
-    assert explain_connection(Finding("apache", ""), error) is error
+    assert explain_connection(Detection("aiven", ""), error) is error
+    assert explain_connection(Detection("apache", ""), error) is error
