@@ -7,7 +7,7 @@ live.json     the simulated cluster (see `cluster_of`), or {"instances": {instan
 state.json    what earlier runs recorded, in the real format; absent: nothing
 options.json  flags of `plan` (see `Flags`); absent: none
 plan.txt      what `plan` gives terminals; in some cases also plan.short.txt (`--concise`),
-              plan.json and plan.md, what it gives programs and reviewers
+              plan.json, plan.md and plan.html, what it gives programs and reviewers
 errors.txt    what it says on stderr when it fails, and its exit code
 
 KAFKAFORM_UPDATE_GOLDEN=1 rewrites the last two lines' files and the checksums of edited states;
@@ -36,6 +36,7 @@ from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.plan_text import render_plan_text
+from kafkaform.render.review.html.page import render_html
 from kafkaform.render.review.markdown.comment import render_markdown
 from kafkaform.workflow import planning
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
@@ -63,7 +64,7 @@ LOGIN_READS = "DescribeUserScramCredentials"
 FOLDER = Path(__file__).parent / "cases"
 CASES = sorted(path.parent for path in FOLDER.glob("*/main.kf.hcl"))
 GOLDEN = ("plan.txt", "errors.txt")
-SOME = ("plan.json", "plan.md", "plan.short.txt")
+SOME = ("plan.json", "plan.md", "plan.html", "plan.short.txt")
 """Recorded for the cases that have them, which together show every part of a plan."""
 UPDATE = os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1"
 READS = (
@@ -227,12 +228,14 @@ def secrets_of(folder: Path) -> dict[str, str]:
 def pictures(plan: Plan) -> dict[str, str]:
     """The plan for programs, terminals and reviewers, without what differs by version."""
     words = dict.fromkeys(plan.instances, KAFKA)
+    command = planning.render_apply_command(plan)
     data = json.loads(dumps(to_json(plan))) | {"kafkaform_version": "VERSION"}
     return {
         "plan.json": json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n",
         "plan.txt": render_plan_text(plan, words=words),
         "plan.short.txt": render_plan_text(plan, words=words, detail="concise"),
-        "plan.md": render_markdown(plan, words=words, command=planning.render_apply_command(plan)),
+        "plan.md": render_markdown(plan, words=words, command=command),
+        "plan.html": render_html(plan, words=words, command=command),
     }
 
 

@@ -16,6 +16,7 @@ ACTIONS = {
     "loses": "change",
     "update": "change",
     "create": "create",
+    "move": "move",
     "adopt": "adopt",
     "import": "import",
     "forget": "forget",

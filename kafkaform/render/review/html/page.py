@@ -36,6 +36,7 @@ _SHORT = {
     "loses": "With loss",
     "update": "To change",
     "create": "To create",
+    "move": "To move",
     "adopt": "To adopt",
     "import": "To import",
     "forget": "To forget",

@@ -173,11 +173,11 @@ def _make_first(seen: PlanView) -> tuple[Section, ...]:
 
 def _make_last(seen: PlanView) -> tuple[Section, ...]:
     drift = [change for kind in seen.drift for change in kind.changes]
-    # The rows above say everything about changes that stay blocked and about notes.
+    # The rows above say everything about moves, notes and changes that stay blocked.
     entries = [
         entry
         for group in seen.groups
-        if group.name not in ("kept", "noted")
+        if group.name not in ("kept", "noted", "move")
         for entry in group.entries
         if not is_brief(entry, seen.words_of(entry.lead.identity.instance))
     ]
