@@ -21,7 +21,7 @@ from ...kit.kafka.changes import change, topic
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.sessions import apply, connect, eventually, new, preflight, read
 from ...kit.kafka.versions import Choice
-from ..kafka.test_broker_keys import KINDS, THROTTLES, listed
+from ..kafka.test_broker_keys import KINDS, LISTED_WHERE_SET, listed
 from .test_life_cycle import choose_cluster
 
 pytestmark = pytest.mark.timeout(300)  # the first run on a computer downloads the jars
@@ -82,7 +82,7 @@ def test_brokers_change_the_configs_of_the_table(admin: KafkaSession) -> None:
     wrong = []
     for entry in listed(admin, "broker", "1", "1"):
         known = find_broker_key(entry.name)
-        if known and (known.listener or entry.name in THROTTLES | DYNAMIC_WITH_ZOOKEEPER):
+        if known and (known.listener or entry.name in LISTED_WHERE_SET | DYNAMIC_WITH_ZOOKEEPER):
             continue
         writable = known is not None and known.mode is not UpdateMode.READ_ONLY
         dynamic = known is not None and writable and is_there(admin.facts, "", known.key)
