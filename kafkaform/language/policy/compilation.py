@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
+from ...core.value import EMPTY
 from ...syntax.nodes import Block, Expression, Lit
 from ...syntax.parse import parse
 from ..declare.blocks import Header
@@ -80,7 +81,7 @@ def compile_policies(
     blocks: Iterable[Block],
     sets: RuleSets,
     systems: Collection[str] = (),
-    rules: Mapping[str, bool] = {},  # noqa: B006  # nobody changes it
+    rules: Mapping[str, bool] = EMPTY,
 ) -> tuple[tuple[Policy, ...], Diagnostics]:
     """The policies that these blocks declare or switch on, and all faults. A name counts once.
 
