@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import py4j.java_gateway
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, get_return_value
 
 from kafkaform.sandbox.java import find_java
 
@@ -55,7 +57,8 @@ class JavaAvro:
 
 @contextmanager
 def run_java_avro() -> Iterator[JavaAvro]:
-    """Start a process with the library, and end it."""
+    """Start a process with the library, and end it. A Spark session of the same Python process has
+    replaced how py4j reads answers, and would ask this process for Spark's classes."""
     jars = Path(pyspark.__file__).parent / "jars"
     names = ("avro-1", "jackson-", "slf4j-api", "commons-")
     path = ":".join(str(jar) for jar in jars.iterdir() if jar.name.startswith(names))
@@ -64,6 +67,7 @@ def run_java_avro() -> Iterator[JavaAvro]:
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
     try:
-        yield JavaAvro(gateway)
+        with mock.patch.object(py4j.java_gateway, "get_return_value", get_return_value):
+            yield JavaAvro(gateway)
     finally:
         gateway.shutdown()
