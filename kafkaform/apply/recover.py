@@ -36,7 +36,7 @@ from .ledger import Ledger
 from .obligations import ask_progress
 from .replay import find_step, index_steps, read_plan, replay_log
 from .report import Result, Work
-from .settle import compute_patience, settle_results
+from .settle import INTENT_SECONDS, compute_patience, settle_results
 
 UNKNOWN = OutcomeStatus.UNKNOWN
 ENDED_BEFORE = (
@@ -184,7 +184,7 @@ def _settle_pairs(
     # Wall clocks, because another computer may have written the intent. They may differ, so the
     # wait is never longer than the whole patience.
     sent = max(parse_time(record.time) for record, _ in pairs)
-    left = sent + compute_patience(session.facts) - world.clock.now()
+    left = sent + INTENT_SECONDS + compute_patience(session.facts) - world.clock.now()
     left = max(0.0, min(left, compute_patience(session.facts)))
     deadline = world.clock.monotonic() + left
     if waiting and left >= 1:

@@ -2,24 +2,26 @@
 
 Nothing is repeated blindly. A step whose answer was lost is read until the system shows what became
 of it. Only a step that the system has certainly not executed, and that it refused only for now, is
-sent again. Each attempt has an intent and an outcome of its own, and a step that waits has none.
+sent again. Until its last answer it waits under the intent that it has, and a step that was never
+sent has none.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..core.change import Action, Batch, Outcome, OutcomeStatus, Repeat, Step
-from ..core.errors import Locked
+from ..core.errors import KafkaformError, Locked, OtherSystem, StorageError
 from ..core.progress import Progress
 from ..core.resource import Fault, FaultClass
 from .execution import Execution, find_silence, make_skipped
 from .report import Result, count_ends
-from .settle import compute_patience, settle_results
+from .settle import INTENT_SECONDS, compute_patience, settle_results
 from .waiting import Limited, say_unclear, send_in_parts
 
 Look = Callable[[Collection[str]], None]
@@ -29,6 +31,26 @@ IN_FLIGHT = Fault(
     "the run ended before an answer came; the request may have been sent",
     FaultClass.AMBIGUOUS,
 )
+
+
+class Intents(Struct, frozen=True):
+    """The intents of one batch. An intent stays open while its step waits, so that a step that the
+    system refuses ten times has one intent and one outcome."""
+
+    attempts: Counter[str] = field(default_factory=Counter)
+    """Step id -> how many intents it has."""
+    times: dict[str, float] = field(default_factory=dict)
+    """Step id -> when its last intent was written, in seconds since the epoch."""
+    waiting: dict[str, Result] = field(default_factory=dict)
+    """Step id -> the last refusal of a step that waits under an open intent."""
+
+    def list_expired(self, steps: Collection[Step], now: float) -> list[Result]:
+        """Those of these steps that wait under an intent that is too old for another request."""
+        return [
+            self.waiting[step.id]
+            for step in steps
+            if step.id in self.waiting and now - self.times[step.id] > INTENT_SECONDS
+        ]
 
 
 def send_requests(
@@ -68,7 +90,7 @@ def _send_batch(
     """Send one batch, and again, later, what the system certainly has not executed."""
     run, session = now.run, now.run.sessions[batch.instance]
     pace = run.paces.find(batch.instance, batch.request.name)
-    attempts: Counter[str] = Counter()
+    intents = Intents()
 
     def send(part: tuple[Step, ...]) -> dict[str, Fault]:
         run.stop.check()
@@ -78,8 +100,7 @@ def _send_batch(
         if why := find_silence(batch.instance, now.results.values()):
             now.skip_steps([step.id for step in part], why)
             return {}
-        attempts.update(step.id for step in part)
-        ended = _send_once(now, replace(batch, steps=part), attempts)
+        ended = _send_once(now, replace(batch, steps=part), intents)
         return {
             result.step.id: result.outcome.fault
             for result in ended
@@ -89,27 +110,30 @@ def _send_batch(
     patience, system = compute_patience(session.facts), session.words.system
     wait = partial(run.stop.sleep, run.clock)
     limited = Limited(pace, run.clock, wait, patience, run.report, system, show)
-    left = send_in_parts(batch.steps, send, limited)
+    try:
+        left = send_in_parts(batch.steps, send, limited)
+    except (StorageError, Locked, OtherSystem):
+        raise  # The log cannot or must not be written: the next run settles what is open.
+    except KafkaformError:
+        _end_waiting(now, intents)
+        raise
+    _end_waiting(now, intents)
     now.skip_steps([step.id for step in left if step.id not in now.results], pace.closed)
     now.show_progress()
 
 
-def _send_once(now: Execution, batch: Batch, attempts: Mapping[str, int]) -> Sequence[Result]:
-    """Intent, send, settle, record. Whatever ends it early, `now.results` says what is known.
+def _end_waiting(now: Execution, intents: Intents) -> None:
+    """Record the last refusal of each step that still waits: it is not sent again."""
+    with now.run.stop.delay_second_signal():
+        now.run.ledger.record_outcomes(now.run.plan, list(intents.waiting.values()))
+    intents.waiting.clear()
 
-    attempts: step id -> the number of this attempt.
-    """
+
+def _send_once(now: Execution, batch: Batch, intents: Intents) -> Sequence[Result]:
+    """Intent, send, settle, record. Whatever ends it early, `now.results` says what is known."""
     run, session = now.run, now.run.sessions[batch.instance]
-    planned = [
-        Result(
-            *now.pairs[step.id],
-            Outcome(step.id, OutcomeStatus.UNKNOWN, fault=IN_FLIGHT),
-            attempts[step.id],
-        )
-        for step in batch.steps
-    ]
     patience = compute_patience(session.facts)
-    _write_intents(now, planned, patience)
+    planned = _write_intents(now, batch.steps, intents, patience)
     # The deadline counts from before the send: whoever keeps the request cannot have had it longer.
     started = run.clock.monotonic()
     outcomes = session.apply(batch, run.secrets)
@@ -122,7 +146,10 @@ def _send_once(now: Execution, batch: Batch, attempts: Mapping[str, int]) -> Seq
     clear = [result for result in sent if result not in unclear]
     # What is certain is on record before anybody waits for what is not: the wait can take a minute,
     # and a crash in it must not turn known outcomes into open intents.
-    _record_outcomes(now, clear)
+    refused = [result for result in clear if _may_repeat(result)]
+    now.note_results(refused)
+    intents.waiting.update((result.step.id, result) for result in refused)
+    _record_outcomes(now, [result for result in clear if not _may_repeat(result)])
     deadline = started + patience
     if unclear:
         say_unclear(run.report, len(unclear), deadline - run.clock.monotonic())
@@ -140,17 +167,36 @@ def _keep_pause(unclear: Result, settled: Result) -> Result:
     return replace(settled, outcome=replace(settled.outcome, fault=fault))
 
 
-def _write_intents(now: Execution, planned: Sequence[Result], seconds: float) -> None:
-    """Make the intents durable, and make certain that nobody else can write for so many seconds.
+def _write_intents(
+    now: Execution, steps: Sequence[Step], intents: Intents, seconds: float
+) -> list[Result]:
+    """Make certain that each of these steps has a durable intent, and that nobody else can write
+    for so many seconds. Returns the steps as in flight.
 
     Raises Locked if somebody can; then nothing is sent.
     """
-    run = now.run
+    run, time = now.run, now.run.clock.now()
+    expired = intents.list_expired(steps, time)
+    fresh = {result.step.id for result in expired}
+    fresh.update(step.id for step in steps if step.id not in intents.waiting)
+    intents.attempts.update(fresh)
+    intents.times.update(dict.fromkeys(fresh, time))
+    planned = [
+        Result(
+            *now.pairs[step.id],
+            Outcome(step.id, OutcomeStatus.UNKNOWN, fault=IN_FLIGHT),
+            intents.attempts[step.id],
+        )
+        for step in steps
+    ]
     now.note_results(planned)
+    for step in steps:
+        intents.waiting.pop(step.id, None)
     try:
         # A signal must not tear an append in two: nothing could be appended to the log after that.
         with run.stop.delay_second_signal():
-            run.ledger.write_intents(run.plan, planned)
+            run.ledger.record_outcomes(run.plan, expired)
+            run.ledger.write_intents(run.plan, [r for r in planned if r.step.id in fresh])
         # The lock is asked after the intent and not before it. A process can be paused at any line,
         # and whoever takes over the lock meanwhile reads the intent and waits for its request.
         run.lease.ensure(seconds)
@@ -161,6 +207,7 @@ def _write_intents(now: Execution, planned: Sequence[Result], seconds: float) ->
             for result in planned
         )
         raise
+    return planned
 
 
 def _record_outcomes(now: Execution, ended: Sequence[Result]) -> None:

@@ -27,6 +27,9 @@ from .waiting import say_silent
 # it was committed.
 MARGIN_SECONDS = 5.0
 POLL_SECONDS = 0.25
+INTENT_SECONDS = 60.0
+"""How long after its intent a request may be sent again without a new one, after the system has
+refused it for now. Whoever recovers the intent later reckons with a request of that age."""
 
 
 def is_in_vain(result: Result) -> bool:

@@ -62,17 +62,17 @@ def applied(folder: Folder) -> Counter[str]:
 
 
 def test_a_plan_of_twice_the_quota_takes_one_run(slow: Folder) -> None:
-    """Created, grown and deleted: each in one run, with few more intents than steps. A burst is 440
-    here, and a dry run spends as much as the request."""
+    """Created, grown and deleted: each in one run, with one intent and one outcome for each step. A
+    burst is 440 here, and a dry run spends as much as the request."""
     for change in (declare_many, lambda folder: declare_many(folder, 6), declare_gone):
         change(slow)
-        before = len(slow.records("intent"))
+        before, ended = len(slow.records("intent")), len(slow.records("outcome"))
         said = slow.done("apply", "-auto-approve", "-max-deletes=150")
         tried = count_intents(slow, before)
         steps = TOPICS + (change is declare_gone)
-        # Nothing is known before the first request of a deletion, which has no dry run.
-        vain = TOPICS if change is declare_gone else 0
-        assert len(tried) == steps and sum(tried.values()) <= steps + vain + 15
+        assert len(tried) == steps and set(tried.values()) == {1}
+        ends = [record["body"]["outcome"] for record in slow.records("outcome")[ended:]]
+        assert ends == ["applied"] * steps
         assert "as fast as it allows" in said.err
     assert set(slow.topics()) == {"stay"}
     slow.done("audit", "verify")

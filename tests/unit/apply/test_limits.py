@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kafkaform.apply.settle import MARGIN_SECONDS
+from kafkaform.apply.execute import LOOK_SECONDS
+from kafkaform.apply.settle import INTENT_SECONDS, MARGIN_SECONDS
 from kafkaform.apply.waiting import (
     LEAST_PAUSE,
     LONGEST_GUESS,
@@ -28,7 +29,7 @@ from kafkaform.core.resource import Desired, Fault, FaultClass, Identity
 from kafkaform.core.value import EMPTY
 from kafkaform.plan.model import Options
 from kafkaform.workflow.run import Applied
-from kafkaform_kafka.memory import killed_before, throttled_items
+from kafkaform_kafka.memory import killed_after, killed_before, throttled_items
 from kafkaform_kafka.rules import mutation_quota
 from kafkaform_kafka.simulation.schedule import Killed
 
@@ -70,6 +71,11 @@ def count_intents(where: House, run: str) -> Counter[str]:
     return Counter(r.body["key"] for r in where.records("intent") if r.run == run)
 
 
+def list_ends(where: House, run: str) -> list[str]:
+    """The outcomes that a run recorded, in order."""
+    return [r.body["outcome"] for r in where.records("outcome") if r.run == run]
+
+
 def list_messages(where: House) -> list[str]:
     """From now on, the messages of the run."""
     texts: list[str] = []
@@ -102,7 +108,8 @@ def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> boo
 @pytest.mark.parametrize("api", WISHES)
 def test_a_plan_of_twice_the_quota_takes_one_run(api: str, told: bool) -> None:
     """150 topics of 3 partitions at 20 a second: each request leaves when the cluster takes it, so
-    few steps have a second intent, and the run is hardly longer than the quota makes it."""
+    the run is hardly longer than the quota makes it. Each step has one intent and one outcome,
+    however often it was refused."""
     before, said = WISHES[api]
     where = house()
     if before is not None:
@@ -115,11 +122,8 @@ def test_a_plan_of_twice_the_quota_takes_one_run(api: str, told: bool) -> None:
     least = ((450 if api == "DeleteTopics" else 900) - 220) / 20
     assert least - 1 <= where.clock.monotonic() - start <= least * 1.2 + 2
     tried = count_intents(where, done.run)
-    # A deletion has no dry run. If nothing is told either, nothing is known when its first request
-    # leaves, and what does not fit has an intent for that request, too.
-    vain = 80 if api == "DeleteTopics" and not told else 0
-    assert len(tried) == 150 and max(tried.values()) <= (3 if vain else 2)
-    assert sum(tried.values()) <= 150 + vain + 15
+    assert len(tried) == 150 and set(tried.values()) == {1}
+    assert list_ends(where, done.run) == ["applied"] * 150
     assert where.index.open_intents == ()
     where.check_log()
 
@@ -134,23 +138,59 @@ def test_others_may_have_spent_from_the_same_quota(spent: int) -> None:
     start = where.clock.monotonic()
     done = apply(where, gone(150), Options(max_deletes=150))
     assert complete(done) and where.clock.monotonic() - start < 30
-    assert sum(count_intents(where, done.run).values()) <= 2 * 151
+    assert set(count_intents(where, done.run).values()) == {1}
 
 
-def test_the_log_has_an_outcome_for_each_intent() -> None:
-    """Attempts are counted per step: what waited has no attempt of its own."""
-    where = limited(20)
-    done = apply(where, many(150, 3))
-    pairs: dict[str, list[tuple[str, int]]] = {}
-    for record in where.records("intent", "outcome"):
-        pairs.setdefault(record.body["key"], []).append((record.kind, record.body["attempt"]))
-    for sequence in pairs.values():
-        attempts = len(sequence) // 2
-        assert sequence == [
-            (kind, number) for number in range(1, attempts + 1) for kind in ("intent", "outcome")
-        ]
-    ends = Counter(r.body["outcome"] for r in where.records("outcome") if r.run == done.run)
-    assert ends["applied"] == 150 and ends["failed"] == sum(map(len, pairs.values())) // 2 - 150
+def test_a_step_that_waits_for_minutes_gets_a_new_intent_before_it_is_sent() -> None:
+    """Recovery reckons with a request as young as the intent allows. So an intent covers requests
+    for a minute; then its refusal is recorded, and the next request has an intent of its own."""
+    where = built(desired(topic("z")))
+    where.cluster.faults.schedule(throttled_items(INTENT_SECONDS + 1), "CreateTopics")
+    done = apply(where, desired(topic("z"), topic("a")))
+    assert complete(done)
+    pairs = [
+        (record.kind, record.body["attempt"])
+        for record in where.records("intent", "outcome")
+        if record.run == done.run
+    ]
+    assert pairs == [(kind, number) for number in (1, 2) for kind in ("intent", "outcome")]
+    assert list_ends(where, done.run) == ["failed", "applied"]
+
+
+def test_a_request_that_was_sent_again_is_reckoned_with_after_a_death() -> None:
+    """The second request leaves 50 s after the intent and takes effect at the last moment. The run
+    dies with it, and the next one still waits for it instead of sending a third."""
+    where = built(desired(topic("z")))
+    where.cluster.faults.schedule(throttled_items(50.0), "CreateTopics")
+    where.cluster.faults.schedule(killed_after(float(TIMEOUT)), "CreateTopics")
+    said = desired(topic("z"), topic("a"))
+    with pytest.raises(Killed):
+        apply(where, said)
+    assert len(where.index.open_intents) == 1
+    sent = where.cluster.requests["CreateTopics"]
+    done = apply(where, said)
+    assert complete(done) and where.cluster.requests["CreateTopics"] == sent
+    [recovered] = where.records("recover")
+    assert recovered.body["outcome"] == "applied"
+
+
+def test_what_waits_is_closed_when_the_run_ends_for_another_reason() -> None:
+    """A refused step whose object somebody changes while it waits: the refusal is its outcome."""
+    where = built(desired(topic("z"), topic("a")))
+    where.cluster.faults.schedule(throttled_items(LOOK_SECONDS + 5), "CreatePartitions")
+
+    def meddle(records: Any) -> None:
+        if records[0].kind == "intent":
+            with where.cluster.others() as others:
+                others.delete("a")
+                others.create("a", 3)
+
+    on_append(where, meddle)
+    done = apply(where, desired(topic("z"), topic("a", 6)))
+    on_append(where, lambda records: None)
+    assert code_of(done) == 4 and where.cluster.topics["a"].partitions == 3
+    assert list_ends(where, done.run) == ["failed"] and codes(done) == {"a#1": OVER}
+    assert where.index.open_intents == ()
 
 
 @pytest.mark.parametrize("api", WISHES)
@@ -230,7 +270,8 @@ def test_without_any_progress_it_gives_up(asked: float, least: int, most: int) -
     }
     assert codes(done) == dict.fromkeys(("b#1", "c#1", "d#1"), OVER)
     tried = count_intents(where, done.run)
-    assert tried["c"] == tried["d"] == 1 < tried["b"]
+    # What waits for longer than an intent covers gets a new one for its next request.
+    assert tried["c"] == tried["d"] == 1 <= tried["b"] <= most * PATIENCE / INTENT_SECONDS + 1
     assert code_of(done) == 5 and where.index.open_intents == ()
     where.cluster.faults.clear()
     assert complete(apply(where, said))

@@ -93,6 +93,8 @@ def test_workers_that_have_too_much_to_do_are_asked_again(
         assert proxy.all_struck
     assert "The Connect cluster refuses 1 step for now" in said.text
     assert folder.list_writes() == ["POST /connectors"]
+    log = folder.here.files()["kafkaform.audit.jsonl"]
+    assert log.count(b'"kind":"intent"') == log.count(b'"kind":"outcome"') == 1
 
 
 def test_a_change_that_is_refused_for_now_is_sent_again(folder: ConnectFolder) -> None:

@@ -113,6 +113,8 @@ def test_a_schema_that_is_refused_for_now_is_sent_again(
         assert proxy.all_struck
     assert "The schema registry refuses 1 step for now" in said and "1 added" in said
     assert count_versions(folder) == 1
+    log = (folder.path / "kafkaform.audit.jsonl").read_text()
+    assert log.count('"kind":"intent"') == log.count('"kind":"outcome"') == 1
 
 
 @pytest.mark.slow("waits for as long as a request can take")
