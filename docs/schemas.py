@@ -189,6 +189,7 @@ NESTED: Mapping[str, tuple[Callable[[Schema], Schema], Rules]] = {
     "a list of objects with instance, kind, key and a row or null": (listed, bodies._EDITED),
     "a list of validated steps": (listed, bodies._VALIDATED),
     "a list of objects with address and node": (listed, bodies._LATE),
+    "an object with instance, kind, key and incarnation": (dict, bodies._GONE),
     "a list of objects with address and path": (listed, bodies._REPORTED),
 }
 """What a rule wants -> what is made of the rules of the objects in it."""

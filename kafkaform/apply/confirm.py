@@ -14,7 +14,7 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from ..audit.event import RecordKind
-from ..audit.record_bodies import make_verify_body
+from ..audit.record_bodies import Unseen, make_verify_body
 from ..core.change import Action, Change, Outcome, OutcomeStatus, Path, PathChange, Step
 from ..core.errors import Interrupted, Locked, OtherSystem
 from ..core.progress import Message
@@ -35,11 +35,7 @@ NO_EFFECT = "NO_EFFECT"
 """The code of a removal that was accepted and changed nothing."""
 
 
-Places = Sequence[tuple[str, str]]
-"""Addresses, each with a node that did not show the object."""
-
-
-def confirm_report(run: ApplyRun, report: Report, unseen: Places = ()) -> Report:
+def confirm_report(run: ApplyRun, report: Report, unseen: Sequence[Unseen] = ()) -> Report:
     """The report, with what some live node does not show as it was applied. unseen: what the last
     verification did not see, which is looked for again. Raises StorageError."""
     # An object with a step that failed cannot be as planned, so it is not waited for.
@@ -48,7 +44,9 @@ def confirm_report(run: ApplyRun, report: Report, unseen: Places = ()) -> Report
         if result.outcome.status is not OutcomeStatus.APPLIED:
             ended[result.change.identity] = result.outcome.status
     whole = [c for c in run.plan.effective if ended.get(c.identity) is OutcomeStatus.APPLIED]
-    whole += _recall_changes(run, {address for address, _ in unseen})
+    recalled = _recall_changes(run, {item.address for item in unseen if item.deleted is None})
+    deletions = _recall_deletions(run, unseen)
+    whole += (*recalled, *deletions)
     if not whole or report.stopped is not None:
         return report
     made = {
@@ -63,6 +61,7 @@ def confirm_report(run: ApplyRun, report: Report, unseen: Places = ()) -> Report
             verified, failed = _repair(
                 run, [c for c in whole if c.identity in verified.kept], verified
             )
+        verified = _drop_recreated(run, deletions, verified)
     except (Interrupted, Locked, OtherSystem) as error:
         return replace(report, stopped=error)
     _record_verified(run, whole, verified, _list_unasked(run, unseen))
@@ -107,7 +106,44 @@ def _recall_change(row: Row, address: str) -> Change:
     return replace(change, steps=(step,))
 
 
-def _list_unasked(run: ApplyRun, unseen: Places) -> list[tuple[str, str]]:
+def _recall_deletions(run: ApplyRun, unseen: Sequence[Unseen]) -> list[Change]:
+    """The deletion of each of these objects that is not managed and not changed since."""
+    managed = {change.identity for change in run.plan.effective} | run.ledger.state.objects.keys()
+    changes = {
+        item.deleted: Change(
+            item.deleted, item.address, Action.DELETE, incarnation=item.incarnation
+        )
+        for item in unseen
+        if item.deleted is not None
+        and item.deleted.instance in run.sessions
+        and item.deleted.kind in run.types
+        and item.deleted not in managed
+    }
+    return [replace(c, steps=(make_bookkeeping_step(c),)) for c in changes.values()]
+
+
+def _drop_recreated(run: ApplyRun, deletions: Sequence[Change], verified: Verified) -> Verified:
+    """Leave out the deleted objects without an id that every live node shows: they cannot be told
+    from objects that somebody has created since."""
+    for change in deletions:
+        items = [i for i in verified.invisible if i.deleted == change.identity]
+        nodes = {item.node for item in items if item.sight is Sight.LATE}
+        if change.incarnation is not None or not items:
+            continue
+        if not nodes.issuperset(run.sessions[change.identity.instance].live_nodes()):
+            continue
+        run.report(
+            Message(
+                f"{change.address}: an earlier run deleted it, and every live {items[0].noun} "
+                "shows it: somebody has created it again, or its deletion had no effect"
+            )
+        )
+        left = tuple(item for item in verified.invisible if item not in items)
+        verified = replace(verified, invisible=left)
+    return verified
+
+
+def _list_unasked(run: ApplyRun, unseen: Sequence[Unseen]) -> list[Unseen]:
     """Those that could not be looked for, because the run has no session of their system."""
     closed = {
         owner
@@ -115,7 +151,15 @@ def _list_unasked(run: ApplyRun, unseen: Places) -> list[tuple[str, str]]:
         if identity.instance not in run.sessions
         for owner in row.owners
     }
-    return [(address, node) for address, node in unseen if address in closed]
+    return [
+        item
+        for item in unseen
+        if (
+            item.address in closed
+            if item.deleted is None
+            else item.deleted.instance not in run.sessions
+        )
+    ]
 
 
 # ── the repair of removals without effect ───────────────────────────────────────────────
@@ -210,7 +254,7 @@ def _send(run: ApplyRun, changes: Sequence[Change]) -> list[Result]:
 
 
 def _record_verified(
-    run: ApplyRun, checked: Sequence[Change], verified: Verified, unasked: Places
+    run: ApplyRun, checked: Sequence[Change], verified: Verified, unasked: Sequence[Unseen]
 ) -> None:
     """Record what was verified, and what the rows have to say about values that stayed. unasked:
     what the next run has to look for, too."""
@@ -220,7 +264,15 @@ def _record_verified(
         for identity, values in verified.reported.items()
         for path in values
     ]
-    places = [*((i.address, i.node) for i in verified.invisible if i.counts), *unasked]
+    incarnations = {change.identity: change.incarnation for change in checked}
+    places = [
+        Unseen(item.address, item.node, item.deleted, incarnations.get(item.deleted))
+        if item.deleted is not None
+        else Unseen(item.address, item.node)
+        for item in verified.invisible
+        if item.counts
+    ]
+    places += unasked
     run.ledger.journal.write(
         RecordKind.VERIFY, make_verify_body(run.plan.approval, len(checked), places, reported)
     )

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from ..core.change import Action, Change, Path
 from ..core.clock import Clock
+from ..core.finding import AccessRow, Breadth
 from ..core.progress import Progress, Reporter
 from ..core.resource import Absent, Depth, Facts, Failed, Hidden, Identity, Observed, Reading
 from ..core.value import EMPTY, Value
@@ -57,6 +58,9 @@ class Sight(StrEnum):
     """It still shows values whose removal was accepted, and all else as it was applied."""
 
 
+_NOUNS = {Action.CREATE: "creation", Action.UPDATE: "change", Action.DELETE: "deletion"}
+
+
 class Invisible(Struct, frozen=True):
     """An applied object that one node did not show as it was applied."""
 
@@ -65,8 +69,8 @@ class Invisible(Struct, frozen=True):
     node: str
     """The id of the node."""
     why: str = ""
-    """LATE: what it shows instead, if anything; SILENT: the error; HIDDEN: who lacks which right;
-    KEPT: the values."""
+    """LATE: what it shows instead, if anything; SILENT: the error; HIDDEN: who lacks which right,
+    and by which change of this run; KEPT: the values."""
     noun: str = NEUTRAL.node
     """What the users of the system call a node."""
     sight: Sight = Sight.LATE
@@ -74,6 +78,8 @@ class Invisible(Struct, frozen=True):
     counts: bool = True
     """False for a node that does not answer and may be out of service, if others show the
     object."""
+    deleted: Identity | None = None
+    """The object, if it was deleted."""
 
     @property
     def text(self) -> str:
@@ -81,7 +87,8 @@ class Invisible(Struct, frozen=True):
         if self.sight is Sight.HIDDEN:
             return f"but cannot be seen: {self.why}"
         why = f"it does not answer ({self.why})" if self.sight is Sight.SILENT else self.why
-        return f"not yet visible on {self.noun} {self.node}{f': {why}' if why else ''}"
+        sight = "not yet visible" if self.deleted is None else "not yet gone"
+        return f"{sight} on {self.noun} {self.node}{f': {why}' if why else ''}"
 
 
 Values = Mapping[Path, Value]
@@ -130,6 +137,8 @@ class _Asker(Struct, frozen=True):
     """Resource types by name."""
     incarnations: Mapping[Identity, str]
     """Created object -> the id that it got."""
+    losses: Sequence[tuple[Change, AccessRow]] = ()
+    """What the user of the session loses by changes of this run."""
     reported: dict[Identity, Values] = field(default_factory=dict)
     """Created object -> the values that a node reports although nothing sets them."""
 
@@ -166,10 +175,20 @@ class _Asker(Struct, frozen=True):
             kind, reading = self.types[identity.kind], readings[identity]
             made = self.incarnations.get(identity, change.incarnation)
             if not is_visible(change, reading, kind, self.session.facts, made):
-                gaps[identity] = _find_gap(change, reading, kind, self.session.facts)
+                gaps[identity] = self._find_gap(change, reading)
             elif change.action is Action.CREATE and (unset := _list_unset(change, reading)):
                 self.reported[identity] = unset
         return gaps
+
+    def _find_gap(self, change: Change, reading: Reading) -> _Gap:
+        facts = self.session.facts
+        if not isinstance(reading, Hidden):
+            return _find_gap(change, reading, self.types[change.identity.kind], facts)
+        whom = facts.principal or "the user of the run"
+        lacks = "does not have" if change.before is None else "no longer has"
+        takers = [taker for taker, row in self.losses if row.covers(reading.right)]
+        taken = f": the {_NOUNS[takers[0].action]} of {takers[0].address} took it" if takers else ""
+        return _Gap(Sight.HIDDEN, f"{whom} {lacks} the right {reading.right}{taken}")
 
 
 def verify_applied(
@@ -190,7 +209,9 @@ def verify_applied(
     for instance, session in sessions.items():
         mine = [c for c in changes if c.identity.instance == instance and c.steps]
         if mine:
-            asker = _Asker(session, types, incarnations)
+            asker = _Asker(
+                session, types, incarnations, _list_losses(mine, session.facts.principal)
+            )
             left = _wait_for_nodes(mine, asker, clock, stop, report)
             session.prove()
             parts.append(_sum_up(mine, left, asker))
@@ -199,6 +220,19 @@ def verify_applied(
         {identity: values for part in parts for identity, values in part.kept.items()},
         {identity: values for part in parts for identity, values in part.reported.items()},
     )
+
+
+def _list_losses(
+    changes: Sequence[Change], principal: str | None
+) -> list[tuple[Change, AccessRow]]:
+    """What these changes take from this principal, or from everybody."""
+    return [
+        (change, row)
+        for change in changes
+        if change.action in _NOUNS
+        for row in change.losses
+        if row.breadth is Breadth.EVERYBODY or row.principal == principal
+    ]
 
 
 def _sum_up(changes: Sequence[Change], left: Mapping[str, Gaps], asker: _Asker) -> Verified:
@@ -222,7 +256,10 @@ def _sum_up(changes: Sequence[Change], left: Mapping[str, Gaps], asker: _Asker) 
             counts = not silent or sum(identity in each for each in left.values()) >= len(
                 facts.nodes
             )
-            invisible.append(Invisible(change.address, node, gap.why, noun, gap.sight, counts))
+            deleted = identity if change.action is Action.DELETE else None
+            invisible.append(
+                Invisible(change.address, node, gap.why, noun, gap.sight, counts, deleted)
+            )
     return Verified(tuple(invisible), kept, reported)
 
 
@@ -313,10 +350,6 @@ def _find_gap(change: Change, reading: Reading, kind: ResourceType, facts: Facts
     """Why this reading does not show the change as applied."""
     if isinstance(reading, Failed):
         return _Gap(Sight.SILENT, reading.fault.message)
-    if isinstance(reading, Hidden):
-        whom = facts.principal or "the user of the run"
-        lacks = "does not have" if change.before is None else "no longer has"
-        return _Gap(Sight.HIDDEN, f"{whom} {lacks} the right {reading.right}")
     reading = resolve_absence(reading, change.after)
     if not isinstance(reading, Observed):
         return _UNSEEN

@@ -219,7 +219,14 @@ _DUTY: Rules = {
     "what": _make_choice(TASK, SETTING),
 }
 _VALIDATED: Rules = {"step": _TEXT, "evidence": _TEXT, "error?": _ERROR_RULE}
-_LATE: Rules = {"address": _TEXT, "node": _TEXT}
+_GONE: Rules = {**_OBJECT, "incarnation": _OPTIONAL_TEXT}
+_LATE: Rules = {
+    "address": _TEXT,
+    "node": _TEXT,
+    "deleted?": MemberRule(
+        _make_object_check(_GONE), "an object with instance, kind, key and incarnation"
+    ),
+}
 _REPORTED: Rules = {"address": _TEXT, "path": _NAME}
 
 _RULES: Mapping[str, Rules] = {

@@ -19,6 +19,7 @@ from ..core.resource import Identity, Pending
 from ..core.value import EMPTY, FrozenMap
 from .event import Glance, Record, RecordKind, parse_time
 from .provenance import Origin, Origins
+from .record_bodies import Unseen, read_unseen
 
 APPLIED = OutcomeStatus.APPLIED.value
 STARTED = OutcomeStatus.STARTED.value
@@ -81,8 +82,8 @@ class LogIndex(Struct, frozen=True):
     vague: int = 0
     """How many edits do not say what became of the state and so cannot be repeated from the log;
     those of earlier versions."""
-    unseen: tuple[tuple[str, str], ...] = ()
-    """Address and node of what the last verification did not see as it was applied."""
+    unseen: tuple[Unseen, ...] = ()
+    """What the last verification did not see as it was applied."""
 
     def find_last_run(self, approval: str) -> LoggedRun | None:
         """The last run under this approval, complete or not; None if there was none."""
@@ -185,7 +186,7 @@ class _Pass(Struct):
     """All runs under that approval."""
     began: int = 0
     """The number of the record with which the first of them began."""
-    unseen: tuple[tuple[str, str], ...] = ()
+    unseen: tuple[Unseen, ...] = ()
     """What the last verification did not see."""
 
     def read(self, record: Seen) -> None:
@@ -300,7 +301,7 @@ class _Pass(Struct):
             self.unsaved[record.seq] = get_run(record)
 
     def _read_verification(self, record: Seen) -> None:
-        self.unseen = tuple((item["address"], item["node"]) for item in record.body["invisible"])
+        self.unseen = tuple(map(read_unseen, record.body["invisible"]))
 
     def _read_obligation(self, record: Seen) -> None:
         self.obligations[record.seq] = None

@@ -53,6 +53,38 @@ class Subject(Struct, frozen=True):
     """Addresses that own the object after the change; none if nobody does."""
 
 
+class Unseen(Struct, frozen=True):
+    """A change that was applied, and that one node did not show as it was applied."""
+
+    address: str
+    """What the user calls the object."""
+    node: str
+    """The id of the node."""
+    deleted: Identity | None = None
+    """Of a deletion: which object. The state has no row of it any more."""
+    incarnation: str | None = None
+    """Of a deletion: the system's id of the object, None for kinds without one."""
+
+
+def read_unseen(data: Mapping[str, Any]) -> Unseen:
+    """One member of `invisible` in a `verify` record; earlier versions do not have `deleted`."""
+    gone = data.get("deleted")
+    identity = Identity(gone["instance"], gone["kind"], gone["key"]) if gone else None
+    return Unseen(data["address"], data["node"], identity, gone["incarnation"] if gone else None)
+
+
+def _render_unseen(item: Unseen) -> dict[str, Any]:
+    data: dict[str, Any] = {"address": item.address, "node": item.node}
+    if (gone := item.deleted) is not None:
+        data["deleted"] = {
+            "instance": gone.instance,
+            "kind": gone.kind,
+            "key": gone.key,
+            "incarnation": item.incarnation,
+        }
+    return data
+
+
 # ── the frame of a run ──────────────────────────────────────────────────────────────────
 
 
@@ -104,13 +136,13 @@ def make_validate_body(approval: str, verdicts: Iterable[Verdict]) -> FrozenMap:
 def make_verify_body(
     approval: str,
     checked: int,
-    invisible: Iterable[tuple[str, str]],
+    invisible: Iterable[Unseen],
     reported: Iterable[tuple[str, str]] = (),
 ) -> FrozenMap:
-    """The last look. checked: how many objects; invisible: (address, node) for each that a node did
-    not show as it was applied; reported: (address, path) of values that are reported although
+    """The last look. checked: how many objects; invisible: what some node did not show as it was
+    applied; reported: (address, path) of values that are reported although
     nothing sets them."""
-    late = [{"address": address, "node": node} for address, node in invisible]
+    late = [_render_unseen(item) for item in invisible]
     unset = [{"address": address, "path": path} for address, path in reported]
     more = {"reported": unset} if unset else {}
     return _make_body(approval=approval, checked=checked, invisible=late, **more)

@@ -158,6 +158,19 @@ class AccessRow(Struct, frozen=True):
     after: tuple[str, ...] = ()
     """Those that it can do after the plan."""
 
+    def covers(self, right: str) -> bool:
+        """True if this right is among those of the row. right: in the words of a provider, an
+        operation, a type and a name: `Describe on Topic orders`."""
+        operation, _, resource = right.partition(" on ")
+        resource_type, _, name = resource.partition(" ")
+        if resource_type != self.resource_type:
+            return False
+        if not {operation, "All"}.intersection(self.operations):
+            return False
+        if self.pattern == "prefixed":
+            return name.startswith(self.name)
+        return self.name in ("*", name) or not name
+
 
 class Waiver(Struct, frozen=True):
     """An exception from a policy."""

@@ -228,6 +228,7 @@ def _list_used(space: Workspace, state: State, found: LogIndex) -> frozenset[str
     used |= {identity.instance for identity in state.objects}
     left = (*found.open_intents, *found.unsaved, *found.obligations)
     used |= {instance for record in left for instance in list_instances(record)}
+    used |= {item.deleted.instance for item in found.unseen if item.deleted is not None}
     if found.open_run and found.open_run.plan:
         used |= read_instances(found.open_run.plan, found.open_run.run)
     return frozenset(used & space.desired.providers.keys())

@@ -216,7 +216,9 @@ def tell(sink: Sink) -> None:
     begin(second)
     second.write(
         RecordKind.VERIFY,
-        record_bodies.make_verify_body(APPROVAL, 2, [("kafka_topic.orders", "3")]),
+        record_bodies.make_verify_body(
+            APPROVAL, 2, [record_bodies.Unseen("kafka_topic.orders", "3")]
+        ),
     )
     end(second)
     third = journal(sink, "run-3", clock)

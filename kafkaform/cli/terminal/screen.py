@@ -305,7 +305,8 @@ def _render_late(late: Collection[Invisible]) -> Iterator[str]:
     alike: dict[tuple[object, ...], dict[str, Invisible]] = {}
     for item in late:
         hidden, silent = item.sight is Sight.HIDDEN, item.sight is Sight.SILENT
-        key = (item.sight, item.noun, "" if hidden else item.node, item.why if silent else "")
+        node, why = "" if hidden else item.node, item.why if silent else ""
+        key = (item.sight, item.noun, node, why, item.deleted is None)
         alike.setdefault(key, {})[item.address] = item
     for items in alike.values():
         if len(items) <= _FEW:

@@ -22,17 +22,22 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options
 from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.run import Applied
+from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.memory import refused_items
 from kafkaform_kafka.memory.session import MemorySession
 from kafkaform_kafka.provider import TYPES
 
 from ...kit.simulated.engine import (
+    NORMAL,
     PLACE,
     House,
+    Screen,
     apply,
     desired,
     house,
+    identity,
     plan,
+    removed,
     space,
     topic,
     topic_config,
@@ -205,6 +210,77 @@ def test_a_saved_plan_that_was_applied_looks_again_too() -> None:
     assert last.already and last.report is None
 
 
+def delete_unseen(*more: Declared) -> House:
+    """A house whose last apply deleted the topic t, which broker 2 still shows."""
+    where = built(desired(topic("t"), *more), brokers=2)
+    where.cluster.lag(seconds=3600, broker=2)
+    gone = desired(*more, removed=(removed("kafka_topic.t", destroy=True),))
+    done = apply(where, gone, NORMAL if more else Options(mode=Mode.DESTROY))
+    assert ends(done) == 6
+    [item] = report(done).invisible
+    assert item.text == "not yet gone on broker 2"
+    return where
+
+
+@pytest.mark.parametrize("more", [(), (topic("z"),)], ids=["the last one", "one of two"])
+def test_the_next_run_looks_again_for_a_deletion(more: tuple[Declared, ...]) -> None:
+    """The state has no row of the topic any more: the log says which object it was."""
+    where = delete_unseen(*more)
+    again = apply(where, desired(*more))
+    assert ends(again) == 6 and report(again).results == ()
+    assert {item.address for item in report(again).invisible} == {"kafka_topic.t"}
+    where.clock.advance(3600)
+    assert apply(where, desired(*more)).report is None
+    assert where.records("verify")[-1].body["invisible"] == ()
+    where.check_log()
+
+
+def test_a_topic_of_the_same_name_is_not_the_deleted_one() -> None:
+    """Somebody has created it since: it has another id."""
+    where = delete_unseen(topic("z"))
+    where.cluster.lag(seconds=0, broker=2)
+    where.clock.advance(3600)
+    with where.cluster.others() as outside:
+        outside.create("t")
+    assert apply(where, desired(topic("z"))).report is None
+
+
+def test_what_is_declared_again_is_not_looked_for_as_deleted() -> None:
+    """It has a row again, which says how it has to be."""
+    where = delete_unseen(topic("z"))
+    where.cluster.lag(seconds=0, broker=2)
+    where.clock.advance(3600)
+    done = apply(where, desired(topic("z"), topic("t", 2)))
+    assert complete(done) and ends(done) == 0
+    assert where.records("verify")[-1].body["invisible"] == ()
+
+
+def test_a_deleted_object_without_an_id_that_exists_everywhere_is_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody can tell it from one that was created since, so no run fails because of it."""
+    where = built(desired(topic("z"), rule("Read"), rule("Write")), brokers=2)
+    read = MemorySession.read
+    shown: dict[Identity, Reading] = {}
+
+    def keep(
+        session: MemorySession, ids: Sequence[Identity], **how: Any
+    ) -> Mapping[Identity, Reading]:
+        found = read(session, ids, **how)
+        acls = {i: r for i, r in found.items() if i.kind == "kafka_acl"}
+        shown.update((i, r) for i, r in acls.items() if isinstance(r, Observed))
+        return {i: shown.get(i, r) if how.get("at") else r for i, r in found.items()}
+
+    monkeypatch.setattr(MemorySession, "read", keep)
+    said = desired(topic("z"), rule("Write"))
+    assert ends(apply(where, said)) == 6
+    texts: list[str] = []
+    where.screen = Screen(progress=lambda e: texts.append(e.text) if hasattr(e, "text") else None)
+    assert apply(where, said).report is None
+    assert any("somebody has created it again, or its deletion had no effect" in t for t in texts)
+    assert where.records("verify")[-1].body["invisible"] == ()
+
+
 @pytest.mark.parametrize("silent", [(2,), (1, 2)])
 def test_a_node_that_may_be_out_of_service_does_not_count(
     monkeypatch: pytest.MonkeyPatch, silent: tuple[int, ...]
@@ -241,6 +317,13 @@ def test_what_others_may_set_on_a_new_topic_keeps_nobody_waiting() -> None:
     assert ends(apply(where, desired(topic("t")))) == 0
 
 
+def rule(operation: str, user: str = "ci") -> Declared:
+    """An ACL on the topic t."""
+    acl = Acl(f"User:{user}", "*", operation, "Allow", "Topic", "t", "Literal")
+    address = parse_address(f"kafka_acl.{operation.lower()}")
+    return Declared(identity(acl.key, "kafka_acl"), address, acl.attributes, PLACE)
+
+
 # ── (b) hidden ──────────────────────────────────────────────────────────────────────────
 
 
@@ -267,6 +350,32 @@ def test_a_right_that_the_run_took_from_itself_is_named(monkeypatch: pytest.Monk
     assert "not yet visible" not in error.message
     assert {item.sight for item in report(done).invisible} == {Sight.HIDDEN}
     assert where.clock.monotonic() - begun < STUCK_SECONDS + 2
+
+
+def test_the_change_that_took_the_right_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run deletes the ACL by which it saw the topic that it changes."""
+    where = built(desired(topic("t"), rule("Describe", "admin"), rule("Write")), brokers=2)
+    read = MemorySession.read
+
+    def hide(
+        session: MemorySession, ids: Sequence[Identity], **how: Any
+    ) -> Mapping[Identity, Reading]:
+        found = read(session, ids, **how)
+        if not where.cluster.requests["DeleteAcls"]:
+            return found
+        return {
+            i: Hidden(i, f"Describe on Topic {i.key}") if i.kind == "kafka_topic" else r
+            for i, r in found.items()
+        }
+
+    monkeypatch.setattr(MemorySession, "read", hide)
+    said = desired(topic("t", config=MS), rule("Write"))
+    done = apply(where, said, Options(accept=("access-unproven",)))
+    error = report(done).make_error()
+    assert isinstance(error, OutcomeUnknown)
+    assert error.message.endswith(
+        "no longer has the right Describe on Topic t: the deletion of kafka_acl.describe took it"
+    )
 
 
 # ── (c) kept ────────────────────────────────────────────────────────────────────────────
