@@ -564,7 +564,11 @@ PAGES: Mapping[str, Page] = {
         title="provider kafka",
         schema=PROVIDER.config,
         intro="`alias` names a further instance, for a further cluster. A resource chooses it with "
-        "`provider = kafka.ALIAS`; without that it uses the block without an alias.",
+        "`provider = kafka.ALIAS`; without that it uses the block without an alias. A block with "
+        "`alias` and `for_each` (a map or a set of strings) makes an instance for each key, with "
+        "`each.key` and `each.value` in its arguments: `provider = kafka.ALIAS[each.key]`, "
+        '`providers = { kafka = kafka.ALIAS["eu"] }`. An instance whose key is gone is treated as '
+        "one whose block is gone: first delete or forget its objects.",
         example=PROVIDER_EXAMPLE,
         rules=(
             'A secret attribute takes `secret_env("NAME")`, `secret_file("PATH")`, '

@@ -160,7 +160,7 @@ class AccessRow(Struct, frozen=True):
 
     def covers(self, right: str) -> bool:
         """True if this right is among those of the row. right: in the words of a provider, an
-        operation, a type and a name: `Describe on Topic orders`."""
+        operation, a type and a name: `Read on Table orders`."""
         operation, _, resource = right.partition(" on ")
         resource_type, _, name = resource.partition(" ")
         if resource_type != self.resource_type:

@@ -67,7 +67,7 @@ def make_json_schema(schemas: Schemas) -> Schema:
     blocks["resource"] = _make_typed("resource", resources, META_ARGUMENTS, LIFECYCLE, bodies)
     blocks["data"] = _make_typed("data", data, tuple(ARGUMENTS["data"]), DATA_LIFECYCLE, bodies)
     for name, schema in providers.items():
-        bodies[f"provider.{name}"] = _make_body(schema, "provider", ("alias",))
+        bodies[f"provider.{name}"] = _make_body(schema, "provider", ("alias", "for_each"))
     refs = {name: _allow_several(_refer(f"provider.{name}")) for name in providers}
     blocks["provider"] = _allow_several(_make_object(refs))
     for kind, block in blocks.items():

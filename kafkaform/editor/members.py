@@ -84,7 +84,7 @@ def _list_members(
         yield from _list_schema(schema)
         if len(path) == 1 or inner == "data":
             kind = "data" if inner == "data" else top
-            yield from _list_named(kind, _META.get(kind, ("alias",)))
+            yield from _list_named(kind, _META.get(kind, ("alias", "for_each")))
             if schema.blocks:
                 yield BlockMember("dynamic", BLOCKS["dynamic"], True, 1)
     elif top == "module":

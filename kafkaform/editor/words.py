@@ -52,7 +52,10 @@ BLOCKS: Mapping[str, str] = {
 
 ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "kafkaform": {"required_version": 'Versions that can read this: `">= 0.1, < 2.0"`.'},
-    "provider": {"alias": "The name of a further instance: `provider = NAME.ALIAS` chooses it."},
+    "provider": {
+        "alias": "The name of a further instance: `provider = NAME.ALIAS` chooses it.",
+        "for_each": "A map or a set of strings: an instance for each key, `NAME.ALIAS[KEY]`.",
+    },
     "resource": {
         "provider": "Which provider instance, such as `NAME.ALIAS`.",
         **_INSTANCES,

@@ -276,8 +276,9 @@ def _collect_declared(run: Run) -> tuple[Declared, ...]:
                 if isinstance(made, Poisoned):
                     continue
                 plan = run.resources[steps][address]
-                if plan.instance not in run.providers:  # no provider block configures it
-                    run.get_provider(plan.instance, plan.block)
+                instance = plan.provider.instance
+                if instance not in run.providers:  # no provider block configures it
+                    run.get_provider(instance, plan.block)
                 if plan.info.expand is None:
                     items: Iterable[Declared] = (one.declared for one in made)
                 else:

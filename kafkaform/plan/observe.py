@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from shlex import quote
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -167,7 +168,7 @@ def _make_unconfigured_fault(instance: str) -> Fault:
         f'the state has objects of provider instance "{instance}", which is not configured',
         FaultClass.DEFINITE,
         advice=f"Restore the provider block of {instance}. If the system is gone for good, forget "
-        f"all its objects with `kafkaform state rm --provider {instance}`",
+        f"all its objects with `kafkaform state rm --provider {quote(instance)}`",
     )
 
 

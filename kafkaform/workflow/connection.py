@@ -28,6 +28,8 @@ from .configuration.files import find_root, read_folder
 from .properties_file import Property, parse_properties
 
 KAFKA = "kafka"
+KEPT = ("alias", "for_each")
+"""The arguments of a provider block that name its instances."""
 COMMAND_LINE = Range("command line", 1, 1, 1, 1)
 _NO_CLUSTER = "Add a kafka provider block, or give --bootstrap-server HOST:PORT."
 MAX_FILE_BYTES = 1 << 20
@@ -140,7 +142,7 @@ def read_block_parts(
         if block.type != "provider" or [label.text for label in block.labels] != [KAFKA]:
             return block
         # Without the connection, whose variables often have values in a pipeline only.
-        kept = {name: item for name, item in block.body.attributes.items() if name == "alias"}
+        kept = {name: item for name, item in block.body.attributes.items() if name in KEPT}
         nested = tuple(inner for inner in block.body.blocks if inner.type in parts)
         return replace(block, body=replace(block.body, attributes=kept, blocks=nested))
 

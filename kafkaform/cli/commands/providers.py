@@ -39,8 +39,12 @@ def providers(context: typer.Context, var: Var = [], var_file: VarFile = []) -> 
     desired = configuration.evaluate(offline=True).desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
+    declared = declare_blocks(configuration.tree)[0].providers
     blocks = {
-        name: block.name for name, block in declare_blocks(configuration.tree)[0].providers.items()
+        name: block.name
+        for name, block in declared.items()
+        # The instances of a block with for_each are listed, if their keys are known offline.
+        if not any(instance.startswith(f"{name}[") for instance in desired.providers)
     }
     # A block whose variables have no value offline is listed, although it cannot be evaluated.
     used = blocks | {instance: found.name for instance, found in desired.providers.items()}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from msgspec import Struct
 
 from ...core.address import Address, render_key
 from ...syntax.nodes import Attr, Block, Expression, Index, LegacyIndex, Lit, Root, Tuple
@@ -102,12 +104,64 @@ def _is_read_early(item: Expression) -> bool:
     return words.partition(".")[0] in ("data", "ephemeral")
 
 
-def read_provider_instance(
-    node: Expression | None, default: str, known: Mapping[str, str], place: Place
-) -> str:
-    """The instance that `provider = NAME.ALIAS` names, or the default one. Raises EvalError.
+class ProviderName(Struct, frozen=True):
+    """How a block or a module call names a provider instance."""
 
-    default: the name of the provider; known: name in the module -> instance; place: of the block.
+    name: str | None
+    """NAME or NAME.ALIAS; None if it is anything else."""
+    key: Expression | None
+    """The key in `NAME.ALIAS[KEY]`: an instance of a provider block with for_each."""
+
+
+def split_provider_name(node: Expression) -> ProviderName:
+    """The name and the key of a provider instance."""
+    target = drop_parentheses(unquote_reference(node))
+    if isinstance(target, Index):
+        return ProviderName(spell_name(target.target), target.key)
+    return ProviderName(spell_name(target), None)
+
+
+def list_provider_keys(nodes: Iterable[Expression | None]) -> list[Expression]:
+    """The keys in these names of provider instances."""
+    keys = (split_provider_name(node).key for node in nodes if node is not None)
+    return [key for key in keys if key is not None]
+
+
+def find_key_fault(
+    named: ProviderName, repeated: Collection[str], node: Expression
+) -> EvalError | None:
+    """What is wrong with the key of a provider instance, or with its absence. repeated: the names
+    of provider blocks with for_each."""
+    name = named.name
+    if named.key is None and name in repeated:
+        return EvalError(
+            node,
+            f"{name} has several instances",
+            "Its provider block has for_each.",
+            f'Write {name}["KEY"], or {name}[each.key] where the block has the same for_each.',
+        )
+    if named.key is not None and name not in repeated:
+        return EvalError(
+            node,
+            f"{name} has no instances with keys",
+            "Only a provider block of the root folder with for_each has them.",
+            f"Write {name}.",
+        )
+    return None
+
+
+def read_provider_instance(
+    node: Expression | None,
+    default: str,
+    known: Mapping[str, str],
+    repeated: Collection[str],
+    place: Place,
+) -> tuple[str, Expression | None]:
+    """The name in the module of the instance that a block uses, which is the default one if it
+    names none, and its key. Raises EvalError.
+
+    default: the name of the provider; known: name in the module -> instance; repeated: the names of
+    provider blocks with for_each; place: of the block.
     """
     if node is None:
         if default not in known:
@@ -117,15 +171,14 @@ def read_provider_instance(
                 f"Its caller passes {', '.join(known) or 'none'} to it.",
                 f"Add {default} = … to providers in the module block, or set provider here.",
             )
-        return known[default]
-    name = spell_name(node)
+        return default, None
+    named = split_provider_name(node)
+    name = named.name
     if name is None:
-        detail = "An instance with a key comes from a provider block with for_each."
         raise EvalError(
             node,
             "This is not the name of a provider",
-            detail if isinstance(node, Index) else "",
-            f"Write {default} or {default}.ALIAS.",
+            advice=f"Write {default} or {default}.ALIAS.",
         )
     # The provider decides before the name: an alias of another provider is never right, whether
     # it exists or not.
@@ -136,7 +189,9 @@ def read_provider_instance(
         raise EvalError(
             node, f"There is no provider instance {name}", advice=suggest_near(name, known)
         )
-    return found
+    if (fault := find_key_fault(named, repeated, node)) is not None:
+        raise fault
+    return name, named.key
 
 
 def read_ignored_paths(lifecycle: Block, name: str) -> tuple[tuple[str, Expression], ...] | None:

@@ -46,6 +46,11 @@ class ProviderBlock(Struct, frozen=True):
     """NAME or NAME.ALIAS."""
     block: Block
 
+    @property
+    def several(self) -> bool:
+        """True for a block with for_each: its instances are called `NAME.ALIAS["KEY"]`."""
+        return self.block.get_argument("for_each") is not None
+
 
 class ResourceBlock(Struct, frozen=True):
     """A `resource` or `data` block."""

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.limits import ALL_FILES_BYTES
 from ...syntax.nodes import Block
-from ..values.faults import make_error, suggest_near
+from ..values.faults import make_diagnostic, make_error, suggest_near
 from ..values.limits import LIMITS
-from .addresses import spell_name
+from .addresses import find_key_fault, split_provider_name
 from .blocks import Header
 from .declarations import Declarations, ModuleBlock, ProviderBlock
 from .folder import ParseFile, Tree, load_folder, parse_configuration
@@ -38,7 +38,8 @@ class Module(Struct, frozen=True, eq=False):
     call: ModuleBlock | None
     """None for the root."""
     providers: Mapping[str, str]
-    """Name in this module -> provider instance of the root."""
+    """Name in this module -> provider instance of the root, without the key of a block with
+    for_each."""
     children: dict[str, Module] = field(default_factory=dict)
     """The modules that it calls, by the names of the calls."""
     terraform: bool = False
@@ -47,6 +48,9 @@ class Module(Struct, frozen=True, eq=False):
     """The folders of the callers, so that a folder that contains itself is found."""
     skipped: frozenset[str] = frozenset()
     """What expressions can name although its block is skipped: `aws_vpc.main`, `module.vpc`."""
+    repeated: frozenset[str] = frozenset()
+    """The names in this module of provider blocks with for_each: empty below the root, where each
+    name is one instance."""
 
     def walk_modules(self) -> Iterator[Module]:
         """This module and all below it, callers first."""
@@ -176,7 +180,17 @@ def link_modules(
         spelled = _map_local_names(found, tree)
     providers = {**{name: name for name in provider_names}, **spelled}
     names = skipping.list_names("")
-    root = Module((), "", found, None, providers, terraform=tree.terraform, skipped=names)
+    repeated = {name for name, one in spelled.items() if found.providers[one].several}
+    root = Module(
+        (),
+        "",
+        found,
+        None,
+        providers,
+        terraform=tree.terraform,
+        skipped=names,
+        repeated=frozenset(repeated),
+    )
     if found.modules:
         declared = {folder: inside for folder, (inside, _) in folders.items()}
         if not _add_children(root, declared, tree, skipping, faults):
@@ -289,7 +303,8 @@ def _resolve_providers(
         if caller.terraform and name.partition(".")[0] not in installed:
             continue
         handed[name] = name  # so that a faulty entry is not reported again where it is used
-        wanted = spell_name(node)
+        named = split_provider_name(node)
+        wanted = named.name
         if wanted is None:
             faults.append(
                 make_error(node, "This is not the name of a provider", advice="Write kafka.eu.")
@@ -301,6 +316,8 @@ def _resolve_providers(
             )
         else:
             handed[name] = caller.providers[wanted]
+            if (fault := find_key_fault(named, caller.repeated, node)) is not None:
+                faults.append(make_diagnostic(fault))
     return handed
 
 

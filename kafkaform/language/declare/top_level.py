@@ -188,14 +188,19 @@ def _declare_provider(block: Block, found: Declarations) -> Iterator[Diagnostic]
     name = block.labels[0].text
     alias = block.get_argument("alias")
     instance = name
-    repeated = block.get_argument("for_each")
-    if repeated is not None:
+    repeated, count = block.get_argument("for_each"), block.get_argument("count")
+    if count is not None:
+        yield make_error(
+            count,
+            "A provider block cannot have count",
+            advice="Use for_each, so that each instance has a name that does not change.",
+        )
+        return
+    if repeated is not None and alias is None:
         yield make_error(
             repeated,
-            "A provider block cannot have for_each",
-            "The state records each object under the provider instance that it belongs to.",
-            "Write a provider block with an alias for each system, and pass them to modules with "
-            "providers = { … }.",
+            "A provider block with for_each needs an alias",
+            advice=f'Add alias = "NAME". Blocks then use {name}.NAME["KEY"].',
         )
         return
     if alias is not None:

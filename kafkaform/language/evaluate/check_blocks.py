@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic, Severity
 from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import CheckBlock
+from ..declare.modules import Module
 from ..expressions.code import Context, Env
 from ..expressions.namespaces import Data, Found
 from .arguments import Report
@@ -33,7 +34,7 @@ def compile_check(
     block: CheckBlock,
     infos: Mapping[str, DataInfo],
     context: Context,
-    providers: Mapping[str, str],
+    module: Module,
     report: Report,
 ) -> CompiledCheck:
     """Compile a block. A data source of an unknown type has been reported, and is left out."""
@@ -41,7 +42,7 @@ def compile_check(
     plan = None
     if source is not None and source.address.type in infos:
         info = infos[source.address.type]
-        plan = compile_data(source, info, context, providers, report)
+        plan = compile_data(source, info, context, module, report)
     return CompiledCheck(block.name, plan, compile_rules(block.assertions, context))
 
 

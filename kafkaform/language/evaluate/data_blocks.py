@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -10,10 +10,10 @@ from ...core.errors import ConnectError, KafkaformError, OtherSystem
 from ...core.resource import ProviderConfig
 from ...core.schema import META_BLOCKS, ObjectSchema
 from ...core.value import FrozenMap, Value
-from ..declare.addresses import read_provider_instance
 from ..declare.blocks import Header
 from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import ResourceBlock
+from ..declare.modules import Module
 from ..expressions.code import Context, Env
 from ..expressions.namespaces import Fixed, Found, Unset
 from ..values.conversion import lift_value
@@ -21,6 +21,7 @@ from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic
 from ..values.value import Null, ObjectVal, TupleVal, Val
 from .arguments import Arguments, Report, compile_arguments, evaluate_arguments, make_deferred_fault
 from .expansion import Instance, expand_instances
+from .provider_blocks import ProviderChoice, choose_instance, compile_choice
 from .resources import Site
 
 META = ("provider", "for_each", "count", "depends_on")
@@ -28,6 +29,10 @@ META = ("provider", "for_each", "count", "depends_on")
 Query = Callable[[ProviderConfig, str, FrozenMap], Value]
 """Reads a data source: (provider instance, data source, arguments) -> its attributes. Raises
 KafkaformError."""
+
+
+Configure = Callable[[str], ProviderConfig | None]
+"""The configuration of a provider instance; None after a fault."""
 
 
 class Unreached(EvalError):
@@ -47,7 +52,7 @@ class DataPlan(Struct, frozen=True):
 
     block: ResourceBlock
     info: DataInfo
-    instance: str
+    provider: ProviderChoice
     arguments: Arguments
     before: tuple[Rule, ...]
     after: tuple[Rule, ...]
@@ -61,34 +66,32 @@ def compile_data(
     block: ResourceBlock,
     info: DataInfo,
     context: Context,
-    providers: Mapping[str, str],
+    module: Module,
     report: Report,
 ) -> DataPlan | None:
-    """Compile a block; None after a fault. providers: name in the block's module -> provider
-    instance."""
+    """Compile a block of a module; None after a fault."""
     place, title = Header(block.block), f"data.{block.address}"
     arguments = compile_arguments(
         block.block.body, info.schema, context, place, title, report, META, META_BLOCKS
     )
     try:
-        instance = read_provider_instance(
-            block.block.get_argument("provider"), info.provider, providers, place
-        )
+        node = block.block.get_argument("provider")
+        provider = compile_choice(node, info.provider, module, context, place)
     except EvalError as fault:
         report(make_diagnostic(fault))
         return None
     before, after = block.preconditions, block.postconditions
     rules = compile_rules(before, context), compile_rules(after, context)
-    return DataPlan(block, info, instance, arguments, *rules)
+    return DataPlan(block, info, provider, arguments, *rules)
 
 
 def evaluate_data(
-    plan: DataPlan, context: Context, site: Site, config: ProviderConfig | None, query: Query | None
+    plan: DataPlan, context: Context, site: Site, configure: Configure, query: Query | None
 ) -> Found:
     """What other expressions see of the block: one object, objects by key, or a list of objects.
 
-    Without a query (`validate`), it is Unset, and what needs it is checked for names only. Raises
-    Unreached.
+    configure: name of a provider instance -> its configuration. Without a query (`validate`), it is
+    Unset, and what needs it is checked for names only. Raises Unreached.
     """
     block = plan.block
     what = ".".join((*site.path, plan.name))
@@ -96,7 +99,7 @@ def evaluate_data(
     try:
         for instance in expand_instances(block.block, context, site.env):
             site.env.budget.count_instance(block.block)
-            found[instance.key] = _evaluate_instance(plan, instance, site, what, config, query)
+            found[instance.key] = _evaluate_instance(plan, instance, site, what, configure, query)
     except Unreached:
         raise
     except EvalError as fault:
@@ -117,7 +120,7 @@ def _evaluate_instance(
     instance: Instance,
     site: Site,
     what: str,
-    config: ProviderConfig | None,
+    configure: Configure,
     query: Query | None,
 ) -> Val:
     """The answer for one instance. Raises EvalError, Deferred or Poisoned."""
@@ -129,8 +132,10 @@ def _evaluate_instance(
     arguments = None if faults else evaluate_arguments(plan.arguments, env, site.report, what)
     if arguments is None:
         raise Poisoned
+    provider = choose_instance(plan.provider, site.keys, env)
     if query is None:
         raise Unset
+    config = configure(provider)
     if config is None:
         raise Poisoned
     answer = _ask_query(plan, arguments, config, query)

@@ -12,6 +12,7 @@ from ...core.address import render_key
 from ...core.diagnostics import Diagnostic, Severity
 from ...syntax.nodes import Attribute, Block
 from ...syntax.stamps import Stamped
+from ..declare.addresses import split_provider_name
 from ..declare.blocks import Header
 from ..declare.conditions import compile_rules
 from ..declare.declarations import (
@@ -40,11 +41,17 @@ from ..values.faults import (
 from .arguments import Report, make_deferred_fault
 from .check_blocks import compile_check, evaluate_check
 from .data_blocks import DataPlan, Unreached, compile_data, evaluate_data
-from .expansion import expand_instances
+from .expansion import Instance, expand_instances
 from .graph import GraphNode
 from .origins import add_origins
 from .outputs import evaluate_output
-from .provider_blocks import configure_provider
+from .provider_blocks import (
+    ProviderChoice,
+    ProviderInfo,
+    ProviderKeys,
+    choose_instance,
+    configure_provider,
+)
 from .repeated_blocks import evaluate_shaped, find_shaped_plan
 from .resources import ResourcePlan, Site, compile_resource, evaluate_resource
 from .run import Run, defer_open, enter_scope, find_needs, is_open, read_explicit_needs
@@ -61,7 +68,8 @@ def evaluate_run(run: Run) -> None:
     for steps in run.graph.modules:
         run.scopes[steps], run.resources[steps] = [], {}
     enter_scope(run, Scope(run.graph.modules[()], (), run.budget, run.faults.add, run.resources[()],
-                      run.settled, variables=dict(run.variables.values)))  # fmt: skip
+                      run.settled, variables=dict(run.variables.values),
+                      keys=ProviderKeys(run.keys)))  # fmt: skip
     for cycle in run.graph.cycles:
         run.faults.add(_make_cycle_fault(run, cycle))
     for node in run.graph.order:
@@ -179,7 +187,7 @@ def _compile_resource(run: Run, module: Module, block: ResourceBlock) -> Evaluat
             return _compile_repeated(run, module, block, shared)
     address, name, info = block.address, str(block.address), run.schemas.types[block.address.type]
     types = run.schemas.types
-    plan = compile_resource(block, info, run.context, module.providers, run.faults.add, types)
+    plan = compile_resource(block, info, run.context, module, run.faults.add, types)
     if plan is not None:
         run.resources[module.steps][address] = plan
 
@@ -223,7 +231,7 @@ def _compile_repeated(
 def _compile_source(run: Run, module: Module, block: ResourceBlock) -> Evaluator:
     address = block.address
     info = run.schemas.data[address.type]
-    plan = compile_data(block, info, run.context, module.providers, run.faults.add)
+    plan = compile_data(block, info, run.context, module, run.faults.add)
 
     def evaluator(scope: Scope, looping: bool) -> None:
         answer: Found = Poisoned()
@@ -238,9 +246,10 @@ def _compile_source(run: Run, module: Module, block: ResourceBlock) -> Evaluator
 
 def _ask_data(run: Run, node: GraphNode | None, plan: DataPlan, site: Site) -> Found:
     """The answer of a data source. node: None for one of a `check` block, which nothing needs."""
-    config = run.get_provider(plan.instance, plan.block)
     try:
-        return evaluate_data(plan, run.context, site, config, run.query)
+        return evaluate_data(
+            plan, run.context, site, lambda name: run.get_provider(name, plan.block), run.query
+        )
     except Unreached as fault:
         what = ".".join((*site.path, plan.name))
         found = make_diagnostic(fault, context=[f"while evaluating {what}"])
@@ -275,8 +284,9 @@ def _enter_instances(
             scope.budget.count_instance(call.block)
             scope.budget.charge(MODULE, call.block)
             path = (*scope.path, f"module.{call.name}{render_key(one.key)}")
+            keys = _hand_keys(run, scope, call, one)
             inside = Scope(child, path, run.budget, run.faults.add, run.resources[child.steps],
-                           run.settled, scope, one.roots, inherited)  # fmt: skip
+                           run.settled, scope, one.roots, inherited, keys=keys)  # fmt: skip
             # From now on, faults of this instance say where its variables were set.
             inside.report = _make_reporter(run, inside)
             enter_scope(run, inside)
@@ -292,6 +302,27 @@ def _enter_instances(
     else:
         return made
     return Poisoned()
+
+
+def _hand_keys(run: Run, scope: Scope, call: ModuleBlock, instance: Instance) -> ProviderKeys:
+    """The keys of the provider instances that an instance of a module gets. Raises EvalError,
+    Deferred or Poisoned."""
+    above = scope.keys.handed
+    if call.providers is None:
+        return ProviderKeys(run.keys, {name: above[name] for name in above if "." not in name})
+    env = Env({**scope.env.roots, **instance.roots}, {}, scope.budget)
+    handed = {}
+    for name, node in call.providers.items():
+        named = split_provider_name(node)
+        wanted = named.name or ""
+        base = scope.module.providers.get(wanted)
+        if wanted in above:
+            handed[name] = above[wanted]
+        elif base in run.keys and named.key is not None:
+            code = run.context.compile_node(named.key)
+            choice = ProviderChoice(name, base, named.key, code)
+            handed[name] = choose_instance(choice, scope.keys, env).removeprefix(base)
+    return ProviderKeys(run.keys, handed)
 
 
 def _make_reporter(run: Run, scope: Scope) -> Report:
@@ -325,12 +356,44 @@ def _compile_provider(run: Run, module: Module, block: ProviderBlock) -> Evaluat
     info = run.schemas.providers.get(block.name)
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        config = None
-        if info is not None and not looping:
-            config = configure_provider(block, info, run.context, scope.env, scope.report)
-        run.providers[block.instance] = config
+        run.providers[block.instance] = None
+        if block.several:
+            run.keys[block.instance] = None
+        if info is None or looping:
+            return
+        if block.several:
+            run.keys[block.instance] = _configure_instances(run, scope, block, info)
+        else:
+            run.providers[block.instance] = configure_provider(
+                block, block.instance, info, run.context, scope.env, scope.report
+            )
 
     return evaluator
+
+
+def _configure_instances(
+    run: Run, scope: Scope, block: ProviderBlock, info: ProviderInfo
+) -> frozenset[str] | None:
+    """Configure the instances of a provider block with for_each. Returns their keys, None after
+    a fault of the for_each."""
+    what = f"provider.{block.instance}"
+    try:
+        instances = tuple(expand_instances(block.block, run.context, scope.env))
+    except EvalError as fault:
+        scope.report(make_diagnostic(fault, context=[f"while expanding {what}"]))
+        return None
+    except Deferred as deferred:
+        repeated = block.block.get_argument("for_each") or Header(block.block)
+        scope.report(make_deferred_fault(repeated, deferred, what))
+        return None
+    except Poisoned:
+        return None
+    for one in instances:
+        run.budget.count_instance(block.block)
+        name = f"{block.instance}{render_key(one.key)}"
+        env = Env({**scope.env.roots, **one.roots}, {}, run.budget)
+        run.providers[name] = configure_provider(block, name, info, run.context, env, scope.report)
+    return frozenset(str(one.key) for one in instances)
 
 
 _COMPILERS: Mapping[str, Callable[[Run, Module, Any], Evaluator]] = {
@@ -359,8 +422,7 @@ def evaluate_checks(run: Run) -> None:
     """Evaluate all `check` blocks, as the last thing."""
     for steps, module in run.graph.modules.items():
         for block in module.found.checks.values():
-            infos, providers = run.schemas.data, module.providers
-            check = compile_check(block, infos, run.context, providers, run.faults.add)
+            check = compile_check(block, run.schemas.data, run.context, module, run.faults.add)
             for scope in run.scopes[steps]:
                 ask = partial(_ask_data, run, None)
                 evaluate_check(check, scope.make_site(frozenset()), scope.data, ask)

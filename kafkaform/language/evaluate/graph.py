@@ -9,7 +9,8 @@ from msgspec import Struct
 from ...core.address import Address
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
-from ..declare.declarations import Declaration, get_enabled
+from ..declare.addresses import list_provider_keys
+from ..declare.declarations import Declaration, ModuleBlock, ResourceBlock, get_enabled
 from ..declare.modules import Module
 from ..expressions.dependencies import AllUses, Reference, order_names
 from ..expressions.traversal import walk_expressions
@@ -90,11 +91,11 @@ def build_graph(
             if isinstance(source, Stamped):
                 known = shapes.get(source.shape)
                 if known is None:
-                    own = collect_refs(walk_expressions(source.shape.block.body, STATIC), uses)
+                    own = collect_refs(_walk_block(source.shape.block), uses)
                     known = shapes[source.shape] = own, tuple(find_targets(module, own))
                 refs[node], needs[node] = known
                 continue
-            nodes = walk_expressions(source.body, STATIC) if isinstance(source, Block) else source
+            nodes = _walk_block(source) if isinstance(source, Block) else source
             own = refs[node] = collect_refs(nodes, uses)
             if name.startswith("provider."):
                 # Providers come before all objects, so other references have been reported.
@@ -110,8 +111,13 @@ def build_graph(
                 refs[node] = () if given is None else collect_refs([given], uses)
                 needs[node] = tuple(find_targets(caller, refs[node]))
     # What a node needs without naming it: the instances of its module, and for a data source all
-    # providers, because a provider's name says nothing about which one answers.
+    # providers, because a provider's name says nothing about which one answers. Objects and modules
+    # need the keys of providers with for_each.
+    keyed = tuple(GraphNode((), f"provider.{one}") for one in root.found.providers
+                  if root.found.providers[one].several)  # fmt: skip
     for node in needs:
+        if keyed and isinstance(declared[node], ResourceBlock | ModuleBlock):
+            needs[node] += keyed
         if node.steps:
             needs[node] += (GraphNode(node.steps[:-1], f"module.{node.steps[-1]}"),)
         if node.name.startswith("data."):
@@ -137,7 +143,8 @@ def _list_sources(
     for name, call in found.modules.items():
         if name in module.children:
             repeated = call.block.get_argument("for_each"), call.block.get_argument("count")
-            some = (*repeated, get_enabled(call.block))
+            keys = list_provider_keys((call.providers or {}).values())
+            some = (*repeated, get_enabled(call.block), *keys)
             yield f"module.{name}", call, [node for node in some if node is not None]
     for name, output in found.outputs.items():
         rules = [node for rule in output.preconditions for node in walk_expressions(rule.body)]
@@ -146,6 +153,12 @@ def _list_sources(
         for instance, provider in found.providers.items():
             given = list(walk_expressions(provider.block.body, ("alias",)))
             yield f"provider.{instance}", provider, given
+
+
+def _walk_block(block: Block) -> Iterator[Expression]:
+    """The expressions of a resource or data block that are evaluated."""
+    yield from walk_expressions(block.body, STATIC)
+    yield from list_provider_keys([block.get_argument("provider")])
 
 
 def list_edges(graph: Graph) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:

@@ -15,6 +15,7 @@ from ...core.diagnostics import Diagnostic
 from ...core.schema import ObjectSchema
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
+from ..declare.addresses import list_provider_keys
 from ..declare.blocks import Header
 from ..declare.declarations import CheckBlock, ModuleBlock, ResourceBlock
 from ..declare.modules import Module
@@ -77,7 +78,7 @@ def check_names(
         for call in found.modules.values():
             yield from _check_call(call, names)
         for provider in found.providers.values():
-            yield from _check_block_names(provider.block, early)
+            yield from _check_block_names(provider.block, early.add_repetition(provider.block))
         for output in found.outputs.values():
             yield from _check_nodes(walk_expressions(output.block.body, STATIC), names)
         for variable in found.variables.values():
@@ -131,6 +132,8 @@ def _check_block_names(block: Block, names: Names) -> Iterator[Diagnostic]:
     iterator = find_iterator(block) if block.type == "dynamic" else None
     skip = (*skip, "iterator") if iterator else skip
     plain = [item.value for name, item in block.body.attributes.items() if name not in skip]
+    if block.type in ("resource", "data"):
+        plain += list_provider_keys([block.get_argument("provider")])
     yield from _check_nodes(plain, names)
     for inner in block.body.blocks:
         words = [iterator] if iterator else []
@@ -139,9 +142,9 @@ def _check_block_names(block: Block, names: Names) -> Iterator[Diagnostic]:
 
 
 def _check_call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
-    yield from _check_nodes(
-        walk_expressions(call.block.body, STATIC), names.add_repetition(call.block)
-    )
+    keys = list_provider_keys((call.providers or {}).values())
+    nodes = (*walk_expressions(call.block.body, STATIC), *keys)
+    yield from _check_nodes(nodes, names.add_repetition(call.block))
     child = names.module.children.get(call.name)
     if child is None:
         return

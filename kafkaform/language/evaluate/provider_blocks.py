@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.address import render_key
 from ...core.diagnostics import Diagnostic
 from ...core.resource import ProviderConfig
-from ...core.schema import ObjectSchema
-from ...core.value import FrozenMap, Value
+from ...core.schema import STRING, ObjectSchema
+from ...core.value import EMPTY, FrozenMap, Value
+from ...syntax.nodes import Expression
+from ..declare.addresses import read_provider_instance
 from ..declare.blocks import Header, render_title
 from ..declare.declarations import ProviderBlock, ResourceBlock
-from ..expressions.code import Context, Env
-from ..values.faults import Deferred, Poisoned, Skipped, make_error
+from ..declare.modules import Module
+from ..expressions.code import Code, Context, Env
+from ..values.conversion import convert_value
+from ..values.faults import (
+    ConvertFault,
+    Deferred,
+    EvalError,
+    Place,
+    Poisoned,
+    Skipped,
+    make_error,
+    make_sentence,
+    suggest_near,
+)
+from ..values.value import Computed, unmark
 from .arguments import Report, compile_arguments, evaluate_arguments, make_deferred_fault
 
 Check = Callable[[FrozenMap], Sequence[tuple[str, Diagnostic]]]
@@ -33,13 +49,91 @@ class ProviderInfo(Struct, frozen=True):
     connect: Connect = lambda _, config: (config, ())
 
 
+# ── which instance a block uses ─────────────────────────────────────────────────────────
+
+
+class ProviderChoice(Struct, frozen=True):
+    """The provider instance that a block uses."""
+
+    name: str
+    """Its name in the module of the block."""
+    instance: str
+    """The instance of the root, without the key of a block with for_each."""
+    key: Expression | None = None
+    """The key that the block names."""
+    code: Code | None = None
+    """The compiled key."""
+
+
+class ProviderKeys(Struct, frozen=True):
+    """The provider instances with keys, as one instance of a module sees them."""
+
+    known: Mapping[str, frozenset[str] | None] = EMPTY
+    """Provider block with for_each -> its keys, None after a fault."""
+    handed: Mapping[str, str] = EMPTY
+    """Name in the module -> the key that its caller chose, as in `["eu"]`."""
+
+
+def compile_choice(
+    node: Expression | None, provider: str, module: Module, context: Context, place: Place
+) -> ProviderChoice:
+    """Which instance a block uses. node: its argument `provider`; provider: the name of the one
+    that its type belongs to. Raises EvalError."""
+    providers, repeated = module.providers, module.repeated
+    name, key = read_provider_instance(node, provider, providers, repeated, place)
+    code = None if key is None else context.compile_node(key)
+    return ProviderChoice(name, providers[name], key, code)
+
+
+def choose_instance(choice: ProviderChoice, keys: ProviderKeys, env: Env) -> str:
+    """The name of the instance. Raises EvalError, Deferred or Poisoned."""
+    if choice.key is None or choice.code is None:
+        return f"{choice.instance}{keys.handed.get(choice.name, '')}"
+    known = keys.known.get(choice.instance)
+    if known is None:  # its block has a fault
+        raise Poisoned
+    value, marks = unmark(choice.code(env))
+    if marks:
+        raise EvalError(
+            choice.key,
+            "The key of a provider instance cannot depend on a sensitive value",
+            "It becomes part of the name of the instance, which is shown everywhere.",
+        )
+    if isinstance(value, Computed):
+        raise value.defer()
+    try:
+        key = convert_value(value, STRING)
+    except ConvertFault as fault:
+        summary = "The key of a provider instance must be a string"
+        raise EvalError(choice.key, summary, make_sentence(fault)) from None
+    if not isinstance(key, str) or key not in known:
+        shown = render_key(key) if isinstance(key, str) else "[null]"
+        raise EvalError(
+            choice.key,
+            f"There is no provider instance {choice.instance}{shown}",
+            f"The keys of its for_each are {', '.join(sorted(known)) or 'none'}.",
+            suggest_near(key, known) if isinstance(key, str) else "",
+        )
+    return f"{choice.instance}{render_key(key)}"
+
+
+# ── blocks ──────────────────────────────────────────────────────────────────────────────
+
+
 def configure_provider(
-    block: ProviderBlock, info: ProviderInfo, context: Context, env: Env, report: Report
+    block: ProviderBlock,
+    instance: str,
+    info: ProviderInfo,
+    context: Context,
+    env: Env,
+    report: Report,
 ) -> ProviderConfig | None:
     """One provider instance; None after faults, which are reported."""
-    place, what = Header(block.block), f"provider.{block.instance}"
+    place, what = Header(block.block), f"provider.{instance}"
+    title = render_title(block.block)
+    meta = ("alias", "for_each") if block.several else ("alias",)
     arguments = compile_arguments(
-        block.block.body, info.schema, context, place, render_title(block.block), report, ("alias",)
+        block.block.body, info.schema, context, place, title, report, meta
     )
     try:
         config = evaluate_arguments(arguments, env, report, what)
@@ -54,12 +148,12 @@ def configure_provider(
     if config is None:
         return None
     # The check sees the completed settings, since the environment can set what the block lacks.
-    config, refused = info.connect(block.instance, config)
+    config, refused = info.connect(instance, config)
     for name, fault in refused or info.check(config):
         report(_place_fault(name, fault, block, info.schema))
     if refused:
         return None
-    return ProviderConfig(block.name, block.instance, config, block.block.header_range)
+    return ProviderConfig(block.name, instance, config, block.block.header_range)
 
 
 def _place_fault(

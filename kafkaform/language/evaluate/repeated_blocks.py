@@ -28,7 +28,7 @@ def find_shaped_plan(run: Run, module: Module, block: ResourceBlock) -> Resource
         # The pattern is a copy of a block with slots, which read the words from the environment.
         pattern = replace(block, block=block.block.shape.pattern)
         info = run.schemas.types[block.address.type]
-        plan = compile_resource(pattern, info, run.context, module.providers, faults.append)
+        plan = compile_resource(pattern, info, run.context, module, faults.append)
         run.shapes[key] = None if faults else plan
     found = run.shapes[key]
     if found is None:
@@ -44,7 +44,7 @@ def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[MadeInstance] | None
     budget, faults = site.env.budget, list[Diagnostic]()
     kept = budget.left, budget.instances
     env = Env(site.env.roots, {}, budget, plan.block.block.words)
-    trial = Site(env, site.path, faults.append, site.needs, site.settled)
+    trial = replace(site, env=env, report=faults.append)
     try:
         budget.count_instance(plan.block.block)
         made = evaluate_instance(plan, SINGLE[0], trial)

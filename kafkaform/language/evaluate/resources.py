@@ -14,10 +14,11 @@ from ...core.resource import Declared, Identity, Lifecycle
 from ...core.schema import BOOL, META_ARGUMENTS, META_BLOCKS, STRING, ObjectSchema, map_of
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Block, Expression
-from ..declare.addresses import read_ignored_paths, read_provider_instance
+from ..declare.addresses import read_ignored_paths
 from ..declare.blocks import Header
 from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import ResourceBlock
+from ..declare.modules import Module
 from ..expressions.code import Code, Context, Env
 from ..expressions.namespaces import Fixed
 from ..values.bounds import compute_look_cost
@@ -36,6 +37,7 @@ from .arguments import (
     make_deferred_fault,
 )
 from .expansion import Instance, expand_instances
+from .provider_blocks import ProviderChoice, ProviderKeys, choose_instance, compile_choice
 
 Settled = Mapping[str, FrozenMap]
 """str(address) -> the attributes that the server has set."""
@@ -68,7 +70,7 @@ class ResourcePlan(Struct, frozen=True):
 
     block: ResourceBlock
     info: TypeInfo
-    instance: str
+    provider: ProviderChoice
     """The provider instance."""
     arguments: Arguments
     meta: Mapping[str, MetaArgument]
@@ -96,6 +98,8 @@ class Site(Struct, frozen=True):
     needs: tuple[Address, ...] = ()
     """The objects that come before those of the block."""
     settled: Settled = EMPTY
+    keys: ProviderKeys = ProviderKeys()
+    """The provider instances with keys."""
 
 
 class MadeInstance(Struct, frozen=True):
@@ -109,12 +113,12 @@ def compile_resource(
     block: ResourceBlock,
     info: TypeInfo,
     context: Context,
-    providers: Mapping[str, str],
+    module: Module,
     report: Report,
     types: Mapping[str, TypeInfo] = EMPTY,
 ) -> ResourcePlan | None:
-    """Compile a block; None after a fault. providers: name in the block's module -> provider
-    instance; types: all types, of which an unknown argument can be."""
+    """Compile a block of a module; None after a fault. types: all types, of which an unknown
+    argument can be."""
     written, schema = block.block, info.schema
     place, title = Header(written), str(block.address)
     others = {name: other.schema for name, other in types.items() if other.schema is not schema}
@@ -126,7 +130,7 @@ def compile_resource(
         plan = ResourcePlan(
             block,
             info,
-            read_provider_instance(node, info.provider, providers, place),
+            compile_choice(node, info.provider, module, context, place),
             arguments,
             _compile_meta(written, ("owner", "labels"), context),
             tuple(_list_version_names(schema)),
@@ -262,8 +266,9 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
         meta = {name: _evaluate_meta(name, item, inner) for name, item in plan.meta.items()}
         if attributes is None:
             return None
+        provider = choose_instance(plan.provider, site.keys, inner)
         made = MadeInstance(
-            instance.key, _make_declared(plan, address, attributes, meta, site.needs)
+            instance.key, _make_declared(plan, provider, address, attributes, meta, site.needs)
         )
     except EvalError as fault:
         report(make_diagnostic(fault, context=[f"while evaluating {address}"]))
@@ -294,6 +299,7 @@ def _evaluate_meta(name: str, meta: MetaArgument, env: Env) -> Value:
 
 def _make_declared(
     plan: ResourcePlan,
+    provider: str,
     address: Address,
     attributes: FrozenMap,
     meta: Mapping[str, Value],
@@ -307,7 +313,7 @@ def _make_declared(
         raise EvalError(place, f"{address} does not name an object", str(fault)) from None
     owner, labels = meta.get("owner"), meta.get("labels")
     return Declared(
-        Identity(plan.instance, address.type, key),
+        Identity(provider, address.type, key),
         address,
         attributes,
         plan.range,

@@ -63,6 +63,8 @@ class Run(Struct):
     """The compiled shapes that several blocks repeat; None for a shape with faults."""
     providers: dict[str, ProviderConfig | None] = field(default_factory=dict)
     """By instance; None after a fault."""
+    keys: dict[str, frozenset[str] | None] = field(default_factory=dict)
+    """Provider block with for_each -> its keys; None after a fault."""
     open: set[GraphNode] = field(default_factory=set)
     """The values that need an attribute which its block leaves to the system, and which is not
     known yet."""

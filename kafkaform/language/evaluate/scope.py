@@ -16,6 +16,7 @@ from ..values.faults import Poisoned, Skipped
 from ..values.limits import Budget
 from ..values.value import Null, ObjectVal, TupleVal, Val
 from .arguments import Report
+from .provider_blocks import ProviderKeys
 from .resources import MadeInstance, ResourcePlan, Settled, Site, publish_value
 
 
@@ -48,6 +49,8 @@ class Scope(Struct, eq=False, dict=True):
     """The instances of the modules that this one calls, by name and key."""
     needs: dict[str, frozenset[Address]] = field(default_factory=dict)
     """Name of a node -> the objects behind its value."""
+    keys: ProviderKeys = ProviderKeys()
+    """The provider instances with keys."""
 
     @cached_property
     def env(self) -> Env:
@@ -85,7 +88,7 @@ class Scope(Struct, eq=False, dict=True):
     def make_site(self, needs: frozenset[Address]) -> Site:
         """Where blocks of this instance are evaluated. needs: the objects that they come after."""
         ordered = tuple(sorted(needs | self.inherited, key=str))
-        return Site(self.env, self.path, self.report, ordered, self.settled)
+        return Site(self.env, self.path, self.report, ordered, self.settled, self.keys)
 
 
 def _make_skipped_spaces(skipped: frozenset[str]) -> Mapping[str, Namespace]:

@@ -19,8 +19,9 @@ _OTHER = re.compile(r"[^A-Z0-9]")
 
 def name_variable(instance: str, attribute: str) -> str:
     """The variable for an attribute of a provider block: KAFKAFORM_KAFKA_EU_CA_CERT for `kafka.eu`
-    and `ca_cert`."""
-    return PREFIX + _OTHER.sub("_", f"{instance}_{attribute}".upper())
+    and `ca_cert`. A key is one more word: KAFKA_REGION_EU stands for `kafka.region["eu"]`."""
+    plain = instance.replace('["', ".").removesuffix('"]')
+    return PREFIX + _OTHER.sub("_", f"{plain}_{attribute}".upper())
 
 
 def parse_value(attribute: AttributeSchema, source: str, text: str | None) -> Value:

@@ -207,7 +207,8 @@ class Configuration(PartialRepr, frozen=True):
         """A warning for each provider instance that objects need and that has neither a block nor
         a setting in the environment that says where to connect."""
         declared = built.run.graph.modules[()].found.providers
-        missing = (instance for instance in built.desired.providers if instance not in declared)
+        # The name of an instance of a block with for_each ends with its key.
+        missing = (i for i in built.desired.providers if i.partition("[")[0] not in declared)
         faults = []
         for instance in missing:
             schema = self.registry.load(built.desired.providers[instance].name).config

@@ -274,6 +274,7 @@ def _read_clusters(
             continue
         settings = configure_provider(
             ProviderBlock(provider.name, name, connection),
+            name,
             ProviderInfo(provider.config, provider.check),
             scope.context,
             scope.env,

@@ -298,13 +298,14 @@ def test_what_terraform_runs_beside_an_object_is_a_warning() -> None:
     assert [str(item.source) for item in found.removed] == ["kafka_topic.gone"]
 
 
-def test_a_provider_of_kafka_cannot_have_for_each() -> None:
-    """The error says what to write instead, and is not followed by others."""
+def test_a_provider_with_for_each_works_as_in_opentofu() -> None:
+    """For Kafka; for a provider that is not installed, it is skipped like its other blocks."""
     text = (
         'provider "kafka" {\n  alias = "r"\n  for_each = toset(["eu"])\n'
         '  bootstrap_servers = ["${each.value}:9092"]\n}\n'
     )
-    assert list_summaries(build(text), Severity.ERROR) == ["A provider block cannot have for_each"]
+    assert list_summaries(build(text), Severity.ERROR) == []
+    assert 'kafka.r["eu"]' in build(text).providers
     assert list_summaries(build(text.replace("kafka", "aws")), Severity.ERROR) == []
 
 
