@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
@@ -19,6 +20,8 @@ from .approval import seal_plan
 from .model import Mode, Options, Plan
 from .rules import WAITING
 
+_KEYS = re.compile(r'\["(?:[^"\\]|\\.)*"?\]?|\[[^\]"]*\]?')
+"""The key of an instance in a glob, also one that is cut off: `["eu"]`, `[0]`, `[*`."""
 NAMED = 5
 """How many objects an error names."""
 
@@ -83,16 +86,19 @@ def select_unread(blocks: Sequence[Unread], options: Options) -> tuple[str, ...]
     return tuple(
         str(block.source)
         for block in sorted(blocks, key=lambda block: str(block.source))
-        if (not options.target or _names_block(options.target, block))
-        and not _names_block(options.exclude, block)
+        if (not options.target or names_unread(options.target, block))
+        and not names_unread(options.exclude, block)
     )
 
 
-def _names_block(globs: Iterable[str], block: Unread) -> bool:
-    """True if one of the globs names the block, or an instance of it: which ones it has is not
-    known."""
+def names_unread(globs: Iterable[str], block: Unread) -> bool:
+    """True if one of the globs names the block, an instance of it or of a module around it, or a
+    part of a composite: which ones there are is not known."""
     source = str(block.source)
-    return any(matches(glob, source) or glob.startswith(f"{source}[") for glob in globs)
+    return any(
+        matches(glob, source) or matches(_KEYS.sub("", glob).partition("/")[0], source)
+        for glob in globs
+    )
 
 
 def _wait_for_block(change: Change, missing: Sequence[Unread]) -> Change:
@@ -219,7 +225,7 @@ def narrow_changes(
     for flag, globs in (("--target", options.target), ("--exclude", options.exclude)):
         for glob in globs:
             aside = any(matches(glob, owner) for row in untyped for owner in row.owners)
-            aside = aside or any(_names_block((glob,), block) for block in unread)
+            aside = aside or any(names_unread((glob,), block) for block in unread)
             if not aside and not _find_hits(changes, (glob,)):
                 known = "recorded" if options.mode is Mode.REFRESH else "declared or recorded"
                 raise UsageError(

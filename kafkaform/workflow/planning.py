@@ -33,7 +33,7 @@ from ..plan.instances import PlanHeader
 from ..plan.judge import explain_lifts, judge_plan, list_ended_lifts, list_new_breaches
 from ..plan.model import Mode, Options, Plan
 from ..plan.observe import read_world
-from ..plan.select import set_untyped_aside
+from ..plan.select import names_unread, set_untyped_aside
 from ..provider.contract import Session
 from ..render.text import render_count
 from ..state.model import State
@@ -243,7 +243,8 @@ def _refuse_idle_adopt(desired: Desired, options: Options) -> None:
     """Raises UsageError for an --adopt that matches nothing, because that is a typing error."""
     addresses = [str(item.address) for item in desired.declared]
     for glob in options.adopt:
-        if not any(matches(glob, address) for address in addresses):
+        unread = any(names_unread((glob,), block) for block in desired.unread)
+        if not unread and not any(matches(glob, address) for address in addresses):
             raise UsageError(
                 f"--adopt {glob!r} matches no declared object",
                 suggest(glob, addresses) or "Only what the configuration declares can be adopted.",

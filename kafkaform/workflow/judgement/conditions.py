@@ -18,6 +18,7 @@ from ...core.resource import Desired
 from ...core.rule import Rule
 from ...plan.block_judge import collect_rules
 from ...plan.model import Plan
+from ...plan.select import names_unread
 from ...provider.registry import Registry
 from ...state.model import State
 
@@ -143,7 +144,8 @@ def refuse_idle_accepted(names: Iterable[str], desired: Desired, state: State) -
     addresses = {str(item.address) for item in desired.declared}
     addresses.update(owner for row in state.objects.values() for owner in row.owners)
     for glob in globs:
-        if not any(matches(glob, address) for address in addresses):
+        unread = any(names_unread((glob,), block) for block in desired.unread)
+        if not unread and not any(matches(glob, address) for address in addresses):
             raise UsageError(
                 f"--accept …={glob} matches no object",
                 suggest(glob, addresses) or "Nothing of this address is declared or recorded.",

@@ -97,6 +97,34 @@ def test_a_target_never_counts_what_it_leaves_out() -> None:
     assert part.approval != plan.approval or part.effective == plan.effective
 
 
+@pytest.mark.parametrize(
+    "glob",
+    [
+        "module.m.module.n.kafka_access.late",
+        'module.m["a.b]"].module.n[0].kafka_access.late["x"]',
+        'module.m["a"]',
+        "module.m[*",
+        "module.m.module.n.kafka_access.late/acl*",
+        "module.*.kafka_access.late",
+    ],
+)
+def test_a_block_in_a_module_that_could_not_be_evaluated_can_be_named(glob: str) -> None:
+    """Neither the instances of the module nor the parts of a composite are known."""
+    source = parse_address("module.m.module.n.kafka_access.late")
+    blocks = [Unread(source, "data.kafka_topics.x cannot be read")]
+    options = Options(target=(glob,))
+    assert narrow_changes(CHAIN, options, unread=blocks) == ()
+    assert select_unread(blocks, options) == (str(source),)
+
+
+@pytest.mark.parametrize("glob", ['module.o["a"]', "kafka_access.late", "module.m.kafka_topic.x"])
+def test_another_block_is_still_a_typing_error(glob: str) -> None:
+    """What is not read has a name."""
+    block = Unread(parse_address("module.m.module.n.kafka_access.late"), "x")
+    with pytest.raises(UsageError, match="matches no declared or recorded object"):
+        narrow_changes(CHAIN, Options(target=(glob,)), unread=[block])
+
+
 @pytest.mark.parametrize("glob", ["kafka_topic.late", 'kafka_topic.late["a"]', "kafka_topic.l*"])
 @pytest.mark.parametrize("flag", ["target", "exclude"])
 def test_a_block_that_could_not_be_evaluated_can_be_named(flag: str, glob: str) -> None:
