@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from kafkaform.core.errors import UsageError
@@ -17,15 +18,30 @@ YAML = frozenset({".yaml", ".yml", ".json"})
 """Endings of files that a YAML parser reads; JSON is YAML."""
 
 
-def read_files(paths: Sequence[Path], endings: Collection[str]) -> Iterator[tuple[str, bytes]]:
+class UnreadableFile(UsageError):
+    """A file that exists and cannot be read. reason: why, as the rest of a sentence about it."""
+
+    def __init__(self, path: object, reason: str, advice: str = "") -> None:
+        super().__init__(f"{path} {reason}", advice)
+        self.path, self.reason = str(path), reason
+
+
+Omit = Callable[[str, str], None]
+"""Notes a file or folder that is not taken over, and why."""
+
+
+def read_files(
+    paths: Sequence[Path], endings: Collection[str], omit: Omit | None = None
+) -> Iterator[tuple[str, bytes]]:
     """Path and content, each file once: of the files among the paths, and of all files below the
     folders that have one of these endings, sorted. Hidden files and folders are passed over.
 
-    Raises UsageError for what cannot be read, is not a regular file or is too large.
+    omit: gets each file and folder that cannot be read or is too large; without it, the first one
+    raises UnreadableFile. Raises UsageError for what does not exist or is not a regular file.
     """
     names: dict[Path, Path] = {}
     for path in paths:
-        listed = sorted(_list_files(path, endings)) if path.is_dir() else [path]
+        listed = sorted(_list_files(path, endings, omit)) if path.is_dir() else [path]
         for name in listed:
             names.setdefault(name.resolve(), name)
     where = ", ".join(map(str, paths))
@@ -33,7 +49,13 @@ def read_files(paths: Sequence[Path], endings: Collection[str]) -> Iterator[tupl
         raise UsageError(f"{where} has more than {MAX_FILES} files", "Name a smaller folder.")
     left = MAX_TOTAL
     for name in names.values():
-        content = read_file(name)
+        try:
+            content = read_file(name)
+        except UnreadableFile as fault:
+            if omit is None:
+                raise
+            omit(fault.path, fault.reason)
+            continue
         left -= len(content)
         if left < 0:
             raise UsageError(
@@ -43,12 +65,20 @@ def read_files(paths: Sequence[Path], endings: Collection[str]) -> Iterator[tupl
         yield str(name), content
 
 
-def _list_files(path: Path, endings: Collection[str]) -> Iterator[Path]:
-    # `rglob` follows no link to a folder, so a circle of links ends.
-    for name in path.rglob("*"):
-        hidden = any(part.startswith(".") for part in name.relative_to(path).parts)
-        if not hidden and name.suffix in endings and name.is_file():
-            yield name
+def _list_files(path: Path, endings: Collection[str], omit: Omit | None) -> Iterator[Path]:
+    def note_folder(error: OSError) -> None:
+        fault = UnreadableFile(error.filename, f"cannot be read: {error.strerror}")
+        if omit is None:
+            raise fault
+        omit(fault.path, fault.reason)
+
+    # No link to a folder is followed, so a circle of links ends.
+    for folder, folders, files in os.walk(path, onerror=note_folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for file in files:
+            name = Path(folder, file)
+            if not file.startswith(".") and name.suffix in endings and name.is_file():
+                yield name
 
 
 def read_file(path: Path) -> bytes:
@@ -61,9 +91,8 @@ def read_file(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(MAX_FILE + 1)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+        raise UnreadableFile(path, f"cannot be read: {error.strerror}") from None
     if len(content) > MAX_FILE:
-        raise UsageError(
-            f"{path} has more than {MAX_FILE // 1_000_000} MB", "Divide it into smaller files."
-        )
+        size = f"has more than {MAX_FILE // 1_000_000} MB"
+        raise UnreadableFile(path, size, "Divide it into smaller files.")
     return content

@@ -75,7 +75,7 @@ def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
     findings = Findings(paths)
     resources: list[Resource] = []
     shared = Shared({}, {})
-    for name, content in read_files(paths, {*YAML, ".tpl"}):
+    for name, content in read_files(paths, {*YAML, ".tpl"}, findings.omit):
         if (template := find_template(content, "jikkou")) is not None:
             line, reason = template
             findings.omit(f"{name}:{line}", reason)

@@ -73,7 +73,8 @@ def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
     plans: dict[str, FrozenMap] = {}
     roles: dict[str, Role] = {}
     named = [path for path in paths if path.suffix == SETTINGS_ENDING]
-    for name, content in read_files([path for path in paths if path not in named], YAML):
+    others = [path for path in paths if path not in named]
+    for name, content in read_files(others, YAML, findings.omit):
         for node in findings.read_documents(name, content, "julieops"):
             fields = node.value if node.kind == "map" else {}
             with findings.contain():

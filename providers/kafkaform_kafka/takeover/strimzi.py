@@ -36,7 +36,7 @@ _LIMITS: Mapping[str, str] = {
 def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
     """Read manifests, and all manifests below folders. Raises UsageError."""
     findings = Findings(paths)
-    for name, content in read_files(paths, YAML):
+    for name, content in read_files(paths, YAML, findings.omit):
         for document in findings.read_documents(name, content, "strimzi"):
             for node in _list_resources(document):
                 with findings.contain():

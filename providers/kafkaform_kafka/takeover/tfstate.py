@@ -36,10 +36,18 @@ _FAMILIES = ("kafka_", "confluent_", "kafka-connect_", "schemaregistry_")
 
 
 def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
-    """Read state files. Raises UsageError for anything else."""
+    """Read state files. Raises UsageError if the only one is anything else."""
     findings = Findings(paths)
     for path in paths:
-        _read_state(path, findings)
+        count = len(findings.objects)
+        try:
+            _read_state(path, findings)
+        except UsageError as fault:
+            # Of several states, the others are taken over.
+            if len(paths) == 1:
+                raise
+            del findings.objects[count:]
+            findings.omit(str(path), fault.message.removeprefix(f"{path} "))
     return findings.finish()
 
 

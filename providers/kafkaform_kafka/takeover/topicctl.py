@@ -34,7 +34,7 @@ _ARGUMENTS = {
 def read_declarations(paths: Sequence[Path]) -> ForeignFiles:
     """Read files, and all files below folders. Raises UsageError."""
     findings = Findings(paths)
-    for name, content in read_files(paths, YAML):
+    for name, content in read_files(paths, YAML, findings.omit):
         for node in findings.read_documents(name, content, "topicctl"):
             with findings.contain():
                 _read_document(Fields(node, findings, "a document"), findings)

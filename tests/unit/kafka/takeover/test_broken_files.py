@@ -3,6 +3,7 @@ and everything else is taken over."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from kafkaform.provider.registry import Registry
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.transfer.take_over import ForeignSource, take_over
 
+from ....kit.commands import rights
 from ....kit.commands.stocks import PROVIDER
 
 STRIMZI = """apiVersion: kafka.strimzi.io/v1
@@ -149,3 +151,66 @@ def test_a_value_out_of_range(tmp_path: Path) -> None:
     assert "t.yaml:9: kafka_topic few is left out whole: partitions is 0" in few
     assert "t.yaml:17: kafka_topic wrong is left out whole: max.message.bytes = 'many'" in wrong
     assert "t.yaml:22: KafkaTopic huge: partitions is no whole number: '1.5'" in huge
+
+
+# ── files that cannot be read ───────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("tool", TOPICS)
+def test_a_file_or_folder_without_the_right_to_read_it(
+    tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is listed with the reason, and the others are taken over. Alone, it is an error."""
+    with rights.place(monkeypatch) as folder:
+        for name in ("a", "m", "z"):
+            (folder / f"{name}.yaml").write_text(TOPICS[tool].replace("NAME", name))
+        closed = folder / "closed"
+        closed.mkdir()
+        read(tool, folder)  # what is loaded later is loaded before the rights are gone
+        (folder / "m.yaml").chmod(0)
+        closed.chmod(0)
+        with rights.nobody():
+            count, said = read(tool, folder)
+            single = read(tool, folder / "m.yaml")
+        closed.chmod(0o755)
+    assert count == 2
+    assert sorted(said) == [
+        "closed: cannot be read: Permission denied",
+        "m.yaml: cannot be read: Permission denied",
+    ]
+    assert single == (0, ["m.yaml: cannot be read: Permission denied"])
+
+
+@pytest.mark.parametrize("tool", TOPICS)
+def test_a_file_that_is_not_utf8(tool: str, tmp_path: Path) -> None:
+    """As a name in Latin-1: it is listed with its line."""
+    for name in ("a", "z"):
+        (tmp_path / f"{name}.yaml").write_text(TOPICS[tool].replace("NAME", name))
+    (tmp_path / "m.yaml").write_bytes(b"# one line\nkind: caf\xe9\n")
+    count, said = read(tool, tmp_path)
+    assert count == 2
+    (gap,) = said
+    assert gap.startswith("m.yaml:2: this is not YAML: a character that YAML does not allow")
+
+
+def test_one_of_several_states(tmp_path: Path) -> None:
+    """A Terraform state that is none is listed; if it is the only one, it is an error."""
+    topic = {
+        "mode": "managed",
+        "type": "kafka_topic",
+        "name": "a",
+        "instances": [{"attributes": {"name": "a", "partitions": 1, "replication_factor": 1}}],
+    }
+    good, latin, broken = (tmp_path / f"{name}.tfstate" for name in ("good", "latin", "broken"))
+    good.write_text(json.dumps({"version": 4, "resources": [topic]}))
+    latin.write_bytes(b'{"version": 4, "x": "caf\xe9"}')
+    broken.write_text(json.dumps({"version": 4, "resources": [topic, "b"]}))
+    reader = Registry().load_readers("kafka")["tfstate"]()
+    made = reader((good, latin, broken))
+    assert [item.arguments["name"] for item in made.objects] == ["a"]
+    assert [(Path(gap.place).name, gap.reason) for gap in made.omissions] == [
+        ("latin.tfstate", "is not JSON, so it is no state"),
+        ("broken.tfstate", "cannot be used: `resources` is no list of objects"),
+    ]
+    with pytest.raises(UsageError, match="is not JSON"):
+        reader((latin,))
