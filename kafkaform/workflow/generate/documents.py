@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
+from ...core.resource import Identity
 from ...core.schema import AttributeSchema
 from ...core.value import FrozenMap
 from ...provider.contract import ResourceType
@@ -30,9 +31,8 @@ def extract_documents(
     indexed = sorted(enumerate(items), key=lambda pair: pair[1].identity)
     for index, item in indexed:
         codes: dict[str, Code] = {}
-        for attribute, ending in _list_texts(item, types[item.identity.kind]):
-            folder = f"{item.identity.kind.rpartition('_')[2]}s"
-            path = _choose_path(folder, item.identity.key, ending, taken)
+        for attribute, ending in list_texts(item.arguments, types[item.identity.kind]):
+            path = choose_path(item.identity, ending, taken)
             documents[path] = str(item.arguments[attribute.name])
             codes[attribute.name] = Code(f"file({quote_string(path)})")
         arguments: Mapping[str, object] = {**item.arguments, **codes}
@@ -40,19 +40,19 @@ def extract_documents(
     return tuple(changed[index] for index in sorted(changed)), documents
 
 
-def _list_texts(
-    item: UndeclaredObject, kind: ResourceType
-) -> Iterator[tuple[AttributeSchema, str]]:
+def list_texts(arguments: FrozenMap, kind: ResourceType) -> Iterator[tuple[AttributeSchema, str]]:
     """The arguments that are files, with the endings of these."""
     for attribute in kind.schema.attributes.values():
-        value = item.arguments.get(attribute.name)
+        value = arguments.get(attribute.name)
         if attribute.ending is not None and isinstance(value, str) and value:
-            yield attribute, attribute.ending(item.arguments)
+            yield attribute, attribute.ending(arguments)
 
 
-def _choose_path(folder: str, key: str, ending: str, taken: set[str]) -> str:
-    """A path that no other document has, also where the case of letters makes no difference."""
-    stem = _UNSAFE.sub("_", key).strip("._")[:_LONGEST] or "document"
+def choose_path(identity: Identity, ending: str, taken: set[str]) -> str:
+    """A path that no other document has, also where the case of letters makes no difference.
+    taken: the paths of the others, in small letters."""
+    folder = f"{identity.kind.rpartition('_')[2]}s"
+    stem = _UNSAFE.sub("_", identity.key).strip("._")[:_LONGEST] or "document"
     number, name = 1, stem
     while f"{folder}/{name}{ending}".lower() in taken:
         number += 1

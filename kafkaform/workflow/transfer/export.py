@@ -15,10 +15,11 @@ from ...core.errors import UsageError
 from ...core.redaction import mask_secrets
 from ...core.resource import Identity, Observed
 from ...core.value import FrozenMap, SecretRef
-from ...provider.contract import Session
+from ...provider.contract import ResourceType, Session
 from ...provider.takeover import Exporter, ForeignResource
 from ...render.text import inline
 from ...syntax.write import Code, NewBlock, Writable, quote_string, write_blocks
+from ..generate.documents import choose_path, list_texts
 from ..generate.names import get_noun, make_identifier, make_unique
 from ..generate.stock import GeneratedConfiguration
 from ..secrecy import keep_secrets
@@ -34,28 +35,36 @@ class _Export(Struct, frozen=True):
     names: dict[str, set[str]] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
     count: list[Identity] = field(default_factory=list)
+    documents: dict[str, str] | None = None
+    """Path -> text of the files that the blocks read; None keeps the texts in the blocks."""
+    taken: set[str] = field(default_factory=set)
+    """The paths of these files in small letters."""
 
 
-def export(workspace: Workspace, tool: str) -> GeneratedConfiguration:
+def export(workspace: Workspace, tool: str, *, documents: bool = False) -> GeneratedConfiguration:
     """Write every object that the folder declares or the state records, as it is live, for this
-    tool. Raises UsageError for a tool that no provider writes for, ConnectError."""
+    tool. documents: keep long texts, such as schemas, in files of their own. Raises UsageError for
+    a tool that no provider writes for, ConnectError."""
     with keep_secrets(workspace.known):
         exporters = _find_exporters(workspace, tool)
         state = workspace.backend.load().state
         recorded = state.objects.keys() if state is not None else ()
         ids = {*recorded, *(item.identity for item in workspace.desired.declared)}
-        draft, complete = _Export(), True
+        draft, complete = _Export(documents={} if documents else None), True
         for instance, exporter in exporters.items():
             mine = sorted(identity for identity in ids if identity.instance == instance)
             session = open_instance(workspace, instance)
             try:
-                complete &= _write_instance(session, mine, exporter, draft)
+                complete &= _write_instance(session, mine, exporter, workspace.types, draft)
             finally:
                 session.close()
         left = sorted({identity.instance for identity in ids} - exporters.keys())
         draft.gaps.extend(f"Not exported: the objects of {instance}." for instance in left)
         text = mask_secrets(_render(tool, draft)) if draft.count else ""
-        return GeneratedConfiguration(text, {}, len(draft.count), tuple(draft.gaps), complete)
+        texts = {path: mask_secrets(text) for path, text in (draft.documents or {}).items()}
+        return GeneratedConfiguration(
+            text, {}, len(draft.count), tuple(draft.gaps), complete, texts
+        )
 
 
 def _find_exporters(space: Workspace, tool: str) -> dict[str, Exporter]:
@@ -73,7 +82,11 @@ def _find_exporters(space: Workspace, tool: str) -> dict[str, Exporter]:
 
 
 def _write_instance(
-    session: Session, ids: list[Identity], exporter: Exporter, draft: _Export
+    session: Session,
+    ids: list[Identity],
+    exporter: Exporter,
+    types: Mapping[str, ResourceType],
+    draft: _Export,
 ) -> bool:
     """Write the objects of one system; whether all of them could be read."""
     complete = True
@@ -92,19 +105,43 @@ def _write_instance(
             draft.gaps.append(f"Not exported: {identity}: {made}.")
             continue
         draft.count.append(identity)
-        _write_resource(identity, made, next(iter(exporter.requirements)), draft)
+        codes = _move_texts(identity, made, reading.attributes, types[identity.kind], draft)
+        _write_resource(identity, made, codes, next(iter(exporter.requirements)), draft)
     return complete
 
 
+def _move_texts(
+    identity: Identity, made: ForeignResource, live: FrozenMap, kind: ResourceType, draft: _Export
+) -> Mapping[str, Code]:
+    """The arguments whose texts are in files of their own, which are added to the draft."""
+    codes: dict[str, Code] = {}
+    if draft.documents is None:
+        return codes
+    for attribute, ending in list_texts(live, kind):
+        text = made.arguments.get(attribute.name)
+        if isinstance(text, str):
+            path = choose_path(identity, ending, draft.taken)
+            draft.documents[path] = text
+            # Terraform runs a module in the folder of its caller.
+            codes[attribute.name] = Code(f'file("${{path.module}}/{path}")')
+    return codes
+
+
 def _write_resource(
-    identity: Identity, made: ForeignResource, provider: str, draft: _Export
+    identity: Identity,
+    made: ForeignResource,
+    codes: Mapping[str, Code],
+    provider: str,
+    draft: _Export,
 ) -> None:
-    """provider: its name there."""
+    """codes: argument -> what is written in place of its value; provider: its name there."""
     taken = draft.names.setdefault(made.type, set())
     name = make_unique(make_identifier(identity.key, get_noun(made.type)), taken)
     _, dot, label = identity.instance.partition(".")
     alias = {"provider": Code(f"{provider}.{label}")} if dot else {}
-    arguments = {n: _write_argument(value, draft) for n, value in made.arguments.items()}
+    arguments = {
+        n: codes.get(n) or _write_argument(value, draft) for n, value in made.arguments.items()
+    }
     draft.blocks.append(NewBlock("resource", (made.type, name), {**alias, **arguments}))
     if made.id is None:
         draft.gaps.append(

@@ -87,3 +87,10 @@ def test_the_way_back_to_terraform(live: Systems) -> None:
     assert 'variable "sink_db_password" { type = string sensitive = true }' in squeezed
     assert 'schema_type = "AVRO"' in squeezed
     assert 'to = schemaregistry_schema.a_key id = "a-key"' in squeezed
+    # Schemas are files beside it, which the module reads wherever it is called from.
+    assert 'schema = file("${path.module}/schemas/a-key.avsc")' in squeezed
+    assert (live.here.path / "schemas/a-key.avsc").read_text() == '"int"'
+    assert (live.here.path / "schemas/b-key.avsc").read_text() == '"long"'
+    printed = live.here.done("export", "terraform")
+    assert "file(" not in printed.out
+    assert '= "\\"int\\""' in printed.out

@@ -27,9 +27,11 @@ def export_command(
     """Write what this folder manages for another tool.
 
     It writes a block for each object that is declared or recorded, with its live values, and import
-    blocks, so that the other tool finds nothing to change. Secrets become variables.
+    blocks, so that the other tool finds nothing to change. Secrets become variables. With --out,
+    schemas are files beside it.
     """
     console = Console.make_standard(no_color=no_color)
     workspace = open_workspace(variables=var, variable_files=var_file, state=state)
     target = None if out == STDOUT else Path(out)
-    show_generated(export(workspace, tool), target, console, "export")
+    made = export(workspace, tool, documents=target is not None)
+    show_generated(made, target, console, "export")
