@@ -43,6 +43,8 @@ class Option(Struct, frozen=True):
     help: str | None = None
     metavar: str | None = None
     complete: Complete | None = None
+    hidden: bool = False
+    """It works, and help does not list it: words without a flag say the same."""
 
 
 class Operand(Struct, frozen=True):

@@ -76,7 +76,11 @@ def _translate_parameter(parameter: inspect.Parameter) -> inspect.Parameter:
     offer = None if argument.complete is None else _make_completion(argument.complete)
     meaning = (
         typer.Option(
-            argument.flag, metavar=argument.metavar, help=argument.help, autocompletion=offer
+            argument.flag,
+            metavar=argument.metavar,
+            help=argument.help,
+            autocompletion=offer,
+            hidden=argument.hidden,
         )
         if isinstance(argument, Option)
         else typer.Argument(metavar=argument.metavar, autocompletion=offer)

@@ -107,11 +107,15 @@ def ask_quotas(
     words: Annotated[
         list[str] | None, Operand("[user|client|ip NAME]…", complete_objects(CLIENT_LISTINGS))
     ] = None,
-    user: Annotated[str | None, Option("--user", None, "GLOB", offer_names(list_users))] = None,
-    client_id: Annotated[
-        str | None, Option("--client-id", None, "GLOB", offer_names(list_clients))
+    user: Annotated[
+        str | None, Option("--user", None, "GLOB", offer_names(list_users), hidden=True)
     ] = None,
-    ip: Annotated[str | None, Option("--ip", None, "GLOB", offer_names(list_addresses))] = None,
+    client_id: Annotated[
+        str | None, Option("--client-id", None, "GLOB", offer_names(list_clients), hidden=True)
+    ] = None,
+    ip: Annotated[
+        str | None, Option("--ip", None, "GLOB", offer_names(list_addresses), hidden=True)
+    ] = None,
     only: Annotated[
         bool, Option("--only", "Leave out combinations, such as a client of the user.")
     ] = False,

@@ -38,18 +38,31 @@ def ask_configs(
             ", ".join(CONFIG_ENTITIES) + ".",
             "TYPE",
             offer_words(CONFIG_ENTITIES),
+            hidden=True,
         ),
     ] = "topics",
     entity_name: Annotated[
         list[str] | None,
-        Option("--entity-name", "Only this entity; '' is the default.", "NAME", complete_entity),
+        Option(
+            "--entity-name",
+            "Only this entity; '' is the default.",
+            "NAME",
+            complete_entity,
+            hidden=True,
+        ),
     ] = None,
     entity_default: Annotated[
-        bool, Option("--entity-default", "The configs that all brokers share.")
+        bool, Option("--entity-default", "The configs that all brokers share.", hidden=True)
     ] = False,
     name: Annotated[
         str,
-        Option("--name", "Only topics, brokers, … with matching names.", "GLOB", complete_entity),
+        Option(
+            "--name",
+            "Only topics, brokers, … with matching names.",
+            "GLOB",
+            complete_entity,
+            hidden=True,
+        ),
     ] = "*",
 ) -> Question:
     """Show configs with value and source.

@@ -50,15 +50,25 @@ def ask_quota(
     ] = None,
     user: Annotated[
         str | None,
-        Option("--user", "The user name, without User:.", "NAME", offer_names(list_users)),
+        Option(
+            "--user", "The user name, without User:.", "NAME", offer_names(list_users), hidden=True
+        ),
     ] = None,
     client_id: Annotated[
         str | None,
-        Option("--client-id", "The ID that the client sends.", "ID", offer_names(list_clients)),
+        Option(
+            "--client-id",
+            "The ID that the client sends.",
+            "ID",
+            offer_names(list_clients),
+            hidden=True,
+        ),
     ] = None,
     ip: Annotated[
         str | None,
-        Option("--ip", "The client's IP address.", "ADDRESS", offer_names(list_addresses)),
+        Option(
+            "--ip", "The client's IP address.", "ADDRESS", offer_names(list_addresses), hidden=True
+        ),
     ] = None,
 ) -> Question:
     """Show which quotas limit a client, and who shares them.

@@ -55,14 +55,18 @@ Operation = Annotated[
     list[str] | None,
     Option("--operation", "Default: all operations.", "NAME", offer_words(acls.OPERATIONS)),
 ]
-Topic = Annotated[str | None, Option("--topic", None, "NAME", offer_names(list_topics))]
-Group = Annotated[str | None, Option("--group", None, "NAME", offer_names(list_groups))]
-TransactionalId = Annotated[str | None, Option("--transactional-id", None, "NAME")]
-DelegationToken = Annotated[str | None, Option("--delegation-token", None, "NAME")]
-UserPrincipal = Annotated[
-    str | None, Option("--user-principal", None, "NAME", offer_names(list_principals))
+Topic = Annotated[
+    str | None, Option("--topic", None, "NAME", offer_names(list_topics), hidden=True)
 ]
-Cluster = Annotated[bool, Option("--cluster", "Explain access to the cluster itself.")]
+Group = Annotated[
+    str | None, Option("--group", None, "NAME", offer_names(list_groups), hidden=True)
+]
+TransactionalId = Annotated[str | None, Option("--transactional-id", None, "NAME", hidden=True)]
+DelegationToken = Annotated[str | None, Option("--delegation-token", None, "NAME", hidden=True)]
+UserPrincipal = Annotated[
+    str | None, Option("--user-principal", None, "NAME", offer_names(list_principals), hidden=True)
+]
+Cluster = Annotated[bool, Option("--cluster", "Explain access to the cluster itself.", hidden=True)]
 Host = Annotated[str | None, Option("--host", "The client's IP address.", "ADDRESS")]
 SuperUser = Annotated[
     list[str] | None,
@@ -115,7 +119,7 @@ def ask_access(
     """Show who can do what with a resource, and which ACL decides.
 
     The resource is `topic NAME`, `group NAME`, `transactional-id NAME`, `delegation-token NAME`,
-    `user-principal NAME` or `cluster`; flags name it, too.
+    `user-principal NAME` or `cluster`.
 
     The output names what is unknown, for example the brokers' super users if nothing declares them.
     """

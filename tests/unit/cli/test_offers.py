@@ -8,6 +8,7 @@ from typing import Annotated
 
 import pytest
 
+from kafkaform.cli.app import run_command_line
 from kafkaform.cli.command_tree import get_commands
 from kafkaform.cli.offers import commands as offers
 from kafkaform.core.value import FrozenMap
@@ -91,3 +92,30 @@ def test_the_usage_of_alter_is_what_its_page_says(name: str) -> None:
     usage = f"[{operand}]" if flags & {"--entity-default", "--create"} else operand
     context = command.make_context(name, [], resilient_parsing=True)
     assert command.collect_usage_pieces(context) == ["[OPTIONS]", usage]
+
+
+@pytest.mark.parametrize(
+    ("line", "flags"),
+    [
+        ("describe configs", "--entity-type --entity-name --entity-default --name"),
+        ("describe quotas", "--user --client-id --ip"),
+        ("explain quota", "--user --client-id --ip"),
+        ("explain access", "--topic --group --transactional-id --delegation-token --cluster"),
+    ],
+)
+def test_flags_that_name_an_object_are_not_in_help(
+    line: str,
+    flags: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kind and name say the same. Who types such a flag is still understood."""
+    monkeypatch.chdir(tmp_path)
+    run_command_line([*line.split(), "--help"])
+    said = capsys.readouterr().out
+    assert "--json" in said and not set(flags.split()) & set(said.split())
+    for flag in flags.split():
+        value = [] if flag in ("--entity-default", "--cluster") else ["x"]
+        run_command_line([*line.split(), flag, *value])
+        assert "No such option" not in capsys.readouterr().err
