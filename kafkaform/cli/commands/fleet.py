@@ -311,10 +311,10 @@ def history(
 
     Shows who changed what and when, and what was changed by other means.
     """
-    from ...workflow.fleet.answers import find_history, format_sheet  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...workflow.fleet.answers import find_history, format_history  # noqa: PLC0415  # what needs Spark is slow to load
 
     sheet = find_history(_choose_root(root), key, cluster, since)
-    Console.make_standard().write(format_sheet(sheet, form))
+    Console.make_standard().write(format_history(sheet, form, key))
 
 
 @app.command()

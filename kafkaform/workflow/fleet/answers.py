@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +27,25 @@ from .runs import need_packages
 _OPERATORS = {"=": "=", "in": "IN"}
 
 
-def format_sheet(sheet: Sheet, form: str) -> str:
-    """Render the table. Raises UsageError: there is no such format."""
+def format_sheet(sheet: Sheet, form: str, kind: str = "") -> str:
+    """Render the table. kind: the resource type that all rows are about, if no column says it.
+    Raises UsageError: there is no such format."""
     if form not in FORMATS:
         raise UsageError(f"--format {form}: there is no such format", f"Use {_join_or(FORMATS)}.")
-    return render_table(sheet, _find_unit) if form == "table" else FORMATS[form](sheet)
+    find_unit = partial(_find_unit, kind=kind)
+    return render_table(sheet, find_unit) if form == "table" else FORMATS[form](sheet)
 
 
 _SIDES = frozenset(("desired", "state", "live", "before", "after"))
 """Columns with the values of the attribute that `path` names."""
 
 
-def _find_unit(row: Mapping[str, Any], column: str) -> str:
+def _find_unit(row: Mapping[str, Any], column: str, kind: str) -> str:
     """The unit of a value, from the name of its column or from the attribute that the row is
     about."""
-    if column in _SIDES and row.get("kind") and row.get("path"):
-        return _find_kind_unit(row["kind"], (*row["path"].split(".", 1),))
+    kind = row.get("kind") or kind
+    if column in _SIDES and kind and row.get("path"):
+        return _find_kind_unit(kind, (*row["path"].split(".", 1),))
     if column == "value" and row.get("quota_key"):
         return _find_kind_unit("kafka_quota", ("config", row["quota_key"]))
     return find_column_unit(column)
@@ -110,6 +113,13 @@ def _render_sql(value: Any) -> str:
 def find_history(root: str, key: str, cluster: str, since: str) -> Sheet:
     """Return the history of an object. Raises UsageError: there is no such object."""
     return history.read_history(_open_gold(root), cluster, key, history.parse_span(since))
+
+
+def format_history(sheet: Sheet, form: str, key: str) -> str:
+    """Render the history of an object, in the units of its kind. key: as for `find_history`.
+    Raises UsageError: there is no such format."""
+    kind = key.partition("/")[0]
+    return format_sheet(sheet, form, f"kafka_{kind.removeprefix('kafka_')}")
 
 
 def read_status(root: str) -> history.FleetStatus:

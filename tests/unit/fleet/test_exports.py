@@ -31,7 +31,7 @@ from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.definitions import GOLD, TABLES
 from kafkaform.fleet.tables.reader import Gold
 from kafkaform.render import text as render_text
-from kafkaform.workflow.fleet.answers import format_sheet
+from kafkaform.workflow.fleet.answers import format_history, format_sheet
 
 from ...kit.fleet import sample
 from ...kit.fleet.lake import NOW, publish
@@ -213,3 +213,16 @@ def test_amounts_in_a_table_have_units() -> None:
     assert " d " not in format_sheet(sheet, "csv")
     quotas = Sheet(("quota_key", "value"), (("producer_byte_rate", 1048576.0), ("x", 5.0)))
     assert "1 MiB/s (1048576" in format_sheet(quotas, "table")
+
+
+@pytest.mark.parametrize("key", ["topic/orders", "kafka_topic/orders"])
+def test_the_history_of_an_object_has_the_units_of_its_kind(key: str) -> None:
+    """Its rows name the attribute and not the kind, which the key says. Files stay exact."""
+    names = ("what", "path", "before", "after")
+    row = ("changed", "config.retention.ms", "604800000", "2592000000")
+    size = ("changed", "config.segment.bytes", None, "1048576")
+    sheet = Sheet(names, (row, size, ("changed", "partitions", "3", "6")))
+    text = format_history(sheet, "table", key)
+    assert "7 d (604800000)" in text and "30 d (2592000000)" in text
+    assert "1 MiB (1048576)" in text and "3" in text.splitlines()[3]
+    assert "7 d" not in format_history(sheet, "csv", key)
