@@ -40,6 +40,7 @@ from ..terminal.console import Console
 
 CONFIGURATION = (".kf.hcl", ".kf.json", ".tf", ".tf.json", ".tofu", ".tofu.json")
 OURS = ".kafkaform"
+IGNORING = ".gitignore"
 PLAN_FILE = ".kfplan"
 _SECRET_FILES = ("*.env", "*.key", "*.p12", "*.jks", "*.keytab", "*.pfx")
 """Files that contain passwords or private keys."""
@@ -76,6 +77,11 @@ ModulesOnly = Annotated[
     typer.Option("--modules-only", help="Leave state, lock and log alone, as --untrusted does."),
 ]
 
+Gitignore = Annotated[
+    bool,
+    typer.Option("--gitignore", help="Add to .gitignore what must not be committed."),
+]
+
 
 def init(
     var: Var = [],
@@ -85,6 +91,7 @@ def init(
     upgrade: Upgrade = False,
     lockfile: Lockfile = "",
     modules_only: ModulesOnly = False,
+    gitignore: Gitignore = False,
     untrusted: Untrusted = False,
     no_color: NoColor = False,
 ) -> None:
@@ -94,6 +101,9 @@ def init(
     configuration, modules, providers, state, lock and log. You can run it again at any time.
     """
     readonly = _read_lockfile_mode(lockfile, untrusted, upgrade)
+    if gitignore and (modules_only or untrusted):
+        flag = "--untrusted" if untrusted else "--modules-only"
+        raise UsageError(f"--gitignore and {flag} exclude each other", "Leave out one of them.")
     console, folder = Console.make_standard(no_color=no_color), Path.cwd()
     if not any(path.name.endswith(CONFIGURATION) for path in folder.iterdir()):
         console.write(EMPTY)
@@ -106,9 +116,12 @@ def init(
         # A job that plans can read the store, and not write it.
         rows += _check_storage(store, parse_duration(lock_timeout, "--lock-timeout"))
     console.write_lines(render_table([[name, inline(found)] for name, found in rows]))
-    advice = "" if store is None else _advise_ignoring(folder, store)
-    if advice:
-        console.write(f"\n{advice}")
+    missing = [] if store is None else _list_unignored(folder, store)
+    if missing and gitignore:
+        _add_ignored(folder / IGNORING, [pattern for pattern, _ in missing])
+        console.write(f"\nAdded to {IGNORING}: {', '.join(pattern for pattern, _ in missing)}")
+    elif missing:
+        console.write(f"\n{_advise_ignoring(missing)}")
     console.write(
         "\nThis folder is ready. Next: `kafkaform plan` shows what an apply would change."
     )
@@ -198,12 +211,13 @@ def _check_log(store: Store, state: State | None) -> str:
     return f"{render_count(result.records, 'record')}, sound" if result.records else "none yet"
 
 
-def _advise_ignoring(folder: Path, store: Store) -> str:
-    """The lines to add to .gitignore, if this folder is in a Git repository that would commit what
-    must not be: our folder, a state and its log, saved plans, and files with passwords or keys."""
+def _list_unignored(folder: Path, store: Store) -> list[tuple[str, str]]:
+    """The lines that .gitignore lacks, with reasons, if this folder is in a Git repository that
+    would commit what must not be: our folder, a state and its log, saved plans, and files with
+    passwords or keys."""
     root = next((p for p in (folder, *folder.parents) if (p / ".git").exists()), None)
     if root is None:
-        return ""
+        return []
     ignored = {
         line.strip().removeprefix("**").strip("/")
         for place in (folder, *folder.parents)
@@ -222,21 +236,40 @@ def _advise_ignoring(folder: Path, store: Store) -> str:
         pattern = next((glob for glob in _SECRET_FILES if fnmatchcase(name, glob)), None)
         if pattern is not None:
             reasons[pattern] = "passwords and private keys"
-    missing = [
+    return [
         (pattern, why)
         for pattern, why in reasons.items()
         if not any(fnmatchcase(pattern.strip("/"), line) for line in ignored)
     ]
-    if not missing:
-        return ""
+
+
+def _advise_ignoring(missing: list[tuple[str, str]]) -> str:
     width = max(len(pattern) for pattern, _ in missing)
     lines = (f"  {pattern:<{width}}  # {why}" for pattern, why in missing)
-    return "\n".join(("Add these lines to .gitignore, without the remarks:", "", *lines))
+    head = (
+        f"Add these lines to {IGNORING}, without the remarks (`kafkaform init --gitignore` does):"
+    )
+    return "\n".join((head, "", *lines))
+
+
+def _add_ignored(path: Path, patterns: list[str]) -> None:
+    """Add lines to the end of the file; what is there stays. Raises StorageError, UsageError."""
+    if path.is_symlink():  # Git does not follow it
+        raise UsageError(f"{path.name} is a link, which Git does not follow", "Make it a file.")
+    try:
+        before = path.read_bytes() if path.exists() else b""
+        gap = b"\n" if before and not before.endswith(b"\n") else b""
+        with path.open("ab") as file:
+            file.write(gap + "".join(f"{pattern}\n" for pattern in patterns).encode())
+    except OSError as error:
+        raise StorageError(
+            f"{path.name} cannot be written: {error.strerror}", "Check the rights on this folder."
+        ) from None
 
 
 def _read_ignored(folder: Path) -> list[str]:
     """The lines of the folder's .gitignore."""
     try:
-        return read_named_file(folder / ".gitignore", FILE_BYTES).decode().splitlines()
+        return read_named_file(folder / IGNORING, FILE_BYTES).decode().splitlines()
     except (OSError, UnicodeDecodeError):
         return []

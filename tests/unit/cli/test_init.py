@@ -112,7 +112,7 @@ def test_advice_for_git(here: Here, line: str) -> None:
     here.write("main.kf.hcl", CONFIGURATION)
     here.write("prod.env", "PASSWORD=x")
     said = here.done("init").out
-    _, _, listed = said.partition("Add these lines to .gitignore, without the remarks:\n\n")
+    _, _, listed = said.partition("without the remarks (`kafkaform init --gitignore` does):\n\n")
     patterns = [row.split()[0] for row in listed.partition("\n\n")[0].splitlines()]
     assert patterns == [
         *(".kafkaform/", "kafkaform.state.json", "kafkaform.audit.jsonl", "*.kfplan", "*.env")
@@ -122,6 +122,43 @@ def test_advice_for_git(here: Here, line: str) -> None:
     assert ".kafkaform/" not in here.done("init").out
     here.write(".gitignore", f"{line}\n{IGNORED}*.env\n")
     assert ".gitignore" not in here.done("init").out
+
+
+@pytest.mark.parametrize("before", [None, b"*.tmp", b"*.kfplan\r\n"])
+def test_what_is_missing_is_added_if_it_is_asked_for(here: Here, before: bytes | None) -> None:
+    """Behind what is there, which stays byte for byte. Without the flag nothing is written."""
+    subprocess.run(["git", "init", "-q", "."], cwd=here.path, check=True)
+    here.write("main.kf.hcl", CONFIGURATION)
+    path = here.path / ".gitignore"
+    if before is not None:
+        path.write_bytes(before)
+    here.done("init")
+    assert (path.read_bytes() if path.exists() else None) == before
+    said = here.done("init", "--gitignore").out
+    assert "Added to .gitignore: .kafkaform/, kafkaform.state.json" in said
+    after = path.read_bytes()
+    assert after.startswith(before or b".kafkaform/\n")
+    lines = after.decode().split()
+    assert len(lines) == len(set(lines)) and {"kafkaform.audit.jsonl", "*.kfplan"} <= set(lines)
+    assert ".gitignore" not in here.done("init", "--gitignore").out
+    assert path.read_bytes() == after
+
+
+def test_the_flag_for_gitignore_excludes_others(here: Here) -> None:
+    """Of files that nobody trusts, nothing is written."""
+    here.write("main.kf.hcl", CONFIGURATION)
+    for flag in ("--untrusted", "--modules-only"):
+        assert "exclude each other" in here.fails("init", "--gitignore", flag)
+
+
+def test_a_link_in_place_of_gitignore_is_not_followed(here: Here) -> None:
+    """Neither does Git."""
+    subprocess.run(["git", "init", "-q", "."], cwd=here.path, check=True)
+    here.write("main.kf.hcl", CONFIGURATION)
+    here.write("elsewhere", "")
+    (here.path / ".gitignore").symlink_to(here.path / "elsewhere")
+    assert "is a link" in here.fails("init", "--gitignore")
+    assert (here.path / "elsewhere").read_bytes() == b""
 
 
 def test_a_state_elsewhere_needs_no_line(
