@@ -115,7 +115,7 @@ def init(
     if store is not None:
         # A job that plans can read the store, and not write it.
         rows += _check_storage(store, parse_duration(lock_timeout, "--lock-timeout"))
-    console.write_lines(render_table([[name, inline(found)] for name, found in rows]))
+    console.write_lines(render_table([[name, inline(text)] for name, text in rows]))
     missing = [] if store is None else _list_unignored(folder, store)
     if missing and gitignore:
         _add_ignored(folder / IGNORING, [pattern for pattern, _ in missing])
@@ -145,8 +145,8 @@ def _check_configuration(
 ) -> Iterator[tuple[str, str]]:
     """Fetch modules, check the files, and yield what they contain. Raises ConfigurationError with
     all faults."""
-    place = folder.absolute()
-    locks = read_own_locks(find_root(place), place, links=not inputs.untrusted)
+    path = folder.absolute()
+    locks = read_own_locks(find_root(path), path, links=not inputs.untrusted)
     sources = read_sources(inputs.environment.get(SOURCES)) if inputs.untrusted else None
     modules = Installation(locks, upgrade, readonly, sources)
     configuration = read_configuration(folder, inputs, modules.open_package)
@@ -161,15 +161,15 @@ def _check_configuration(
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     console.show_diagnostics((*desired.diagnostics, *configuration.list_unconnected(built)))
     tree, tests = configuration.tree, list_default_files()
-    parts = [render_count(len(tree.configuration), "file")]
+    amounts = [render_count(len(tree.configuration), "file")]
     if tree.modules:
-        parts.append(render_count(len(tree.modules), "module"))
+        amounts.append(render_count(len(tree.modules), "module"))
     yield (
         "configuration",
-        f"{', '.join(parts)}, {render_count(len(desired.declared), 'object')} declared",
+        f"{', '.join(amounts)}, {render_count(len(desired.declared), 'object')} declared",
     )
-    for package, done in modules.done.items():
-        yield "module", f"{package} at {done}"
+    for package, action in modules.done.items():
+        yield "module", f"{package} at {action}"
     for package in modules.list_removed():
         yield "module", f"{package} is not needed any more"
     if tests:
@@ -189,16 +189,16 @@ def _check_storage(store: Store, timeout: float) -> Iterator[tuple[str, str]]:
         store.backend.probe()
         store.backend.check_writable()
         store.sink.check_writable()
-        found = store.backend.load().state
-        yield "state", f"{store.backend.location}: {_render_state(found)}"
-        yield "audit log", f"{store.sink.location}: {_check_log(store, found)}"
+        stored_state = store.backend.load().state
+        yield "state", f"{store.backend.location}: {_render_state(stored_state)}"
+        yield "audit log", f"{store.sink.location}: {_check_log(store, stored_state)}"
     yield "lock", "can be taken, and is free again"
 
 
-def _render_state(found: State | None) -> str:
-    if found is None:
+def _render_state(stored_state: State | None) -> str:
+    if stored_state is None:
         return "none yet, the first apply writes it"
-    return f"{render_count(len(found.objects), 'object')}, serial {found.serial}"
+    return f"{render_count(len(stored_state.objects), 'object')}, serial {stored_state.serial}"
 
 
 def _check_log(store: Store, state: State | None) -> str:
@@ -245,7 +245,7 @@ def _list_unignored(folder: Path, store: Store) -> list[tuple[str, str]]:
 
 def _advise_ignoring(missing: list[tuple[str, str]]) -> str:
     width = max(len(pattern) for pattern, _ in missing)
-    lines = (f"  {pattern:<{width}}  # {why}" for pattern, why in missing)
+    lines = (f"  {pattern:<{width}}  # {reason}" for pattern, reason in missing)
     head = (
         f"Add these lines to {IGNORING}, without the remarks (`kafkaform init --gitignore` does):"
     )

@@ -26,13 +26,13 @@ def extract_documents(
     """The objects with `file("schemas/NAME.avsc")` in place of each long text, and the files: path
     -> text. The paths are the same for the same objects, whatever their order is."""
     documents: dict[str, str] = {}
-    taken: set[str] = set()
+    paths: set[str] = set()
     changed: dict[int, UndeclaredObject] = {}
     indexed = sorted(enumerate(items), key=lambda pair: pair[1].identity)
     for index, item in indexed:
         codes: dict[str, Code] = {}
         for attribute, ending in list_texts(item.arguments, types[item.identity.kind]):
-            path = choose_path(item.identity, ending, taken)
+            path = choose_path(item.identity, ending, paths)
             documents[path] = str(item.arguments[attribute.name])
             codes[attribute.name] = Code(f"file({quote_string(path)})")
         arguments: Mapping[str, object] = {**item.arguments, **codes}
