@@ -19,6 +19,7 @@ from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .approval import seal_plan
 from .diff import compare, select_managed
+from .guards import guard_deletions, guard_losses
 from .instances import PlanHeader, describe_instances
 from .judge import judge_changes, load_books, survey_changes
 from .measure import add_impacts, add_steps, complete_paths
@@ -94,16 +95,22 @@ def plan_changes(
     providers: Mapping[str, Provider],
     look: Look,
     header: PlanHeader,
+    options: Options,
+    lifted: Sequence[str] = (),
 ) -> Plan:
-    """The plan of these changes: checked, reviewed, with steps, approved as a whole."""
+    """The plan of these changes: judged and guarded like any other, with steps, approved as a
+    whole. lifted: what waivers accept, as `--accept` names it."""
     types = collect_types(providers.values())
     facts = {instance: seen.facts for instance, seen in world.items()}
     books = load_books(providers)
     judged = judge_changes(
         [complete_paths(change, types, facts) for change in drafts], books, facts
     )
-    surveyed, remarks = survey_changes(judged, providers, books, look, facts)
-    with_steps = [add_steps(change, types, facts) for change in surveyed]
+    wider = replace(options, accept=(*options.accept, *lifted))
+    guarded = guard_deletions(judged, state, wider)
+    surveyed, remarks = survey_changes(guarded, providers, books, look, facts, wider.accept)
+    guarded = guard_losses(surveyed, state, wider)
+    with_steps = [add_steps(change, types, facts) for change in guarded]
     changes = add_impacts(with_steps, look, providers, state)
     listed = tuple(change for change in changes if change.is_listed or change.findings)
     made = Plan(
@@ -113,7 +120,7 @@ def plan_changes(
         instances=describe_instances(world, header, remarks, look),
         changes=listed,
         unchanged=len(changes) - len(listed),
-        options=Options(),
+        options=options,
         audit_head=header.audit_head,
         created=header.created,
         kafkaform_version=header.kafkaform_version,

@@ -42,6 +42,13 @@ def apply_guards(
             (),
             even_protected=True,
         )
+    return guard_deletions(changes, state, options)
+
+
+def guard_deletions(
+    changes: Sequence[Change], state: State, options: Options
+) -> tuple[Change, ...]:
+    """The changes, with the deletions blocked if there are too many of them."""
     return _apply_guard(_DELETIONS, changes, state, options)
 
 
@@ -165,9 +172,11 @@ def _explain_excess(
         totals[place] = max(totals[place], concerned.total)
     for place, count in counts.items():
         instance, kind = place
-        if count >= MANY and count > totals[place] * LARGE_SHARE:
+        # The state has no object that a plan adopts, or that `alter` changes.
+        total = max(totals[place], count)
+        if count >= MANY and count > total * LARGE_SHARE:
             return (
-                f"the plan {verb} {count} of {totals[place]} {kind} objects in {instance} "
+                f"the plan {verb} {count} of {total} {kind} objects in {instance} "
                 f"(at least {MANY} and more than {LARGE_SHARE:.0%})"
             )
     return None

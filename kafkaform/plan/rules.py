@@ -142,7 +142,8 @@ LIMIT_DELETIONS = Rule(
     Needs.PLAN,
     "A wrong folder, workspace or variable shows itself by many deletions.",
     "the plan deletes 12 of 20 recorded objects of a kind",
-    "Check the deletions. If you want all of them, allow them with --max-deletes N.",
+    "Check the deletions. If you want all of them, allow them with --max-deletes N, or with "
+    "--accept guard-deletions.",
     Block.GUARD,
     accept=True,
 )
@@ -155,7 +156,8 @@ LIMIT_DATA_LOSS = Rule(
     Needs.PLAN,
     "One default in a module can cut the data of every object.",
     "a variable lowers the retention of 12 of 20 objects",
-    "Check the risks of data loss. If you accept all of them, allow them with --max-data-loss N.",
+    "Check the risks of data loss. If you accept all of them, allow them with --max-data-loss N, "
+    "or with --accept guard-data-loss.",
     Block.GUARD,
     accept=True,
 )

@@ -189,10 +189,17 @@ def plan_workspace(
     # removed there stays.
     if options.mode is Mode.REFRESH:
         return plan
-    if space.policies is not NO_POLICIES:
-        judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
-        plan = judge_plan(explain_lifts(plan, lifted), judge, space.policies.folders)
-    return add_removals(plan, space, sessions, found)
+    return add_removals(judge_by_policies(plan, space), space, sessions, found)
+
+
+def judge_by_policies(plan: Plan, space: Workspace) -> Plan:
+    """The plan with what the policies of the workspace find, and with the waivers that lift
+    something."""
+    if space.policies is NO_POLICIES:
+        return plan
+    lifted = space.policies.list_lifted(find_today(space.clock))
+    judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
+    return judge_plan(explain_lifts(plan, lifted), judge, space.policies.folders)
 
 
 def _make_header(space: Workspace, state: State) -> PlanHeader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import ConnectError, UsageError
+from ...plan.model import Options
 from ...provider.commands import Alteration
 from ...render.page import render_page
 from ...render.style import Detail
@@ -19,13 +21,23 @@ from ...workflow.alter.dry_run import rehearse
 from ...workflow.alter.planning import make_workspace, plan_alteration
 from ...workflow.applying import run_apply
 from ...workflow.connection import Connection
+from ...workflow.judgement.conditions import check_accepted
 from ...workflow.run import ApplyRequest, Approve
 from ...workflow.stores import parse_duration
 from ..offers.commands import make_app
 from ..offers.questions import get_terminal_width
 from ..options.connection import Way, connects
 from ..options.flag_groups import take_flags
-from ..options.flags import AutoApprove, Input, Json, LockTimeout, Quiet, StateFile
+from ..options.flags import (
+    Accept,
+    AutoApprove,
+    Input,
+    Json,
+    LockTimeout,
+    Policy,
+    Quiet,
+    StateFile,
+)
 from ..options.plan_flags import Concise, Single, make_detail
 from ..terminal.console import Console
 from ..terminal.run_command import accept, advise, show_run
@@ -53,6 +65,10 @@ class AlterOptions(Struct, frozen=True):
     quiet: bool
     input: bool
     detail: Detail
+    accept: tuple[str, ...]
+    """The rules whose blocks are lifted."""
+    policies: tuple[Path, ...]
+    """Folders of policies."""
 
 
 def _read_options(
@@ -66,12 +82,24 @@ def _read_options(
     input: Input = True,
     concise: Concise = False,
     single: Single = False,
+    accept: Accept = [],
+    policy: Policy = [],
 ) -> AlterOptions:
     """The options that the flags mean. Raises UsageError."""
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     detail = make_detail(concise, single)
     return AlterOptions(
-        auto_approve, validate, not no_wait, state, seconds, json, quiet, input, detail
+        auto_approve=auto_approve,
+        validate=validate,
+        wait=not no_wait,
+        state=state,
+        lock_timeout=seconds,
+        json=json,
+        quiet=quiet,
+        input=input,
+        detail=detail,
+        accept=check_accepted(accept),
+        policies=tuple(policy),
     )
 
 
@@ -108,7 +136,7 @@ def _alter(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
         command="alter",
         sends=sends,
     ) as shown:
-        space = make_workspace(found, scope_id, doing.state, keep=sends)
+        space = make_workspace(found, scope_id, doing.state, doing.policies, keep=sends)
         ask = _make_request(doing, found, wanted, shown.ask_approval)
         if not sends:
             plan = rehearse(space, ask, shown.progress, validate=doing.validate)
@@ -143,6 +171,7 @@ def _make_request(
     doing: AlterOptions, found: Connection, wanted: Alteration, approve: Approve
 ) -> ApplyRequest:
     return ApplyRequest(
+        Options(accept=doing.accept),
         approve=accept if doing.auto_approve else approve,
         approved_by="auto_approve" if doing.auto_approve else "terminal",
         wait=doing.wait,

@@ -8,7 +8,7 @@ state.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import field
@@ -41,8 +41,11 @@ from ...version import VERSION
 from ..configuration.data_answers import DataAnswers
 from ..configuration.evaluation import Configuration, Inputs
 from ..configuration.places import find_state_home
+from ..configuration.policies import choose_policies, find_today
 from ..connection import Connection
 from ..events import Note
+from ..judgement.conditions import refuse_unmatched
+from ..planning import judge_by_policies
 from ..run import Scene
 from ..stores import AUDIT_FILE, STATE_FILE, open_store
 from ..workspace import Workspace, list_display_settings
@@ -78,8 +81,14 @@ def plan_alteration(scene: Scene, found: Connection, wanted: Alteration) -> Plan
     ]
     world = {instance: InstanceWorld(session.facts, readings)}
     providers = {instance: scene.space.providers[instance]}
-    look = Look(scene.sessions, world)
-    return plan_changes(changes, world, scene.planned, providers, look, _make_header(scene))
+    look, options = Look(scene.sessions, world), scene.ask.options
+    addresses = [change.address for change in changes]
+    refuse_unmatched(options.accept, addresses, f"The plan has {', '.join(addresses[:5])}.")
+    lifted = scene.space.policies.list_lifted(find_today(scene.space.clock))
+    plan = plan_changes(
+        changes, world, scene.planned, providers, look, _make_header(scene), options, tuple(lifted)
+    )
+    return judge_by_policies(plan, scene.space)
 
 
 def _make_change(scene: Scene, identity: Identity, reading: Reading, draft: Draft) -> Change:
@@ -164,33 +173,55 @@ class NoConfiguration(Configuration, frozen=True):
 
 
 def make_workspace(
-    found: Connection, scope_id: str, state_file: str | None, *, keep: bool = True
+    found: Connection,
+    scope_id: str,
+    state_file: str | None,
+    policies: Sequence[Path] = (),
+    *,
+    keep: bool = True,
 ) -> Workspace:
-    """The state and log of the configuration folder; without one, those of the system in the user's
-    folder for state. scope_id: of the system that answered, which all further sessions must have;
-    keep: something will be written. Raises ConfigurationError, StorageError, and UsageError for a
-    state file beside a system that flags name."""
+    """The state, the log and the policies of the configuration folder; without one, state and log
+    of the system in the user's folder for state.
+
+    scope_id: of the system that answered, which all further sessions must have; policies: further
+    folders of policies, by default those that the environment names; keep: something will be
+    written. Raises ConfigurationError, StorageError, and UsageError for a state file beside a
+    system that flags name.
+    """
     if found.configuration is not None:
-        found.configuration.asking.systems.note(found.settings, scope_id, found.provider.words)
-        desired = found.configuration.evaluate().desired
-        found.configuration.asking.close()
+        configuration = found.configuration
+        configuration.asking.systems.note(found.settings, scope_id, found.provider.words)
+        built = configuration.evaluate()
+        configuration.asking.close()
+        desired, registry = built.desired, configuration.registry
         if has_errors(desired.diagnostics):
             raise ConfigurationError(
                 "the configuration has faults", diagnostics=desired.diagnostics
             )
         store = open_store(state_file)
-        registry = found.configuration.registry
         providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
-        configuration = found.configuration
         return Workspace(
-            configuration, desired, providers, store.backend, store.sink, SystemClock()
+            configuration,
+            desired,
+            providers,
+            store.backend,
+            store.sink,
+            SystemClock(),
+            policies=choose_policies(configuration, built, policies),
         )
-    system = found.provider.words.system
     if state_file is not None:
+        system = found.provider.words.system
         raise UsageError(
             f"--state goes with the configuration of a folder, and this {system} is named by flags",
             f"Leave it out: state and log of the {system} are in {locate_system_folder(scope_id)}.",
         )
+    return _make_bare_workspace(found, scope_id, policies, keep)
+
+
+def _make_bare_workspace(
+    found: Connection, scope_id: str, policies: Sequence[Path], keep: bool
+) -> Workspace:
+    """The workspace of a system that flags name."""
     folder = make_system_folder(scope_id) if keep else locate_system_folder(scope_id)
     asking = DataAnswers(lambda _: found.open())
     asking.systems.note(found.settings, scope_id, found.provider.words)
@@ -212,6 +243,7 @@ def make_workspace(
         LocalBackend(folder / STATE_FILE),
         LocalSink(folder / AUDIT_FILE),
         SystemClock(),
+        policies=choose_policies(bare, bare.evaluate(ask=False), policies),
     )
 
 

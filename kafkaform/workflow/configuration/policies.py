@@ -80,6 +80,17 @@ def choose_folders(given: Sequence[Path | str], environment: Mapping[str, str]) 
     return tuple(map(Path, named))
 
 
+def choose_policies(
+    configuration: Configuration, built: Built, given: Sequence[Path | str]
+) -> Policies:
+    """The policies of the configuration, and of the folders that flags name, or else the
+    environment. Raises as `load_policies` does."""
+    environment = configuration.inputs.environment
+    if not (given or built.policies or environment.get(VARIABLE)):
+        return NO_POLICIES
+    return load_policies(configuration, built, choose_folders(given, environment))
+
+
 def load_policies(configuration: Configuration, built: Built, folders: Sequence[Path]) -> Policies:
     """The policies of these folders, beside those of the configuration.
 

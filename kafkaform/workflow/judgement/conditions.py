@@ -135,18 +135,20 @@ def _check_accepted(name: str, rules: Mapping[str, Rule], liftable: Sequence[str
     raise UsageError(f"--accept {id!r} is not a rule", f"{near + ' ' if near else ''}{choice}")
 
 
-def refuse_idle_accepted(names: Iterable[str], desired: Desired, state: State) -> None:
+def refuse_idle_accepted(names: Collection[str], desired: Desired, state: State) -> None:
     """Raises UsageError for an address of `--accept` that no object has: that is a typing error."""
-    globs = [glob for name in names if (glob := name.partition("=")[2])]
-    if not globs:
-        return
-    addresses = {str(item.address) for item in desired.declared}
-    addresses.update(owner for row in state.objects.values() for owner in row.owners)
-    for glob in globs:
+    if names:
+        addresses = {str(item.address) for item in desired.declared}
+        addresses.update(owner for row in state.objects.values() for owner in row.owners)
+        refuse_unmatched(names, addresses, "Nothing of this address is declared or recorded.")
+
+
+def refuse_unmatched(names: Iterable[str], addresses: Collection[str], advice: str) -> None:
+    """The same for these addresses. advice: for a glob that is near none of them."""
+    for glob in filter(None, (name.partition("=")[2] for name in names)):
         if not any(matches(glob, address) for address in addresses):
             raise UsageError(
-                f"--accept …={glob} matches no object",
-                suggest(glob, addresses) or "Nothing of this address is declared or recorded.",
+                f"--accept …={glob} matches no object", suggest(glob, addresses) or advice
             )
 
 
