@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from ...core.errors import UsageError
 from ...plan.model import Mode, Options, Plan
 from ...provider.registry import Registry
 from ...render.style import Detail
+from ...workflow.configuration.policies import list_policy_ids
 from ...workflow.configuration.untrusted import dry_run_error, make_registry
 from ...workflow.judgement.conditions import check_accepted, check_fail_on
 from ...workflow.plan_files import remove_file, save_approval, save_file, save_plan
@@ -76,7 +78,9 @@ def plan(
     if destroy:
         options = _choose_destroy(options)
     registry = make_registry(os.environ) if untrusted else Registry()
-    conditions = check_fail_on(fail_on, registry)
+    conditions = check_fail_on(
+        fail_on, registry, list_policies=partial(list_policy_ids, policy, untrusted=untrusted)
+    )
     options = replace(options, accept=check_accepted(options.accept, registry))
     if untrusted and validate:
         raise dry_run_error()

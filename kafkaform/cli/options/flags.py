@@ -106,7 +106,7 @@ FailOn = Annotated[
         metavar="CONDITION",
         autocompletion=complete_conditions,
         help="Exit with 8 if the plan has any of these: deletes, blocked, drift, danger, caution, "
-        "a kind of harm such as data-loss, or a finding of a rule.",
+        "a kind of harm such as data-loss, a finding of a rule, or of a policy as policy/NAME.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines for programs.")]

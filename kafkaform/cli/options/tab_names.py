@@ -38,7 +38,7 @@ def complete_names(
 
 def complete_conditions(context: typer.Context, incomplete: str) -> list[str]:
     """Offer the conditions of --fail-on, also behind a comma."""
-    return _complete_list(_list_conditions, incomplete)
+    return _complete_list(lambda: _list_conditions(context), incomplete)
 
 
 def complete_findings(context: typer.Context, incomplete: str) -> list[str]:
@@ -123,10 +123,17 @@ def mend_bash_words(environment: MutableMapping[str, str]) -> None:
     environment[PREFIX] = prefix
 
 
-def _list_conditions() -> Iterable[str]:
-    from ...workflow.judgement.conditions import CONDITIONS  # noqa: PLC0415  # only completion needs it
+def _list_conditions(context: typer.Context) -> Iterator[str]:
+    from contextlib import suppress  # noqa: PLC0415  # only completion needs these modules
 
-    return (*CONDITIONS, *_list_rules())
+    from ...core.errors import KafkaformError  # noqa: PLC0415  # see above
+    from ...workflow.configuration.policies import list_policy_ids  # noqa: PLC0415  # see above
+    from ...workflow.judgement.conditions import CONDITIONS  # noqa: PLC0415  # see above
+
+    yield from (*CONDITIONS, *_list_rules())
+    _enter_folder(context)
+    with suppress(KafkaformError):
+        yield from list_policy_ids(context.params.get("policy") or ())
 
 
 def _list_finding_words() -> Iterable[str]:

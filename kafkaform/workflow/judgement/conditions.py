@@ -13,7 +13,7 @@ from msgspec import Struct
 from ...core.address import matches
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
-from ...core.finding import Finding, Harm, Level
+from ...core.finding import POLICY, Finding, Harm, Level
 from ...core.resource import Desired
 from ...core.rule import Rule
 from ...plan.block_judge import collect_rules
@@ -90,12 +90,18 @@ def check_fail_on(
     names: Sequence[str],
     registry: Registry | None = None,
     words: Collection[str] = tuple(CONDITIONS),
+    list_policies: Callable[[], Collection[str]] | None = None,
 ) -> tuple[str, ...]:
     """The conditions of `--fail-on`, which may be comma-separated. registry: the providers whose
-    rules count; None for all that are installed. words: what can be named besides rules. Raises
-    UsageError."""
+    rules count; None for all that are installed. words: what can be named besides rules.
+    list_policies: the ids of the policies, None where none judges; called only if one is named.
+    Raises UsageError."""
     conditions = tuple(part for name in names for part in name.split(",") if part)
     unknown = [name for name in conditions if name not in words]
+    if list_policies is not None:
+        policies = [name for name in unknown if name.startswith(POLICY)]
+        _refuse_unknown_policies(policies, list_policies)
+        unknown = [name for name in unknown if name not in policies]
     rules = find_rules(registry or Registry()) if unknown else {}
     for name in unknown:
         if name not in rules:
@@ -106,6 +112,23 @@ def check_fail_on(
                 f"{LIST_RULES}",
             )
     return conditions
+
+
+def _refuse_unknown_policies(
+    names: Sequence[str], list_policies: Callable[[], Collection[str]]
+) -> None:
+    known = list_policies() if names else ()
+    for name in names:
+        if name not in known:
+            near = suggest(name, known)
+            there = (
+                f"The policies are {', '.join(known)}."
+                if known
+                else ("No policy judges this plan: none is declared, and --policy names no folder.")
+            )
+            raise UsageError(
+                f"--fail-on {name!r} is not a policy", f"{near + ' ' if near else ''}{there}"
+            )
 
 
 def check_accepted(names: Sequence[str], registry: Registry | None = None) -> tuple[str, ...]:
@@ -181,11 +204,12 @@ def describe_conditions(plan: Plan, names: Iterable[str]) -> list[str]:
 
 
 def _describe_rule(plan: Plan, id: str) -> str:
-    """What a rule has found, whatever becomes of the change; empty if it has found nothing."""
+    """What a rule or policy has found, whatever becomes of the change; empty if it has found
+    nothing, or only what a waiver covers."""
     subjects = [
         change.address
         for change in plan.changes
-        if any(finding.rule == id for finding in change.findings)
+        if any(finding.rule == id and not _is_waived(finding) for finding in change.findings)
     ]
     subjects += [
         name
@@ -195,3 +219,8 @@ def _describe_rule(plan: Plan, id: str) -> str:
     rest = len(subjects) - _NAMED
     more = f" and {rest:,} more" if rest > 0 else ""
     return f"{id} ({', '.join(subjects[:_NAMED])}{more})" if subjects else ""
+
+
+def _is_waived(finding: Finding) -> bool:
+    """Whether the waiver of a policy covers what it found."""
+    return finding.level is Level.NOTE and finding.waiver is not None
