@@ -26,9 +26,8 @@ from ..cluster.exchange import attempt
 from ..cluster.figures import Spans, list_live_groups, read_offset_spans, read_old_spans
 from ..kinds.topic import configs, moves
 from ..kinds.topic import resource_type as topics
-from ..kinds.topic.configs import Retention, find_new_retention
+from ..kinds.topic.configs import RETENTION_KEYS, Retention, find_new_retention, read_retention
 from ..kinds.topic.defaults import BROKER_CONFIG, CLUSTER_CONFIG, find_default_change
-from ..protocol.config_values import parse_integer
 from ..wire.cluster import read_log_sizes
 from ..wire.topics import list_topics
 
@@ -233,9 +232,6 @@ def _make_cut_impact(lots: Sequence[_Cut | None]) -> Impact:
 
 # ── less retention for all topics that follow a default ─────────────────────────────────
 
-_RETENTION = {"retention.ms": "ms", "retention.bytes": "bytes"}
-"""Topic config -> the limit that it is."""
-
 
 def _assess_defaults(
     context: ClusterContext, changes: Iterable[Change]
@@ -255,15 +251,19 @@ def _assess_defaults(
 def _list_follower_limits(change: Change, facts: Facts) -> Mapping[str, Retention]:
     """Topic -> its new limits, of the topics that findings about retention name."""
     defaults = find_default_change(change, facts)
-    limits: dict[str, Retention] = {}
-    for key, kind in _RETENTION.items():
-        number = parse_integer(defaults.after[key])
-        for finding in change.findings if number is not None and number >= 0 else ():
-            if finding.harm is Harm.DATA_LOSS and finding.path == defaults.paths.get(key):
-                for name in finding.figures.get("topics", ()):
-                    limit = limits.get(name, Retention(None, None))
-                    limits[name] = replace(limit, **{kind: number})
-    return limits
+    keys = {defaults.paths[key]: key for key in RETENTION_KEYS if key in defaults.paths}
+    values: dict[str, dict[str, str]] = defaultdict(dict)
+    for finding in change.findings:
+        if finding.harm is not Harm.DATA_LOSS:
+            continue
+        # What begins to expire does so by the limits of each topic, others by the new default.
+        own = dict(text.split("=", 1) for text in finding.figures.get("limits", ()))
+        if not own and finding.path in keys:
+            own = {keys[finding.path]: defaults.after[keys[finding.path]]}
+        for name in finding.figures.get("topics", ()):
+            values[name] |= own
+    limits = {name: read_retention(own) for name, own in values.items()}
+    return {name: limit for name, limit in limits.items() if limit != Retention(None, None)}
 
 
 # ── moves ───────────────────────────────────────────────────────────────────────────────

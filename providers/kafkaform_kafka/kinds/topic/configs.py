@@ -166,13 +166,21 @@ class Retention(Struct, frozen=True):
     """Larger partitions are cut; None if no record is deleted because of its partition's size."""
 
 
+RETENTION_KEYS = ("retention.ms", "retention.bytes")
+"""The topic configs of the fields of `Retention`."""
+
+
+def read_retention(values: Mapping[str, str]) -> Retention:
+    """The limits in these topic configs. One that is missing is no limit."""
+    limits = (parse_integer(values.get(key, "-1")) for key in RETENTION_KEYS)
+    return Retention(*(None if limit is None or limit < 0 else limit for limit in limits))
+
+
 def find_new_retention(change: Change, facts: Facts) -> Retention:
     """The limits that delete records after the change, of one that can lose data."""
     after = find_effective(change, facts).after
-    if "delete" not in parse_items(after["cleanup.policy"]):
-        return Retention(None, None)
-    limits = (parse_integer(after[name]) for name in ("retention.ms", "retention.bytes"))
-    return Retention(*(None if limit is None or limit < 0 else limit for limit in limits))
+    expires = "delete" in parse_items(after["cleanup.policy"])
+    return read_retention(after) if expires else Retention(None, None)
 
 
 def find_topic_unit(path: Path) -> str:

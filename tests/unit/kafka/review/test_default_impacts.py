@@ -10,7 +10,12 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform_kafka.cluster.figures import Spans
 from kafkaform_kafka.kinds.topic.configs import Retention
 from kafkaform_kafka.review import impact
-from kafkaform_kafka.rules.topics.config_rows import COMPACTION_STARTED, RETENTION_CUT, SIZE_CUT
+from kafkaform_kafka.rules.topics.config_rows import (
+    COMPACTION_STARTED,
+    EXPIRY_STARTED,
+    RETENTION_CUT,
+    SIZE_CUT,
+)
 
 from ....kit.kafka.changes import FACTS
 
@@ -48,6 +53,21 @@ def test_each_topic_is_measured_by_the_limits_that_it_follows() -> None:
         "c": Retention(None, 50),
     }
     assert impact._list_follower_limits(set_defaults(), FACTS) == {}
+
+
+def test_topics_that_begin_to_expire_are_measured_by_their_own_limits() -> None:
+    """Their overrides decide, and not only a default that changes at the same time."""
+    figures = FrozenMap(topics=("a", "b"), limits=("retention.ms=70", "retention.bytes=-1"))
+    started = EXPIRY_STARTED.find("text", ("config", "log.cleanup.policy"), figures=figures)
+    figures = FrozenMap(topics=("c",), limits=("retention.ms=-1", "retention.bytes=9"))
+    sized = EXPIRY_STARTED.find("text", ("config", "log.cleanup.policy"), figures=figures)
+    change = set_defaults(started, sized, find(RETENTION_CUT, "d"))
+    assert impact._list_follower_limits(change, FACTS) == {
+        "a": Retention(70, None),
+        "b": Retention(70, None),
+        "c": Retention(None, 9),
+        "d": Retention(1000, None),
+    }
 
 
 SIZES = {("a", 0): 100, ("a", 1): 40, ("b", 0): 300}
