@@ -1,6 +1,7 @@
 """Decides who may do what, by the rules of Kafka's authorizer and controller.
 
-Source: StandardAuthorizerData, AclEntry and ControllerApis of Kafka 4.3. The first rule that fits
+Source: StandardAuthorizerData, AclEntry and ControllerApis of Kafka 4.3; for clusters with
+ZooKeeper, AclAuthorizer and KafkaApis of Kafka 3.9. The first rule that fits
 decides:
 
 1. A super user may do everything.
@@ -120,6 +121,13 @@ class Access(Struct, frozen=True):
     """None if they are not declared."""
     allow_if_no_acl: bool | None = None
     """`allow.everyone.if.no.acl.found`, None if it is not declared."""
+    zookeeper: bool = False
+    """Brokers with ZooKeeper decide (AclAuthorizer and KafkaApis of Kafka 3.9)."""
+
+    @property
+    def every_topic(self) -> Set[str]:
+        """The operations whose right on the cluster applies to every topic."""
+        return select_for_every_topic(zookeeper=self.zookeeper)
 
 
 def index_acls(acls: Iterable[Acl]) -> AclIndex:
@@ -165,9 +173,20 @@ def has_acl(index: AclIndex, resource_type: str, name: str) -> bool:
     return bool(find_covering(index, resource_type, name))
 
 
-def to_cluster_question(question: AccessQuestion) -> AccessQuestion | None:
+def select_for_every_topic(*, zookeeper: bool) -> Set[str]:
+    """The operations whose right on the cluster applies to every topic."""
+    # The controller of KRaft asks about the cluster before it deletes a topic
+    # (ControllerApis.handleDeleteTopics), a broker with ZooKeeper only about the topic
+    # (KafkaApis.handleDeleteTopicsRequest). Both ask about it before they create one.
+    return EVERY_TOPIC - {"Delete"} if zookeeper else EVERY_TOPIC
+
+
+def to_cluster_question(
+    question: AccessQuestion, *, zookeeper: bool = False
+) -> AccessQuestion | None:
     """The question about the cluster that Kafka asks before one about a topic: a yes decides."""
-    if question.resource_type != "Topic" or question.operation not in EVERY_TOPIC:
+    every_topic = select_for_every_topic(zookeeper=zookeeper)
+    if question.resource_type != "Topic" or question.operation not in every_topic:
         return None
     return replace(question, resource_type="Cluster", resource_name=CLUSTER)
 
@@ -191,7 +210,8 @@ def decide(access: Access, question: AccessQuestion) -> Decision:
         return own
     if question.resource_type == "User":
         return _decide_tokens(own, question)
-    first, later = to_cluster_question(question), to_topics_question(question)
+    first = to_cluster_question(question, zookeeper=access.zookeeper)
+    later = to_topics_question(question)
     if first is not None:
         whole = replace(authorize(access, first), on_cluster=True)
         return _combine_decisions((whole, own), own)
@@ -227,8 +247,8 @@ def _decide_tokens(own: Decision, question: AccessQuestion) -> Decision:
 def authorize_any(access: Access, question: AccessQuestion) -> Decision:
     """The authorizer's answer to whether a principal may Write to some topic, whichever it is.
 
-    Source: Authorizer.authorizeByResourceType. A DENY of every topic refuses; otherwise an ALLOW
-    permits unless a DENY covers its whole pattern.
+    Source: Authorizer.authorizeByResourceType, and AclAuthorizer's own. A DENY of every topic
+    refuses; otherwise an ALLOW permits unless a DENY covers its whole pattern.
     """
     # The first question is about SOME_TOPIC. It lets in super users, and everybody if no ACL covers
     # that name and allow.everyone.if.no.acl.found is true.
@@ -236,7 +256,11 @@ def authorize_any(access: Access, question: AccessQuestion) -> Decision:
     if usual.verdict is AccessVerdict.ALLOWED:
         return usual
     sure, perhaps = _select_fitting((access.index.writers,), question)
-    worst = _find_undenied(sure[ALLOW], sure[DENY] + perhaps[DENY])
+    # AclAuthorizer asks about no name: in an open cluster, only a DENY of every topic refuses.
+    denies = sure[DENY] + perhaps[DENY]
+    if access.zookeeper and access.allow_if_no_acl and not any(map(_is_wild, denies)):
+        return Decision(AccessVerdict.ALLOWED, DecisionRule.NO_ACL)
+    worst = _find_undenied(sure[ALLOW], denies)
     if worst is not None:
         return Decision(AccessVerdict.ALLOWED, DecisionRule.ACL, worst)
     best = _find_undenied(sure[ALLOW] + perhaps[ALLOW], sure[DENY])
@@ -374,7 +398,8 @@ def list_principals(access: Access, question: AccessQuestion) -> tuple[str, ...]
     """All super users, and all principals in ACLs that can decide the question, sorted."""
     named = set(access.super_users or ())
     later = to_topics_question(question)
-    for asked in (question, to_cluster_question(question), later):
+    first = to_cluster_question(question, zookeeper=access.zookeeper)
+    for asked in (question, first, later):
         if asked is not None:
             buckets = find_covering(access.index, asked.resource_type, asked.resource_name)
             named.update(who for bucket in buckets for who in bucket)

@@ -17,7 +17,7 @@ from kafkaform.core.canonical import digest
 from kafkaform.core.finding import AccessRow, Breadth
 from kafkaform.core.value import FrozenMap
 
-from ..kinds.acl.resource_type import ALLOW, EVERY_TOPIC, EVERYTHING, SUPPORTED, Acl
+from ..kinds.acl.resource_type import ALLOW, EVERYTHING, SUPPORTED, Acl
 from .acl_words import (
     OTHER,
     describe_acl,
@@ -90,7 +90,7 @@ def compute_effect(acl: Acl, worlds: AccessPair, *, created: bool) -> Effect:
         )
     # Create and Delete on the cluster apply to every topic, so such an ACL is probed a second time,
     # as if it were an ACL on all topics.
-    operations = _list_topic_operations(acl)
+    operations = _list_topic_operations(acl, worlds.after.every_topic)
     if not operations:
         return own
     every = replace(acl, resource_type="Topic", resource_name="", pattern_type=PREFIXED)
@@ -143,18 +143,15 @@ def _probe_effect(
     return Effect(gain, changes["loses"], reason, unasked)
 
 
-def list_held(
-    access: Access, resource_type: str, point: Probe, *, by_cluster: bool = True
-) -> Set[str]:
-    """All operations that a principal may do at this point. by_cluster: also to a topic by a right
-    on the cluster."""
+def list_held(access: Access, resource_type: str, point: Probe) -> Set[str]:
+    """All operations that a principal may do at this point."""
     return list_allowed(
         access,
         point.principal,
         point.host,
         resource_type,
         point.name,
-        topics=by_cluster,
+        topics=True,
         idempotent=True,
     )
 
@@ -284,11 +281,11 @@ def _list_operations(resource_type: str, operation: str, permission: str) -> tup
     return (operation, *(implied if permission == ALLOW else ()), *records)
 
 
-def _list_topic_operations(acl: Acl) -> tuple[str, ...]:
+def _list_topic_operations(acl: Acl, every_topic: Set[str]) -> tuple[str, ...]:
     """The operations on every topic that an ACL on the cluster decides."""
     if acl.resource_type != "Cluster":
         return ()
-    return tuple(one for one in SUPPORTED["Topic"] if one in EVERY_TOPIC and fits(acl, one))
+    return tuple(one for one in SUPPORTED["Topic"] if one in every_topic and fits(acl, one))
 
 
 def _select(operations: Sequence[str], changed: Set[str]) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ def find_lockouts(
     }
     made = index_acls(plan.created.values())
     live, new = (
-        frozenset(acl for right in wanted for acl in _find_acls(index, right))
+        frozenset(acl for right in wanted for acl in _find_acls(index, right, before))
         for index in (before.index, made)
     )
     for moment in _list_moments(plan.created, plan.deleted, facts):
@@ -178,20 +178,21 @@ def _find_culprits(
         allowed = acl.permission == ALLOW and _concerns(acl, operation, me)
         if _covers(acl, right) and allowed:
             yield identity
-    first = _cluster_right(right)
+    first = _cluster_right(right, access)
     if first is not None:
         yield from _find_culprits(moment, first, access, me)
 
 
-def _cluster_right(right: Right) -> Right | None:
+def _cluster_right(right: Right, access: Access) -> Right | None:
     """The right on the cluster that is enough instead, if there is one."""
-    first = to_cluster_question(AccessQuestion(None, None, *right))
+    question = AccessQuestion(None, None, *right)
+    first = to_cluster_question(question, zookeeper=access.zookeeper)
     return None if first is None else (first.operation, first.resource_type, first.resource_name)
 
 
-def _find_acls(index: AclIndex, right: Right) -> Iterator[Acl]:
-    """The ACLs that decide about this right."""
-    for _, kind, name in filter(None, (right, _cluster_right(right))):
+def _find_acls(index: AclIndex, right: Right, access: Access) -> Iterator[Acl]:
+    """The ACLs of this index that decide about this right. access: the authorizer."""
+    for _, kind, name in filter(None, (right, _cluster_right(right, access))):
         for bucket in find_covering(index, kind, name):
             for found in bucket.values():
                 yield from found
@@ -323,8 +324,10 @@ def assume_settings(access: Access, *, is_open: bool = False) -> Access:
     """The authorizer without unknown settings: no super users and, unless told otherwise, closed
     resources, which are Kafka's defaults."""
     rule = access.allow_if_no_acl
-    return Access(
-        access.index, access.super_users or frozenset(), is_open if rule is None else rule
+    return replace(
+        access,
+        super_users=access.super_users or frozenset(),
+        allow_if_no_acl=is_open if rule is None else rule,
     )
 
 

@@ -42,7 +42,9 @@ def explain_missing(context: ClusterContext, steps: Sequence[Step], held: HeldRi
         return replace(held, every_topic=False if hidden else None, hidden=hidden)
     access = _build_authorizer(live, context.facts, held.cluster)
     me = context.facts.principal
-    whole = authorize(access, AccessQuestion(me, None, "Delete", "Cluster", CLUSTER)).verdict
+    whole = AccessVerdict.DENIED
+    if "Delete" in access.every_topic:
+        whole = authorize(access, AccessQuestion(me, None, "Delete", "Cluster", CLUSTER)).verdict
     deciding = {right: authorize(access, AccessQuestion(me, None, *right)) for right in wanting}
     return replace(
         held,
@@ -62,7 +64,7 @@ def _build_authorizer(found: Sequence[Acl], facts: Facts, cluster: Set[str] | No
     # We are not a super user, because a right is missing.
     if rule is None and cluster is not None and not has_acl(known, "Cluster", CLUSTER):
         rule = bool(cluster)
-    return Access(known, frozenset(), rule)
+    return Access(known, frozenset(), rule, zookeeper=bool(facts.values.get("zookeeper")))
 
 
 def _ask_rights(context: ClusterContext, steps: Sequence[Step]) -> HeldRights:

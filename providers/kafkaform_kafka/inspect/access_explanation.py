@@ -141,7 +141,11 @@ def _list_acls(access: Access, wanted: AccessQuery) -> tuple[Acl, ...]:
     instead."""
     own = list_acls(access, wanted.resource_type, wanted.resource_name)
     questions = [_make_question(wanted, EVERYBODY, operation) for operation in wanted.operations]
-    first = [question.operation for question in questions if to_cluster_question(question)]
+    first = [
+        question.operation
+        for question in questions
+        if to_cluster_question(question, zookeeper=access.zookeeper)
+    ]
     cluster = list_acls(access, "Cluster", CLUSTER) if first else ()
     writers = access.index.writers if any(map(to_topics_question, questions)) else {}
     who = writers if wanted.principal is None else {wanted.principal, EVERYBODY}
