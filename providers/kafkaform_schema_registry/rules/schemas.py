@@ -223,6 +223,9 @@ def _survey_references(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         for change in scene.changes
         if change.identity.kind == KIND and change.effective
     }
+    sweep = scene.sweeps.get(KIND)
+    there = {item.identity.key for item in sweep.items} if sweep else set[str]()
+    there |= _list_declared(scene.changes)
     for change in scene.changes:
         for reference in _list_references(change):
             subject, version = str(reference["subject"]), int(reference["version"])
@@ -234,7 +237,7 @@ def _survey_references(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
             if lack:
                 name = change.identity.key
                 text = f"{name} refers to version {version} of {subject}, and {lack}"
-                near = "" if versions else suggest(subject, schemas.keys() - {name, subject})
+                near = "" if versions else suggest(subject, there - {name, subject})
                 yield (
                     change.identity,
                     REFERENCE_MISSING.find(
@@ -264,14 +267,22 @@ def _find_lack(subject: str, version: int, versions: Sequence[int], change: Chan
     return "there is no such subject"
 
 
+def _list_declared(changes: Sequence[Change]) -> set[str]:
+    """The subjects that have a schema after the plan, as far as it knows."""
+    schemas = (change for change in changes if change.identity.kind == KIND)
+    return {change.identity.key for change in schemas if change.after is not None}
+
+
 def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
-    """Which versions there are of what is referred to, and who refers to what is deleted."""
+    """Which versions there are of what is referred to, and who refers to what is deleted; all
+    subjects, if one is referred to that nothing declares."""
     references = sorted(
         {str(reference["subject"]) for change in changes for reference in _list_references(change)}
     )
     deleted = sorted(change.identity.key for change in changes if _is_deleted(change))
     questions = ((NUMBERS, references), (USERS, deleted))
-    return {name_listing(kind, names): Depth.FULL for kind, names in questions if names}
+    needs = {name_listing(kind, names): Depth.FULL for kind, names in questions if names}
+    return needs if _list_declared(changes).issuperset(references) else {KIND: Depth.NAMES, **needs}
 
 
 JUDGES = (
