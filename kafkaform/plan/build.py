@@ -22,7 +22,7 @@ from .approval import seal_plan
 from .case import collect_remarks, open_cases, outline_change, outline_unread
 from .guards import apply_guards, guard_losses
 from .instances import PlanHeader, compare_outputs, describe_instances, refuse_other_scopes
-from .judge import judge_changes, load_books, survey_changes
+from .judge import judge_changes, judge_refreshes, load_books, survey_changes
 from .lifecycle import decide
 from .measure import add_impacts, add_steps, complete_paths
 from .model import Mode, Options, Plan
@@ -70,11 +70,11 @@ def make_plan(
     # Before all that judges, so that --exclude goes around an object that nobody can read.
     changes = narrow_changes(changes, options, look.unasked, untyped, desired.unread)
     changes = hold_for_untyped(hold_dependents(changes, desired.unread), untyped)
-    # A refresh sends nothing that has to be judged, and its outputs are those of the last apply.
+    # A refresh sends nothing that could be blocked, and its outputs are those of the last apply.
     refreshes = options.mode is Mode.REFRESH
     remarks: Mapping[str, tuple[Finding, ...]] = {}
     if refreshes:
-        changes = [complete_paths(change, types, facts) for change in changes]
+        changes = _judge_refreshes(changes, state, providers, facts)
     else:
         wider = _accept_more(options, lifted)
         changes, remarks = _judge_changes(changes, desired, state, providers, look, wider)
@@ -126,6 +126,17 @@ def remake_changes(
 
 def _accept_more(options: Options, lifted: Sequence[str]) -> Options:
     return replace(options, accept=(*options.accept, *lifted)) if lifted else options
+
+
+def _judge_refreshes(
+    changes: Sequence[Change],
+    state: State,
+    providers: Mapping[str, Provider],
+    facts: Mapping[str, Facts],
+) -> Sequence[Change]:
+    types = _collect_types(providers)
+    changes = [complete_paths(change, types, facts) for change in changes]
+    return judge_refreshes(changes, state, load_books(providers), facts)
 
 
 def _judge_changes(

@@ -101,7 +101,14 @@ def make_resource_drift(change: Change) -> Data:
             "actions": [choose_drift_action(change)],
             **_make_sides(before, after, _find_sensitive(change)),
         },
-    ) | {"kafkaform": {"last_set": change.last_set}}
+    ) | {"kafkaform": make_drift_details(change)}
+
+
+def make_drift_details(change: Change) -> Data:
+    """The object's own name, who has last set it, and, in a refresh-only plan, what rules find
+    about what somebody has changed."""
+    found = make_findings(change) if change.action is Action.REFRESH else []
+    return {"name": change.identity.key, "last_set": change.last_set, "findings": found}
 
 
 def choose_drift_action(change: Change) -> str:

@@ -30,6 +30,7 @@ from .jsonplan import (
     get_output_name,
     make_access,
     make_block,
+    make_drift_details,
     make_findings,
     mask_paths,
 )
@@ -161,7 +162,7 @@ def make_resource_drift(change: Change) -> Data:
         "kafkaform": {
             "paths": paths,
             "changes": mask_paths(change.drift),
-            "last_set": change.last_set,
+            **make_drift_details(change),
         },
     }
     verb = "deleted" if body["action"] == "delete" else "changed"

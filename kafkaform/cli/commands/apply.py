@@ -105,12 +105,7 @@ def apply_command(
         by = "plan_file" if saved else "auto_approve" if auto_approve else "terminal"
         run = partial(
             apply_changes,
-            open_workspace(
-                variables=var,
-                variable_files=var_file,
-                state=state,
-                policies=policies,
-            ),
+            open_workspace(variables=var, variable_files=var_file, state=state, policies=policies),
             saved,
             options=options,
             approve=shown.ask_approval if by == "terminal" else accept,

@@ -75,12 +75,10 @@ def plan(
     Changes neither the cluster nor the state.
     """
     console = Console.make_standard(no_color=no_color, interactive=input)
-    if destroy:
-        options = _choose_destroy(options)
+    options = _choose_destroy(options) if destroy else options
     registry = make_registry(os.environ) if untrusted else Registry()
-    conditions = check_fail_on(
-        fail_on, registry, list_policies=partial(list_policy_ids, policy, untrusted=untrusted)
-    )
+    list_policies = partial(list_policy_ids, policy, untrusted=untrusted)
+    conditions = check_fail_on(fail_on, registry, list_policies=list_policies)
     options = replace(options, accept=check_accepted(options.accept, registry))
     if untrusted and validate:
         raise dry_run_error()

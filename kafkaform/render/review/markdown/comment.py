@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ....core.change import Change
-from ....core.finding import Harm
+from ....core.finding import Harm, Level
 from ....core.resource import Pending
 from ....core.words import NO_WORDS, Vocabulary, shared
 from ....plan.model import OutputChange, Plan, PlanInstance, Removal
@@ -273,8 +273,9 @@ def _render_warning(text: str) -> Markup:
 
 
 def _render_drift(seen: PlanView, change: Change) -> Markup:
-    # A refresh-only plan has no other place for its notes.
-    said = (change.last_set, *(map(render_finding, change.findings) if seen.refresh else ()))
+    # A refresh-only plan has a table of dangers, and no other place for the rest.
+    others = [item for item in change.findings if item.level is not Level.DANGER]
+    said = (change.last_set, *(map(render_finding, others) if seen.refresh else ()))
     since = Markup("").join(Markup(f"; {render_prose(text)}") for text in said if text)
     what = render_code(", ".join(map(render_brief, change.drift)))
     name = name_object(change, seen.words_of(change.identity.instance))

@@ -20,6 +20,7 @@ from ...lines import (
     is_plain,
     name_object,
     name_plain,
+    render_brief,
     render_name,
     render_owners,
     render_title,
@@ -274,6 +275,8 @@ def _choose_word(change: Change) -> str:
 
 def _render_change(change: Change) -> str:
     """The values of an update, else what happens to the object."""
+    if change.action is Action.REFRESH:
+        return render_cell(", ".join(map(render_brief, change.drift)))
     values = render_values(change) if change.action is Action.UPDATE else ""
     return render_cell(values) if values and not change.takes_away else _choose_word(change)
 
