@@ -167,13 +167,13 @@ def _explain_excess(
     totals = Counter((i.instance, i.kind) for i in state.objects)
     counts: Counter[tuple[str, str]] = Counter()
     for change, concerned in pairs:
-        place = (change.identity.instance, concerned.kind)
-        counts[place] += concerned.number
-        totals[place] = max(totals[place], concerned.total)
-    for place, count in counts.items():
-        instance, kind = place
+        type_key = (change.identity.instance, concerned.kind)
+        counts[type_key] += concerned.number
+        totals[type_key] = max(totals[type_key], concerned.total)
+    for type_key, count in counts.items():
+        instance, kind = type_key
         # The state has no object that a plan adopts, or that `alter` changes.
-        total = max(totals[place], count)
+        total = max(totals[type_key], count)
         if count >= MANY and count > total * LARGE_SHARE:
             return (
                 f"the plan {verb} {count} of {total} {kind} objects in {instance} "
