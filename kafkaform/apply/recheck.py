@@ -17,6 +17,7 @@ from ..core.clock import Clock
 from ..core.errors import PlanRefused
 from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
 from ..core.text.foreign import inline
+from ..core.text.sentence import make_sentence
 from ..core.value import EMPTY, Value
 from ..core.words import Words
 from ..plan.approval import is_same_change
@@ -171,7 +172,7 @@ def _render_advice(reading: Failed) -> str:
     fault = reading.fault
     if fault.kind in (FaultClass.AMBIGUOUS, FaultClass.NOT_APPLIED) or not fault.advice:
         return ""
-    return f"{fault.advice[0].upper()}{fault.advice[1:].rstrip('.')}."
+    return make_sentence(fault.advice)
 
 
 def _render_names(changes: Sequence[Change]) -> str:

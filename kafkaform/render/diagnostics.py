@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..core.diagnostics import Diagnostic, Range, Severity
 from ..core.text.cell_width import cell_width
-from .entries import LEAST, join_names, join_texts, mask_names
+from .entries import LEAST, join_names, join_sentences, mask_names
 from .lines import ADDRESS_PARTS
 from .style import Paint
 from .text import inline, render_block, render_count
@@ -90,8 +90,8 @@ def _join(members: Sequence[Diagnostic]) -> Diagnostic:
     return replace(
         first,
         summary=first.summary.replace(address, number) if named else f"{first.summary} ({number})",
-        detail=join_texts([item.detail for item in members]),
-        advice=join_texts([item.advice or "" for item in members]),
+        detail=join_sentences([item.detail for item in members]),
+        advice=join_sentences([item.advice or "" for item in members]),
         address=join_names([item.address or "" for item in members]),
     )
 

@@ -263,7 +263,7 @@ def _add_figures(findings: tuple[Finding, ...]) -> Finding:
     return replace(
         first,
         text="; ".join(filter(None, texts)),
-        fix=join_texts([item.fix for item in findings]),
+        fix=join_sentences([item.fix for item in findings]),
         figures=_add_up(rows),
         access=tuple(row for item in findings for row in item.access),
     )
@@ -287,9 +287,12 @@ def join_names(names: Sequence[str]) -> str:
 
 def join_texts(texts: Sequence[str]) -> str:
     """One text for several that differ in names and figures only: the same, or an example."""
-    if len(texts) == 1:
-        return texts[0]
     return texts[0] if len(set(texts)) == 1 else f"for example, {texts[0]}"
+
+
+def join_sentences(texts: Sequence[str]) -> str:
+    """`join_texts` for texts that are whole sentences: what to do, and details."""
+    return texts[0] if len(set(texts)) == 1 else f"for example: {texts[0]}"
 
 
 def _add_up(rows: Iterable[FrozenMap]) -> FrozenMap:

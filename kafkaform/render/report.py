@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.resource import FaultClass
+from ..core.text.sentence import make_sentence
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
-from .entries import LEAST, join_names, join_texts, mask_names, read_names
+from .entries import LEAST, join_names, join_sentences, join_texts, mask_names, read_names
 from .lines import name_object
 from .style import Paint
 from .text import inline, render_count, render_message, render_table
@@ -169,7 +170,7 @@ def _make_row(change: Change, outcomes: Sequence[Outcome], words: Words) -> Resu
     applied = sum(1 for outcome in outcomes if outcome.status is OutcomeStatus.APPLIED)
     if applied and worst.status is not OutcomeStatus.APPLIED:
         reason = f"{applied} of {len(outcomes)} requests applied; {reason}"
-    advice = fault.advice if fault else ""
+    advice = make_sentence(fault.advice) if fault else ""
     harmless = fault is not None and fault.kind is FaultClass.NOT_APPLIED
     word = NOT_APPLIED if harmless and worst.status is OutcomeStatus.FAILED else ""
     return ResultRow(
@@ -254,7 +255,7 @@ def _render_group(group: Sequence[ResultRow], text: str, paint: Paint) -> Iterat
     yield f"  {paint(first.status.value, text[:end])}{text[end:]}{why}"
     if len(group) > 1:
         yield f"      {join_names([row.name for row in group])}"
-    advice = join_texts([row.fault_advice for row in group])
+    advice = join_sentences([row.fault_advice for row in group])
     if advice:
         yield f"      fix: {render_message(advice)}"
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
+from ...core.text.sentence import make_sentence
 from ...core.value import EMPTY
 from ...syntax.nodes import Block, Expression, Lit
 from ...syntax.parse import parse
@@ -24,7 +25,6 @@ from ..values.faults import (
     EvalError,
     make_diagnostic,
     make_error,
-    make_sentence,
     suggest_near,
 )
 from ..values.limits import Budget

@@ -372,7 +372,7 @@ def _make_lockout(right: Right, why: str, decision: Decision, me: OwnPrincipal) 
     missing = ", ".join(_DECLARE[need] for need in decision.needs)
     return Lockout(
         f"it may take {what} from {owner}: {why}",
-        f"{missing[:1].upper()}{missing[1:]}, or accept the risk with --accept access-unproven.",
+        f"{missing}, or accept the risk with --accept access-unproven.",
         certain=False,
     )
 

@@ -282,7 +282,7 @@ def _render_blocked(entry: Entry, view: PlanView) -> Markup:
     parts = [_render_text(item, item.text) for item in entry.blocks]
     why = Markup("; ").join((*parts, *map(_render_labelled, entry.remarks)))
     fixes = dict.fromkeys(item.fix for item in entry.blocks if item.fix)
-    return Markup(f"| {_name_objects(entry, view)} | {why} | {render_prose('; '.join(fixes))} |")
+    return Markup(f"| {_name_objects(entry, view)} | {why} | {render_prose(' '.join(fixes))} |")
 
 
 def _render_loss(entry: Entry, view: PlanView) -> Markup:
