@@ -14,7 +14,7 @@ from ..core.change import Action, Change, Ownership, add_findings
 from ..core.finding import Finding
 from ..core.redaction import mask_secrets
 from ..core.resource import Absent, Facts, Failed, Hidden, Identity, Reading, World
-from ..core.value import FrozenMap
+from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .approval import seal_plan
@@ -54,13 +54,14 @@ def amend(
         if wanted is None:
             return same
         after = kind.canonical(wanted, facts)
-        paths = compare(None, after, schema=kind.schema)
+        paths = compare(None, after, schema=kind.schema, fallbacks=reading.fallbacks)
         return replace(same, action=Action.CREATE, after=after, paths=paths, row_after=owned)
     before = kind.canonical(compute_destination(reading), facts)
     wanted = edit(before)
     there = replace(same, before=before, incarnation=reading.incarnation)
     if wanted is None:
-        paths = compare(before, None, schema=kind.schema)
+        below = reading.fallbacks if kind.settings else EMPTY
+        paths = compare(before, None, schema=kind.schema, fallbacks=below)
         return replace(there, action=Action.DELETE, paths=paths)
     after = kind.canonical(wanted, facts)
     paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from ..core.change import Action, Change, Path, PathChange, add_findings
 from ..core.finding import Finding
 from ..core.resource import SETTING, TASK, Absent, Declared, Facts, Failed, Hidden, Observed
-from ..core.value import FrozenMap
+from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import ResourceType
 from .bookkeeping import choose_protection, compare_bookkeeping, compute_row_after
 from .case import Case, block_reserved, block_unreadable, start_change
@@ -199,6 +199,7 @@ def _block_lacking(case: Case, reading: Absent) -> Change:
 def _make_create(case: Case) -> Change:
     claim, kind = case.claim, case.kind
     item, row = claim.declared[0], claim.row
+    below = case.reading.fallbacks if isinstance(case.reading, Absent) else EMPTY
     after = kind.target(item.attributes, None, case.facts, False)
     given = {name for name, value in item.attributes.items() if value is not None}
     decided = {name for pair in kind.schema.conflicts if given & {*pair} for name in pair}
@@ -210,8 +211,10 @@ def _make_create(case: Case) -> Change:
         after=after,
         paths=(
             *(
-                replace(path, effective=path.after) if path.path in left_out else path
-                for path in compare(None, after, schema=kind.schema)
+                replace(path, effective=path.after, effective_before=None)
+                if path.path in left_out
+                else path
+                for path in compare(None, after, schema=kind.schema, fallbacks=below)
             ),
             *compare_bookkeeping(case, taken=True),
         ),

@@ -51,7 +51,12 @@ def _make_delete(case: Case, row: Row, live: Observed) -> Change:
         start_change(case.claim, Action.DELETE if after is None else Action.UPDATE),
         before=before,
         after=after,
-        paths=compare(before, after, schema=kind.schema),
+        paths=compare(
+            before,
+            after,
+            schema=kind.schema,
+            fallbacks=live.fallbacks if kind.settings or after is not None else EMPTY,
+        ),
         incarnation=live.incarnation,
         reason="destroy" if lifted else "removed block" if claim.removed else "no longer declared",
     )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..core.change import Action, Change, Path, PathChange
 from ..core.text.cell_width import cell_width
-from ..core.text.quantity import render_quantity
+from ..core.text.quantity import NO_LIMIT, render_quantity
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import Words
 from .parts import Piece, are_long, compare_parts
@@ -21,6 +21,8 @@ INLINE_LIMIT = 100
 """Characters; a list that takes more is shown element by element."""
 _WITHOUT_PATHS = (Action.ADOPT, Action.IMPORT)
 """Actions that change no path, so that nothing says the units of what they show."""
+DEFAULT = " (default)"
+"""Stands behind a value that is in effect although nothing sets it."""
 STYLES = {"+": "create", "~": "update", "-": "delete"}
 """Symbol -> a name in `style.SGR`."""
 
@@ -241,10 +243,7 @@ def render_sides(item: PathChange, *, whole: bool = False) -> str:
     if symbol == "-" and after is None:
         return mask_value(before, item.sensitive, item.unit)
     # What is in effect because nothing sets it is marked.
-    marks = [
-        " (default)" if side is None and effective is not None else ""
-        for side, effective in ((item.before, before), (item.after, after))
-    ]
+    marks = ["" if side is None else DEFAULT for side in (item.effective_before, item.effective)]
     if None not in (before, after) and not item.sensitive:
         amounts = _render_amounts((before, after), item.unit, marks)
         if amounts:
@@ -255,8 +254,8 @@ def render_sides(item: PathChange, *, whole: bool = False) -> str:
 
 def _list_effective_sides(item: PathChange) -> tuple[Value, Value]:
     """What is in effect before and after the change; None where nobody knows."""
-    before = item.effective_before if item.before is None else item.before
-    return before, item.effective if item.after is None else item.after
+    before = item.before if item.effective_before is None else item.effective_before
+    return before, item.after if item.effective is None else item.effective
 
 
 def _render_amounts(sides: tuple[Value, Value], unit: str, marks: Sequence[str]) -> str:
@@ -267,8 +266,15 @@ def _render_amounts(sides: tuple[Value, Value], unit: str, marks: Sequence[str])
     # A value that has no short name keeps its unit, so that both sides can be compared.
     amounts = [text or f"{side} {unit}" for text, side in zip(quantities, sides, strict=True)]
     pair = f" {ARROW} ".join(f"{a}{mark}" for a, mark in zip(amounts, marks, strict=True))
-    plain = all(f"{s}" == a.partition(" ")[0] for s, a in zip(sides, amounts, strict=True))
-    return pair if plain else f"{pair} ({sides[0]} {ARROW} {sides[1]})"
+    # Nobody has to type what is in effect without a limit.
+    typed = [
+        (f"{side}", amount)
+        for side, amount, mark in zip(sides, amounts, marks, strict=True)
+        if not (mark and amount == NO_LIMIT)
+    ]
+    if all(side == amount.partition(" ")[0] for side, amount in typed):
+        return pair
+    return f"{pair} ({f' {ARROW} '.join(side for side, _ in typed)})"
 
 
 def _render_elements(item: PathChange, depth: int) -> list[Line]:

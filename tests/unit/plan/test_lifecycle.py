@@ -256,6 +256,13 @@ def test_an_override_that_goes_shows_what_takes_effect() -> None:
     assert (path.after, path.effective) == (None, "default")
 
 
+def test_a_deleted_object_falls_back_to_nothing() -> None:
+    """A topic that goes has no defaults any more."""
+    change = decided(DESTROYED, live(config=MS), row(config=MS))
+    assert change.action is Action.DELETE and change.paths
+    assert not [path for path in change.paths if path.effective is not None]
+
+
 # ── protection ──────────────────────────────────────────────────────────────────────────
 
 

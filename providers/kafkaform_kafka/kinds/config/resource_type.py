@@ -7,7 +7,7 @@ when they are new and when `secret_config_version` changes, and `secret_keys` sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from msgspec import Struct
@@ -68,6 +68,8 @@ class ConfigScope(Struct, frozen=True):
     """The attribute that names the object, None if there is only one."""
     find: Lookup
     """The table of its configs."""
+    list_names: Callable[[], Iterable[str]]
+    """The configs that each object has."""
     secrets: bool = False
     """True if it can have configs whose values a broker never reveals."""
     capability: Capability | None = None
@@ -110,6 +112,7 @@ BROKER = ConfigScope(
     2,
     "broker_id",
     _broker_key,
+    broker_keys.broker_keys,
     secrets=True,
 )
 DEFAULTS = ConfigScope(
@@ -118,6 +121,7 @@ DEFAULTS = ConfigScope(
     3,
     None,
     _broker_key,
+    broker_keys.broker_keys,
     secrets=True,
 )
 GROUP = ConfigScope(
@@ -126,6 +130,7 @@ GROUP = ConfigScope(
     8,
     "group",
     GROUP_KEYS.get,
+    GROUP_KEYS.keys,
     capability=GROUP_CONFIGS,
     listing=GROUP_CONFIG_LISTING,
 )
@@ -135,6 +140,7 @@ METRICS = ConfigScope(
     7,
     "name",
     METRICS_KEYS.get,
+    METRICS_KEYS.keys,
     capability=CLIENT_METRICS,
 )
 SCOPES = (BROKER, DEFAULTS, GROUP, METRICS)
@@ -315,6 +321,7 @@ def _make_type(scope: ConfigScope, doc: str, *attributes: AttributeSchema) -> Re
         switched_off=frozenset({FEATURE_MISSING}),
         repair=repair_removal,
         unit=partial(find_unit, scope.find),
+        settings=True,
     )
 
 

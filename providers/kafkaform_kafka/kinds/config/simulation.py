@@ -188,18 +188,21 @@ def _read(scope: ConfigScope, scene: ReadScene, identity: Identity) -> Reading:
         return Failed(identity, not_live_fault(name, [str(number) for number in scene.live]))
     own = _get_own(scope, scene, name)
     others = find_foreign_paths(scope.resource, own.config, scene.facts)
+    names = {*scope.list_names(), *own.config}
+    below = {f"config.{key}": _find_fallback(scope, scene, key) for key in names}
+    fallbacks = FrozenMap({path: value for path, value in below.items() if value is not None})
     if not own.config and not own.secret:
-        return Absent(identity)
+        return Absent(identity, fallbacks=fallbacks)
     secret = FrozenMap(dict.fromkeys(own.secret, SET))
-    below = {f"config.{key}": _find_fallback(scope, scene, key) for key in own.config}
     seen = Observed(
         identity,
         scope.make_attributes(name, own.config, secret),
-        fallbacks=FrozenMap({path: value for path, value in below.items() if value is not None}),
+        fallbacks=fallbacks,
         details=scope.make_details(secret),
         foreign=others,
     )
-    return Absent(identity, seen) if len(others) == len(own.config) + len(own.secret) else seen
+    foreign = len(others) == len(own.config) + len(own.secret)
+    return Absent(identity, seen, fallbacks=fallbacks) if foreign else seen
 
 
 def _get_own(scope: ConfigScope, scene: ReadScene, name: str) -> Configs:

@@ -6,13 +6,25 @@ says which limit applies to which client.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from itertools import product
 from math import isclose
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Action, Change, Path, Request, Step
-from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
+from kafkaform.core.resource import (
+    Absent,
+    Coverage,
+    CoverageKind,
+    Depth,
+    Facts,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
@@ -22,8 +34,8 @@ from ..request_order import ALTER_QUOTAS, REMOVE_QUOTAS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from ..topic.configs import make_remainder, select_declared
 from . import limits
-from .keys import list_quota_keys
-from .levels import CLIENT_ID, USER, Quotas
+from .keys import QUOTA_KEYS, list_quota_keys
+from .levels import CLIENT_ID, USER, Quotas, list_weaker
 
 KIND = "kafka_quota"
 IP = "ip"
@@ -140,6 +152,38 @@ def observe_quota(
     config = FrozenMap({key: make_exact(value) for key, value in values.items()})
     attributes = FrozenMap({"entity": FrozenMap(entity), "config": config})
     return Observed(Identity(instance, KIND, entity_key(entity)), attributes)
+
+
+LimitsOf = Callable[[str], Mapping[str, float | Decimal] | None]
+"""Key of an entity -> its limits, None if it has none."""
+
+
+def make_reading(
+    identity: Identity,
+    get: LimitsOf,
+    facts: Facts,
+) -> Reading:
+    """The quota of an entity, and the limits that are in effect where it has none."""
+    entity = parse_entity_key(identity.key)
+    fallbacks = EMPTY if facts.values.get("quota_callback") else _find_fallbacks(entity, get)
+    values = get(identity.key)
+    if values is None:
+        return Absent(identity, fallbacks=fallbacks)
+    return replace(observe_quota(identity.instance, entity, values), fallbacks=fallbacks)
+
+
+def _find_fallbacks(entity: Mapping[str, str | None], get: LimitsOf) -> FrozenMap:
+    weaker = [get(entity_key(item)) or {} for item in list_weaker(entity)]
+    keys = [key for key in QUOTA_KEYS.values() if key.ip == (IP in entity)]
+    return FrozenMap(
+        {
+            f"config.{key.name}": next(
+                (make_exact(limits[key.name]) for limits in weaker if key.name in limits),
+                key.unlimited,
+            )
+            for key in keys
+        }
+    )
 
 
 def make_quota_sweep(
@@ -291,5 +335,6 @@ TYPE = ResourceType(
     left=make_remainder("config"),
     repair=_repair_removal,
     unit=limits.find_quota_unit,
+    settings=True,
     written=write_arguments,
 )

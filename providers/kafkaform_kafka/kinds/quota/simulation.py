@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from kafkaform.core.resource import (
-    Absent,
     Coverage,
     CoverageKind,
     Depth,
@@ -92,12 +91,12 @@ def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
 def _read(scene: ReadScene, identity: Identity) -> Reading:
     if not _may_see(scene):
         return Hidden(identity, faults.name_right(_DESCRIBE, ""))
-    config = scene.objects(quotas.KIND).get(identity.key)
-    if config is None:
-        return Absent(identity)
-    return quotas.observe_quota(
-        scene.instance, quotas.parse_entity_key(identity.key), _to_decimals(config)
-    )
+    limits = scene.objects(quotas.KIND)
+
+    def get(key: str) -> Mapping[str, Decimal] | None:
+        return _to_decimals(limits[key]) if key in limits else None
+
+    return quotas.make_reading(identity, get, scene.facts)
 
 
 def _may_see(scene: ReadScene) -> bool:

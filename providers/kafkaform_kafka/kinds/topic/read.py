@@ -147,9 +147,9 @@ def read_topic_configs(
 ) -> Mapping[Identity, Reading]:
     """The overrides of these topics; absent for a topic without overrides."""
     answers = read_configs(context, [identity.key for identity in ids], node)
-    fallbacks = read_fallbacks(context, answers, node)
+    below = configs.list_fallbacks(context.facts, read_fallbacks(context, answers, node))
     return {
-        identity: _make_config_reading(context, identity, answers[identity.key], fallbacks)
+        identity: _make_config_reading(context, identity, answers[identity.key], below)
         for identity in ids
     }
 
@@ -201,12 +201,12 @@ def _add_configs(
     node: str | None,
 ) -> Mapping[Identity, Reading]:
     answers = read_configs(context, [identity.key for identity in rows], node)
-    fallbacks = read_fallbacks(context, answers, node)
+    below = configs.list_fallbacks(context.facts, read_fallbacks(context, answers, node))
     where = {identity: find_placement(row, moves) for identity, row in rows.items()}
     far = _measure_moves(context, rows, moves) if node is None else {}
     return {
         identity: _add_move(
-            _make_whole_reading(context, identity, row, answers[identity.key], fallbacks, node),
+            _make_whole_reading(context, identity, row, answers[identity.key], below, node),
             where[identity],
             far.get(row.name),
         )
@@ -246,7 +246,7 @@ def _make_whole_reading(
     identity: Identity,
     row: TopicRow,
     answer: ItemAnswer | Fault,
-    fallbacks: FrozenMap,
+    below: FrozenMap,
     node: str | None,
 ) -> Reading:
     if isinstance(answer, Fault):
@@ -264,7 +264,7 @@ def _make_whole_reading(
         identity,
         named.attributes.with_items({"config": config}),
         named.incarnation,
-        fallbacks=_select_fallbacks(tuple(config), fallbacks),
+        fallbacks=below,
         details=named.details,
         foreign=configs.find_foreign_paths("topic", config, context.facts),
     )
@@ -287,7 +287,7 @@ def _make_listed_topic(identity: Identity, row: TopicRow) -> Observed:
 
 
 def _make_config_reading(
-    context: ClusterContext, identity: Identity, answer: ItemAnswer | Fault, fallbacks: FrozenMap
+    context: ClusterContext, identity: Identity, answer: ItemAnswer | Fault, below: FrozenMap
 ) -> Reading:
     if isinstance(answer, Fault):
         return Failed(identity, answer)
@@ -296,15 +296,13 @@ def _make_config_reading(
     config = _select_own_configs(answer.configs or ())
     others = configs.find_foreign_paths("topic", config, context.facts)
     if not config:
-        return Absent(identity)
+        return Absent(identity, fallbacks=below)
     attributes = FrozenMap({"topic": identity.key, "config": config})
-    seen = Observed(
-        identity, attributes, fallbacks=_select_fallbacks(tuple(config), fallbacks), foreign=others
-    )
-    return Absent(identity, seen) if len(others) == len(config) else seen
+    seen = Observed(identity, attributes, fallbacks=below, foreign=others)
+    return Absent(identity, seen, fallbacks=below) if len(others) == len(config) else seen
 
 
-# Thousands of topics have the same overrides, and below them the same values.
+# Thousands of topics have the same overrides.
 @lru_cache(maxsize=1024)
 def _select_own_configs(entries: tuple[ConfigEntry, ...]) -> FrozenMap:
     """The topic's own overrides, canonical."""
@@ -315,8 +313,3 @@ def _select_own_configs(entries: tuple[ConfigEntry, ...]) -> FrozenMap:
             if entry.source == OWN
         }
     )
-
-
-@lru_cache(maxsize=1024)
-def _select_fallbacks(keys: tuple[str, ...], fallbacks: FrozenMap) -> FrozenMap:
-    return FrozenMap({f"config.{key}": fallbacks[key] for key in keys if key in fallbacks})

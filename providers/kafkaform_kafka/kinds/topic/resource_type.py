@@ -30,7 +30,6 @@ from ..steps import SILENT, all_paths, make_step, paths_below
 from . import moves
 from .configs import (
     compute_target_config,
-    find_inherited,
     find_topic_unit,
     get_config,
     make_update_step,
@@ -295,5 +294,4 @@ TYPE = ResourceType(
     reserves=_explain_reservation,
     repair=repair_removal,
     unit=find_topic_unit,
-    inherited=find_inherited,
 )

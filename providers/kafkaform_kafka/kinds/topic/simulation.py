@@ -336,15 +336,17 @@ def _read_configs(scene: ReadScene, identity: Identity) -> Reading:
     if topic is None:
         return Absent(identity, lacks=configs.name_missing_topic(identity))
     others = configs.find_foreign_paths("topic", topic.config, scene.facts)
+    below = _list_fallbacks(scene, topic)
     if not topic.config:
-        return Absent(identity)
+        return Absent(identity, fallbacks=below)
     attributes = FrozenMap({"topic": name, "config": topic.config})
-    seen = Observed(identity, attributes, fallbacks=_list_fallbacks(scene, topic), foreign=others)
-    return Absent(identity, seen) if len(others) == len(topic.config) else seen
+    seen = Observed(identity, attributes, fallbacks=below, foreign=others)
+    return Absent(identity, seen, fallbacks=below) if len(others) == len(topic.config) else seen
 
 
 def _list_fallbacks(scene: ReadScene, topic: SimulatedTopic) -> FrozenMap:
-    return FrozenMap({f"config.{key}": scene.defaults[key] for key in topic.config})
+    reported = FrozenMap({key: scene.defaults[key] for key in topic.config})
+    return configs.list_fallbacks(scene.facts, reported)
 
 
 def _make_attributes(topic: SimulatedTopic) -> FrozenMap:
