@@ -84,10 +84,10 @@ def _describe_unfinished(case: Case, change: Change) -> Iterator[str]:
     progress = str(live.details.get("progress") or "") if live else ""
     far = f": {progress}" if progress else ""
     if case.pending is not None:
-        begun = {SETTING: f"still {case.words.held} by"}
+        begun = {SETTING: f"it is still {case.words.held} by"}
         if moving is not None:
-            begun[TASK] = f"{case.words.working} since"
-        how = begun.get(case.pending.action, "unresolved from")
+            begun[TASK] = f"it has been {case.words.working} since"
+        how = begun.get(case.pending.action, "its change is unresolved since")
         yield f"{how} run {case.pending.run}{far}"
     elif moving is not None:
         yield f"a {case.words.task} is running that is not in the audit log{far}"

@@ -156,7 +156,7 @@ def dead_broker_faults(rows: Mapping[int, Sequence[int]], facts: Facts) -> Fault
             yield (
                 f"partition {index} would get replicas on brokers that are not live: "
                 f"{', '.join(missing)}",
-                f"the live brokers are {', '.join(facts.nodes)}",
+                f"use live brokers: {', '.join(facts.nodes)}",
             )
 
 
@@ -231,7 +231,7 @@ def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
     problem = _find_problem(known, text)
     if problem:
         more = f"… ({len(text):,} characters)" if len(text) > 80 else ""
-        yield f"{key} = {text[:80]!r}{more}: {problem}", _value_advice(known, text)
+        yield f"{key} = {text[:80]!r}{more}{problem}", _value_advice(known, text)
 
 
 def select_changed_configs(change: Change) -> FrozenMap:
@@ -274,23 +274,26 @@ def misspelt_key_faults(key: str) -> Faults:
 
 @lru_cache(config_values.REPEATED)
 def _find_problem(key: ConfigKey, text: str) -> str:
+    """The rest of a sentence that begins with the value; empty for a good one."""
     if len(text) > MAX_VALUE:
-        return f"a config value can have at most {MAX_VALUE:,} characters"
+        return f" has more than {MAX_VALUE:,} characters"
     if key.kind in ("int", "long", "short"):
-        return _number_problem(key, config_values.parse_integer(text), "a whole number")
+        return _number_problem(key, config_values.parse_integer(text), "whole number")
     if key.kind == "double":
-        return _number_problem(key, config_values.parse_double(text), "a number")
+        return _number_problem(key, config_values.parse_double(text), "number")
     if key.kind == "boolean":
-        return "" if text in ("true", "false") else "it must be true or false"
+        return "" if text in ("true", "false") else " is neither true nor false"
     words = config_values.parse_items(text) if key.kind == "list" else (text,)
     wrong = [word for word in words if key.choices and word not in key.choices]
-    return f"{wrong[0]!r} is not a valid value" if wrong else ""
+    if wrong and wrong[0] != text:
+        return f" has {wrong[0]!r}, which is not a valid value"
+    return " is not a valid value" if wrong else ""
 
 
 def _number_problem(key: ConfigKey, number: int | Decimal | None, kind: str) -> str:
     if number is None:
-        return f"it must be {kind}"
-    return "" if key.allows(Decimal(number)) else "it is out of range"
+        return f" is not a {kind}"
+    return "" if key.allows(Decimal(number)) else " is out of range"
 
 
 def _parse_boolean(text: str) -> str | None:

@@ -171,7 +171,7 @@ def test_a_pending_create_counts_as_ours_if_it_is_exactly_that() -> None:
     target = decided(PLAIN, absent()).after or FrozenMap()
     mine = decided(PLAIN, live(), open_intent=pending("create", target))
     assert mine.blocked is None and not mine.adopts
-    assert list_notes(mine) == ("unresolved from run run-1",)
+    assert list_notes(mine) == ("its change is unresolved since run run-1",)
     other = decided(PLAIN, live(partitions=9), open_intent=pending("create", target))
     assert other.blocked is not None and other.blocked.block is Block.UNMANAGED
 

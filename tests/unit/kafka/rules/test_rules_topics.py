@@ -267,19 +267,19 @@ CASES: tuple[tuple[str, Change, Facts, str], ...] = (
         "topic-config-value-invalid",
         create(config={"cleanup.policy": "none"}),
         FACTS,
-        "cleanup.policy = 'none': 'none' is not a valid value",
+        "cleanup.policy = 'none' is not a valid value",
     ),
     (
         "topic-config-value-invalid",
         update({}, {"config": {"retention.ms": "x"}}),
         FACTS,
-        "retention.ms = 'x': it must be a whole number",
+        "retention.ms = 'x' is not a whole number",
     ),
     (
         "topic-config-value-invalid",
         create(config={"segment.bytes": "1000"}),
         facts(kafka_version="4.1"),
-        "segment.bytes = '1000': it is out of range",
+        "segment.bytes = '1000' is out of range",
     ),
     (
         "topic-config-value-outdated",
