@@ -110,13 +110,13 @@ def _read_answers(
 ) -> ResourceAnswers:
     """Key -> the configs of the object, or why they could not be read."""
     # Each broker must get its own request: DescribeConfigs does not forward it.
-    each = 1 if scope is BROKER else AT_ONCE
-    chunks = [names[start : start + each] for start in range(0, len(names), each)]
-    found: dict[str, ItemAnswer | Fault] = {}
+    size = 1 if scope is BROKER else AT_ONCE
+    chunks = [names[start : start + size] for start in range(0, len(names), size)]
+    items: dict[str, ItemAnswer | Fault] = {}
     with ThreadPoolExecutor(IN_FLIGHT, "describe-configs") as pool:
         for answers in pool.map(partial(_ask_configs, scope, context, node), chunks):
-            found.update(answers)
-    return found
+            items.update(answers)
+    return items
 
 
 def _ask_configs(
@@ -166,20 +166,20 @@ def _make_reading(
     # An entry is the object's own only if its source is exactly that of its level. Everything else
     # is inherited and must not be removed.
     own = [entry for entry in answer.configs or () if entry.source == scope.source]
-    others = find_foreign_paths(scope.resource, (entry.name for entry in own), context.facts)
+    foreign = find_foreign_paths(scope.resource, (entry.name for entry in own), context.facts)
     values = below or _list_values_below(scope, answer.configs or ())
     fallbacks = FrozenMap({f"config.{key}": value for key, value in values.items()})
     if not own:
         return Absent(item, fallbacks=fallbacks)
     config, secret = _split_secrets(scope, own)
-    seen = Observed(
+    observed = Observed(
         item,
         scope.make_attributes(item.key, config, secret),
         fallbacks=fallbacks,
         details=scope.make_details(secret),
-        foreign=others,
+        foreign=foreign,
     )
-    return Absent(item, seen, fallbacks=fallbacks) if len(others) == len(own) else seen
+    return Absent(item, observed, fallbacks=fallbacks) if len(foreign) == len(own) else observed
 
 
 def _split_secrets(scope: ConfigScope, own: Iterable[ConfigEntry]) -> tuple[FrozenMap, FrozenMap]:
@@ -233,7 +233,7 @@ def _read_cluster_fallbacks(context: ClusterContext, node: str | None) -> Mappin
     broker = node or find_answering_node(context)
     if not broker:
         return {}
-    found = attempt(
+    fallbacks = attempt(
         DESCRIBE,
         lambda: describe_configs(
             context.wire,
@@ -245,6 +245,6 @@ def _read_cluster_fallbacks(context: ClusterContext, node: str | None) -> Mappin
         ),
         broker,
     )
-    if isinstance(found, Fault) or broker not in found:
+    if isinstance(fallbacks, Fault) or broker not in fallbacks:
         return {}
-    return _list_values_below(DEFAULTS, found[broker].configs or ())
+    return _list_values_below(DEFAULTS, fallbacks[broker].configs or ())

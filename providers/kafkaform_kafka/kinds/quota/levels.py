@@ -73,7 +73,7 @@ def find_applying(key: str, user: str, client_id: str, quotas: Quotas) -> LevelL
     # Key by key: one client can have its producer_byte_rate from level 1 and its
     # controller_mutation_rate from level 8.
     levels = list_levels(key, user, client_id, quotas)
-    return next((found for found in levels if found.value is not None), None)
+    return next((level for level in levels if level.value is not None), None)
 
 
 def list_weaker(entity: Mapping[str, str | None]) -> tuple[FrozenMap, ...]:
