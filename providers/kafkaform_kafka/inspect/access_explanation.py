@@ -90,86 +90,99 @@ def find_principal_fault(principal: str) -> tuple[str, str] | None:
     return None if kind and name else ("is no principal", "Write User:NAME.")
 
 
-def explain_access(access: Access, wanted: AccessQuery, cluster_id: str) -> FrozenMap:
+def explain_access(access: Access, query: AccessQuery, cluster_id: str) -> FrozenMap:
     """The document: answers, all ACLs of the resource, and what has to be known for certainty."""
     answers = [
-        (who, operation, decide(access, _make_question(wanted, who, operation)))
-        for who in _list_principals(access, wanted)
-        for operation in wanted.operations
+        (principal, operation, decide(access, _make_question(query, principal, operation)))
+        for principal in _list_principals(access, query)
+        for operation in query.operations
     ]
-    if wanted.principal is None:
-        answers = [one for one in answers if one[2].verdict is not AccessVerdict.DENIED]
+    if query.principal is None:
+        answers = [answer for answer in answers if answer[2].verdict is not AccessVerdict.DENIED]
     needs = dict.fromkeys(need for _, _, decision in answers for need in decision.needs)
     return FrozenMap(
         format_version="1.0",
         kind="access_explanation",
         cluster_id=cluster_id,
-        resource_type=wanted.resource_type,
-        resource_name=wanted.resource_name,
-        host=wanted.host,
-        principal=wanted.principal,
+        resource_type=query.resource_type,
+        resource_name=query.resource_name,
+        host=query.host,
+        principal=query.principal,
         super_users=_sort_names(access.super_users),
         allow_if_no_acl=access.allow_if_no_acl,
-        answers=tuple(_describe_answer(access, wanted, *one) for one in answers),
+        answers=tuple(_describe_answer(access, query, *answer) for answer in answers),
         acls=tuple(
-            FrozenMap(text=describe_acl(acl), **acl.attributes)
-            for acl in _list_acls(access, wanted)
+            FrozenMap(text=describe_acl(acl), **acl.attributes) for acl in _list_acls(access, query)
         ),
         unknown=tuple(DECLARE[need] for need in needs if need in DECLARE),
     )
 
 
-def _sort_names(found: frozenset[str] | None) -> tuple[str, ...] | None:
-    return None if found is None else tuple(sorted(found))
+def _sort_names(names: frozenset[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(sorted(names))
 
 
-def _list_principals(access: Access, wanted: AccessQuery) -> tuple[str, ...]:
+def _list_principals(access: Access, query: AccessQuery) -> tuple[str, ...]:
     """The principals to answer for: one, or all that ACLs name and one that none names."""
-    if wanted.principal is not None:
-        return (wanted.principal,)
-    asked = (_make_question(wanted, EVERYBODY, operation) for operation in wanted.operations)
-    named = sorted({who for question in asked for who in list_principals(access, question)})
-    return (*(who for who in named if who != EVERYBODY), f"User:{OTHER}")
+    if query.principal is not None:
+        return (query.principal,)
+    questions = (_make_question(query, EVERYBODY, operation) for operation in query.operations)
+    named = sorted(
+        {principal for question in questions for principal in list_principals(access, question)}
+    )
+    return (*(principal for principal in named if principal != EVERYBODY), f"User:{OTHER}")
 
 
-def _make_question(wanted: AccessQuery, who: str, operation: str) -> AccessQuestion:
-    return AccessQuestion(who, wanted.host, operation, wanted.resource_type, wanted.resource_name)
+def _make_question(query: AccessQuery, principal: str, operation: str) -> AccessQuestion:
+    return AccessQuestion(
+        principal, query.host, operation, query.resource_type, query.resource_name
+    )
 
 
-def _list_acls(access: Access, wanted: AccessQuery) -> tuple[Acl, ...]:
+def _list_acls(access: Access, query: AccessQuery) -> tuple[Acl, ...]:
     """All ACLs of the resource, followed by those of the cluster and of topics that can decide
     instead."""
-    own = list_acls(access, wanted.resource_type, wanted.resource_name)
-    questions = [_make_question(wanted, EVERYBODY, operation) for operation in wanted.operations]
-    first = [question.operation for question in questions if to_cluster_question(question)]
-    cluster = list_acls(access, "Cluster", CLUSTER) if first else ()
+    own = list_acls(access, query.resource_type, query.resource_name)
+    questions = [_make_question(query, EVERYBODY, operation) for operation in query.operations]
+    operations = [question.operation for question in questions if to_cluster_question(question)]
+    cluster = list_acls(access, "Cluster", CLUSTER) if operations else ()
     writers = access.index.writers if any(map(to_topics_question, questions)) else {}
-    who = writers if wanted.principal is None else {wanted.principal, EVERYBODY}
-    topics = sorted(acl for name in who for acl in writers.get(name, ()))
-    return (*own, *(acl for acl in cluster if any(fits(acl, one) for one in first)), *topics)
+    principals = writers if query.principal is None else {query.principal, EVERYBODY}
+    topics = sorted(acl for name in principals for acl in writers.get(name, ()))
+    return (
+        *own,
+        *(
+            acl
+            for acl in cluster
+            if any(fits(acl, cluster_operation) for cluster_operation in operations)
+        ),
+        *topics,
+    )
 
 
 def _describe_answer(
-    access: Access, wanted: AccessQuery, who: str, operation: str, decision: Decision
+    access: Access, query: AccessQuery, principal: str, operation: str, decision: Decision
 ) -> FrozenMap:
-    why = _explain_decision(decision)
+    reason = _explain_decision(decision)
     if decision.on_cluster and decision.verdict is AccessVerdict.ALLOWED:
-        why = f"{why}: {FIRST}"
-        own = authorize(access, _make_question(wanted, who, operation))
+        reason = f"{reason}: {FIRST}"
+        own = authorize(access, _make_question(query, principal, operation))
         if operation == "Delete" and own.verdict is not AccessVerdict.ALLOWED:
             # DeleteRecords is checked by the leader of the partition, not by the controller.
-            why = f"{why}. Not its records: for these, brokers check Delete on the topic itself"
+            reason = (
+                f"{reason}. Not its records: for these, brokers check Delete on the topic itself"
+            )
     if decision.on_topic and decision.verdict is AccessVerdict.ALLOWED:
-        why = f"{why}: {WRITES}"
+        reason = f"{reason}: {WRITES}"
     if operation == "IdempotentWrite" and decision.verdict is AccessVerdict.DENIED:
-        why = f"{why}, and no ACL allows Write to a topic (KIP-679)"
+        reason = f"{reason}, and no ACL allows Write to a topic (KIP-679)"
     return FrozenMap(
-        principal=None if who.endswith(OTHER) else who,
+        principal=None if principal.endswith(OTHER) else principal,
         operation=operation,
         verdict=str(decision.verdict),
         rule=str(decision.rule),
         acl=decision.acl.attributes if decision.acl else None,
-        why=why,
+        why=reason,
         on_cluster=decision.on_cluster,
         on_topic=decision.on_topic,
     )
@@ -180,14 +193,14 @@ def _explain_decision(decision: Decision) -> str:
         return describe_acl(decision.acl)
     if decision.rule is DecisionRule.UNDECLARED:
         missing = ", ".join(decision.needs)
-        other = f"; without that: {describe_acl(decision.acl)}" if decision.acl else ""
-        return f"not known: {missing}{other}"
-    place = "the cluster" if decision.on_cluster else "this resource"
+        alternative = f"; without that: {describe_acl(decision.acl)}" if decision.acl else ""
+        return f"not known: {missing}{alternative}"
+    scope = "the cluster" if decision.on_cluster else "this resource"
     if decision.on_topic:
-        place = f"a topic named {SOME_TOPIC}, which brokers check"
+        scope = f"a topic named {SOME_TOPIC}, which brokers check"
     return {
         DecisionRule.SUPER_USER: "super users are allowed everything",
-        DecisionRule.NO_ACL: f"no ACL applies to {place},"
+        DecisionRule.NO_ACL: f"no ACL applies to {scope},"
         " and allow_if_no_acl is "
         + ("true" if decision.verdict is AccessVerdict.ALLOWED else "false"),
         DecisionRule.NO_MATCH: "there are ACLs for this resource, but none that allows it",

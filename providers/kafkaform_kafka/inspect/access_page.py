@@ -13,9 +13,9 @@ _DECIDES = "*"
 
 def access_page(document: FrozenMap) -> Page:
     """The page of a document of `explain access`."""
-    where = "any address" if document["host"] is None else document["host"]
-    what = f"{document['resource_type']} {document['resource_name']}"
-    yield f"{what}, from {where}"
+    host = "any address" if document["host"] is None else document["host"]
+    resource = f"{document['resource_type']} {document['resource_name']}"
+    yield f"{resource}, from {host}"
     yield ""
     if document["answers"]:
         yield Grid(
@@ -25,9 +25,9 @@ def access_page(document: FrozenMap) -> Page:
         yield "Nobody can."
     yield ""
     foreign = any(acl["resource_type"] != document["resource_type"] for acl in document["acls"])
-    more = " and of topics" if document["resource_type"] == "Cluster" else " and of the cluster"
+    scopes = " and of topics" if document["resource_type"] == "Cluster" else " and of the cluster"
     yield f"{count(len(document['acls']), 'ACL')} of this resource" + (
-        f"{more * foreign} ({_DECIDES} decides):" if document["acls"] else "."
+        f"{scopes * foreign} ({_DECIDES} decides):" if document["acls"] else "."
     )
     deciding = [answer["acl"] for answer in document["answers"] if answer["acl"]]
     for acl in document["acls"]:

@@ -74,10 +74,10 @@ def read_layout(context: ClusterContext) -> ClusterLayout:
     sizes = _read_sizes(context, racks, rows)
     topics = []
     for row in rows:
-        mine = moves.get(row.name, {})
+        topic_moves = moves.get(row.name, {})
         counted = tuple(sizes.get((row.name, number)) for number in range(len(row.replicas)))
-        there = compute_destination(row, mine)
-        topics.append(TopicLayout(row.name, row.internal, there, len(mine), counted))
+        destination = compute_destination(row, topic_moves)
+        topics.append(TopicLayout(row.name, row.internal, destination, len(topic_moves), counted))
     return ClusterLayout(cluster.cluster_id, racks, tuple(topics))
 
 
@@ -94,22 +94,22 @@ def _read_sizes(
     """Topic and partition -> bytes of its largest replica on a live broker."""
     counts = {row.name: len(row.replicas) for row in rows}
     names = list(counts)
-    asked = [
+    requests = [
         (str(broker), {name: counts[name] for name in names[at : at + _TOPICS_AT_ONCE]})
         for broker in racks
         for at in range(0, len(names), _TOPICS_AT_ONCE)
     ]
-    found: dict[tuple[str, int], int] = defaultdict(int)
+    sizes: dict[tuple[str, int], int] = defaultdict(int)
     with ThreadPoolExecutor(_IN_FLIGHT, "sizes") as pool:
-        for logs in pool.map(partial(_ask_sizes, context), asked):
+        for logs in pool.map(partial(_ask_sizes, context), requests):
             for log in logs:
-                place = (log.topic, log.partition)
-                found[place] = max(found[place], log.size)
-    return found
+                partition = (log.topic, log.partition)
+                sizes[partition] = max(sizes[partition], log.size)
+    return sizes
 
 
-def _ask_sizes(context: ClusterContext, asked: SizeRequest) -> Sequence[LogSize]:
-    node, counts = asked
+def _ask_sizes(context: ClusterContext, request: SizeRequest) -> Sequence[LogSize]:
+    node, counts = request
     call = partial(read_log_sizes, context.wire, counts, node, context.timeout)
     logs = attempt("DescribeLogDirs", call, node)
     if isinstance(logs, Fault):

@@ -69,8 +69,8 @@ def explain_config(context: ClusterContext, entity: str, name: str, key: str) ->
             f"{_make_title(entity, name)} has no config {key}",
             suggest(key, entries) or "Configs of plugins are only listed where they are set.",
         )
-    found = [*_list_synonyms(context, entity, entry, broker)]
-    levels = tuple(_describe_levels(entity, entry, found))
+    synonyms = [*_list_synonyms(context, entity, entry, broker)]
+    levels = tuple(_describe_levels(entity, entry, synonyms))
     winner = next((level for level in levels if level["wins"]), None)
     return FrozenMap(
         format_version="1.0",
@@ -153,28 +153,30 @@ def _list_synonyms(
 
 
 def _describe_levels(
-    entity: str, entry: ConfigEntry, found: Iterable[Synonym]
+    entity: str, entry: ConfigEntry, synonyms: Iterable[Synonym]
 ) -> Iterator[FrozenMap]:
     sources = _LEVELS[entity]
-    known = [item for item in found if item.source in sources]
-    if not known and entry.value is not None and entry.source in sources:
-        known = [Synonym(entry.name, entry.value, entry.source)]
-    missing = [source for source in sources if source not in {item.source for item in known}]
-    rows = [(item, index == 0) for index, item in enumerate(known)]
+    level_synonyms = [item for item in synonyms if item.source in sources]
+    if not level_synonyms and entry.value is not None and entry.source in sources:
+        level_synonyms = [Synonym(entry.name, entry.value, entry.source)]
+    missing = [
+        source for source in sources if source not in {item.source for item in level_synonyms}
+    ]
+    rows = [(item, index == 0) for index, item in enumerate(level_synonyms)]
     rows += [(Synonym(entry.name, None, source), False) for source in missing]
     strength = {source: index for index, source in enumerate(sources)}
-    if sorted(ranks := [strength[item.source] for item in known]) == ranks:
+    if sorted(ranks := [strength[item.source] for item in level_synonyms]) == ranks:
         # Only if the levels are in order: else a config in another unit beats a stronger level.
         rows.sort(key=lambda row: strength[row[0].source])
     for item, wins in rows:
-        yield _describe_level(entry, item, wins=wins, there=item.source not in missing)
+        yield _describe_level(entry, item, wins=wins, present=item.source not in missing)
 
 
-def _describe_level(entry: ConfigEntry, item: Synonym, *, wins: bool, there: bool) -> FrozenMap:
+def _describe_level(entry: ConfigEntry, item: Synonym, *, wins: bool, present: bool) -> FrozenMap:
     """One level. The value of a sensitive config is None although it is set."""
     source, title = SOURCES.get(item.source, SOURCES[0])
     value: Value = None if entry.sensitive else item.value
-    return FrozenMap(source=source, title=title, key=item.name, value=value, set=there, wins=wins)
+    return FrozenMap(source=source, title=title, key=item.name, value=value, set=present, wins=wins)
 
 
 def _effective_value(entity: str, entry: ConfigEntry, winner: FrozenMap | None) -> Value:
@@ -193,10 +195,10 @@ def _describe_change(entity: str, entry: ConfigEntry) -> str:
     # distinguish a broker's own setting from that of all brokers.
     if entity not in ("broker", "cluster"):
         return f"for each {entity}" if entity != "client-metrics" else "for each subscription"
-    known = broker_keys.find_broker_key(entry.name)
-    if known is None:
+    row = broker_keys.find_broker_key(entry.name)
+    if row is None:
         return _CHANGES[UpdateMode.READ_ONLY] if entry.source > 3 else _CHANGES[UpdateMode.CLUSTER]
-    return _CHANGES[known.mode].format(key=entry.name)
+    return _CHANGES[row.mode].format(key=entry.name)
 
 
 def _make_title(entity: str, name: str) -> str:

@@ -41,8 +41,8 @@ def _mask_levels(document: FrozenMap) -> Iterator[FrozenMap]:
 def _render_row(level: FrozenMap) -> Cells:
     if not level["set"]:
         return "", level["title"], "", "-"
-    shown = _render_value(level["key"], level["value"])
-    return "→" if level["wins"] else "", level["title"], level["key"], shown
+    value = _render_value(level["key"], level["value"])
+    return "→" if level["wins"] else "", level["title"], level["key"], value
 
 
 def _render_value(key: str, value: str | None) -> str:

@@ -49,10 +49,10 @@ def _render_changes(document: FrozenMap) -> Page:
     )
     yield ""
     rows: list[Cells] = [("Topic", "Moved", "Leaders", "Copied", "Declared by")]
-    for name, mine in sorted(topics.items()):
-        copied = size(sum(c["bytes_copied"] for c in mine))
-        numbers = str(_count_moved(mine)), str(_count_leaders(mine))
-        rows.append((name, *numbers, copied, cell(mine[0]["declared"])))
+    for name, topic_changes in sorted(topics.items()):
+        copied = size(sum(c["bytes_copied"] for c in topic_changes))
+        numbers = str(_count_moved(topic_changes)), str(_count_leaders(topic_changes))
+        rows.append((name, *numbers, copied, cell(topic_changes[0]["declared"])))
     yield Grid(tuple(rows), frozenset({1, 2, 3}))
 
 
@@ -81,7 +81,7 @@ def _list_broker_rows(document: FrozenMap) -> Iterable[Cells]:
         )
     evenness = document["evenness"]
     tops = (
-        _render_step(*(f"+{evenness[name][when]} %" for when in ("before", "after")))
+        _render_step(*(f"+{evenness[name][moment]} %" for moment in ("before", "after")))
         for name in _AMOUNTS
     )
     yield ("most", "", *tops, "above the average")
@@ -95,10 +95,10 @@ def _list_notes(document: FrozenMap) -> Iterable[str]:
     """What the reader should know, in sentences."""
     if document["limited"]:
         yield "--max-bytes keeps replicas on brokers that are to be left. Propose again after this."
-    for left in document["stranded"]:
+    for broker in document["stranded"]:
         yield (
-            f"Broker {left['broker']} keeps {count(left['replicas'], 'replica')} of "
-            f"{_render_names(left['topics'])}."
+            f"Broker {broker['broker']} keeps {count(broker['replicas'], 'replica')} of "
+            f"{_render_names(broker['topics'])}."
         )
     for staying in document["staying"]:
         if staying["reason"] == "not_asked":
@@ -120,5 +120,5 @@ def _list_notes(document: FrozenMap) -> Iterable[str]:
 
 
 def _render_names(names: tuple[str, ...]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    hidden_count = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {hidden_count} more" if hidden_count > 0 else "")

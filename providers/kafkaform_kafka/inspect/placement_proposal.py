@@ -70,19 +70,19 @@ class Proposal(Struct, frozen=True):
 
 
 def propose_placement(
-    layout: ClusterLayout, declared: Sequence[Declared] | None, wanted: PlacementQuery
+    layout: ClusterLayout, declared: Sequence[Declared] | None, query: PlacementQuery
 ) -> Proposal:
     """The placement of the topics that may move. declared: the objects of the configuration, None
     without one. Raises UsageError for brokers and topics that do not exist, and for too few
     brokers."""
     blocks = None if declared is None else {d.identity.key: d for d in declared if _is_topic(d)}
-    obstacles = {topic.name: _find_obstacle(topic, blocks, wanted) for topic in layout.topics}
-    _refuse_nothing(obstacles, wanted)
-    usable = _choose_brokers(layout, wanted)
+    obstacles = {topic.name: _find_obstacle(topic, blocks, query) for topic in layout.topics}
+    _refuse_nothing(obstacles, query)
+    usable = _choose_brokers(layout, query)
     problem = Problem(
         tuple(_list_partitions(layout, obstacles)),
         {broker: layout.racks[broker] or f"\0{broker}" for broker in usable},
-        wanted.max_bytes,
+        query.max_bytes,
     )
     try:
         solution = solve(problem)
@@ -102,7 +102,9 @@ def propose_placement(
         "brokers": tuple(figures.list_brokers(usable)),
         "evenness": figures.measure_evenness(usable),
         "bytes_copied": solution.copied,
-        "bytes_total": sum(one.size * len(one.replicas) for one in problem.partitions),
+        "bytes_total": sum(
+            partition.size * len(partition.replicas) for partition in problem.partitions
+        ),
         "limited": not solution.whole,
         "stranded": tuple(figures.list_stranded(usable)),
         "staying": tuple(_list_staying(obstacles)),
@@ -123,12 +125,12 @@ def _is_topic(item: Declared) -> bool:
 
 
 def _find_obstacle(
-    topic: TopicLayout, blocks: Mapping[str, Declared] | None, wanted: PlacementQuery
+    topic: TopicLayout, blocks: Mapping[str, Declared] | None, query: PlacementQuery
 ) -> Obstacle | None:
     """Why the topic stays, None if it may move."""
-    if wanted.topics and not any(fnmatchcase(topic.name, glob) for glob in wanted.topics):
+    if query.topics and not any(fnmatchcase(topic.name, glob) for glob in query.topics):
         return NOT_ASKED
-    if blocks is None or wanted.undeclared:
+    if blocks is None or query.undeclared:
         return None
     if topic.internal:
         return INTERNAL
@@ -162,9 +164,9 @@ def _is_ignored(lifecycle: Lifecycle) -> bool:
     return any(fnmatchcase(_ASSIGNMENT, glob) for glob in globs) != (only is not None)
 
 
-def _refuse_nothing(obstacles: Mapping[str, Obstacle | None], wanted: PlacementQuery) -> None:
+def _refuse_nothing(obstacles: Mapping[str, Obstacle | None], query: PlacementQuery) -> None:
     """Raise UsageError for a glob that no topic has, which is mostly a typing error."""
-    for glob in wanted.topics:
+    for glob in query.topics:
         if not any(fnmatchcase(name, glob) for name in obstacles):
             raise UsageError(
                 f"no topic that this principal can see matches {glob}",
@@ -172,20 +174,20 @@ def _refuse_nothing(obstacles: Mapping[str, Obstacle | None], wanted: PlacementQ
             )
 
 
-def _choose_brokers(layout: ClusterLayout, wanted: PlacementQuery) -> tuple[int, ...]:
+def _choose_brokers(layout: ClusterLayout, query: PlacementQuery) -> tuple[int, ...]:
     """The brokers that may have replicas. Raises UsageError."""
-    known = {*layout.racks}.union(*(row for topic in layout.topics for row in topic.rows))
-    for flag, brokers, there in (
-        ("--drain", wanted.drain, known),
-        ("--brokers", wanted.brokers, {*layout.racks}),
+    hosting = {*layout.racks}.union(*(row for topic in layout.topics for row in topic.rows))
+    for flag, brokers, eligible in (
+        ("--drain", query.drain, hosting),
+        ("--brokers", query.brokers, {*layout.racks}),
     ):
-        unknown = sorted(brokers - there)
+        unknown = sorted(brokers - eligible)
         if unknown:
             raise UsageError(
                 f"{flag}: the cluster has no live broker {', '.join(map(str, unknown))}",
                 "`kafkaform describe brokers` lists the brokers.",
             )
-    usable = sorted((wanted.brokers or {*layout.racks}) - wanted.drain)
+    usable = sorted((query.brokers or {*layout.racks}) - query.drain)
     if not usable:
         raise UsageError("no broker is left that may have replicas", "Drain fewer brokers.")
     return tuple(usable)
@@ -207,9 +209,9 @@ def _list_partitions(
 def _join_rows(problem: Problem, rows: Sequence[Replicas]) -> Mapping[str, Assignment]:
     """Topic -> its replicas after the moves."""
     joined: dict[str, list[Replicas]] = {}
-    for one, row in zip(problem.partitions, rows, strict=True):
-        joined.setdefault(one.topic, []).append(row)
-    return {name: tuple(found) for name, found in joined.items()}
+    for partition, row in zip(problem.partitions, rows, strict=True):
+        joined.setdefault(partition.topic, []).append(row)
+    return {name: tuple(topic_rows) for name, topic_rows in joined.items()}
 
 
 def _list_arguments(
@@ -235,10 +237,10 @@ def _list_arguments(
 
 def _list_staying(obstacles: Mapping[str, Obstacle | None]) -> Iterator[FrozenMap]:
     """The topics that stay, by reason."""
-    reasons = {found.code: found for found in obstacles.values() if found is not None}
-    for code, found in sorted(reasons.items()):
-        names = tuple(sorted(name for name, one in obstacles.items() if one == found))
-        yield FrozenMap(reason=code, text=found.text, topics=names)
+    reasons = {obstacle.code: obstacle for obstacle in obstacles.values() if obstacle is not None}
+    for code, obstacle in sorted(reasons.items()):
+        names = tuple(sorted(name for name, reason in obstacles.items() if reason == obstacle))
+        yield FrozenMap(reason=code, text=obstacle.text, topics=names)
 
 
 # ── figures ─────────────────────────────────────────────────────────────────────────────
@@ -254,30 +256,30 @@ class _Figures(Struct, frozen=True):
     def list_changes(self, addresses: Mapping[str, str]) -> Iterator[FrozenMap]:
         """The partitions that change, as Kafka's tool reads them, with more beside it. addresses:
         topic -> the block that an override file changes."""
-        for one, row in zip(self.problem.partitions, self.rows, strict=True):
-            if row == one.replicas:
+        for partition, row in zip(self.problem.partitions, self.rows, strict=True):
+            if row == partition.replicas:
                 continue
             yield FrozenMap(
-                topic=one.topic,
-                partition=one.number,
+                topic=partition.topic,
+                partition=partition.number,
                 replicas=row,
-                before=one.replicas,
-                bytes_copied=one.size * len(set(row) - set(one.replicas)),
-                declared=addresses.get(one.topic),
+                before=partition.replicas,
+                bytes_copied=partition.size * len(set(row) - set(partition.replicas)),
+                declared=addresses.get(partition.topic),
             )
 
     def _count(self, rows: Sequence[Replicas]) -> Mapping[str, Counter[int]]:
-        found = {name: Counter[int]() for name in ("replicas", "leaders", "bytes")}
-        for one, row in zip(self.problem.partitions, rows, strict=True):
-            found["leaders"][row[0]] += 1
+        counts = {name: Counter[int]() for name in ("replicas", "leaders", "bytes")}
+        for partition, row in zip(self.problem.partitions, rows, strict=True):
+            counts["leaders"][row[0]] += 1
             for broker in row:
-                found["replicas"][broker] += 1
-                found["bytes"][broker] += one.size
-        return found
+                counts["replicas"][broker] += 1
+                counts["bytes"][broker] += partition.size
+        return counts
 
     def count_all(self) -> tuple[Mapping[str, Counter[int]], Mapping[str, Counter[int]]]:
         """Amount -> broker -> how much of it, before and after."""
-        before = [one.replicas for one in self.problem.partitions]
+        before = [partition.replicas for partition in self.problem.partitions]
         return self._count(before), self._count(self.rows)
 
     def list_brokers(self, usable: Sequence[int]) -> Iterator[FrozenMap]:
@@ -312,17 +314,17 @@ class _Figures(Struct, frozen=True):
 
     def list_stranded(self, usable: Sequence[int]) -> Iterator[FrozenMap]:
         """What stays on each broker that is to be left."""
-        found: dict[int, Counter[str]] = {}
-        for one, row in zip(self.problem.partitions, self.rows, strict=True):
+        stranded: dict[int, Counter[str]] = {}
+        for partition, row in zip(self.problem.partitions, self.rows, strict=True):
             for broker in set(row).difference(usable):
-                found.setdefault(broker, Counter())[one.topic] += 1
-        for broker, topics in sorted(found.items()):
+                stranded.setdefault(broker, Counter())[partition.topic] += 1
+        for broker, topics in sorted(stranded.items()):
             names = tuple(sorted(topics))
             yield FrozenMap(broker=broker, replicas=topics.total(), topics=names)
 
 
 def _measure_top(amounts: Mapping[int, int], usable: Sequence[int]) -> int:
     """Percent, rounded."""
-    mine = [amounts[broker] for broker in usable]
-    total = sum(mine)
-    return round((max(mine) * len(mine) / total - 1) * 100) if total else 0
+    usable_amounts = [amounts[broker] for broker in usable]
+    total = sum(usable_amounts)
+    return round((max(usable_amounts) * len(usable_amounts) / total - 1) * 100) if total else 0

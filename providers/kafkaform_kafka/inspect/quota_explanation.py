@@ -44,9 +44,9 @@ def explain_quotas(client: Client, sweep: Sweep, facts: Facts) -> FrozenMap:
         ]
         rungs = {key: list_levels(key, user, client_id, quotas) for key in _list_keys(ip=False)}
         if UNNAMED in (user, client_id):
-            rungs = {key: _drop_unnamed(found) for key, found in rungs.items()}
+            rungs = {key: _drop_unnamed(rung_levels) for key, rung_levels in rungs.items()}
         levels += _describe_levels(rungs)
-        limits += [_describe_limit(key, found) for key, found in rungs.items()]
+        limits += [_describe_limit(key, rung_levels) for key, rung_levels in rungs.items()]
     if client.ip is not None:
         addresses = _describe_addresses(client.ip, quotas)
         levels += addresses
@@ -69,7 +69,7 @@ def explain_quotas(client: Client, sweep: Sweep, facts: Facts) -> FrozenMap:
 
 def _drop_unnamed(levels: tuple[LevelLimit, ...]) -> tuple[LevelLimit, ...]:
     """The levels without those of a name."""
-    return tuple(found for found in levels if UNNAMED not in found.entity.values())
+    return tuple(level for level in levels if UNNAMED not in level.entity.values())
 
 
 def _list_others(client: Client, quotas: Quotas) -> tuple[str, ...]:
@@ -77,14 +77,14 @@ def _list_others(client: Client, quotas: Quotas) -> tuple[str, ...]:
     id is given: the users with quotas of their own. They have other limits than the answer says."""
     if (client.user is None) == (client.client_id is None):
         return ()
-    part, named, other = (
+    kind, named, default = (
         (USER, client.user, CLIENT_ID)
         if client.client_id is None
         else (CLIENT_ID, client.client_id, USER)
     )
-    fits = (entity for entity in quotas if entity.get(other) is not None)
+    fits = (entity for entity in quotas if entity.get(default) is not None)
     return tuple(
-        sorted({entity[other] for entity in fits if entity.get(part, named) in (named, None)})
+        sorted({entity[default] for entity in fits if entity.get(kind, named) in (named, None)})
     )
 
 
@@ -96,26 +96,26 @@ def _describe_levels(rungs: Mapping[str, tuple[LevelLimit, ...]]) -> list[Frozen
     """The eight levels. A level has the same entity for every key."""
     return [
         FrozenMap(
-            level=same[0].level.number,
-            entity=same[0].entity,
+            level=step[0].level.number,
+            entity=step[0].entity,
             config=FrozenMap(
                 {
-                    key: make_exact(found.value)
-                    for key, found in zip(rungs, same, strict=True)
-                    if found.value is not None
+                    key: make_exact(rung.value)
+                    for key, rung in zip(rungs, step, strict=True)
+                    if rung.value is not None
                 }
             ),
         )
-        for same in zip(*rungs.values(), strict=True)
+        for step in zip(*rungs.values(), strict=True)
     ]
 
 
 def _describe_limit(key: str, rungs: tuple[LevelLimit, ...]) -> FrozenMap:
-    found = next((rung for rung in rungs if rung.value is not None), None)
-    if found is None:
+    winner = next((rung for rung in rungs if rung.value is not None), None)
+    if winner is None:
         return _make_row(key, None, None, None, None)
     return _make_row(
-        key, found.level.number, found.entity, found.value, _name_sharers(*found.sharers)
+        key, winner.level.number, winner.entity, winner.value, _name_sharers(*winner.sharers)
     )
 
 
@@ -123,10 +123,10 @@ def _name_sharers(user: str | None, client_id: str | None) -> str:
     """Who shares a limit. Of those that no quota names, each has it alone."""
     if UNNAMED not in (user, client_id):
         return sharers_text(user, client_id)
-    kind, other, named = (
+    kind, default, named = (
         (USER, CLIENT_ID, client_id) if user == UNNAMED else (CLIENT_ID, USER, user)
     )
-    return f"each {kind} alone" + (f", with {other} {named}" if named is not None else "")
+    return f"each {kind} alone" + (f", with {default} {named}" if named is not None else "")
 
 
 def _describe_addresses(ip: str, quotas: Quotas) -> list[FrozenMap]:
@@ -144,11 +144,11 @@ def _describe_addresses(ip: str, quotas: Quotas) -> list[FrozenMap]:
 
 
 def _describe_address_limit(key: str, levels: list[FrozenMap], ip: str) -> FrozenMap:
-    found = next((row for row in levels if key in row["config"]), None)
-    if found is None:
+    winner = next((row for row in levels if key in row["config"]), None)
+    if winner is None:
         return _make_row(key, None, None, None, None)
-    value = Decimal(str(found["config"][key]))
-    return _make_row(key, None, found["entity"], value, f"everybody who connects from {ip}")
+    value = Decimal(str(winner["config"][key]))
+    return _make_row(key, None, winner["entity"], value, f"everybody who connects from {ip}")
 
 
 def _make_row(
@@ -158,12 +158,12 @@ def _make_row(
     value: Decimal | None,
     shared_by: str | None,
 ) -> FrozenMap:
-    known = QUOTA_KEYS[key]
+    quota_key = QUOTA_KEYS[key]
     row: dict[str, Value] = {
         "key": key,
-        "of": "ip" if known.ip else "client",
-        "unit": known.unit,
-        "scope": known.scope,
+        "of": "ip" if quota_key.ip else "client",
+        "unit": quota_key.unit,
+        "scope": quota_key.scope,
         "value": None if value is None else make_exact(value),
         "level": level,
         "entity": entity,

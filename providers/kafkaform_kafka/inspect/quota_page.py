@@ -25,18 +25,18 @@ def quota_page(document: FrozenMap) -> Page:
         )
         yield ""
     if document["user"] is not None or document["client_id"] is not None:
-        parts = {"user": document["user"], "client-id": document["client_id"]}
+        entity = {"user": document["user"], "client-id": document["client_id"]}
         yield ", ".join(
-            f"any {part} without a limit of its own" if name is None else _render_client(part, name)
-            for part, name in parts.items()
+            f"any {kind} without a limit of its own" if name is None else _render_client(kind, name)
+            for kind, name in entity.items()
         )
         if document["others"]:
-            part = "client-id" if document["client_id"] is None else "user"
-            option = "client ID" if part == "client-id" else "user NAME"
+            kind = "client-id" if document["client_id"] is None else "user"
+            option = "client ID" if kind == "client-id" else "user NAME"
             names = ", ".join(inline(name) for name in document["others"][:_OTHERS_SHOWN])
-            more = len(document["others"]) - _OTHERS_SHOWN
-            tail = f" and {more:,} more" if more > 0 else ""
-            yield f"Other limits can apply with {part} {names}{tail}: add `{option}`."
+            hidden_count = len(document["others"]) - _OTHERS_SHOWN
+            tail = f" and {hidden_count:,} more" if hidden_count > 0 else ""
+            yield f"Other limits can apply with {kind} {names}{tail}: add `{option}`."
         numbered = [row for row in document["levels"] if row["level"] is not None]
         yield _render_grid(numbered, _select_limits(document, "client"))
         yield ""
@@ -49,8 +49,8 @@ def quota_page(document: FrozenMap) -> Page:
     yield Grid(tuple(map(_render_limit, document["limits"])))
 
 
-def _render_client(part: str, name: str) -> str:
-    return entity_text({part: name})
+def _render_client(kind: str, name: str) -> str:
+    return entity_text({kind: name})
 
 
 def _select_limits(document: FrozenMap, whom: str) -> list[FrozenMap]:
@@ -68,13 +68,13 @@ def _render_grid(levels: list[FrozenMap], limits: list[FrozenMap]) -> Grid:
 
 
 def _render_value(level: Mapping[str, Any], limit: FrozenMap) -> str:
-    shown = limit_text(limit["key"], level["config"].get(limit["key"]))
-    return f"{shown} {WINS}" if limit["entity"] == level["entity"] else shown
+    text = limit_text(limit["key"], level["config"].get(limit["key"]))
+    return f"{text} {WINS}" if limit["entity"] == level["entity"] else text
 
 
 def _render_limit(limit: FrozenMap) -> Cells:
     if limit["value"] is None:
         return limit["key"], "no limit", ""
-    shown = limit_text(limit["key"], limit["value"])
-    counted = shown if limit["unit"] == "bytes/s" else f"{shown} {limit['unit']}"
+    text = limit_text(limit["key"], limit["value"])
+    counted = text if limit["unit"] == "bytes/s" else f"{text} {limit['unit']}"
     return limit["key"], f"{counted} at {limit['scope']}", f"shared by {limit['shared_by']}"

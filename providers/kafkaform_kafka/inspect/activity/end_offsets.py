@@ -42,37 +42,37 @@ PROBLEMS: Mapping[str, str] = {
 """What can be wrong with the offset of a partition -> words for people."""
 
 
-def read_ends(source: DescribeSource, places: Iterable[Place]) -> Mapping[Place, End]:
+def read_ends(source: DescribeSource, partitions: Iterable[Place]) -> Mapping[Place, End]:
     """The ends of these partitions' logs."""
     # Metadata by name tells a topic that is gone (3) from one that is hidden (29); the listing of
     # all topics leaves out both.
-    wanted = sorted(set(places))
-    leaders, ends = _find_leaders(source, wanted)
+    ordered = sorted(set(partitions))
+    leaders, ends = _find_leaders(source, ordered)
     led: dict[int, list[Place]] = defaultdict(list)
-    for place, leader in leaders.items():
-        led[leader].append(place)
+    for partition, leader in leaders.items():
+        led[leader].append(partition)
     requests = [
-        NodeRequest("ListOffsets", str(leader), list_offsets, (group_by_topic(some), LATEST))
-        for leader, mine in led.items()
-        for some in cut_batches(mine, PARTITIONS_AT_ONCE)
+        NodeRequest("ListOffsets", str(leader), list_offsets, (group_by_topic(batch), LATEST))
+        for leader, led_partitions in led.items()
+        for batch in cut_batches(led_partitions, PARTITIONS_AT_ONCE)
     ]
-    found: dict[Place, int] = {}
+    offsets: dict[Place, int] = {}
     for answer in send_each(source, requests):
         if not isinstance(answer, Fault):
-            found.update(answer)
-    for place in leaders:
-        offset = found.get(place)
-        ends[place] = End(offset, None if offset is not None else "no_end_offset")
+            offsets.update(answer)
+    for partition in leaders:
+        offset = offsets.get(partition)
+        ends[partition] = End(offset, None if offset is not None else "no_end_offset")
     return ends
 
 
 def _find_leaders(
-    source: DescribeSource, places: Iterable[Place]
+    source: DescribeSource, partitions: Iterable[Place]
 ) -> tuple[Mapping[Place, int], dict[Place, End]]:
     """Partition -> broker that leads it, and the partitions without one."""
     leaders: dict[Place, int] = {}
     ends: dict[Place, End] = {}
-    topics = group_by_topic(places)
+    topics = group_by_topic(partitions)
     for names in cut_batches(topics, TOPICS_AT_ONCE):
         answer = source.ask("Metadata", wire.describe_topics, names)
         rows = {} if isinstance(answer, Fault) else {row.name: row for row in answer}
@@ -90,18 +90,20 @@ def _judge_partitions(
 ) -> Iterator[tuple[int, int | None, str | None]]:
     """Number, leader and problem of each of these partitions of a topic."""
     codes = {_UNKNOWN_TOPIC: "topic_missing", _HIDDEN: "topic_hidden"}
-    parts = {} if row is None else {part.number: part.leader for part in row.partitions}
+    leaders = (
+        {} if row is None else {partition.number: partition.leader for partition in row.partitions}
+    )
     for number in numbers:
         if row is None or row.code:
             yield number, None, codes.get(row.code if row else 0, "no_end_offset")
-        elif number not in parts:
+        elif number not in leaders:
             yield number, None, "partition_missing"
         else:
-            yield number, parts[number], "no_leader"
+            yield number, leaders[number], "no_leader"
 
 
-def group_by_topic(places: Iterable[Place]) -> Mapping[str, list[int]]:
+def group_by_topic(partitions: Iterable[Place]) -> Mapping[str, list[int]]:
     topics: dict[str, list[int]] = defaultdict(list)
-    for topic, number in places:
+    for topic, number in partitions:
         topics[topic].append(number)
     return topics

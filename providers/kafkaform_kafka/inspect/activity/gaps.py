@@ -45,17 +45,17 @@ def document_gap(gap: Gap) -> FrozenMap:
     )
 
 
-def find_leaderless(source: DescribeSource, topic: str, what: str) -> Iterator[Gap]:
+def find_leaderless(source: DescribeSource, topic: str, content: str) -> Iterator[Gap]:
     """A gap if partitions of this topic have no leader, as far as we may know. what: what they
     contain."""
     # The leader of such a partition coordinates what is in it. Without a leader, no broker lists it
     # and none says so.
     rows = source.ask("Metadata", describe_topics, (topic,))
     for row in () if isinstance(rows, Fault) else rows:
-        many = sum(part.leader is None for part in row.partitions)
-        if many:
-            told = f"{many} of {len(row.partitions)} partitions of {topic} have no leader"
+        count = sum(partition.leader is None for partition in row.partitions)
+        if count:
+            message = f"{count} of {len(row.partitions)} partitions of {topic} have no leader"
             fault = Fault(
-                "LEADER_NOT_AVAILABLE", told, FaultClass.DEFINITE, advice="start their brokers"
+                "LEADER_NOT_AVAILABLE", message, FaultClass.DEFINITE, advice="start their brokers"
             )
-            yield Gap(f"{what} that no broker coordinates now are missing", fault)
+            yield Gap(f"{content} that no broker coordinates now are missing", fault)

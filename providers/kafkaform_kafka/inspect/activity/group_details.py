@@ -44,35 +44,36 @@ def describe_groups(
     source: DescribeSource, groups: Sequence[ListedGroup]
 ) -> Mapping[str, DescribedGroup | Fault]:
     """Name -> the group with its members."""
-    found: dict[str, DescribedGroup | Fault] = {}
-    for api, some, answer in _ask_coordinators(
+    rows: dict[str, DescribedGroup | Fault] = {}
+    for api, batch, answer in _ask_coordinators(
         source, groups, lambda group: DESCRIBERS.get(group.type or TYPES[0])
     ):
-        for group in some:
+        for group in batch:
             row = answer if isinstance(answer, Fault) else answer.get(group.name)
-            found[group.name] = _judge_description(api, group, row)
-    return {group.name: found.get(group.name) or _make_unknown(group) for group in groups}
+            rows[group.name] = _judge_description(api, group, row)
+    return {group.name: rows.get(group.name) or _make_unknown(group) for group in groups}
 
 
 def read_positions(
     source: DescribeSource, groups: Iterable[ListedGroup]
 ) -> Mapping[str, Positions | Fault]:
     """Name -> how far the group has come, in all topics that we can see."""
-    found: dict[str, Positions | Fault] = {}
-    for api, some, answer in _ask_coordinators(source, groups, _choose_offsets):
-        for group in some:
+    positions: dict[str, Positions | Fault] = {}
+    for api, batch, answer in _ask_coordinators(source, groups, _choose_offsets):
+        for group in batch:
             row = answer if isinstance(answer, Fault) else answer.get(group.name)
             if row is None:
-                found[group.name] = _make_left_out(api)
+                positions[group.name] = _make_left_out(api)
             elif isinstance(row, Fault):
-                found[group.name] = row
+                positions[group.name] = row
             elif row.code and row.code != GONE:
-                found[group.name] = fault_of(api, row.code, group.name, None, group.node)
+                positions[group.name] = fault_of(api, row.code, group.name, None, group.node)
             else:
-                found[group.name] = {
-                    place: _make_position(each) for place, each in row.offsets.items()
+                positions[group.name] = {
+                    partition: _make_position(committed)
+                    for partition, committed in row.offsets.items()
                 }
-    return found
+    return positions
 
 
 def _choose_offsets(group: ListedGroup) -> tuple[str, Callable[..., Any]]:
@@ -82,10 +83,10 @@ def _choose_offsets(group: ListedGroup) -> tuple[str, Callable[..., Any]]:
     return "OffsetFetch", fetch_offsets
 
 
-def _make_position(each: CommittedOffset | ShareOffset) -> Position:
-    if isinstance(each, ShareOffset):
-        return Position(each.start_offset, each.leader_epoch, each.lag)
-    return Position(each.offset, each.leader_epoch)
+def _make_position(committed: CommittedOffset | ShareOffset) -> Position:
+    if isinstance(committed, ShareOffset):
+        return Position(committed.start_offset, committed.leader_epoch, committed.lag)
+    return Position(committed.offset, committed.leader_epoch)
 
 
 def _ask_coordinators(
@@ -100,13 +101,13 @@ def _ask_coordinators(
         chosen = choose(group)
         if chosen is not None:
             batches[group.node, chosen[0], chosen[1]].append(group)
-    asked = [
-        (api, some, NodeRequest(api, node, call, ([group.name for group in some],)))
-        for (node, api, call), mine in batches.items()
-        for some in cut_batches(mine, GROUPS_AT_ONCE)
+    requests = [
+        (api, batch, NodeRequest(api, node, call, ([group.name for group in batch],)))
+        for (node, api, call), members in batches.items()
+        for batch in cut_batches(members, GROUPS_AT_ONCE)
     ]
-    answers = send_each(source, [request for _, _, request in asked])
-    return [(api, some, answer) for (api, some, _), answer in zip(asked, answers, strict=True)]
+    answers = send_each(source, [request for _, _, request in requests])
+    return [(api, batch, answer) for (api, batch, _), answer in zip(requests, answers, strict=True)]
 
 
 def _judge_description(

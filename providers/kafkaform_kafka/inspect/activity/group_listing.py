@@ -49,7 +49,7 @@ def list_all_groups(source: DescribeSource) -> GroupListing:
     # Each broker lists the groups that it coordinates and no others. So a silent broker leaves a
     # gap, and so does a partition of Kafka's own topic without a leader.
     answers, gaps = ask_all_brokers(source, "ListGroups", list_groups, (), "groups")
-    found = {
+    groups = {
         row.name: ListedGroup(
             row.name, row.type.lower() if row.type else None, row.protocol, row.state, node
         )
@@ -57,7 +57,7 @@ def list_all_groups(source: DescribeSource) -> GroupListing:
         for row in answer.groups
     }
     gaps += find_leaderless(source, GROUPS_TOPIC, "groups")
-    return GroupListing(tuple(found[name] for name in sorted(found)), tuple(gaps))
+    return GroupListing(tuple(groups[name] for name in sorted(groups)), tuple(gaps))
 
 
 def explain_missing(
@@ -68,21 +68,21 @@ def explain_missing(
     # FindCoordinator would tell the same, but it can create Kafka's topic of groups.
     node = next(iter(live_nodes(source.context)), "")
     answer = source.ask("DescribeGroups", describe_classic_groups, names, node, node=node)
-    found: dict[str, Fault] = {}
+    faults: dict[str, Fault] = {}
     for name in names:
         row = None if isinstance(answer, Fault) else answer.get(name)
         if isinstance(answer, Fault):
-            found[name] = answer
+            faults[name] = answer
         elif row is not None and row.code == _DENIED:
-            found[name] = fault_of("DescribeGroups", _DENIED, name)
+            faults[name] = fault_of("DescribeGroups", _DENIED, name)
         elif gaps:
-            found[name] = explain_gap(gaps[0])
+            faults[name] = explain_gap(gaps[0])
         else:
-            found[name] = Fault(
+            faults[name] = Fault(
                 "GROUP_ID_NOT_FOUND",
                 "there is no such group",
                 FaultClass.DEFINITE,
                 advice="`kafkaform describe groups` lists all; a group exists as long as it has "
                 "members or offsets",
             )
-    return found
+    return faults

@@ -20,7 +20,7 @@ def groups_page(document: FrozenMap) -> Page:
     groups = document["groups"]
     if groups:
         yield Grid((_HEAD, *map(_list_cells, groups)), frozenset({3, 4, 5}))
-    details = [part for group in groups for part in _render_details(group)]
+    details = [line for group in groups for line in _render_details(group)]
     yield from (*details, "") if details else ()
     yield f"{count(len(groups), 'group')}."
     for group in groups:
@@ -85,12 +85,12 @@ def _member_cells(member: FrozenMap) -> Cells:
 def _render_reads(member: FrozenMap) -> str:
     """What the member reads: `orders 0,1`, or the tasks of a streams application."""
     if "tasks" in member:
-        parts = [f"{what} {cell(tasks)}" for what, tasks in member["tasks"].items() if tasks]
+        sources = [f"{role} {cell(tasks)}" for role, tasks in member["tasks"].items() if tasks]
     elif member["assignment"] is None:
         return NOTHING
     else:
-        parts = [f"{row['topic']} {cell(row['partitions'])}" for row in member["assignment"]]
-    return "; ".join(parts) or "nothing"
+        sources = [f"{row['topic']} {cell(row['partitions'])}" for row in member["assignment"]]
+    return "; ".join(sources) or "nothing"
 
 
 def _make_offset_grid(offsets: tuple[FrozenMap, ...]) -> Grid:
@@ -98,7 +98,7 @@ def _make_offset_grid(offsets: tuple[FrozenMap, ...]) -> Grid:
     shared = "start_offset" in offsets[0]
     sick = any(row["problem"] for row in offsets)
     head = ("Topic", "Partition", "Start" if shared else "Committed", "End", "Lag", "Epoch")
-    more = (*(() if shared else ("Client",)), *(("Problem",) if sick else ()))
+    columns = (*(() if shared else ("Client",)), *(("Problem",) if sick else ()))
     rows = [
         (
             row["topic"],
@@ -112,4 +112,4 @@ def _make_offset_grid(offsets: tuple[FrozenMap, ...]) -> Grid:
         )
         for row in offsets
     ]
-    return Grid(((*head, *more), *rows), frozenset({1, 2, 3, 4, 5}))
+    return Grid(((*head, *columns), *rows), frozenset({1, 2, 3, 4, 5}))

@@ -57,10 +57,10 @@ def read_groups(source: DescribeSource, query: GroupQuery) -> Answer:
     can be listed."""
     listing = list_all_groups(source)
     chosen = [group for group in listing.groups if _is_wanted(group, query)]
-    there = {group.name for group in listing.groups}
-    absent = [name for name in query.exact if name not in there]
+    listed_names = {group.name for group in listing.groups}
+    absent = [name for name in query.exact if name not in listed_names]
     faults = explain_missing(source, absent, listing.gaps) if absent else {}
-    missing = {name: add_suggestion(fault, name, there) for name, fault in faults.items()}
+    missing = {name: add_suggestion(fault, name, listed_names) for name, fault in faults.items()}
     described, positions = describe_groups(source, chosen), read_positions(source, chosen)
     groups = [
         _narrow_group(_Group(group, described[group.name], positions[group.name]), query)
@@ -68,7 +68,7 @@ def read_groups(source: DescribeSource, query: GroupQuery) -> Answer:
     ]
     if query.topic is not None:
         groups = [group for group in groups if _list_topics(group) or _find_fault(group)]
-    ends = read_ends(source, {place for group in groups for place in _list_places(group)})
+    ends = read_ends(source, {partition for group in groups for partition in _list_places(group)})
     rows = [
         *(_document_group(group, ends, query) for group in groups),
         *(_document_missing(name, fault) for name, fault in missing.items()),
@@ -103,9 +103,11 @@ def _make_error(
         return KafkaformError(f'group "{inline(name)}": {fault.message}', f"{fault.advice}.")
     unread = sum(row["error"] is not None for row in document["groups"])
     if gaps or unread:
-        many = f"{unread:,} {'group' if unread == 1 else 'groups'}"
-        what = "the list of groups is incomplete" if gaps else f"{many} could not be read in full"
-        return KafkaformError(what, READ_THE_ANSWER)
+        amount = f"{unread:,} {'group' if unread == 1 else 'groups'}"
+        summary = (
+            "the list of groups is incomplete" if gaps else f"{amount} could not be read in full"
+        )
+        return KafkaformError(summary, READ_THE_ANSWER)
     return None
 
 
@@ -120,11 +122,13 @@ def _narrow_group(group: _Group, query: GroupQuery) -> _Group:
     described, positions = group.described, group.positions
     if isinstance(described, DescribedGroup):
         topics = frozenset(name for name in described.topics if fnmatchcase(name, glob))
-        members = tuple(_narrow_member(each, glob, group.listed) for each in described.members)
+        members = tuple(_narrow_member(entry, glob, group.listed) for entry in described.members)
         described = replace(described, topics=topics, members=members)
     if not isinstance(positions, Fault):
         positions = {
-            place: each for place, each in positions.items() if fnmatchcase(place[0], glob)
+            partition: entry
+            for partition, entry in positions.items()
+            if fnmatchcase(partition[0], glob)
         }
     return _Group(group.listed, described, positions)
 
@@ -133,14 +137,18 @@ def _narrow_member(member: MemberRow, glob: str, group: ListedGroup) -> MemberRo
     # Tasks of streams groups have numbers and no topics.
     if group.type == STREAMS:
         return member
-    kept = {topic: parts for topic, parts in member.assigned.items() if fnmatchcase(topic, glob)}
-    return replace(member, assigned=kept)
+    assigned = {
+        topic: partitions
+        for topic, partitions in member.assigned.items()
+        if fnmatchcase(topic, glob)
+    }
+    return replace(member, assigned=assigned)
 
 
 def _find_fault(group: _Group) -> Fault | None:
-    for part in (group.described, group.positions):
-        if isinstance(part, Fault):
-            return part
+    for answer in (group.described, group.positions):
+        if isinstance(answer, Fault):
+            return answer
     return None
 
 
@@ -174,19 +182,19 @@ def _list_topics(group: _Group) -> list[str]:
 
 def _document_group(group: _Group, ends: Mapping[Place, End], query: GroupQuery) -> FrozenMap:
     listed, described = group.listed, group.described
-    known = None if isinstance(described, Fault) else described
+    description = None if isinstance(described, Fault) else described
     offsets = tuple(_document_offsets(group, ends))
     lags = [row["lag"] for row in offsets if row["lag"] is not None]
     values: dict[str, Value] = {
         "name": listed.name,
         # Brokers before Kafka 3.8 do not list types; they describe only classic groups.
-        "type": listed.type or (CLASSIC if known else None),
+        "type": listed.type or (CLASSIC if description else None),
         "protocol": listed.protocol,
-        "state": known.state if known else listed.state,
+        "state": description.state if description else listed.state,
         "coordinator": int(listed.node),
-        "assignor": known.assignor if known else None,
-        "epoch": known.epoch if known else None,
-        "member_count": len(known.members) if known else None,
+        "assignor": description.assignor if description else None,
+        "epoch": description.epoch if description else None,
+        "member_count": len(description.members) if description else None,
         "topics": None if _find_fault(group) else tuple(_list_topics(group)),
         "lag": sum(lags) if lags else None,
         "lag_complete": len(lags) == len(offsets) and not isinstance(group.positions, Fault),
@@ -195,8 +203,11 @@ def _document_group(group: _Group, ends: Mapping[Place, End], query: GroupQuery)
     if query.members:
         values["members"] = (
             None
-            if known is None
-            else tuple(_document_member(each, listed, known.state) for each in known.members)
+            if description is None
+            else tuple(
+                _document_member(member, listed, description.state)
+                for member in description.members
+            )
         )
     if query.offsets:
         values["offsets"] = None if isinstance(group.positions, Fault) else offsets
@@ -211,7 +222,7 @@ def _document_missing(name: str, fault: Fault) -> FrozenMap:
 
 
 def _document_member(member: MemberRow, group: ListedGroup, state: str) -> FrozenMap:
-    known: dict[str, Value] = {
+    values: dict[str, Value] = {
         "member_id": member.member_id,
         "client_id": member.client_id,
         "host": member.host,
@@ -220,19 +231,21 @@ def _document_member(member: MemberRow, group: ListedGroup, state: str) -> Froze
     }
     if group.type == STREAMS:
         tasks = {"active": member.assigned, "standby": member.standby, "warmup": member.warmup}
-        known["tasks"] = FrozenMap(
+        values["tasks"] = FrozenMap(
             {
                 # As Kafka Streams writes the id of a task.
-                what: tuple(f"{sub}_{n}" for sub, ns in sorted(all_.items()) for n in sorted(ns))
-                for what, all_ in tasks.items()
+                role: tuple(
+                    f"{sub}_{n}" for sub, ns in sorted(subtopologies.items()) for n in sorted(ns)
+                )
+                for role, subtopologies in tasks.items()
             }
         )
-        return FrozenMap(known)
+        return FrozenMap(values)
     rows = tuple(
         FrozenMap(topic=topic, partitions=tuple(sorted(numbers)))
         for topic, numbers in sorted(member.assigned.items())
     )
-    return FrozenMap(**known, assignment=rows if _tells_assignment(group, state) else None)
+    return FrozenMap(**values, assignment=rows if _tells_assignment(group, state) else None)
 
 
 def _tells_assignment(group: ListedGroup, state: str) -> bool:
@@ -249,14 +262,14 @@ def _document_offsets(group: _Group, ends: Mapping[Place, End]) -> Iterator[Froz
     positions = {} if isinstance(group.positions, Fault) else group.positions
     readers = _find_readers(group)
     name = "start_offset" if group.listed.type == SHARE else "committed_offset"
-    for place in sorted({*positions, *readers}):
-        position, end = positions.get(place, Position(None)), ends.get(place, End(None))
+    for partition in sorted({*positions, *readers}):
+        position, end = positions.get(partition, Position(None)), ends.get(partition, End(None))
         lag, problem = _measure_lag(position, end, group.listed.type == SHARE)
-        reader = readers.get(place)
+        reader = readers.get(partition)
         yield FrozenMap(
             {
-                "topic": place[0],
-                "partition": place[1],
+                "topic": partition[0],
+                "partition": partition[1],
                 name: position.offset,
                 "leader_epoch": position.leader_epoch,
                 "end_offset": end.offset,

@@ -88,14 +88,20 @@ def find_hanging(source: DescribeSource, topic: str, older_than_ms: int) -> Answ
     Raises KafkaformError if no topic or no transaction can be listed."""
     leaders, leaderless = _find_leaders(source, topic)
     search = _find_open(source, leaders, older_than_ms)
-    known = _ask_coordinators(source, {each.producer.producer_id for each in search.found})
-    reasons = {each.key: _judge_open(each, known) for each in search.found}
+    coordinated = _ask_coordinators(
+        source, {transaction.producer.producer_id for transaction in search.found}
+    )
+    reasons = {
+        transaction.key: _judge_open(transaction, coordinated) for transaction in search.found
+    }
     # A transaction that ended between the two questions looks like a hanging one. So its partition
     # is asked once more.
-    doubted = {each.place for each in search.found if reasons[each.key]}
-    again = _find_open(source, {place: leaders[place] for place in doubted}, older_than_ms)
+    suspects = {transaction.place for transaction in search.found if reasons[transaction.key]}
+    second_search = _find_open(
+        source, {partition: leaders[partition] for partition in suspects}, older_than_ms
+    )
     now = read_clock()
-    gaps = (*leaderless, *search.gaps, *known.gaps, *again.gaps)
+    gaps = (*leaderless, *search.gaps, *coordinated.gaps, *second_search.gaps)
     document = FrozenMap(
         format_version="1.0",
         kind="hanging_transactions",
@@ -103,9 +109,13 @@ def find_hanging(source: DescribeSource, topic: str, older_than_ms: int) -> Answ
         older_than_ms=older_than_ms,
         partitions_searched=search.searched,
         hanging=tuple(
-            _document_open(each, reason, known.ids.get(each.producer.producer_id), now)
-            for each in sorted(again.found, key=lambda each: each.key[:2])
-            if (reason := reasons.get(each.key))
+            _document_open(
+                transaction, reason, coordinated.ids.get(transaction.producer.producer_id), now
+            )
+            for transaction in sorted(
+                second_search.found, key=lambda transaction: transaction.key[:2]
+            )
+            if (reason := reasons.get(transaction.key))
         ),
         complete=False,
         hidden=HIDDEN,
@@ -123,11 +133,11 @@ def _find_leaders(
     without = 0
     for row in source.require("Metadata", describe_topics, None):
         if row.code == 0 and fnmatchcase(row.name, topic):
-            for part in row.partitions:
-                if part.leader is None:
+            for partition in row.partitions:
+                if partition.leader is None:
                     without += 1
                 else:
-                    leaders[row.name, part.number] = part.leader
+                    leaders[row.name, partition.number] = partition.leader
     fault = fault_of("Metadata", _NO_LEADER, topic)
     return leaders, (Gap(_render_unsearched(without), fault),) if without else ()
 
@@ -136,78 +146,80 @@ def _find_open(source: DescribeSource, leaders: Mapping[Place, int], older_than_
     """The transactions in these partitions that have been open for longer than that."""
     api = "DescribeProducers"
     led: dict[int, list[Place]] = defaultdict(list)
-    for place, leader in sorted(leaders.items()):
-        led[leader].append(place)
+    for partition, leader in sorted(leaders.items()):
+        led[leader].append(partition)
     requests = [
-        NodeRequest(api, str(leader), describe_producers, (group_by_topic(some),))
-        for leader, places in led.items()
-        for some in cut_batches(places, _PARTITIONS_AT_ONCE)
+        NodeRequest(api, str(leader), describe_producers, (group_by_topic(batch),))
+        for leader, partitions in led.items()
+        for batch in cut_batches(partitions, _PARTITIONS_AT_ONCE)
     ]
-    found: list[_Open] = []
+    transactions: list[_Open] = []
     searched = 0
     unsearched: dict[str, list[Fault]] = defaultdict(list)
     for request, answer in zip(requests, send_each(source, requests), strict=True):
         for topic, numbers in request.arguments[0].items():
-            for place in ((topic, number) for number in numbers):
-                rows = answer if isinstance(answer, Fault) else _read_rows(answer, place)
+            for partition in ((topic, number) for number in numbers):
+                rows = answer if isinstance(answer, Fault) else _read_rows(answer, partition)
                 if isinstance(rows, Fault):
                     unsearched[rows.code].append(rows)
                     continue
                 searched += 1
                 # The clock is read after the answer, or an open transaction could look younger.
                 since = read_clock() - older_than_ms
-                found += (
-                    _Open(place, row)
+                transactions += (
+                    _Open(partition, row)
                     for row in rows.rows
                     if row.open_offset is not None and row.last_ms < since
                 )
     gaps = (Gap(_render_unsearched(len(faults)), faults[0]) for faults in unsearched.values())
-    return _Search(tuple(found), searched, tuple(gaps))
+    return _Search(tuple(transactions), searched, tuple(gaps))
 
 
-def _read_rows(answer: Mapping[Place, ProducerRows], place: Place) -> ProducerRows | Fault:
-    rows = answer.get(place, ProducerRows(_NO_LEADER, None))
+def _read_rows(answer: Mapping[Place, ProducerRows], partition: Place) -> ProducerRows | Fault:
+    rows = answer.get(partition, ProducerRows(_NO_LEADER, None))
     if rows.code:
-        return fault_of("DescribeProducers", rows.code, place[0], rows.message)
+        return fault_of("DescribeProducers", rows.code, partition[0], rows.message)
     return rows
 
 
-def _render_unsearched(many: int) -> str:
-    return f"{many:,} {'partition was' if many == 1 else 'partitions were'} not searched"
+def _render_unsearched(count: int) -> str:
+    return f"{count:,} {'partition was' if count == 1 else 'partitions were'} not searched"
 
 
 def _ask_coordinators(source: DescribeSource, producers: Set[int]) -> _Coordinated:
     """The transactions of these producers."""
     listed: dict[int, ListedTransaction] = {}
     gaps: list[Gap] = []
-    for some in cut_batches(sorted(producers), _PRODUCERS_AT_ONCE):
-        listing = list_all_transactions(source, producers=some)
-        listed.update({each.row.producer_id: each for each in listing.transactions})
+    for batch in cut_batches(sorted(producers), _PRODUCERS_AT_ONCE):
+        listing = list_all_transactions(source, producers=batch)
+        listed.update(
+            {transaction.row.producer_id: transaction for transaction in listing.transactions}
+        )
         gaps += listing.gaps
     described = describe_listed(source, list(listed.values()))
-    ids = {producer: each.row.transactional_id for producer, each in listed.items()}
+    ids = {producer: transaction.row.transactional_id for producer, transaction in listed.items()}
     return _Coordinated(ids, described, tuple(gaps))
 
 
-def _judge_open(each: _Open, known: _Coordinated) -> str | None:
+def _judge_open(transaction: _Open, coordinated: _Coordinated) -> str | None:
     """Why an open transaction hangs: a key of REASONS, None if its coordinator will end it."""
-    name = known.ids.get(each.producer.producer_id)
-    row = None if name is None else known.described[name]
+    name = coordinated.ids.get(transaction.producer.producer_id)
+    row = None if name is None else coordinated.described[name]
     if row is None:
-        return "undecided" if known.gaps else "no_transaction"
+        return "undecided" if coordinated.gaps else "no_transaction"
     if isinstance(row, Fault):
         return "no_transaction" if row.code == code_name(_NOT_FOUND) else "undecided"
     # A coordinator lists the partitions of a running transaction, and of an ending one those that
     # have no marker yet.
-    topic, number = each.place
+    topic, number = transaction.place
     return None if number in row.partitions.get(topic, ()) else "other_transaction"
 
 
-def _document_open(each: _Open, reason: str, name: str | None, now: int) -> FrozenMap:
-    producer = each.producer
+def _document_open(transaction: _Open, reason: str, name: str | None, now: int) -> FrozenMap:
+    producer = transaction.producer
     return FrozenMap(
-        topic=each.place[0],
-        partition=each.place[1],
+        topic=transaction.place[0],
+        partition=transaction.place[1],
         producer_id=producer.producer_id,
         producer_epoch=producer.epoch,
         coordinator_epoch=producer.coordinator_epoch,

@@ -48,33 +48,37 @@ def send_each(source: DescribeSource, requests: Sequence[NodeRequest[T]]) -> lis
     """The answers, in the order of the requests."""
 
     def send(request: NodeRequest[T]) -> T | Fault:
-        found: T | Fault = source.ask(
+        answer: T | Fault = source.ask(
             request.api, request.call, *request.arguments, request.node, node=request.node
         )
-        return found
+        return answer
 
     with ThreadPoolExecutor(IN_FLIGHT, "describe") as pool:
         return list(pool.map(send, requests))
 
 
 def ask_all_brokers(
-    source: DescribeSource, api: str, call: Callable[..., L], arguments: tuple[Any, ...], what: str
+    source: DescribeSource,
+    api: str,
+    call: Callable[..., L],
+    arguments: tuple[Any, ...],
+    content: str,
 ) -> tuple[Mapping[str, L], list[Gap]]:
     """Broker id -> its answer, and a gap for each broker without one. what: that which each broker
     lists. Raises KafkaformError if no broker answers."""
     nodes = live_nodes(source.context)
-    found: dict[str, L] = {}
+    answers: dict[str, L] = {}
     gaps: list[Gap] = []
     requests = [NodeRequest(api, node, call, arguments) for node in nodes]
     for node, answer in zip(nodes, send_each(source, requests), strict=True):
         if not isinstance(answer, Fault) and not answer.code:
-            found[node] = answer
+            answers[node] = answer
             continue
         fault = answer if isinstance(answer, Fault) else fault_of(api, answer.code, "", None, node)
-        gaps.append(Gap(f"the {what} of broker {node} are missing", fault, node))
-    if gaps and not found:
+        gaps.append(Gap(f"the {content} of broker {node} are missing", fault, node))
+    if gaps and not answers:
         raise make_read_error(gaps[0].fault)
-    return found, gaps
+    return answers, gaps
 
 
 def cut_batches(items: Iterable[A], size: int) -> Iterator[Sequence[A]]:

@@ -58,7 +58,10 @@ def _make_cells(row: FrozenMap) -> Cells:
         cell(row["coordinator"]),
         cell(row["started"]),
         _render_duration(row["duration_ms"]),
-        "; ".join(f"{each['topic']} {cell(each['partitions'])}" for each in row["partitions"] or ())
+        "; ".join(
+            f"{partition['topic']} {cell(partition['partitions'])}"
+            for partition in row["partitions"] or ()
+        )
         or NOTHING,
     )
 

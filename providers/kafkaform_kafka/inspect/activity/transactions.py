@@ -78,24 +78,27 @@ def read_transactions(source: DescribeSource, query: TransactionQuery) -> Answer
     # With names, a state is no reason why a name is not there.
     listing = list_all_transactions(source, () if query.exact else query.states)
     chosen = [
-        each
-        for each in listing.transactions
-        if (not query.exact or each.row.transactional_id in query.exact)
-        and fnmatchcase(each.row.transactional_id, query.name)
-        and (not query.states or each.row.state in query.states)
+        transaction
+        for transaction in listing.transactions
+        if (not query.exact or transaction.row.transactional_id in query.exact)
+        and fnmatchcase(transaction.row.transactional_id, query.name)
+        and (not query.states or transaction.row.state in query.states)
     ]
-    there = {each.row.transactional_id for each in listing.transactions}
-    absent = [name for name in query.exact if name not in there]
+    listed_ids = {transaction.row.transactional_id for transaction in listing.transactions}
+    absent = [name for name in query.exact if name not in listed_ids]
     faults = _explain_missing(source, absent, listing.gaps) if absent else {}
-    missing = {name: add_suggestion(fault, name, there) for name, fault in faults.items()}
+    missing = {name: add_suggestion(fault, name, listed_ids) for name, fault in faults.items()}
     described = describe_listed(source, chosen)
     now = read_clock()
     rows = [
         *(
             row
-            for each in chosen
+            for transaction in chosen
             if _is_wanted(
-                row := _document_transaction(each, described[each.row.transactional_id], now), query
+                row := _document_transaction(
+                    transaction, described[transaction.row.transactional_id], now
+                ),
+                query,
             )
         ),
         *(
@@ -129,13 +132,15 @@ def list_all_transactions(
     answers, gaps = ask_all_brokers(
         source, "ListTransactions", list_transactions, (states, producers), "transactions"
     )
-    found = {
+    transactions = {
         row.transactional_id: ListedTransaction(row, node)
         for node, answer in answers.items()
         for row in answer.rows
     }
     gaps += find_leaderless(source, TRANSACTIONS_TOPIC, "transactions")
-    return TransactionListing(tuple(found[name] for name in sorted(found)), tuple(gaps))
+    return TransactionListing(
+        tuple(transactions[name] for name in sorted(transactions)), tuple(gaps)
+    )
 
 
 def describe_listed(
@@ -144,14 +149,14 @@ def describe_listed(
     """Transactional id -> its last transaction."""
     api = "DescribeTransactions"
     by_node: dict[str, list[str]] = defaultdict(list)
-    for each in listed:
-        by_node[each.node].append(each.row.transactional_id)
+    for transaction in listed:
+        by_node[transaction.node].append(transaction.row.transactional_id)
     requests = [
         NodeRequest(api, node, describe_transactions, (names,))
-        for node, mine in by_node.items()
-        for names in cut_batches(mine, IDS_AT_ONCE)
+        for node, coordinated in by_node.items()
+        for names in cut_batches(coordinated, IDS_AT_ONCE)
     ]
-    found: dict[str, DescribedTransaction | Fault] = {}
+    rows: dict[str, DescribedTransaction | Fault] = {}
     for request, answer in zip(requests, send_each(source, requests), strict=True):
         for name in request.arguments[0]:
             row = answer if isinstance(answer, Fault) else answer.get(name)
@@ -159,8 +164,8 @@ def describe_listed(
                 row = Fault("NO_ANSWER", "the broker left it out", FaultClass.DEFINITE, api)
             elif not isinstance(row, Fault) and row.code:
                 row = fault_of(api, row.code, name, None, request.node)
-            found[name] = row
-    return found
+            rows[name] = row
+    return rows
 
 
 def read_clock() -> int:
@@ -172,8 +177,8 @@ def render_time(milliseconds: int | None) -> str | None:
     """`2026-01-31T23:59:59.000Z` for milliseconds since 1970."""
     if milliseconds is None:
         return None
-    when = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _is_wanted(row: FrozenMap, query: TransactionQuery) -> bool:
@@ -181,14 +186,14 @@ def _is_wanted(row: FrozenMap, query: TransactionQuery) -> bool:
     if row["error"] is not None:
         return True
     if query.topic is not None and not any(
-        fnmatchcase(each["topic"], query.topic) for each in row["partitions"]
+        fnmatchcase(partition["topic"], query.topic) for partition in row["partitions"]
     ):
         return False
     return query.older_than_ms is None or (row["duration_ms"] or 0) > query.older_than_ms
 
 
 def _document_transaction(
-    listed: ListedTransaction, found: DescribedTransaction | Fault, now: int
+    listed: ListedTransaction, description: DescribedTransaction | Fault, now: int
 ) -> FrozenMap:
     row = listed.row
     values: dict[str, Value] = {
@@ -198,19 +203,19 @@ def _document_transaction(
         "producer_id": row.producer_id,
         "coordinator": int(listed.node),
     }
-    if isinstance(found, Fault):
-        return FrozenMap({**values, "error": describe_fault(found)})
-    started = found.start_ms
+    if isinstance(description, Fault):
+        return FrozenMap({**values, "error": describe_fault(description)})
+    started = description.start_ms
     values |= {
-        "state": found.state,
-        "producer_id": found.producer_id,
-        "producer_epoch": found.producer_epoch,
-        "timeout_ms": found.timeout_ms,
+        "state": description.state,
+        "producer_id": description.producer_id,
+        "producer_epoch": description.producer_epoch,
+        "timeout_ms": description.timeout_ms,
         "started": render_time(started),
-        "duration_ms": max(0, now - started) if started and found.state in OPEN else None,
+        "duration_ms": max(0, now - started) if started and description.state in OPEN else None,
         "partitions": tuple(
             FrozenMap(topic=topic, partitions=numbers)
-            for topic, numbers in sorted(found.partitions.items())
+            for topic, numbers in sorted(description.partitions.items())
         ),
     }
     return FrozenMap(values)
@@ -245,6 +250,6 @@ def _make_error(document: FrozenMap, missing: Mapping[str, Fault]) -> KafkaformE
     if document["gaps"]:
         return KafkaformError("the list of transactions is incomplete", READ_THE_ANSWER)
     if unread:
-        what = f"{unread:,} {'transaction' if unread == 1 else 'transactions'}"
-        return KafkaformError(f"{what} could not be read", READ_THE_ANSWER)
+        amount = f"{unread:,} {'transaction' if unread == 1 else 'transactions'}"
+        return KafkaformError(f"{amount} could not be read", READ_THE_ANSWER)
     return None
