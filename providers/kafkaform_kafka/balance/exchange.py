@@ -83,10 +83,12 @@ class Search(Struct):
         """The broker with each other one, the most different first; it gives or gets."""
         layout = self.layout
         load = layout.compute_load(broker)
-        others = [(layout.compute_load(b), b) for b in layout.brokers if b != broker]
-        for other, one in sorted(others, key=lambda item: (-abs(item[0] - load), item[1])):
-            pairs = ((broker, one), (one, broker))
-            yield from pairs if load >= other else reversed(pairs)
+        others_by_load = [(layout.compute_load(b), b) for b in layout.brokers if b != broker]
+        for partner, partner_load in sorted(
+            others_by_load, key=lambda item: (-abs(item[0] - load), item[1])
+        ):
+            pairs = ((broker, partner_load), (partner_load, broker))
+            yield from pairs if load >= partner else reversed(pairs)
 
     def _step(self, source: int, target: int) -> bool:
         stamps = self.stamps.get(source, 0), self.stamps.get(target, 0)
@@ -125,16 +127,16 @@ def _list_by_worth(
     now = layout.measure(source) + layout.measure(target)
     replicas = layout.held[source]
 
-    def judge(place: int) -> tuple[float, float]:
-        if not 0 <= place < len(replicas):
+    def judge(index: int) -> tuple[float, float]:
+        if not 0 <= index < len(replicas):
             return -math.inf, 0.0
-        size = replicas[place][0]
+        size = replicas[index][0]
         gain = now - layout.measure(source, -1, -size) - layout.measure(target, 1, size)
         return worth(gain, size), gain
 
     # The gain is a concave function of the size. So it falls on both sides of the best size, and
     # so does its quotient by the size.
-    up = _find_peak(replicas, lambda place: judge(place)[0])
+    up = _find_peak(replicas, lambda index: judge(index)[0])
     down = up - 1
     above, below = judge(up), judge(down)
     while up < len(replicas) or down >= 0:
@@ -182,21 +184,21 @@ def find_swap(layout: Layout, source: int, target: int) -> Step | None:
     """The best swap of two replicas, after which the source has fewer bytes; None if none helps."""
     now = layout.measure(source) + layout.measure(target)
 
-    def compute_gain(less: int) -> float:
-        return now - layout.measure(source, 0, -less) - layout.measure(target, 0, less)
+    def compute_gain(decrease: int) -> float:
+        return now - layout.measure(source, 0, -decrease) - layout.measure(target, 0, decrease)
 
-    wanted = find_wanted(layout, source, target)
-    if wanted <= 0 or compute_gain(wanted) <= _LEAST:
+    wanted_bytes = find_wanted(layout, source, target)
+    if wanted_bytes <= 0 or compute_gain(wanted_bytes) <= _LEAST:
         return None
-    others = layout.held[target]
+    target_replicas = layout.held[target]
     best: Step | None = None
     for size, index in layout.held[source]:
-        near = bisect_left(others, (size - wanted, -1))
-        for other, back in others[max(0, near - _NEAR) : near + _NEAR]:
-            less = size - other
-            if less <= 0 or index == back:
+        near = bisect_left(target_replicas, (size - wanted_bytes, -1))
+        for target_size, back in target_replicas[max(0, near - _NEAR) : near + _NEAR]:
+            decrease = size - target_size
+            if decrease <= 0 or index == back:
                 continue
-            gain = compute_gain(less)
+            gain = compute_gain(decrease)
             if gain <= _LEAST or (best is not None and gain < best.gain):
                 continue
             cost = layout.compute_cost(index, source, target)

@@ -19,10 +19,10 @@ class Layout:
         self.problem = problem
         self.brokers = tuple(sorted(problem.racks))
         """The brokers that may have replicas."""
-        self.sizes = [one.size for one in problem.partitions]
-        self.origins = [frozenset(one.replicas) for one in problem.partitions]
+        self.sizes = [partition.size for partition in problem.partitions]
+        self.origins = [frozenset(partition.replicas) for partition in problem.partitions]
         """The brokers of each partition before any move."""
-        self.rows = [list(one.replicas) for one in problem.partitions]
+        self.rows = [list(partition.replicas) for partition in problem.partitions]
         """The brokers of each partition, in no order."""
         everywhere = {*self.brokers}.union(*self.origins)
         self.racks = {b: problem.racks.get(b) or f"\0{b}" for b in everywhere}
@@ -34,7 +34,9 @@ class Layout:
         """Broker -> size and index of each movable replica, sorted."""
         self.exits = {b: Counter[str]() for b in everywhere}
         """Broker -> rack -> how many of its movable replicas could go there."""
-        self.topics = [Counter[int]() for _ in {one.topic for one in problem.partitions}]
+        self.topics = [
+            Counter[int]() for _ in {partition.topic for partition in problem.partitions}
+        ]
         """Topic -> broker -> its replicas."""
         self.topic_of = self._number_topics()
         self._rack_names = tuple(sorted({self.racks[b] for b in self.brokers}))
@@ -67,22 +69,22 @@ class Layout:
     def _count_exits(self, index: int, by: int) -> None:
         spread = self.spreads[index]
         for broker, rack in zip(self.rows[index], spread, strict=True):
-            found, own = self.exits[broker], spread.count(rack)
-            for other in self._rack_names:
-                if other == rack or spread.count(other) < own:
-                    found[other] += by
+            exits, own = self.exits[broker], spread.count(rack)
+            for target_rack in self._rack_names:
+                if target_rack == rack or spread.count(target_rack) < own:
+                    exits[target_rack] += by
 
     def _compute_topic_shares(self) -> list[int]:
-        return [-(-sum(found.values()) // len(self.brokers)) for found in self.topics]
+        return [-(-sum(counts.values()) // len(self.brokers)) for counts in self.topics]
 
     def _make_bands(self) -> tuple[Band, Band]:
         """What is even once every movable replica is on a broker that may have it."""
         usable = self.problem.racks
         staying = [
             size
-            for one, size in zip(self.problem.partitions, self.sizes, strict=True)
-            for broker in one.replicas
-            if one.movable or broker in usable
+            for partition, size in zip(self.problem.partitions, self.sizes, strict=True)
+            for broker in partition.replicas
+            if partition.movable or broker in usable
         ]
         number = len(self.brokers)
         return make_count_band(len(staying), number), make_size_band(sum(staying), number)
@@ -99,24 +101,24 @@ class Layout:
             return False
         if self.topic_of[index] == self.topic_of[back]:
             return True
-        there = self._gathers_less(index, source, target)
-        return there and self._gathers_less(back, target, source)
+        swap_gathers = self._gathers_less(index, source, target)
+        return swap_gathers and self._gathers_less(back, target, source)
 
     def _fits(self, index: int, source: int, target: int) -> bool:
         """Whether no other replica is there, and the spread over racks gets no worse."""
         if target in self.rows[index]:
             return False
-        here, there = self.racks[source], self.racks[target]
+        source_rack, target_rack = self.racks[source], self.racks[target]
         spread = self.spreads[index]
-        return here == there or spread.count(there) < spread.count(here)
+        return source_rack == target_rack or spread.count(target_rack) < spread.count(source_rack)
 
     def _gathers_less(self, index: int, source: int, target: int) -> bool:
         """Whether the topic is less concentrated afterwards, or within its share."""
         if not self.spares_topics:
             return True
         topic = self.topic_of[index]
-        held = self.topics[topic]
-        return held[target] < max(held[source], self.topic_shares[topic])
+        counts = self.topics[topic]
+        return counts[target] < max(counts[source], self.topic_shares[topic])
 
     def count_in_rack(self, index: int, rack: str) -> int:
         """How many replicas of the partition are in the rack."""
@@ -136,13 +138,13 @@ class Layout:
         """Size, index and broker of each movable replica on a broker that must be left, the
         largest first."""
         usable = self.problem.racks
-        found = [
+        stranded = [
             (size, index, broker)
             for broker, replicas in self.held.items()
             if broker not in usable
             for size, index in replicas
         ]
-        return sorted(found, key=lambda item: (-item[0], item[1], item[2]))
+        return sorted(stranded, key=lambda item: (-item[0], item[1], item[2]))
 
     # ── changes ─────────────────────────────────────────────────────────────────────────
 
@@ -150,28 +152,28 @@ class Layout:
         """Move one replica."""
         self.copied += self.compute_cost(index, source, target)
         self._count_exits(index, -1)
-        place = self.rows[index].index(source)
-        self.rows[index][place] = target
-        self.spreads[index][place] = self.racks[target]
+        position = self.rows[index].index(source)
+        self.rows[index][position] = target
+        self.spreads[index][position] = self.racks[target]
         self._count_exits(index, 1)
         size = self.sizes[index]
         self.counts[source] -= 1
         self.counts[target] += 1
         self.bytes[source] -= size
         self.bytes[target] += size
-        found = self.topics[self.topic_of[index]]
-        found[source] -= 1
-        found[target] += 1
+        counts = self.topics[self.topic_of[index]]
+        counts[source] -= 1
+        counts[target] += 1
         replicas = self.held[source]
         del replicas[bisect_left(replicas, (size, index))]
         insort(self.held[target], (size, index))
 
     # ── evenness ────────────────────────────────────────────────────────────────────────
 
-    def measure(self, broker: int, more: int = 0, more_bytes: int = 0) -> float:
+    def measure(self, broker: int, more_replicas: int = 0, more_bytes: int = 0) -> float:
         """How uneven a broker is, or would be with that many more replicas and bytes; 0 within
         the bands."""
-        count = self.count_band.measure_excess(self.counts[broker] + more)
+        count = self.count_band.measure_excess(self.counts[broker] + more_replicas)
         size = self.size_band.measure_excess(self.bytes[broker] + more_bytes)
         return count * count + size * size
 

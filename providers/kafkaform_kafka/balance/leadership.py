@@ -86,10 +86,10 @@ class _Leadership(Struct):
     def shift(self, gives: Judge, takes: Judge) -> None:
         """Shift leadership from brokers that give to brokers that take, while there is a path."""
         for path in iter(lambda: self._find_path(gives, takes), None):
-            for here, there in zip(path, path[1:], strict=False):
-                index = min(self.links[here][there])
+            for giver, taker in zip(path, path[1:], strict=False):
+                index = min(self.links[giver][taker])
                 self._unlink(index)
-                self.firsts[index] = there
+                self.firsts[index] = taker
                 self._link(index)
             self.led[path[0]] -= 1
             self.led[path[-1]] += 1
@@ -107,14 +107,14 @@ class _Leadership(Struct):
         came = {giver: giver}
         queue = deque([giver])
         while queue:
-            here = queue.popleft()
-            for there in self.led:
-                if there in came or not self.links[here][there]:
+            leader = queue.popleft()
+            for follower in self.led:
+                if follower in came or not self.links[leader][follower]:
                     continue
-                came[there] = here
-                if takes(self.led[there], self.band):
-                    return _walk_back(came, there)
-                queue.append(there)
+                came[follower] = leader
+                if takes(self.led[follower], self.band):
+                    return _walk_back(came, follower)
+                queue.append(follower)
         return None
 
 

@@ -18,10 +18,10 @@ def leave_brokers(layout: Layout) -> bool:
         row = layout.rows[index]
         choices = [b for b in layout.brokers if b not in row]
         if not choices:
-            one = layout.problem.partitions[index]
+            partition = layout.problem.partitions[index]
             raise ValueError(
-                f"partition {one.number} of {one.topic} has {len(row)} replicas, and only "
-                f"{len(layout.brokers)} brokers may have them"
+                f"partition {partition.number} of {partition.topic} has {len(row)} replicas, and "
+                f"only {len(layout.brokers)} brokers may have them"
             )
         topic = layout.topics[layout.topic_of[index]]
         share = layout.topic_shares[layout.topic_of[index]]
@@ -45,8 +45,8 @@ def spread_over_racks(layout: Layout) -> None:
     """Make the spread of each movable partition over the racks as even as possible."""
     # The sum of the squares of the racks' shares falls with each exchange. It is convex, so that
     # single exchanges reach its minimum (M-convexity: K. Murota, "Discrete Convex Analysis", 2003).
-    for index, one in enumerate(layout.problem.partitions):
-        while one.movable and _improve_spread(layout, index):
+    for index, partition in enumerate(layout.problem.partitions):
+        while partition.movable and _improve_spread(layout, index):
             pass
 
 

@@ -22,8 +22,8 @@ def take_back(layout: Layout) -> bool:
         for index, row in enumerate(layout.rows)
         if layout.origins[index].difference(row)
     ]
-    found = [_take_back_one(layout, index) for _, index in sorted(moved, reverse=True)]
-    return any(found)
+    reversals = [_take_back_one(layout, index) for _, index in sorted(moved, reverse=True)]
+    return any(reversals)
 
 
 def _take_back_one(layout: Layout, index: int) -> bool:
@@ -34,10 +34,10 @@ def _take_back_one(layout: Layout, index: int) -> bool:
             layout.move(index, source, target)
             return True
     for source, target in _list_ways(layout, index):
-        other = _find_smaller(layout, index, source, target)
-        if other is not None:
+        replica = _find_smaller(layout, index, source, target)
+        if replica is not None:
             layout.move(index, source, target)
-            layout.move(other, target, source)
+            layout.move(replica, target, source)
             return True
     return False
 
@@ -45,9 +45,9 @@ def _take_back_one(layout: Layout, index: int) -> bool:
 def _list_ways(layout: Layout, index: int) -> Iterator[tuple[int, int]]:
     """From each broker that is new to the partition to each one that it has left and may have."""
     origin, row = layout.origins[index], layout.rows[index]
-    lost = sorted(origin.difference(row).intersection(layout.problem.racks))
+    origins = sorted(origin.difference(row).intersection(layout.problem.racks))
     for source in sorted(set(row) - origin):
-        yield from ((source, target) for target in lost)
+        yield from ((source, target) for target in origins)
 
 
 def _is_free(layout: Layout, source: int, target: int, number: int, size: int) -> bool:
@@ -61,10 +61,10 @@ def _find_smaller(layout: Layout, index: int, source: int, target: int) -> int |
     """The smallest replica that can go the other way when this one goes back; None if all leave
     brokers less even, or save nothing."""
     size = layout.sizes[index]
-    others = layout.held[target]
-    first = bisect_left(others, (size - max(0, find_bearable(layout, source, target)), -1))
-    for other, back in others[first : first + _TRIED]:
-        if other >= size:
+    target_replicas = layout.held[target]
+    first = bisect_left(target_replicas, (size - max(0, find_bearable(layout, source, target)), -1))
+    for target_size, back in target_replicas[first : first + _TRIED]:
+        if target_size >= size:
             return None
         cost = layout.compute_cost(index, source, target)
         cost += layout.compute_cost(back, target, source)
@@ -72,7 +72,7 @@ def _find_smaller(layout: Layout, index: int, source: int, target: int) -> int |
             cost < 0
             and back != index
             and layout.can_swap(index, back, source, target)
-            and _is_free(layout, source, target, 0, size - other)
+            and _is_free(layout, source, target, 0, size - target_size)
         ):
             return back
     return None

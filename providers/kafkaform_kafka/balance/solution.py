@@ -43,12 +43,12 @@ def solve(problem: Problem) -> Solution:
     more replicas than there are brokers for it."""
     attempts = [_place(problem, worth) for worth in (by_gain, by_gain_per_byte)]
     # Evenness first, but not a difference of less than a hundredth of the average.
-    layout = min(attempts, key=lambda one: (round(one.measure_all(), 4), one.copied))
+    layout = min(attempts, key=lambda attempt: (round(attempt.measure_all(), 4), attempt.copied))
     rows = [
-        _order_row(one.replicas, row)
-        for one, row in zip(problem.partitions, layout.rows, strict=True)
+        _order_row(partition.replicas, row)
+        for partition, row in zip(problem.partitions, layout.rows, strict=True)
     ]
-    movable = [one.movable for one in problem.partitions]
+    movable = [partition.movable for partition in problem.partitions]
     return Solution(
         even_out_leaders(rows, movable, layout.brokers),
         layout.copied,
@@ -70,7 +70,7 @@ def _place(problem: Problem, worth: Worth) -> Layout:
     return layout
 
 
-def _order_row(before: Replicas, after: list[int]) -> Replicas:
+def _order_row(replicas: Replicas, after: list[int]) -> Replicas:
     """The replicas that stay keep their places, and new ones take those of the others."""
-    added = iter(sorted(set(after).difference(before)))
-    return tuple(broker if broker in after else next(added) for broker in before)
+    added = iter(sorted(set(after).difference(replicas)))
+    return tuple(broker if broker in after else next(added) for broker in replicas)

@@ -79,8 +79,8 @@ def ask_groups(
         from ..inspect.activity.groups import GroupQuery, read_groups  # noqa: PLC0415  # the messages are slow to load
 
         exact = tuple(dict.fromkeys(names or ()))
-        shown = (members or everything, offsets or everything)
-        query = GroupQuery(name, exact, states, types, topic, *shown)
+        details = (members or everything, offsets or everything)
+        query = GroupQuery(name, exact, states, types, topic, *details)
         return read_groups(open_source(session), query)
 
     return Question(read, _render_groups)
@@ -88,14 +88,14 @@ def ask_groups(
 
 def find_words(typed: Sequence[str], words: Sequence[str], flag: str) -> tuple[str, ...]:
     """The words that were typed, as Kafka spells them. Raises UsageError for an unknown one."""
-    known = {word.lower(): word for word in words}
+    spellings = {word.lower(): word for word in words}
     for text in typed:
-        if text.lower() not in known:
+        if text.lower() not in spellings:
             raise UsageError(
                 f"{flag} {text!r} does not exist",
                 suggest(text, words) or f"It is one of {', '.join(words)}.",
             )
-    return tuple(dict.fromkeys(known[text.lower()] for text in typed))
+    return tuple(dict.fromkeys(spellings[text.lower()] for text in typed))
 
 
 def _render_groups(document: FrozenMap) -> Page:

@@ -128,10 +128,10 @@ class SimulatedCluster:
         """The cluster that answers at this cluster's address."""
         return self._stand_in or self
 
-    def lead_to(self, other: SimulatedCluster | None, *, beneath: bool = False) -> None:
+    def lead_to(self, cluster: SimulatedCluster | None, *, beneath: bool = False) -> None:
         """Let another cluster answer at this address; with None, this one again. beneath: open
         connections stay open and lead there."""
-        self._stand_in = other
+        self._stand_in = cluster
         self.connection += not beneath
 
     def identify(self) -> str:
@@ -175,8 +175,8 @@ class SimulatedCluster:
 
     def grant(self, name: str, *rights: Right) -> User:
         """Create a user with these rights, or give them to an existing one."""
-        held = self.users[name].rights if name in self.users else frozenset()
-        self.users[name] = make_user(name, {*held, *rights})
+        held_rights = self.users[name].rights if name in self.users else frozenset()
+        self.users[name] = make_user(name, {*held_rights, *rights})
         return self.users[name]
 
     def stop(self, broker: int) -> None:
@@ -198,7 +198,7 @@ class SimulatedCluster:
             self._brokers[number].lag = (reads, seconds)
 
     def write(
-        self, api: str, items: Sequence[Item], who: User, *, validate: bool
+        self, api: str, items: Sequence[Item], user: User, *, validate: bool
     ) -> list[AdminAnswer]:
         """Send one admin request. validate: a dry run.
 
@@ -206,13 +206,13 @@ class SimulatedCluster:
         """
         mishap = self._take_mishap(f"{api}:validate" if validate else api)
         if self._is_elsewhere(mishap):
-            return self.answering.write(api, items, who, validate=validate)
+            return self.answering.write(api, items, user, validate=validate)
         if not self.live:
             raise Unreachable("no broker is up")
 
         def serve() -> list[AdminAnswer]:
             answers, changes = self.tables.handlers[api](
-                self._make_call(who, _make_veto(mishap)), items
+                self._make_call(user, _make_veto(mishap)), items
             )
             if not validate:
                 self.commit(changes)
@@ -229,8 +229,8 @@ class SimulatedCluster:
         answering = [number for number in self.live if not self._brokers[number].hangs]
         number = next(iter(answering), 0) if node is None else node
         if number not in answering:
-            what = "does not answer" if number in self.live else "is not up"
-            raise Unreachable(f"broker {number} {what}" if number else "no broker answers")
+            silence = "does not answer" if number in self.live else "is not up"
+            raise Unreachable(f"broker {number} {silence}" if number else "no broker answers")
         broker, now = self._brokers[number], self.clock.monotonic()
         return self._carry_out(mishap, lambda: View(broker.look(now), _make_veto(mishap)))
 
@@ -246,8 +246,8 @@ class SimulatedCluster:
         for broker in self._brokers.values():
             broker.commit(changes, now)
         # A reassignment that replaces another one starts its time anew.
-        for key, made in changes.items():
-            target = made.target if isinstance(made, SimulatedTopic) else None
+        for key, value in changes.items():
+            target = value.target if isinstance(value, SimulatedTopic) else None
             if target is None:
                 self._moves.pop(key, None)
             elif self._moves.get(key, (None, now))[0] != target:
@@ -256,15 +256,15 @@ class SimulatedCluster:
     def new_id(self) -> str:
         """A topic id as Kafka prints it, the same in every run."""
         self._ids += 1
-        made = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.id}/{self._ids}")
-        return urlsafe_b64encode(made.bytes).decode("ascii").rstrip("=")
+        identifier = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.id}/{self._ids}")
+        return urlsafe_b64encode(identifier.bytes).decode("ascii").rstrip("=")
 
-    def _make_call(self, who: User, veto: Veto) -> AdminCall:
+    def _make_call(self, user: User, veto: Veto) -> AdminCall:
         counts = (self.default_partitions, self.default_replication_factor)
-        charge = self.mutations.charge(who.name, CLIENT_ID, self.clock.monotonic())
+        charge = self.mutations.charge(user.name, CLIENT_ID, self.clock.monotonic())
         return AdminCall(
             self._world,
-            who,
+            user,
             self.live,
             counts,
             self.delete_topic_enable,

@@ -63,16 +63,16 @@ class Outside:
         """Set config overrides; None removes one."""
         topic = self._cluster.topics[name]
         merged = {**topic.config, **config}
-        kept = {key: value for key, value in merged.items() if value is not None}
-        return self._keep(replace(topic, config=config_map(kept)))
+        remaining = {key: value for key, value in merged.items() if value is not None}
+        return self._keep(replace(topic, config=config_map(remaining)))
 
     def grow(self, name: str, partitions: int) -> SimulatedTopic:
         """Raise the number of partitions of a topic to this number."""
         topic = self._cluster.topics[name]
         if partitions <= topic.partitions:
             raise ValueError(f"{name} has {topic.partitions} partitions already")
-        more, width = partitions - topic.partitions, topic.replication_factor
-        added = place_evenly(more, width, self._cluster.numbers, topic.partitions)
+        number, width = partitions - topic.partitions, topic.replication_factor
+        added = place_evenly(number, width, self._cluster.numbers, topic.partitions)
         return self._keep(replace(topic, assignment=(*topic.assignment, *added)))
 
     def _keep(self, topic: SimulatedTopic) -> SimulatedTopic:

@@ -9,14 +9,14 @@ from ..protocol.rights import OPERATIONS
 from ..simulation.rights import CLUSTER, User
 
 
-def list_rights(who: User, names: Iterable[str]) -> HeldRights:
+def list_rights(user: User, names: Iterable[str]) -> HeldRights:
     """The rights of this user on the cluster and on these topics, if he may describe them."""
-    every = OPERATIONS.values()
+    operations = OPERATIONS.values()
     topics = {
-        name: frozenset(each for each in every if who.may_on_topic(each, name))
+        name: frozenset(operation for operation in operations if user.may_on_topic(operation, name))
         for name in names
-        if who.may_on_topic("Describe", name)
+        if user.may_on_topic("Describe", name)
     }
-    cluster = frozenset(each for each in every if who.may(each, CLUSTER))
+    cluster = frozenset(operation for operation in operations if user.may(operation, CLUSTER))
     # A real broker does not report Delete on the cluster; there the ACLs show it.
     return HeldRights(cluster, topics, "Delete" in cluster)

@@ -23,10 +23,20 @@ class Tables(Struct, frozen=True):
 def join_tables(kinds: Sequence[ResourceKind]) -> Tables:
     """The tables of these kinds."""
     # Kinds can share an API (IncrementalAlterConfigs): all of them name the same handler.
-    parts = {kind.name: kind.simulate() for kind in kinds if kind.simulate is not None}
+    simulations = {kind.name: kind.simulate() for kind in kinds if kind.simulate is not None}
     return Tables(
-        reads={name: part.reads for name, part in parts.items()},
-        handlers={api: row for part in parts.values() for api, row in part.handlers.items()},
-        checks={api: row for part in parts.values() for api, row in part.checks.items()},
-        made={api: row for part in parts.values() for api, row in part.made.items()},
+        reads={name: simulation.reads for name, simulation in simulations.items()},
+        handlers={
+            api: row
+            for simulation in simulations.values()
+            for api, row in simulation.handlers.items()
+        },
+        checks={
+            api: row
+            for simulation in simulations.values()
+            for api, row in simulation.checks.items()
+        },
+        made={
+            api: row for simulation in simulations.values() for api, row in simulation.made.items()
+        },
     )

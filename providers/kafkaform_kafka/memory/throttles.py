@@ -11,8 +11,12 @@ from ..kinds.topic.throttles import ThrottlePlace
 from ..simulation.world import SimulatedWorld
 
 
-def read_throttle(world: SimulatedWorld, place: ThrottlePlace) -> Mapping[str, str]:
+def read_throttle(world: SimulatedWorld, throttle_place: ThrottlePlace) -> Mapping[str, str]:
     """The throttle keys that are set at this place, with their values."""
-    where = topic_key(place.name) if place.resource == "topic" else config_key("broker", place.name)
-    held = world.get(where) or Configs()
-    return {name: held.config[name] for name in place.keys if held.config.get(name)}
+    key = (
+        topic_key(throttle_place.name)
+        if throttle_place.resource == "topic"
+        else config_key("broker", throttle_place.name)
+    )
+    configs = world.get(key) or Configs()
+    return {name: configs.config[name] for name in throttle_place.keys if configs.config.get(name)}

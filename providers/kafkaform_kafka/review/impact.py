@@ -49,17 +49,17 @@ def assess(context: ClusterContext, changes: Sequence[Change]) -> Mapping[Identi
         change for change in changes if change.identity.kind in (topics.KIND, configs.KIND)
     ]
     impacts = _assess_deletions(context, of_topics)
-    for parts in (_assess_cuts(context, of_topics), _assess_moves(context, of_topics)):
+    for group in (_assess_cuts(context, of_topics), _assess_moves(context, of_topics)):
         impacts |= {
             identity: _join_impacts(impacts[identity], impact) if identity in impacts else impact
-            for identity, impact in parts.items()
+            for identity, impact in group.items()
         }
     return {**impacts, **_assess_defaults(context, changes)}
 
 
-def _join_impacts(one: Impact, other: Impact) -> Impact:
-    figures = FrozenMap({**one.figures, **other.figures})
-    return Impact(f"{one.text} {other.text}", figures)
+def _join_impacts(first: Impact, second: Impact) -> Impact:
+    figures = FrozenMap({**first.figures, **second.figures})
+    return Impact(f"{first.text} {second.text}", figures)
 
 
 # ── deletions ───────────────────────────────────────────────────────────────────────────
@@ -101,8 +101,8 @@ def _read_sizes(
         if isinstance(logs, Fault) or logs is None:
             return None
         for log in logs:
-            place = (log.topic, log.partition)
-            largest[place] = max(largest[place], log.size)
+            partition = (log.topic, log.partition)
+            largest[partition] = max(largest[partition], log.size)
     return dict(largest)
 
 
@@ -133,8 +133,8 @@ def _make_impact(
         "offsets": span,
         "groups": "none" if readers == "" else readers,
     }
-    known = {key: value for key, value in figures.items() if value is not None}
-    return Impact(_render_impact(size, span, readers), FrozenMap(known), unasked)
+    measured = {key: value for key, value in figures.items() if value is not None}
+    return Impact(_render_impact(size, span, readers), FrozenMap(measured), unasked)
 
 
 def _render_impact(size: int | None, span: int | None, readers: str | None) -> str:
@@ -159,7 +159,11 @@ def _assess_cuts(context: ClusterContext, changes: Iterable[Change]) -> Mapping[
         for change in changes
         if change.has_harm(Harm.DATA_LOSS) and not _is_deletion(change)
     }
-    limits = {identity: one for identity, one in limits.items() if one != Retention(None, None)}
+    limits = {
+        identity: retention
+        for identity, retention in limits.items()
+        if retention != Retention(None, None)
+    }
     if not limits:
         return {}
     lots = _measure_cuts(context, {identity.key: limit for identity, limit in limits.items()})
@@ -200,16 +204,18 @@ def _measure_cuts(
 
 
 def _measure_cut(name: str, limit: Retention, span: Spans, sizes: Sizes) -> _Cut:
-    parts = {number: sizes.get((name, number), 0) for number in range(span.partitions)}
-    by_age = {number: size * span.share(number) for number, size in parts.items()}
+    partition_sizes = {number: sizes.get((name, number), 0) for number in range(span.partitions)}
+    by_age = {number: size * span.share(number) for number, size in partition_sizes.items()}
     over = {
         number: 0 if limit.bytes is None else max(0, size - limit.bytes)
-        for number, size in parts.items()
+        for number, size in partition_sizes.items()
     }
-    counted = limit.ms is not None and all(over[number] <= by_age[number] for number in parts)
+    counted = limit.ms is not None and all(
+        over[number] <= by_age[number] for number in partition_sizes
+    )
     return _Cut(
-        round(sum(max(by_age[number], over[number]) for number in parts)),
-        sum(parts.values()),
+        round(sum(max(by_age[number], over[number]) for number in partition_sizes)),
+        sum(partition_sizes.values()),
         span.old if counted else None,
         span.all,
     )
@@ -220,9 +226,9 @@ def _make_cut_impact(lots: Sequence[_Cut | None]) -> Impact:
     cuts = [lot for lot in lots if lot is not None]
     if not cuts or len(cuts) < len(lots):
         return Impact("Deletes an unknown amount: the brokers do not report sizes and offsets.")
-    lost, whole = sum(cut.bytes for cut in cuts), sum(cut.of_bytes for cut in cuts)
-    figures: dict[str, Value] = {"bytes": lost, "of_bytes": whole}
-    text = f"Deletes about {render_amount(lost, 'bytes')} of {render_amount(whole, 'bytes')}"
+    cut_bytes, whole = sum(cut.bytes for cut in cuts), sum(cut.of_bytes for cut in cuts)
+    figures: dict[str, Value] = {"bytes": cut_bytes, "of_bytes": whole}
+    text = f"Deletes about {render_amount(cut_bytes, 'bytes')} of {render_amount(whole, 'bytes')}"
     offsets = [cut.offsets for cut in cuts if cut.offsets is not None]
     if len(offsets) == len(cuts):
         old, every = sum(offsets), sum(cut.of_offsets for cut in cuts)
@@ -277,12 +283,12 @@ def _assess_moves(context: ClusterContext, changes: Iterable[Change]) -> Mapping
         for change in changes
         if change.action is Action.UPDATE and change.has_harm(Harm.MOVE)
     }
-    copies = {identity: one for identity, one in copies.items() if one}
+    copies = {identity: copied for identity, copied in copies.items() if copied}
     if not copies:
         return {}
-    counts = {identity.key: max(one) + 1 for identity, one in copies.items()}
+    counts = {identity.key: max(copied) + 1 for identity, copied in copies.items()}
     sizes, rate = _read_sizes(context, counts), context.settings.reassignment_throttle
-    return {i: _make_move_impact(i.key, one, sizes, rate) for i, one in copies.items()}
+    return {i: _make_move_impact(i.key, copied, sizes, rate) for i, copied in copies.items()}
 
 
 def _make_move_impact(

@@ -40,10 +40,12 @@ def find_missing_rights(
         return ()
     plan = collect_acls([change for change in changes if is_acl_change(change)], sweep)
     access = build_access(plan.after, facts)
-    found = [(use, one, decide(access, one)) for use, one in _list_questions(principal, uses)]
+    decisions = [
+        (use, inquiry, decide(access, inquiry)) for use, inquiry in _list_questions(principal, uses)
+    ]
     return [
         MissingRight(use, _describe_right(question), _describe_doubt(decision))
-        for use, question, decision in found
+        for use, question, decision in decisions
         if decision.verdict is not AccessVerdict.ALLOWED
     ]
 

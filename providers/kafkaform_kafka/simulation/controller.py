@@ -104,10 +104,10 @@ def run_batch(
             answers.append(AdminAnswer(twice or 0, f"the request names {key[1]} twice"))
             continue
         vetoed = call.veto(index, key[1])
-        answer, made, cost = (vetoed, None, 0) if vetoed else _handle_item(handle, item)
+        answer, product, cost = (vetoed, None, 0) if vetoed else _handle_item(handle, item)
         answers.append(answer)
         if cost:
-            changes[key] = made
+            changes[key] = product
             records += cost
     # Items fail on their own, but those that succeed are committed together or, over 10,000
     # records, not at all.

@@ -54,12 +54,12 @@ TOPIC_DEFAULTS = FrozenMap(
 def list_topic_defaults(release: str) -> dict[str, str]:
     """Those of this Kafka release."""
     facts = Facts("", values=FrozenMap(kafka_version=release))
-    found = {
-        key: TOPIC_DEFAULTS.get(key, known.default)
-        for key, known in ALL_TOPIC_KEYS.items()
-        if not any(presence_faults(known, key, facts))
+    defaults = {
+        key: TOPIC_DEFAULTS.get(key, row.default)
+        for key, row in ALL_TOPIC_KEYS.items()
+        if not any(presence_faults(row, key, facts))
     }
     # KIP-1030 lowered it.
-    if "message.timestamp.after.max.ms" in found and is_before(release, "4.0"):
-        found["message.timestamp.after.max.ms"] = _NEVER
-    return found
+    if "message.timestamp.after.max.ms" in defaults and is_before(release, "4.0"):
+        defaults["message.timestamp.after.max.ms"] = _NEVER
+    return defaults

@@ -38,7 +38,7 @@ class User(Struct, frozen=True):
             return True
         operations = _IMPLIED_BY.get(operation, (operation,))
         return any(
-            held in operations and _covers(pattern, resource) for held, pattern in self.rights
+            right in operations and _covers(pattern, resource) for right, pattern in self.rights
         )
 
     def may_on_topic(self, operation: str, name: str) -> bool:

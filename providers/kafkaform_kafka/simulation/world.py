@@ -29,12 +29,12 @@ class SimulatedWorld:
 
     def apply(self, changes: Changes) -> None:
         """Replay one batch of the log."""
-        for (kind, key), made in changes.items():
+        for (kind, key), value in changes.items():
             objects = self._kinds.setdefault(kind, {})
-            if made is None:
+            if value is None:
                 objects.pop(key, None)
             else:
-                objects[key] = made
+                objects[key] = value
 
     def __iter__(self) -> Iterator[Key]:
         return ((kind, key) for kind, objects in self._kinds.items() for key in objects)
