@@ -43,31 +43,31 @@ def amend(
 
     address: what the plan calls it; secret_version: a new one sends the secrets that `edit` gives.
     """
-    same = Change(identity, address, Action.NOOP)
+    unchanged = Change(identity, address, Action.NOOP)
     if isinstance(reading, Hidden | Failed):
-        return add_findings(same, _block_unreadable(reading))
+        return add_findings(unchanged, _block_unreadable(reading))
     owned = Ownership(secret_version=secret_version)
     if isinstance(reading, Absent) and reading.others is not None:
         reading = reading.others
     if isinstance(reading, Absent):
-        wanted = edit(None)
-        if wanted is None:
-            return same
-        after = kind.canonical(wanted, facts)
+        target = edit(None)
+        if target is None:
+            return unchanged
+        after = kind.canonical(target, facts)
         paths = compare(None, after, schema=kind.schema)
-        return replace(same, action=Action.CREATE, after=after, paths=paths, row_after=owned)
+        return replace(unchanged, action=Action.CREATE, after=after, paths=paths, row_after=owned)
     before = kind.canonical(compute_destination(reading), facts)
-    wanted = edit(before)
-    there = replace(same, before=before, incarnation=reading.incarnation)
-    if wanted is None:
+    target = edit(before)
+    observed = replace(unchanged, before=before, incarnation=reading.incarnation)
+    if target is None:
         paths = compare(before, None, schema=kind.schema)
-        return replace(there, action=Action.DELETE, paths=paths)
-    after = kind.canonical(wanted, facts)
+        return replace(observed, action=Action.DELETE, paths=paths)
+    after = kind.canonical(target, facts)
     paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)
     if not paths and secret_version is None:
-        return replace(there, after=after)
+        return replace(observed, after=after)
     return replace(
-        there,
+        observed,
         action=Action.UPDATE,
         before=select_managed(before, after),
         after=after,
@@ -83,8 +83,8 @@ def _block_unreadable(reading: Hidden | Failed) -> Finding:
             fix=f"Grant {reading.right}, or run as a principal that has it.",
         )
     fault = reading.fault
-    why, todo = mask_secrets(fault.message), mask_secrets(fault.advice)
-    return UNREADABLE.find(f"it could not be read: {why} ({fault.code})", fix=todo)
+    cause, advice = mask_secrets(fault.message), mask_secrets(fault.advice)
+    return UNREADABLE.find(f"it could not be read: {cause} ({fault.code})", fix=advice)
 
 
 def plan_changes(
@@ -97,7 +97,7 @@ def plan_changes(
 ) -> Plan:
     """The plan of these changes: checked, reviewed, with steps, approved as a whole."""
     types = collect_types(providers.values())
-    facts = {instance: seen.facts for instance, seen in world.items()}
+    facts = {instance: observation.facts for instance, observation in world.items()}
     books = load_books(providers)
     judged = judge_changes(
         [complete_paths(change, types, facts) for change in drafts], books, facts
@@ -106,7 +106,7 @@ def plan_changes(
     with_steps = [add_steps(change, types, facts) for change in surveyed]
     changes = add_impacts(with_steps, look, providers, state)
     listed = tuple(change for change in changes if change.is_listed or change.findings)
-    made = Plan(
+    plan = Plan(
         lineage=state.lineage,
         serial=state.serial,
         configuration="",
@@ -118,4 +118,4 @@ def plan_changes(
         created=header.created,
         kafkaform_version=header.kafkaform_version,
     )
-    return seal_plan(made)
+    return seal_plan(plan)

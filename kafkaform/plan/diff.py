@@ -74,26 +74,26 @@ def select_managed(before: FrozenMap, after: FrozenMap) -> FrozenMap:
     return FrozenMap({n: v for n, v in before.items() if after.get(n) is not None})
 
 
-def agrees(wanted: FrozenMap, live: FrozenMap) -> bool:
+def agrees(target: FrozenMap, live: FrozenMap) -> bool:
     """True if `live` has everything that `wanted` sets.
 
     Almost every object of a large plan does, so no paths are made to find that out.
     """
-    if wanted == live:
+    if target == live:
         return True
-    return all(live.get(name) == value for name, value in wanted.items() if value is not None)
+    return all(live.get(name) == value for name, value in target.items() if value is not None)
 
 
 def equals_target(target: FrozenMap, live: Observed) -> bool:
     """True if the live object is exactly what `target` asks for, apart from what others own and
     from values that would be in effect anyway."""
-    wanted, have = flatten(target), flatten(live.attributes)
-    names = {path[0] for path in wanted} | {n for n, v in target.items() if v is not None}
+    target_leaves, live_leaves = flatten(target), flatten(live.attributes)
+    names = {path[0] for path in target_leaves} | {n for n, v in target.items() if v is not None}
     unset = list_unset(target, live)
     compared = {
-        p for p in have if p[0] in names and p not in live.foreign and p not in unset
-    } | wanted.keys()
-    return {p: have[p] for p in compared if p in have} == wanted
+        p for p in live_leaves if p[0] in names and p not in live.foreign and p not in unset
+    } | target_leaves.keys()
+    return {p: live_leaves[p] for p in compared if p in live_leaves} == target_leaves
 
 
 def list_unset(target: FrozenMap | None, live: Observed) -> dict[Path, Value]:

@@ -160,14 +160,14 @@ def _explain_excess(
     totals = Counter((i.instance, i.kind) for i in state.objects)
     counts: Counter[tuple[str, str]] = Counter()
     for change, concerned in pairs:
-        place = (change.identity.instance, concerned.kind)
-        counts[place] += concerned.number
-        totals[place] = max(totals[place], concerned.total)
-    for place, count in counts.items():
-        instance, kind = place
-        if count >= MANY and count > totals[place] * LARGE_SHARE:
+        type_key = (change.identity.instance, concerned.kind)
+        counts[type_key] += concerned.number
+        totals[type_key] = max(totals[type_key], concerned.total)
+    for type_key, count in counts.items():
+        instance, kind = type_key
+        if count >= MANY and count > totals[type_key] * LARGE_SHARE:
             return (
-                f"the plan {verb} {count} of {totals[place]} {kind} objects in {instance} "
+                f"the plan {verb} {count} of {totals[type_key]} {kind} objects in {instance} "
                 f"(at least {MANY} and more than {LARGE_SHARE:.0%})"
             )
     return None

@@ -44,8 +44,8 @@ def release_object(case: Case) -> Change:
 def _make_delete(case: Case, row: Row, live: Observed) -> Change:
     claim, kind = case.claim, case.kind
     lifted = case.mode is Mode.DESTROY
-    ours = lay_over(kind.canonical(live.attributes, case.facts), live.foreign, EMPTY)
-    before = select_managed(ours, row.attributes)
+    own_attributes = lay_over(kind.canonical(live.attributes, case.facts), live.foreign, EMPTY)
+    before = select_managed(own_attributes, row.attributes)
     after = kind.left(before, row.attributes) if kind.left else None
     change = replace(
         start_change(case.claim, Action.DELETE if after is None else Action.UPDATE),

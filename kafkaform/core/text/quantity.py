@@ -73,8 +73,8 @@ def parse_amount(text: str, unit: str) -> int:
     while position < len(text.rstrip()):
         match = _AMOUNT.match(text, position)
         if match is None or match[2] not in units:
-            known = ", ".join(name for name in units if name)
-            raise ValueError(f"expected an amount and a unit ({known}), such as {example}")
+            unit_names = ", ".join(name for name in units if name)
+            raise ValueError(f"expected an amount and a unit ({unit_names}), such as {example}")
         # Decimal, because half of a unit must be exact: 0.1 of a day is 8,640,000 ms.
         total += Decimal(match[1]) * units[match[2]]
         position = match.end()

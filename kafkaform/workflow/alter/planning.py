@@ -97,7 +97,7 @@ def _make_change(scene: Scene, identity: Identity, reading: Reading, draft: Draf
         # A version of its own for each run: nobody can read whether the secret is the same already.
         f"alter-{scene.ledger.journal.run}" if draft.secret else None,
     )
-    change = draft.finish(block_reserved(change, kind, reading, asked=True), reading)
+    change = draft.finish(block_reserved(change, kind, reading, requested=True), reading)
     if row is None:
         return change
     return replace(
