@@ -62,7 +62,7 @@ def order_by_uses(
     # `map` and not a loop in Python: almost every plan ends here.
     if not any(map(_HAS_USES, types.values())):
         return changes
-    positions = {change.identity: n for n, change in enumerate(changes)}
+    order = {change.identity: n for n, change in enumerate(changes)}
     partners = list_partners(facts)
     # Each address is parsed for this, so only if one change refers to another.
     refers = any(change.depends_on for change in changes)
@@ -76,12 +76,9 @@ def order_by_uses(
         sides = outlines.get(change.identity, change)
         differs = sides.before != sides.after
         used = [
-            {
-                positions[i]: use
-                for i, use in find_used(change.identity, attributes, types, partners, positions)
-            }
+            {order[i]: use for i, use in find_used(change.identity, values, types, partners, order)}
             # Most objects stay as they are, so one side says it all.
-            for attributes in ((sides.before, sides.after) if differs else (sides.after,))
+            for values in ((sides.before, sides.after) if differs else (sides.after,))
         ]
         before, after = set(used[0]), set(used[-1])
         if sides is not change:

@@ -77,14 +77,14 @@ def list_groups(session: Session) -> Iterable[str]:
 
 def list_active_groups(session: Session) -> Iterable[str]:
     """Groups that have members or offsets now, without a look at their configs."""
-    from ..inspect.activity.group_listing import list_all_groups  # noqa: PLC0415  # the messages are slow to load
+    from ..inspect.group_details import list_all_groups  # noqa: PLC0415  # the messages are slow to load
 
     return [group.name for group in list_all_groups(open_source(session)).groups]
 
 
 def list_transactional_ids(session: Session) -> Iterable[str]:
     """Transactional ids that a coordinator remembers."""
-    from ..inspect.activity.transactions import list_all_transactions  # noqa: PLC0415  # only this completion needs it
+    from ..inspect.transactions import list_all_transactions  # noqa: PLC0415  # only this completion needs it
 
     transactions = list_all_transactions(open_source(session)).transactions
     return [transaction.row.transactional_id for transaction in transactions]

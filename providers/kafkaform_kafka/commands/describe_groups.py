@@ -76,7 +76,7 @@ def ask_groups(
     everything = bool(names) and not members and not offsets
 
     def read(session: Session) -> Answer:
-        from ..inspect.activity.groups import GroupQuery, read_groups  # noqa: PLC0415  # the messages are slow to load
+        from ..inspect.groups import GroupQuery, read_groups  # noqa: PLC0415  # the messages are slow to load
 
         exact = tuple(dict.fromkeys(names or ()))
         details = (members or everything, offsets or everything)
@@ -99,6 +99,6 @@ def find_words(typed: Sequence[str], words: Sequence[str], flag: str) -> tuple[s
 
 
 def _render_groups(document: FrozenMap) -> Page:
-    from ..inspect.activity.group_page import groups_page  # noqa: PLC0415  # like the document, only this command needs it
+    from ..inspect.groups import groups_page  # noqa: PLC0415  # like the document, only this command needs it
 
     return groups_page(document)

@@ -19,9 +19,8 @@ from kafkaform.provider.commands import (
 )
 from kafkaform.provider.contract import Session
 
-from ..inspect.cluster_layout import read_layout
-from ..inspect.placement_page import placement_page
-from ..inspect.placement_proposal import PlacementQuery, propose_placement
+from ..placement.page import placement_page
+from ..placement.proposal import PlacementQuery, propose_placement, read_layout
 from ..protocol.sizes import parse_size
 from ..session import KafkaSession
 from .completion import list_brokers, list_topics, offer_names

@@ -1,4 +1,4 @@
-"""Explain where the value of a config comes from: all levels that can set it, and the winner."""
+"""Explain where the value of a config comes from: the document and the page of `explain config`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.page import Cells, Grid, Page, Prose
 
 from ..cluster.brokers import find_answering_node
 from ..cluster.context import ClusterContext
@@ -21,6 +22,7 @@ from ..protocol.config_faults import DESCRIBE, config_fault
 from ..protocol.config_keys import BROKER_TIMES
 from ..wire.answers import ConfigEntry, Synonym
 from ..wire.configs import describe_configs
+from .cells import config_text
 from .configs import SOURCES
 from .source import add_suggestion, list_topic_names, require_feature
 
@@ -203,3 +205,45 @@ def _describe_change(entity: str, entry: ConfigEntry) -> str:
 
 def _make_title(entity: str, name: str) -> str:
     return f"{entity} {name}" if name else "the cluster"
+
+
+SENSITIVE = "(sensitive)"
+_HEADER = ("", "SOURCE", "CONFIG", "VALUE")
+
+
+def config_page(document: FrozenMap) -> Page:
+    """The page of a document of `explain config`."""
+    name = f" {document['name']}" if document["name"] else ""
+    yield f"{document['key']} of {document['entity']}{name}"
+    yield ""
+    yield Grid((_HEADER, *map(_render_row, _mask_levels(document))))
+    yield ""
+    if not any(level["wins"] for level in document["levels"]):
+        yield "Nothing sets it, and it has no default."
+    if document["type"]:
+        yield f"Type: {document['type'].lower()}"
+    yield f"Can be changed: {document['changed']}"
+    if document["sensitive"]:
+        yield "Brokers never report its value."
+    if document["documentation"]:
+        yield ""
+        yield Prose(document["documentation"])
+
+
+def _mask_levels(document: FrozenMap) -> Iterator[FrozenMap]:
+    for level in document["levels"]:
+        hidden = document["sensitive"] and level["set"]
+        yield level.with_items({"value": SENSITIVE}) if hidden else level
+
+
+def _render_row(level: FrozenMap) -> Cells:
+    if not level["set"]:
+        return "", level["title"], "", "-"
+    value = _render_value(level["key"], level["value"])
+    return "→" if level["wins"] else "", level["title"], level["key"], value
+
+
+def _render_value(key: str, value: str | None) -> str:
+    if value is None:
+        return "null"
+    return config_text(key, value) if value else '""'

@@ -1,9 +1,10 @@
-"""A session of the simulated cluster, with the same resource types as a real one."""
+"""A session on the simulated cluster: the tables of all kinds, rights as the cluster reports them,
+and throttles."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -36,22 +37,54 @@ from kafkaform.core.words import Words
 from kafkaform.provider.contract import Secrets
 
 from ..authority import required_rights
+from ..authority.required_rights import HeldRights
 from ..connection.cluster_proof import ClusterProof
 from ..data_sources import AnswerSource, answer_query
+from ..kinds.config.simulation import Configs
+from ..kinds.config.simulation import resource_key as config_key
 from ..kinds.topic import move_simulation, throttles
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.move_simulation import list_moving
 from ..kinds.topic.placement import ThrottleTicket, parse_ticket, throttle_tickets
+from ..kinds.topic.simulation import topic_key
+from ..kinds.topic.throttles import ThrottlePlace
 from ..protocol import faults
 from ..protocol.config_faults import config_fault
-from ..simulation.controller import AdminAnswer, Item
-from ..simulation.rights import CLUSTER, User
+from ..protocol.rights import OPERATIONS
+from ..simulation.controller import (
+    AdminAnswer,
+    Item,
+    ReadScene,
+)
 from ..simulation.schedule import Lost, Unreachable
-from ..simulation.simulated_kind import ReadScene
+from ..simulation.world import CLUSTER, SimulatedWorld, User
 from ..words import WORDS
 from .cluster import SimulatedCluster, View
-from .rights import list_rights
-from .throttles import read_throttle
+
+
+def list_rights(user: User, names: Iterable[str]) -> HeldRights:
+    """The rights of this user on the cluster and on these topics, if he may describe them."""
+    operations = OPERATIONS.values()
+    topics = {
+        name: frozenset(operation for operation in operations if user.may_on_topic(operation, name))
+        for name in names
+        if user.may_on_topic("Describe", name)
+    }
+    cluster = frozenset(operation for operation in operations if user.may(operation, CLUSTER))
+    # A real broker does not report Delete on the cluster; there the ACLs show it.
+    return HeldRights(cluster, topics, "Delete" in cluster)
+
+
+def read_throttle(world: SimulatedWorld, throttle_place: ThrottlePlace) -> Mapping[str, str]:
+    """The throttle keys that are set at this place, with their values."""
+    key = (
+        topic_key(throttle_place.name)
+        if throttle_place.resource == "topic"
+        else config_key("broker", throttle_place.name)
+    )
+    configs = world.get(key) or Configs()
+    return {name: configs.config[name] for name in throttle_place.keys if configs.config.get(name)}
+
 
 _NOTHING_LOST = Impact(
     "Deletes no records (0 B); no active consumer groups.",

@@ -34,15 +34,16 @@ from ...simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     require,
     run_batch,
 )
-from ...simulation.rights import CLUSTER as ON_CLUSTER
-from ...simulation.rights import User
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
-from ...simulation.world import Key
+from ...simulation.world import CLUSTER as ON_CLUSTER
+from ...simulation.world import Key, User
 from ..topic import simulation as topics
 from ..topic.configs import find_foreign_paths
 from .faults import is_hidden_config

@@ -28,13 +28,15 @@ from ...simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     require,
     run_batch,
 )
-from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
+from ...simulation.world import CLUSTER
 from ..topic import resource_type as topics
 from ..topic.simulation import SimulatedTopic, topic_key
 from . import resource_type as leaders

@@ -17,8 +17,8 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 
 from ...protocol import keys, rights
-from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
+from ...simulation.controller import ReadScene, SimulatedKind, SimulatedReads
+from ...simulation.world import CLUSTER
 from ..acl import resource_type as acls
 from ..topic import resource_type as topics
 

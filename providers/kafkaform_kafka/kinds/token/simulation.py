@@ -26,11 +26,13 @@ from ...simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     require,
     run_batch,
 )
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
 from ...simulation.world import Key
 from ..request_order import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
 from . import resource_type as tokens

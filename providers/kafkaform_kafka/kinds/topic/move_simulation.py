@@ -15,13 +15,14 @@ from ...simulation.controller import (
     Handler,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    StepCheck,
     require,
     run_batch,
 )
-from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import ReadScene, StepCheck
+from ...simulation.world import CLUSTER
 from . import resource_type as topics
 from .placement import MoveTicket, parse_ticket
 from .simulation import SimulatedTopic, Topics, topic_key

@@ -1,5 +1,5 @@
-"""Explain from the ACLs why somebody can or cannot do something: the document of `explain
-access`."""
+"""Explain from the ACLs why somebody can or cannot do something: the document and the page of
+`explain access`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import FrozenMap
+from kafkaform.provider.page import Cells, Grid, Page
 
 from ..authority import acl_changes
 from ..authority.acl_words import OTHER, describe_acl
@@ -33,6 +34,7 @@ from ..authority.authorizer import (
 )
 from ..kinds.acl import resource_type as acls
 from ..kinds.acl.resource_type import CLUSTER, Acl
+from .cells import count
 
 DECLARE = {
     Need.SUPER_USERS: "whether it is a super user: declare authorizer { super_users = […] } in "
@@ -206,3 +208,37 @@ def _explain_decision(decision: Decision) -> str:
         DecisionRule.NO_MATCH: "there are ACLs for this resource, but none that allows it",
         DecisionRule.OWN: "everybody can create and see own tokens (KIP-48)",
     }[decision.rule]
+
+
+ANYBODY = "anybody else"
+_DECIDES = "*"
+
+
+def access_page(document: FrozenMap) -> Page:
+    """The page of a document of `explain access`."""
+    host = "any address" if document["host"] is None else document["host"]
+    resource = f"{document['resource_type']} {document['resource_name']}"
+    yield f"{resource}, from {host}"
+    yield ""
+    if document["answers"]:
+        yield Grid(
+            (("Principal", "Operation", "Answer", "Why"), *map(_render_row, document["answers"]))
+        )
+    else:
+        yield "Nobody can."
+    yield ""
+    foreign = any(acl["resource_type"] != document["resource_type"] for acl in document["acls"])
+    scopes = " and of topics" if document["resource_type"] == "Cluster" else " and of the cluster"
+    yield f"{count(len(document['acls']), 'ACL')} of this resource" + (
+        f"{scopes * foreign} ({_DECIDES} decides):" if document["acls"] else "."
+    )
+    deciding = [answer["acl"] for answer in document["answers"] if answer["acl"]]
+    for acl in document["acls"]:
+        mark = _DECIDES if acl.without(["text"]) in deciding else " "
+        yield f"{mark} {acl['text']}"
+    for unknown in document["unknown"]:
+        yield f"Not known: {unknown}."
+
+
+def _render_row(answer: FrozenMap) -> Cells:
+    return answer["principal"] or ANYBODY, answer["operation"], answer["verdict"], answer["why"]

@@ -11,26 +11,32 @@ from msgspec import Struct
 
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault
+from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.commands import Answer
+from kafkaform.provider.page import Cells, Grid, Page
 
-from ...protocol.faults import code_name, fault_of
-from ...wire.describe import describe_topics
-from ...wire.transactions import (
-    DescribedTransaction,
-    ProducerRow,
-    ProducerRows,
-    describe_producers,
-)
-from ..source import DescribeSource
+from ..protocol.faults import code_name, fault_of
+from ..wire.describe import describe_topics
+from ..wire.transactions import DescribedTransaction, ProducerRow, ProducerRows, describe_producers
+from .cells import cell, count
 from .end_offsets import Place, group_by_topic
-from .gaps import READ_THE_ANSWER, Gap, document_gap
-from .node_requests import NodeRequest, cut_batches, send_each
+from .node_requests import (
+    READ_THE_ANSWER,
+    Gap,
+    NodeRequest,
+    cut_batches,
+    document_gap,
+    render_gaps,
+    send_each,
+)
+from .source import DescribeSource
 from .transactions import (
     ListedTransaction,
     describe_listed,
     list_all_transactions,
     read_clock,
+    render_duration,
     render_time,
 )
 
@@ -228,4 +234,44 @@ def _document_open(transaction: _Open, reason: str, name: str | None, now: int) 
         idle_ms=max(0, now - producer.last_ms),
         transactional_id=name,
         reason=reason,
+    )
+
+
+# ── the page ────────────────────────────────────────────────────────────────────────────
+
+_HANGING_HEAD = (
+    *("Topic", "Partition", "Producer", "Epoch", "Coordinator epoch", "Start offset"),
+    *("Last write", "Idle for", "Transactional id", "Why"),
+)
+
+
+def hanging_page(document: FrozenMap) -> Page:
+    """The page of the document `hanging_transactions`."""
+    rows = document["hanging"]
+    if rows:
+        yield Grid((_HANGING_HEAD, *map(_make_hanging_cells, rows)), frozenset({1, 2, 3, 4, 5}))
+    limit = render_amount(document["older_than_ms"], "ms")
+    searched = count(document["partitions_searched"], "partition")
+    if rows:
+        yield ""
+        yield "Nobody who reads only committed records gets past these. Kafka's own tool ends one:"
+        yield "  kafka-transactions.sh abort --topic TOPIC --partition NUMBER --start-offset OFFSET"
+        yield ""
+    yield f"{count(len(rows), 'hanging transaction')} without a write for {limit}."
+    yield f"{searched} {'was' if searched.startswith('1 ') else 'were'} searched."
+    yield from render_gaps(document)
+
+
+def _make_hanging_cells(row: FrozenMap) -> Cells:
+    return (
+        row["topic"],
+        cell(row["partition"]),
+        cell(row["producer_id"]),
+        cell(row["producer_epoch"]),
+        cell(row["coordinator_epoch"]),
+        cell(row["start_offset"]),
+        cell(row["last_write"]),
+        render_duration(row["idle_ms"]),
+        cell(row["transactional_id"]),
+        REASONS[row["reason"]],
     )

@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from kafkaform.core.resource import Fault
 
-from ...wire import describe as wire
-from ...wire.usage import LATEST, list_offsets
-from ..source import DescribeSource
+from ..wire import describe as wire
+from ..wire.usage import LATEST, list_offsets
 from .node_requests import NodeRequest, cut_batches, send_each
+from .source import DescribeSource
 
 PARTITIONS_AT_ONCE = 5_000
 TOPICS_AT_ONCE = 2_000

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.page import Cells, Grid, Page, Prose
 
-from .cells import cell, count, size
+from ..inspect.cells import cell, count, size
 
 _NAMED = 5
 """Names in a sentence; the document has all."""

@@ -1,4 +1,4 @@
-"""The document of `describe transactions`: what the transaction coordinators know (KIP-664)."""
+"""The documents and the pages of `describe transactions`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,34 @@ from msgspec import Struct
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.text.foreign import inline
+from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import Answer
+from kafkaform.provider.page import Cells, Grid, Page
 
-from ...cluster.brokers import live_nodes
-from ...protocol.faults import fault_of
-from ...wire.transactions import (
+from ..cluster.brokers import live_nodes
+from ..protocol.faults import fault_of
+from ..wire.transactions import (
     DescribedTransaction,
     TransactionRow,
     describe_transactions,
     list_transactions,
 )
-from ..source import DescribeSource, add_suggestion, describe_fault
-from .gaps import READ_THE_ANSWER, Gap, document_gap, explain_gap, find_leaderless
-from .node_requests import NodeRequest, ask_all_brokers, cut_batches, send_each
+from .cells import NOTHING, cell, count
+from .node_requests import (
+    READ_THE_ANSWER,
+    Gap,
+    NodeRequest,
+    ask_all_brokers,
+    cut_batches,
+    document_gap,
+    explain_gap,
+    find_leaderless,
+    render_gaps,
+    render_problem,
+    send_each,
+)
+from .source import DescribeSource, add_suggestion, describe_fault
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 """Kafka's topic of transactions. The leader of one of its partitions coordinates those in it."""
@@ -253,3 +267,42 @@ def _make_error(document: FrozenMap, missing: Mapping[str, Fault]) -> KafkaformE
         amount = f"{unread:,} {'transaction' if unread == 1 else 'transactions'}"
         return KafkaformError(f"{amount} could not be read", READ_THE_ANSWER)
     return None
+
+
+_HEAD = (
+    *("Transactional id", "State", "Producer", "Epoch", "Coordinator"),
+    *("Started", "Open for", "Partitions"),
+)
+
+
+def transactions_page(document: FrozenMap) -> Page:
+    """The page of the document `transactions`."""
+    rows = document["transactions"]
+    if rows:
+        yield Grid((_HEAD, *map(_make_cells, rows)), frozenset({2, 3, 4}))
+    yield f"{count(len(rows), 'transactional id')}."
+    for row in rows:
+        if row["error"] is not None:
+            yield f"{row['transactional_id']}: {render_problem(row['error'])}"
+    yield from render_gaps(document)
+
+
+def _make_cells(row: FrozenMap) -> Cells:
+    return (
+        row["transactional_id"],
+        cell(row["state"]),
+        cell(row["producer_id"]),
+        cell(row["producer_epoch"]),
+        cell(row["coordinator"]),
+        cell(row["started"]),
+        render_duration(row["duration_ms"]),
+        "; ".join(
+            f"{partition['topic']} {cell(partition['partitions'])}"
+            for partition in row["partitions"] or ()
+        )
+        or NOTHING,
+    )
+
+
+def render_duration(milliseconds: int | None) -> str:
+    return NOTHING if milliseconds is None else render_amount(milliseconds, "ms")

@@ -1,10 +1,5 @@
-"""Even out brokers with moves and swaps of replicas: a steepest descent.
-
-The sum over brokers of the squared excess over the bands falls with each step, so that the search
-ends. Of moves that are worth the same, the smallest replica is taken. Which moves help does not
-depend on where replicas were at first: where the search ends, it finds nothing to do when it starts
-again.
-"""
+"""The moves of a placement: leave brokers, spread partitions over racks, make brokers even, and
+take back the moves that evenness does not need, to copy fewer bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct, field
 
-from .layout import Layout
+from .problem import Layout
 
 _LEAST = 1e-6
 """The least gain of a step: an excess of a thousandth of the average is none."""
@@ -208,3 +203,141 @@ def find_swap(layout: Layout, source: int, target: int) -> Step | None:
             if layout.can_swap(index, back, source, target) and layout.can_afford(cost):
                 best = Step(gain, cost, index, back)
     return best
+
+
+_EQUAL = 1e-9
+"""A difference in evenness that is none. Rounding errors are smaller."""
+_TRIED = 40
+"""Smaller replicas that are tried in place of each one that goes back."""
+
+
+def take_back(layout: Layout) -> bool:
+    """Put replicas back where they were, the largest first, as long as the brokers stay as even;
+    if a smaller one can go in its place, in exchange. True if any went back."""
+    moved = [
+        (layout.sizes[index], index)
+        for index, row in enumerate(layout.rows)
+        if layout.origins[index].difference(row)
+    ]
+    reversals = [_take_back_one(layout, index) for _, index in sorted(moved, reverse=True)]
+    return any(reversals)
+
+
+def _take_back_one(layout: Layout, index: int) -> bool:
+    for source, target in _list_ways(layout, index):
+        if _is_free(layout, source, target, 1, layout.sizes[index]) and layout.can_move(
+            index, source, target
+        ):
+            layout.move(index, source, target)
+            return True
+    for source, target in _list_ways(layout, index):
+        replica = _find_smaller(layout, index, source, target)
+        if replica is not None:
+            layout.move(index, source, target)
+            layout.move(replica, target, source)
+            return True
+    return False
+
+
+def _list_ways(layout: Layout, index: int) -> Iterator[tuple[int, int]]:
+    """From each broker that is new to the partition to each one that it has left and may have."""
+    origin, row = layout.origins[index], layout.rows[index]
+    origins = sorted(origin.difference(row).intersection(layout.problem.racks))
+    for source in sorted(set(row) - origin):
+        yield from ((source, target) for target in origins)
+
+
+def _is_free(layout: Layout, source: int, target: int, number: int, size: int) -> bool:
+    """Whether both brokers stay as even if so many replicas and bytes go from one to the other."""
+    now = layout.measure(source) + layout.measure(target)
+    then = layout.measure(source, -number, -size) + layout.measure(target, number, size)
+    return then <= now + _EQUAL
+
+
+def _find_smaller(layout: Layout, index: int, source: int, target: int) -> int | None:
+    """The smallest replica that can go the other way when this one goes back; None if all leave
+    brokers less even, or save nothing."""
+    size = layout.sizes[index]
+    target_replicas = layout.held[target]
+    first = bisect_left(target_replicas, (size - max(0, find_bearable(layout, source, target)), -1))
+    for target_size, back in target_replicas[first : first + _TRIED]:
+        if target_size >= size:
+            return None
+        cost = layout.compute_cost(index, source, target)
+        cost += layout.compute_cost(back, target, source)
+        if (
+            cost < 0
+            and back != index
+            and layout.can_swap(index, back, source, target)
+            and _is_free(layout, source, target, 0, size - target_size)
+        ):
+            return back
+    return None
+
+
+def leave_brokers(layout: Layout) -> bool:
+    """Move all movable replicas off brokers that must be left; False if the limit on bytes keeps
+    some of them there.
+
+    The largest replicas are placed first, each on the least loaded broker (LPT rule: R. Graham,
+    "Bounds on multiprocessing timing anomalies", 1969). Raises ValueError if a partition has more
+    replicas than there are brokers.
+    """
+    whole = True
+    for _, index, source in layout.list_stranded():
+        row = layout.rows[index]
+        choices = [b for b in layout.brokers if b not in row]
+        if not choices:
+            partition = layout.problem.partitions[index]
+            raise ValueError(
+                f"partition {partition.number} of {partition.topic} has {len(row)} replicas, and "
+                f"only {len(layout.brokers)} brokers may have them"
+            )
+        topic = layout.topics[layout.topic_of[index]]
+        share = layout.topic_shares[layout.topic_of[index]]
+        target = min(
+            choices,
+            key=lambda b: (
+                layout.count_in_rack(index, layout.racks[b]),
+                topic[b] >= share,
+                layout.compute_load(b),
+                b,
+            ),
+        )
+        if layout.can_afford(layout.compute_cost(index, source, target)):
+            layout.move(index, source, target)
+        else:
+            whole = False
+    return whole
+
+
+def spread_over_racks(layout: Layout) -> None:
+    """Make the spread of each movable partition over the racks as even as possible."""
+    # The sum of the squares of the racks' shares falls with each exchange. It is convex, so that
+    # single exchanges reach its minimum (M-convexity: K. Murota, "Discrete Convex Analysis", 2003).
+    for index, partition in enumerate(layout.problem.partitions):
+        while partition.movable and _improve_spread(layout, index):
+            pass
+
+
+def _improve_spread(layout: Layout, index: int) -> bool:
+    row, spread = layout.rows[index], layout.spreads[index]
+    fullest = max(map(spread.count, spread))
+    if fullest == 1:
+        return False
+    choices = [
+        (spread.count(layout.racks[target]), layout.compute_load(target), target)
+        for target in layout.brokers
+        if target not in row
+    ]
+    if not choices or min(choices)[0] + 1 >= fullest:
+        return False
+    target = min(choices)[2]
+    full = [b for b in row if spread.count(layout.racks[b]) == fullest]
+    source = max(
+        full, key=lambda b: (-layout.compute_cost(index, b, target), layout.compute_load(b), b)
+    )
+    if not layout.can_afford(layout.compute_cost(index, source, target)):
+        return False
+    layout.move(index, source, target)
+    return True

@@ -1,13 +1,11 @@
-"""Finds out how much data a change destroys or copies, and which consumer groups it affects.
-
-A figure that cannot be read is unknown, never estimated.
-"""
+"""What changes of one cluster do beyond themselves: the data that they destroy or copy, and the
+rights that clients of their topics would lack."""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -16,21 +14,26 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Impact
 from kafkaform.core.finding import Harm
-from kafkaform.core.resource import Facts, Fault, Identity
+from kafkaform.core.resource import CoverageKind, Depth, Facts, Fault, Identity, Sweep, Use
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.provider.contract import MissingRight
 
-from ..cluster.brokers import live_nodes
-from ..cluster.context import ClusterContext
-from ..cluster.exchange import attempt
-from ..cluster.figures import Spans, list_live_groups, read_offset_spans, read_old_spans
-from ..kinds.topic import configs, moves
-from ..kinds.topic import resource_type as topics
-from ..kinds.topic.configs import Retention, find_new_retention
-from ..kinds.topic.defaults import BROKER_CONFIG, CLUSTER_CONFIG, find_default_change
-from ..protocol.config_values import parse_integer
-from ..wire.cluster import read_log_sizes
-from ..wire.topics import list_topics
+from .authority.acl_changes import build_access, collect_acls, is_acl_change
+from .authority.authorizer import AccessQuestion, AccessVerdict, Decision, Need, decide
+from .cluster.brokers import live_nodes
+from .cluster.context import ClusterContext
+from .cluster.exchange import attempt
+from .cluster.figures import Spans, list_live_groups, read_offset_spans, read_old_spans
+from .kinds.acl import resource_type as acls
+from .kinds.topic import configs, moves
+from .kinds.topic import resource_type as topics
+from .kinds.topic.configs import Retention, find_new_retention
+from .kinds.topic.defaults import BROKER_CONFIG, CLUSTER_CONFIG, find_default_change
+from .protocol import groups
+from .protocol.config_values import parse_integer
+from .wire.cluster import read_log_sizes
+from .wire.topics import list_topics
 
 MAX_GROUPS = 1_000
 """The most groups that are described; in larger clusters the consumer groups are unknown."""
@@ -309,3 +312,56 @@ def _make_move_impact(
         f"{text}, which takes at most {took} at the throttle of {throttle}.",
         FrozenMap(copied_bytes=copied, seconds=seconds),
     )
+
+
+NEEDS: Mapping[str, Depth] = {acls.KIND: Depth.FULL}
+"""All ACLs of the cluster."""
+_RESOURCE_TYPES = {topics.KIND: "Topic", groups.KIND: "Group"}
+"""What is used -> its resource type in ACLs."""
+_DOUBTS: Mapping[Need, str] = {
+    Need.SUPER_USERS: "it is a super user (authorizer { super_users } in the provider block)",
+    Need.ALLOW_IF_NO_ACL: "resources without ACLs are open (authorizer { allow_if_no_acl } in the "
+    "provider block)",
+    Need.HOST: "an ACL for single hosts permits it",
+}
+"""Missing fact -> what would permit it."""
+
+
+def find_missing_rights(
+    principal: str,
+    uses: Sequence[Use],
+    changes: Sequence[Change],
+    sweeps: Mapping[str, Sweep],
+    facts: Facts,
+) -> Sequence[MissingRight]:
+    """See `kafkaform.provider.contract.AccessProvider`."""
+    sweep = sweeps.get(acls.KIND)
+    if sweep is None or sweep.coverage.kind is not CoverageKind.COMPLETE:
+        return ()
+    plan = collect_acls([change for change in changes if is_acl_change(change)], sweep)
+    access = build_access(plan.after, facts)
+    decisions = [
+        (use, inquiry, decide(access, inquiry)) for use, inquiry in _list_questions(principal, uses)
+    ]
+    return [
+        MissingRight(use, _describe_right(question), _describe_doubt(decision))
+        for use, question, decision in decisions
+        if decision.verdict is not AccessVerdict.ALLOWED
+    ]
+
+
+def _list_questions(principal: str, uses: Sequence[Use]) -> Iterator[tuple[Use, AccessQuestion]]:
+    for use in uses:
+        kind = _RESOURCE_TYPES.get(use.kind)
+        for right in use.rights if kind else ():
+            yield use, AccessQuestion(principal, None, right, str(kind), use.key)
+
+
+def _describe_right(question: AccessQuestion) -> str:
+    return f"{question.operation} on {question.resource_type} {question.resource_name}"
+
+
+def _describe_doubt(decision: Decision) -> str:
+    if decision.verdict is AccessVerdict.DENIED:
+        return ""
+    return " or ".join(_DOUBTS[need] for need in decision.needs if need in _DOUBTS)
