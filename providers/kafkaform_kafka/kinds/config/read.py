@@ -110,13 +110,13 @@ def _read_answers(
 ) -> ResourceAnswers:
     """Key -> the configs of the object, or why they could not be read."""
     # Each broker must get its own request: DescribeConfigs does not forward it.
-    each = 1 if scope is BROKER else AT_ONCE
-    chunks = [names[start : start + each] for start in range(0, len(names), each)]
-    found: dict[str, ItemAnswer | Fault] = {}
+    size = 1 if scope is BROKER else AT_ONCE
+    chunks = [names[start : start + size] for start in range(0, len(names), size)]
+    items: dict[str, ItemAnswer | Fault] = {}
     with ThreadPoolExecutor(IN_FLIGHT, "describe-configs") as pool:
         for answers in pool.map(partial(_ask_configs, scope, context, node), chunks):
-            found.update(answers)
-    return found
+            items.update(answers)
+    return items
 
 
 def _ask_configs(
@@ -166,21 +166,21 @@ def _make_reading(
     # An entry is the object's own only if its source is exactly that of its level. Everything else
     # is inherited and must not be removed.
     own = [entry for entry in answer.configs or () if entry.source == scope.source]
-    others = find_foreign_paths(scope.resource, (entry.name for entry in own), context.facts)
+    foreign = find_foreign_paths(scope.resource, (entry.name for entry in own), context.facts)
     if not own:
         return Absent(item)
     config, secret = _split_secrets(scope, own)
     beneath = below or {entry.name: _find_fallback(scope, entry) for entry in own}
     fallbacks = {f"config.{key}": beneath.get(key) for key in config}
-    known = FrozenMap({path: value for path, value in fallbacks.items() if value is not None})
-    seen = Observed(
+    reported = FrozenMap({path: value for path, value in fallbacks.items() if value is not None})
+    observed = Observed(
         item,
         scope.make_attributes(item.key, config, secret),
-        fallbacks=known,
+        fallbacks=reported,
         details=scope.make_details(secret),
-        foreign=others,
+        foreign=foreign,
     )
-    return Absent(item, seen) if len(others) == len(own) else seen
+    return Absent(item, observed) if len(foreign) == len(own) else observed
 
 
 def _split_secrets(scope: ConfigScope, own: Iterable[ConfigEntry]) -> tuple[FrozenMap, FrozenMap]:
@@ -201,8 +201,8 @@ def _find_fallback(scope: ConfigScope, entry: ConfigEntry) -> Value:
     lower = next((item for item in entry.synonyms if item.source not in hidden), None)
     if lower is not None:
         return _convert_value(scope, entry.name, lower)
-    known = scope.find(entry.name)
-    return config_value(entry.name, known.default, scope.find) if known and known.default else None
+    row = scope.find(entry.name)
+    return config_value(entry.name, row.default, scope.find) if row and row.default else None
 
 
 def _convert_value(scope: ConfigScope, name: str, lower: Synonym) -> Value:
@@ -230,7 +230,7 @@ def _read_cluster_fallbacks(
     broker = (node or find_answering_node(context)) if keys else ""
     if not broker:
         return {}
-    found = attempt(
+    fallbacks = attempt(
         DESCRIBE,
         lambda: describe_configs(
             context.wire,
@@ -244,6 +244,6 @@ def _read_cluster_fallbacks(
         broker,
     )
     entries: Iterator[ConfigEntry] = iter(())
-    if not isinstance(found, Fault) and broker in found:
-        entries = iter(found[broker].configs or ())
+    if not isinstance(fallbacks, Fault) and broker in fallbacks:
+        entries = iter(fallbacks[broker].configs or ())
     return {entry.name: _find_fallback(DEFAULTS, entry) for entry in entries}

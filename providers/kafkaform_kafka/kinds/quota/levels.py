@@ -73,7 +73,7 @@ def find_applying(key: str, user: str, client_id: str, quotas: Quotas) -> LevelL
     # Key by key: one client can have its producer_byte_rate from level 1 and its
     # controller_mutation_rate from level 8.
     levels = list_levels(key, user, client_id, quotas)
-    return next((found for found in levels if found.value is not None), None)
+    return next((level for level in levels if level.value is not None), None)
 
 
 def entity_text(entity: Mapping[str, str | None]) -> str:
@@ -94,12 +94,12 @@ def sharers_text(user: str | None, client_id: str | None) -> str:
 
 
 def _read_level(level: Level, key: str, user: str, client_id: str, quotas: Quotas) -> LevelLimit:
-    parts = ((USER, level.user, user), (CLIENT_ID, level.client_id, client_id))
+    kinds = ((USER, level.user, user), (CLIENT_ID, level.client_id, client_id))
     entity = FrozenMap(
         {
-            kind: name if part is EntityPart.NAMED else None
-            for kind, part, name in parts
-            if part is not EntityPart.NONE
+            kind: name if value is EntityPart.NAMED else None
+            for kind, value, name in kinds
+            if value is not EntityPart.NONE
         }
     )
     # A default entity is a template: each user or client id that it covers gets its own bucket.

@@ -46,11 +46,11 @@ def read_quotas(
     rows = _read_rows(context, node)
     if isinstance(rows, Fault):
         return {identity: _make_unread_reading(identity, rows) for identity in ids}
-    seen = {
+    observed = {
         item.identity: item
         for item in (quotas.observe_quota(context.instance, row.entity, row.values) for row in rows)
     }
-    return {identity: seen.get(identity, Absent(identity)) for identity in ids}
+    return {identity: observed.get(identity, Absent(identity)) for identity in ids}
 
 
 def _read_rows(context: ClusterContext, node: str | None) -> Sequence[QuotaRow] | Fault:

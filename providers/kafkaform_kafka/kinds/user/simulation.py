@@ -87,8 +87,8 @@ def _alter_item(call: AdminCall, item: Item) -> ItemVerdict:
         return AdminAnswer(), None, 1
     if not scram.FEWEST <= item["iterations"] <= scram.MOST:
         raise Refusal(93, "the number of iterations is out of bounds")
-    made = Credential(item["iterations"], item["password"])
-    return AdminAnswer(), made, 1
+    credential = Credential(item["iterations"], item["password"])
+    return AdminAnswer(), credential, 1
 
 
 def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
