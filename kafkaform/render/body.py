@@ -86,15 +86,15 @@ def render_texts(change: Change, words: Words) -> Iterator[Line]:
         yield Line(1 if label else 2, symbol, f"{label}{inline(text)}", STYLES.get(symbol, ""))
 
 
-def _add_units(tree: Tree, place: Path, find_unit: Callable[[Path], str]) -> Tree:
-    found: Tree = {}
+def _add_units(tree: Tree, position: Path, find_unit: Callable[[Path], str]) -> Tree:
+    tree_with_units: Tree = {}
     for name, child in tree.items():
-        path = (*place, name)
+        path = (*position, name)
         if isinstance(child, PathChange):
-            found[name] = replace(child, unit=child.unit or find_unit(path))
+            tree_with_units[name] = replace(child, unit=child.unit or find_unit(path))
         else:
-            found[name] = _add_units(child, path, find_unit)
-    return found
+            tree_with_units[name] = _add_units(child, path, find_unit)
+    return tree_with_units
 
 
 def _insert(tree: Tree, item: PathChange) -> None:
@@ -107,14 +107,14 @@ def _insert(tree: Tree, item: PathChange) -> None:
             return
         node = child
     name = item.path[-1] if item.path else "object"
-    parts = _split_map(item)
-    if parts is None:
+    items = _split_map(item)
+    if items is None:
         node[name] = item
     else:
         child = {}
         node[name] = child
-        for part in parts:
-            _insert(child, part)
+        for element in items:
+            _insert(child, element)
 
 
 def _split_map(item: PathChange) -> list[PathChange] | None:
@@ -152,11 +152,11 @@ def render_node(tree: Tree, depth: int, whole: FrozenMap, quoted: bool = False) 
     for label, leaf in leaves:
         yield from _render_leaf(pad_text(label, width), leaf, depth)
     for name, label, inner in maps:
-        left = _get_map(whole.get(name))
+        unchanged = _get_map(whole.get(name))
         # A map with unchanged entries is changed as a whole, even if all that is shown is new.
-        symbol = "~" if _count_hidden(inner, left) else _choose_common_symbol(inner)
+        symbol = "~" if _count_hidden(inner, unchanged) else _choose_common_symbol(inner)
         yield Line(depth, symbol, f"{label} = {{", STYLES.get(symbol, ""))
-        yield from render_node(inner, depth + 1, left, quoted=True)
+        yield from render_node(inner, depth + 1, unchanged, quoted=True)
         yield Line(depth, " ", "}")
     hidden = _count_hidden(tree, whole) if whole else 0
     if hidden:
@@ -177,8 +177,8 @@ def list_leaves(tree: Tree) -> Iterator[tuple[str, PathChange]]:
 
 def _count_hidden(tree: Tree, whole: FrozenMap) -> int:
     """The number of entries of the whole map that are set but not shown."""
-    left = (item for name, item in whole.items() if name not in tree)
-    return sum(item not in (None, (), EMPTY) for item in left)
+    hidden = (item for name, item in whole.items() if name not in tree)
+    return sum(item not in (None, (), EMPTY) for item in hidden)
 
 
 def _is_nothing(node: Tree | PathChange) -> bool:
@@ -278,10 +278,10 @@ def _render_elements(item: PathChange, depth: int) -> list[Line]:
     # In a list of lists, such as an assignment, the position is part of the meaning.
     if not any(isinstance(element, tuple) for element in (*before, *after)):
         return list(_render_pieces(before, after, depth))
-    lines, same = _compare_by_position(before, after, depth)
-    if lines and same:
+    lines, by_position = _compare_by_position(before, after, depth)
+    if lines and by_position:
         lines.append(
-            Line(depth, " ", f"# ({render_count(same, 'unchanged element')} hidden)", "dim")
+            Line(depth, " ", f"# ({render_count(by_position, 'unchanged element')} hidden)", "dim")
         )
     return lines
 
