@@ -51,14 +51,14 @@ class Completer(Struct):
         except ImportError:  # a Python without it
             yield
             return
-        found: list[str] = []
+        names: list[str] = []
 
         def complete(text: str, number: int) -> str | None:
             if number == 0:
                 line = readline.get_line_buffer()[: readline.get_begidx()]
                 with suppress(Exception):  # a fault here must not end the line
-                    found[:] = self.list_candidates(line, text)
-            return found[number] if number < len(found) else None
+                    names[:] = self.list_candidates(line, text)
+            return names[number] if number < len(names) else None
 
         readline.set_auto_history(False)  # the shell adds lines itself, without those with secrets
         readline.set_completer_delims(" \t\n")
@@ -104,8 +104,8 @@ class Completer(Struct):
         completions = find_completions(*path)
         takes_value = _has_value(command, words[-1])
         complete = completions.get(words[-1] if takes_value else "")
-        found = tuple(complete(words, self.list_names)) if complete else ()
-        return found if takes_value else found or _list_flags(command)
+        offers = tuple(complete(words, self.list_names)) if complete else ()
+        return offers if takes_value else offers or _list_flags(command)
 
     def _complete_kafka_options(self, words: Sequence[str]) -> Sequence[str]:
         """What can follow in a line with the options of Kafka's own tools."""

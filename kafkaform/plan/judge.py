@@ -33,8 +33,8 @@ def judge_changes(
             for kind in judge.types:
                 judges[instance, kind].append(judge)
     return [
-        _judge_change(change, judges[place], facts[place[0]])
-        if (place := (change.identity.instance, change.identity.kind)) in judges
+        _judge_change(change, judges[type_key], facts[type_key[0]])
+        if (type_key := (change.identity.instance, change.identity.kind)) in judges
         else change
         for change in changes
     ]
@@ -209,13 +209,13 @@ def _judge_by_policies(change: Change, plan: Plan, judge: PolicyJudge) -> Change
         return change
     findings = judge(change, plan.instances[change.identity.instance].facts)
     # A reviewed plan is judged again by an apply.
-    others = tuple(item for item in change.findings if not item.rule.startswith(POLICY))
-    change = add_findings(replace(change, findings=others), *findings)
+    rule_findings = tuple(item for item in change.findings if not item.rule.startswith(POLICY))
+    change = add_findings(replace(change, findings=rule_findings), *findings)
     return replace(change, steps=()) if change.blocked is not None else change
 
 
-def list_new_breaches(plan: Plan, again: Plan) -> list[Change]:
+def list_new_breaches(plan: Plan, second_plan: Plan) -> list[Change]:
     """The changes that a plan makes and that the policies block now. again: the same plan, judged
     once more."""
-    pairs = zip(plan.changes, again.changes, strict=True)
+    pairs = zip(plan.changes, second_plan.changes, strict=True)
     return [now for old, now in pairs if old.blocked is None and now.blocked is not None]

@@ -61,7 +61,7 @@ def decide(case: Case) -> Change:
         change = _decide_declared(settled) if claim.declared else release_object(settled)
         reviewed = case.mode is Mode.DESTROY or claim.removed is not None
         requested = bool(claim.declared) or reviewed
-        change = block_reserved(change, case.kind, reading, asked=requested)
+        change = block_reserved(change, case.kind, reading, requested=requested)
     if case.pending is None and moving is None:
         return change
     return add_findings(change, *map(UNFINISHED.find, _describe_unfinished(settled, change)))
@@ -216,7 +216,7 @@ def _make_create(case: Case) -> Change:
                 else path
                 for path in compare(None, after, schema=kind.schema, fallbacks=below)
             ),
-            *compare_bookkeeping(case, taken=True),
+            *compare_bookkeeping(case, taken_over=True),
         ),
         drift=compare_gone(row.attributes, kind.schema) if row else (),
         row_after=compute_row_after(case, adopted=False),
@@ -242,11 +242,15 @@ def _make_noop(case: Case, meeting: _Meeting) -> Change | None:
     row, block = case.claim.row, case.claim.declared[0]
     if row is None or len(case.claim.declared) > 1 or row.owners != (str(block.address),):
         return None
-    said = (row.owner, row.labels, row.secret_version)
-    if said != (block.owner, block.labels, block.secret_version):
+    if (row.owner, row.labels, row.secret_version) != (
+        block.owner,
+        block.labels,
+        block.secret_version,
+    ):
         return None
-    kept = row.protected == choose_protection(block, case, adopted=False)
-    if not kept or not agrees(row.attributes, meeting.before):
+    if row.protected != choose_protection(block, case, adopted=False) or not agrees(
+        row.attributes, meeting.before
+    ):
         return None
     unchanged = start_change(case.claim, Action.NOOP)
     return replace(
@@ -302,7 +306,7 @@ def _take_over(case: Case, meeting: _Meeting) -> Change:
         start_change(case.claim, Action.UPDATE if meeting.paths else action),
         before=select_managed(meeting.before, meeting.after),
         after=meeting.after,
-        paths=meeting.paths + compare_bookkeeping(case, taken=True),
+        paths=meeting.paths + compare_bookkeeping(case, taken_over=True),
         adopts=True,
         incarnation=meeting.live.incarnation,
         row_after=compute_row_after(case, adopted=True),

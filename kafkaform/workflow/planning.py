@@ -88,21 +88,21 @@ def plan_changes(
     options = replace(options, accept=accepted)
     announce = Announcer(progress)
     with keep_secrets(workspace.known):
-        for left in reversed(range(_ROUNDS)):
+        for rounds_left in reversed(range(_ROUNDS)):
             stored = workspace.backend.load().state
             state = stored or make_first_state(workspace.sink)
-            found = read_log(workspace.sink, stored)
-            refuse_lost_state(stored, found, workspace)
+            index = read_log(workspace.sink, stored)
+            refuse_lost_state(stored, index, workspace)
             # The log is ahead of the state after a crash: its outcomes count, and an intent
             # without an outcome is only pending, because its request may have been lost.
-            if found.unsaved:
-                state = replay_log(found, state).state
-            with open_selected(workspace, state, found, options) as reached:
-                plan = plan_workspace(workspace, reached, state, found, options, announce)
+            if index.unsaved:
+                state = replay_log(index, state).state
+            with open_selected(workspace, state, index, options) as reached:
+                plan = plan_workspace(workspace, reached, state, index, options, announce)
                 # No lock is held: an apply that runs at the same time creates objects that look
                 # foreign to the state and the log that were read before. Then read all again.
                 blocked = any(change.blocked for change in plan.changes)
-                if left and blocked and read_log(workspace.sink, stored).head != found.head:
+                if rounds_left and blocked and read_log(workspace.sink, stored).head != index.head:
                     continue
                 verdicts = (
                     run_first_pass(plan, (), reached.sessions, workspace.clock, announce)
@@ -150,12 +150,12 @@ def plan_workspace(
     space: Workspace,
     reached: Reached,
     state: State,
-    found: LogIndex,
+    index: LogIndex,
     options: Options,
     announce: Announcer,
 ) -> Plan:
     """Read the live objects and make the plan."""
-    state, found = complete_records(state, found, reached.bindings)
+    state, index = complete_records(state, index, reached.bindings)
     for line in describe_bindings(reached.bindings, space.words, "The next apply records that."):
         announce(Note(line))
     if options.mode is Mode.REFRESH:
@@ -164,7 +164,7 @@ def plan_workspace(
     if options.adopt:
         _refuse_idle_adopt(desired, options)
     refuse_idle_accepted(options.accept, desired, state)
-    world = _read_typed(space, reached, state, found, options, announce)
+    world = _read_typed(space, reached, state, index, options, announce)
     # Only now is it known what the systems have set, such as ids that outputs show.
     if desired.settles:
         planned = options.mode is not Mode.REFRESH
@@ -176,7 +176,7 @@ def plan_workspace(
         desired,
         world,
         state,
-        list_pending(found),
+        list_pending(index),
         {i: p for i, p in find_providers(space, world).items() if i in world},
         reached.look_further(space, world),
         options,
@@ -192,7 +192,7 @@ def plan_workspace(
     if space.policies is not NO_POLICIES:
         judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
         plan = judge_plan(explain_lifts(plan, lifted), judge, space.policies.folders)
-    return add_removals(plan, space, sessions, found)
+    return add_removals(plan, space, sessions, index)
 
 
 def _make_header(space: Workspace, state: State) -> PlanHeader:
@@ -209,7 +209,7 @@ def _read_typed(
     space: Workspace,
     reached: Reached,
     state: State,
-    found: LogIndex,
+    index: LogIndex,
     options: Options,
     announce: Announcer,
 ) -> World:
@@ -223,20 +223,22 @@ def _read_typed(
         typed,
         space.clock,
         unread=reached.unread,
-        settle=_choose_settle_time(space, reached.sessions, found),
+        settle=_choose_settle_time(space, reached.sessions, index),
         report=announce,
     )
 
 
 def add_removals(
-    plan: Plan, space: Workspace, sessions: Mapping[str, Session], found: LogIndex
+    plan: Plan, space: Workspace, sessions: Mapping[str, Session], index: LogIndex
 ) -> Plan:
     """Add what earlier runs have left to remove to the plan."""
     # Finding out who owes what reads the whole log again, so it is done only if something is open.
-    if not found.obligations:
+    if not index.obligations:
         return plan
-    owed = find_owed_in(space.sink, found)
-    return add_owed_removals(plan, owed, ask_progress(find_settings(owed.open), sessions))
+    owed_removals = find_owed_in(space.sink, index)
+    return add_owed_removals(
+        plan, owed_removals, ask_progress(find_settings(owed_removals.open), sessions)
+    )
 
 
 def _refuse_idle_adopt(desired: Desired, options: Options) -> None:
@@ -251,11 +253,11 @@ def _refuse_idle_adopt(desired: Desired, options: Options) -> None:
 
 
 def _choose_settle_time(
-    space: Workspace, sessions: Mapping[str, Session], found: LogIndex
+    space: Workspace, sessions: Mapping[str, Session], index: LogIndex
 ) -> float:
     """How long an object must stay missing before it counts as absent, in seconds."""
     # Systems apply changes with a delay: for a while after a write, a read can miss the object.
-    last = max((parse_time(run.time) for run in found.runs.values()), default=0.0)
+    last = max((parse_time(run.time) for run in index.runs.values()), default=0.0)
     if space.clock.now() - last > SETTLE_WINDOW_SECONDS:
         return 0.0
     return max((session.facts.operation_timeout for session in sessions.values()), default=0.0)
@@ -276,14 +278,14 @@ def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, leaves_out: bool = 
             + (" ..." if len(stopping) > 5 else ""),
             "The plan names the reason and what to do for each.",
         )
-    rest = "Without this --fail-on it can be applied."
+    advice = "Without this --fail-on it can be applied."
     if not (plan.effective or plan.outputs):
-        rest = "There is nothing else to apply."
-    held = describe_conditions(plan, fail_on)
-    if held:
+        advice = "There is nothing else to apply."
+    conditions = describe_conditions(plan, fail_on)
+    if conditions:
         raise Blocked(
-            f"--fail-on: the plan has {' and '.join(held)}; nothing was sent",
-            f"Look at the plan. {rest}",
+            f"--fail-on: the plan has {' and '.join(conditions)}; nothing was sent",
+            f"Look at the plan. {advice}",
         )
 
 
@@ -319,14 +321,14 @@ def find_unmet(plan: Plan) -> Blocked | None:
     """The error for changes that were asked for and that an apply of the plan leaves out; None if
     there are none. The apply makes all other changes."""
     unmet = [change.address for change in plan.list_unmet()]
-    left = list(dict.fromkeys((*unmet, *plan.unevaluated)))
-    if not left:
+    conditions = list(dict.fromkeys((*unmet, *plan.unevaluated)))
+    if not conditions:
         return None
-    named = ", ".join(left[:5]) + (" ..." if left[5:] else "")
+    named = ", ".join(conditions[:5]) + (" ..." if conditions[5:] else "")
     return Blocked(
-        f"{render_count(len(left), 'object')} {'is' if len(left) == 1 else 'are'} blocked and "
-        "left as "
-        f"{'it is' if len(left) == 1 else 'they are'}: {named}",
+        f"{render_count(len(conditions), 'object')} {'is' if len(conditions) == 1 else 'are'} "
+        "blocked and left as "
+        f"{'it is' if len(conditions) == 1 else 'they are'}: {named}",
         "The plan names the reason and what to do for each. Everything else is as it says.",
     )
 

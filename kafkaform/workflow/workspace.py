@@ -129,21 +129,21 @@ def open_workspace(
     Raises ConfigurationError with every fault that was found, and UsageError.
     """
     environment = os.environ if environment is None else environment
-    given = state or environment.get(STATE_VARIABLE)
-    if untrusted and not given:
+    typed_state = state or environment.get(STATE_VARIABLE)
+    if untrusted and not typed_state:
         raise UsageError(
             "--untrusted needs --state, because a state that the configuration names, or that is "
             "beside it, can be forged",
             "Name the state that the last apply wrote, outside of the checkout, with --state or "
             f"{STATE_VARIABLE}.",
         )
-    known = watched()
-    with keep_secrets(known):
+    secrets = watched()
+    with keep_secrets(secrets):
         inputs = Inputs.read(
             variables, variable_files, untrusted=untrusted, environment=environment
         )
         configuration = read_configuration(Path(folder), inputs)
-        store = open_folder_store(configuration.folder, given, configuration.tree)
+        store = open_folder_store(configuration.folder, typed_state, configuration.tree)
         try:
             built = configuration.evaluate(leaves_out=True)
         finally:
@@ -162,7 +162,7 @@ def open_workspace(
     clock, actor = SystemClock(), find_actor(environment)
     backend, sink = store.backend, store.sink
     return Workspace(
-        *(configuration, desired, providers, backend, sink, clock, actor, known, judging)
+        *(configuration, desired, providers, backend, sink, clock, actor, secrets, judging)
     )
 
 
@@ -186,7 +186,7 @@ class Reached(Struct, frozen=True):
 
 @contextmanager
 def open_sessions(
-    space: Workspace, state: State, found: LogIndex, needed: Collection[str] | None = None
+    space: Workspace, state: State, index: LogIndex, needed: Collection[str] | None = None
 ) -> Iterator[Reached]:
     """Open a session for every provider instance that is declared, recorded, or open in the log.
 
@@ -197,17 +197,17 @@ def open_sessions(
     if state.objects:
         _refuse_impossible_rows(space, space.backend.location, state.objects)
     # Edits that the log has and the state lacks are taken over next, so they are checked as well.
-    for record in found.unsaved:
+    for record in index.unsaved:
         if record.kind == RecordKind.STATE:
-            where = f"{space.sink.location}: record {record.seq} ({record.kind})"
-            _refuse_impossible_rows(space, where, read_rows(record))
-    used = _list_used(space, state, found)
-    asked = used if needed is None else frozenset(needed) & space.desired.providers.keys()
+            position = f"{space.sink.location}: record {record.seq} ({record.kind})"
+            _refuse_impossible_rows(space, position, read_rows(record))
+    used = _list_used(space, state, index)
+    instances = used if needed is None else frozenset(needed) & space.desired.providers.keys()
     sessions: dict[str, Session] = {}
     errors: dict[str, ConnectError] = {}
     with ExitStack() as stack:
         # Sorted, so that the same fault is reported first in every run.
-        for instance in sorted(asked):
+        for instance in sorted(instances):
             try:
                 sessions[instance] = open_instance(space, instance)
             except ConnectError as error:
@@ -216,20 +216,20 @@ def open_sessions(
                 stack.callback(sessions[instance].close)
         if errors and not sessions:
             raise next(iter(errors.values()))
-        bindings = find_bindings(state, found, sessions)
-        refuse_other_scope(complete_index(found, bindings), sessions)
+        bindings = find_bindings(state, index, sessions)
+        refuse_other_scope(complete_index(index, bindings), sessions)
         unread = {name: _make_connect_fault(error) for name, error in errors.items()}
-        yield Reached(sessions, unread, used - asked, bindings)
+        yield Reached(sessions, unread, used - instances, bindings)
 
 
-def _list_used(space: Workspace, state: State, found: LogIndex) -> frozenset[str]:
+def _list_used(space: Workspace, state: State, index: LogIndex) -> frozenset[str]:
     """The configured provider instances that are declared, recorded, or open in the log."""
     used = {d.identity.instance for d in space.desired.declared}
     used |= {identity.instance for identity in state.objects}
-    left = (*found.open_intents, *found.unsaved, *found.obligations)
-    used |= {instance for record in left for instance in list_instances(record)}
-    if found.open_run and found.open_run.plan:
-        used |= read_instances(found.open_run.plan, found.open_run.run)
+    intents = (*index.open_intents, *index.unsaved, *index.obligations)
+    used |= {instance for record in intents for instance in list_instances(record)}
+    if index.open_run and index.open_run.plan:
+        used |= read_instances(index.open_run.plan, index.open_run.run)
     return frozenset(used & space.desired.providers.keys())
 
 
@@ -239,11 +239,11 @@ def _make_connect_fault(error: ConnectError) -> Fault:
 
 
 def open_selected(
-    space: Workspace, state: State, found: LogIndex, options: Options
+    space: Workspace, state: State, index: LogIndex, options: Options
 ) -> AbstractContextManager[Reached]:
     """Open the sessions that a plan with these options needs. Raises as `open_sessions` does, and
     UsageError."""
-    return open_sessions(space, state, found, choose_needed(space, state, options))
+    return open_sessions(space, state, index, choose_needed(space, state, options))
 
 
 def choose_needed(
@@ -262,24 +262,24 @@ def choose_needed(
 def find_providers(space: Workspace, instances: Iterable[str]) -> Mapping[str, Provider]:
     """The configured provider instances, and those of these instances whose block is gone and whose
     provider is still installed."""
-    found = dict(space.providers)
-    for instance in sorted({*instances} - found.keys()):
+    providers = dict(space.providers)
+    for instance in sorted({*instances} - providers.keys()):
         with suppress(ConfigurationError):
-            found[instance] = space.configuration.registry.load(instance.partition(".")[0])
-    return found
+            providers[instance] = space.configuration.registry.load(instance.partition(".")[0])
+    return providers
 
 
-def refuse_other_scope(found: LogIndex, sessions: Mapping[str, Session]) -> None:
+def refuse_other_scope(index: LogIndex, sessions: Mapping[str, Session]) -> None:
     """Raises OtherSystem if another system answers than the one that the log names."""
     # The log survives a state that was lost or moved, so it is the better witness.
     for instance, session in sessions.items():
         scope = session.facts.scope_id
-        known = found.scopes.get(instance, scope)
-        if known != scope:
+        recorded_scope = index.scopes.get(instance, scope)
+        if recorded_scope != scope:
             words = session.words
             raise OtherSystem(
                 f'"{instance}" is {words.system} {scope}, but all that was applied from here went '
-                f"to {words.system} {known}",
+                f"to {words.system} {recorded_scope}",
                 f"{words.check_address[:-1]} and the folder. A new {words.system} needs a state "
                 "and a log of its own: another folder, or another --state.",
             )
@@ -295,7 +295,7 @@ def open_instance(space: Workspace, instance: str) -> Session:
 
 
 def _refuse_impossible_rows(
-    space: Workspace, where: str, rows: Mapping[Identity, Row | None]
+    space: Workspace, source: str, rows: Mapping[Identity, Row | None]
 ) -> None:
     """Raises StorageError for a row whose identity no object of its kind can have.
 
@@ -309,7 +309,7 @@ def _refuse_impossible_rows(
         wrong = _find_wrong_member(kind, row) if kind is not None and row is not None else ""
         if wrong:
             raise StorageError(
-                f"{where} cannot be used: `{wrong}` of object {identity} is impossible "
+                f"{source} cannot be used: `{wrong}` of object {identity} is impossible "
                 f"for a {identity.kind}",
                 ADVICE,
             )
@@ -372,7 +372,7 @@ def open_journal(
     clock: Clock,
     run: str,
     state: State,
-    found: LogIndex,
+    index: LogIndex,
     lease: Lease,
     actor: str | None = None,
 ) -> Journal:
@@ -382,35 +382,35 @@ def open_journal(
     """
     actor = find_actor() if actor is None else actor
     journal = Journal(sink, clock, run, actor, state.lineage, lease.ensure)
-    refuse_moved_on(journal, found)
+    refuse_moved_on(journal, index)
     return journal
 
 
-def refuse_moved_on(journal: Journal, found: LogIndex) -> None:
+def refuse_moved_on(journal: Journal, index: LogIndex) -> None:
     """Raises Locked if the log has grown since it was read, which only another run can do."""
-    if journal.head != found.head:
+    if journal.head != index.head:
         raise make_overtaken_error(journal.sink.location)
 
 
 def find_written(
-    sink: Sink, wanted: Collection[Identity]
+    sink: Sink, identities: Collection[Identity]
 ) -> Mapping[Identity, frozenset[AttributePath]]:
     """The paths of these objects that the log proves to be ours."""
-    return written_paths(read_glances(sink.lines(), sink.location), wanted)
+    return written_paths(read_glances(sink.lines(), sink.location), identities)
 
 
-def find_owed_in(sink: Sink, found: LogIndex) -> Owed:
+def find_owed_in(sink: Sink, index: LogIndex) -> Owed:
     """The open obligations of the log, sorted by whether the log proves them."""
-    return find_owed(read_glances(sink.lines(), sink.location), found.obligations)
+    return find_owed(read_glances(sink.lines(), sink.location), index.obligations)
 
 
-def refuse_lost_state(state: State | None, found: LogIndex, space: Workspace) -> None:
+def refuse_lost_state(state: State | None, index: LogIndex, space: Workspace) -> None:
     """Raises StorageError for a lost state that cannot be restored from the log."""
     # Records of edits by early versions do not contain the rows that they left behind.
-    if state is None and found.vague:
+    if state is None and index.vague:
         raise StorageError(
             f"there is no state, and {space.sink.location} contains "
-            f"{render_count(found.vague, 'edit')} of it (`state rm`, `state mv`, ...) by an "
+            f"{render_count(index.vague, 'edit')} of it (`state rm`, `state mv`, ...) by an "
             "earlier version, which cannot be repeated without it",
             f"Restore the state from a backup, or the newest one of {space.backend.earlier}; apply "
             "takes everything after it from the log. If there is none, move the log away as well, "

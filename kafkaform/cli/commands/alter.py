@@ -90,11 +90,11 @@ def _carry_out(make: Callable[..., Alteration]) -> Callable[..., None]:
 app = make_app("alter", _carry_out)
 
 
-def _alter(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
+def _alter(way: Way, doing: AlterOptions, alteration: Alteration) -> None:
     """Plan, ask, apply, verify, and describe the result; or only plan. Raises the error of the exit
     code."""
     console = replace(way.console, interactive=way.console.interactive and doing.input)
-    found = way.resolve_connection()
+    connection = way.resolve_connection()
     # The id first: without a configuration it names the folder of the state and the log.
     with way.open_session() as session:
         scope_id = session.facts.scope_id
@@ -107,27 +107,27 @@ def _alter(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
         detail=doing.detail,
         command="alter",
         sends=sends,
-    ) as shown:
-        space = make_workspace(found, scope_id, doing.state, keep=sends)
-        ask = _make_request(doing, found, wanted, shown.ask_approval)
+    ) as screen:
+        space = make_workspace(connection, scope_id, doing.state, keep=sends)
+        ask = _make_request(doing, connection, alteration, screen.ask_approval)
         if not sends:
-            plan = rehearse(space, ask, shown.progress, validate=doing.validate)
+            plan = rehearse(space, ask, screen.progress, validate=doing.validate)
             if not doing.validate:
                 raise UsageError(READS, "Start it with --allow-apply to make changes.")
-            shown.note(VALIDATED if plan.effective else IDLE)
+            screen.note(VALIDATED if plan.effective else IDLE)
             return
-        done = show_run(shown, partial(run_apply, space, ask), outputs=False)
-        if done.report is None:
-            shown.note(IDLE)
-    _show_documents(way, console, wanted, json=doing.json)
+        applied = show_run(screen, partial(run_apply, space, ask), outputs=False)
+        if applied.report is None:
+            screen.note(IDLE)
+    _show_documents(way, console, alteration, json=doing.json)
 
 
-def _show_documents(way: Way, console: Console, wanted: Alteration, *, json: bool) -> None:
+def _show_documents(way: Way, console: Console, alteration: Alteration, *, json: bool) -> None:
     """Describe what was altered. A failure is only noted: the change itself is applied."""
     try:
         # The apply has closed its sessions. These documents are read as anybody would read them.
         with way.open_session() as session:
-            documents = [(ask, ask.read(session).document) for ask in wanted.documents]
+            documents = [(ask, ask.read(session).document) for ask in alteration.documents]
     except ConnectError as error:
         console.note(f"Applied. The result cannot be described: {inline(error.message)}")
         return
@@ -140,7 +140,7 @@ def _show_documents(way: Way, console: Console, wanted: Alteration, *, json: boo
 
 
 def _make_request(
-    doing: AlterOptions, found: Connection, wanted: Alteration, approve: Approve
+    doing: AlterOptions, connection: Connection, alteration: Alteration, approve: Approve
 ) -> ApplyRequest:
     return ApplyRequest(
         approve=accept if doing.auto_approve else approve,
@@ -148,7 +148,7 @@ def _make_request(
         wait=doing.wait,
         lock_timeout=doing.lock_timeout,
         command="alter",
-        instance=found.instance,
-        make=lambda scene: plan_alteration(scene, found, wanted),
+        instance=connection.instance,
+        make=lambda scene: plan_alteration(scene, connection, alteration),
         again=advise("alter"),
     )

@@ -97,7 +97,7 @@ def apply_command(
     options = replace(options, accept=check_accepted(options.accept))
     console = Console.make_standard(no_color=no_color, interactive=input)
     approved = auto_approve or plan_file is not None or expect is not None
-    with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as shown:
+    with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as screen:
         # Read before anything connects, so that a wrong path is reported at once.
         saved = None if plan_file is None else load_plan(plan_file)
         # The log records which of the three it was, for whoever asks later who approved.
@@ -112,7 +112,7 @@ def apply_command(
             ),
             saved,
             options=options,
-            approve=shown.ask_approval if by == "terminal" else accept,
+            approve=screen.ask_approval if by == "terminal" else accept,
             approved_by=by,
             expect=expect,
             reviewed=None if reviewed is None else load_plan_document(reviewed),
@@ -121,7 +121,7 @@ def apply_command(
             lock_timeout=parse_duration(lock_timeout, "--lock-timeout"),
             again=advise("apply", plan_file, expect, options),
         )
-        show_run(shown, run)
+        show_run(screen, run)
 
 
 def _choose_policies(named: list[Path], saved: Plan | None) -> Sequence[Path | str]:

@@ -138,4 +138,4 @@ def list_accepted(
 ) -> tuple[str, ...]:
     """The rules whose blocks are lifted. names: of --accept; the others are older flags."""
     older = {"access-opened": open_access, "access-unproven": unproven_access}
-    return (*names, *(name for name, given in older.items() if given and name not in names))
+    return (*names, *(name for name, typed in older.items() if typed and name not in names))

@@ -88,17 +88,17 @@ class Inputs(PartialRepr, frozen=True):
         var: values by name, or strings and files in the order of the command line, as `InOrder`
         puts them. Raises UsageError for a file that cannot be read.
         """
-        given = (*var_file, *(_as_texts(var) if isinstance(var, Mapping) else var))
+        values = (*var_file, *(_as_texts(var) if isinstance(var, Mapping) else var))
         variables = environment = os.environ if environment is None else environment
         if untrusted:
-            refuse_links_to(item for item in given if isinstance(item, Path))
+            refuse_links_to(item for item in values if isinstance(item, Path))
             variables = select_variables(environment)
         return Inputs(
             tuple(
                 VarFile(str(item), _read_content(item, "--var-file"))
                 if isinstance(item, Path)
                 else item
-                for item in given
+                for item in values
             ),
             untrusted,
             {} if simulated else environment,
@@ -173,15 +173,15 @@ class Configuration(PartialRepr, frozen=True):
             self.asking if ask and not offline else None,
             leaves_out=leaves_out,
         )
-        found, policies = built.desired, built.policies
-        unfit = (*find_unmet_demands(self.tree), *found.diagnostics)
+        desired, policies = built.desired, built.policies
+        unfit = (*find_unmet_demands(self.tree), *desired.diagnostics)
         if blocks := built.run.graph.modules[()].found.policies:
             policies, faults = compile_policies(blocks, *self.describe_rules(built))
             unfit = (*unfit, *faults)
         trusted = not (self.inputs.untrusted or self.inputs.simulated)
         if trusted and any(_READS_FILE in content for content in self.tree.contents.values()):
-            unfit = (*unfit, *find_exposed_files(list_users(found), self.folder))
-        return replace(built, desired=replace(found, diagnostics=unfit), policies=policies)
+            unfit = (*unfit, *find_exposed_files(list_users(desired), self.folder))
+        return replace(built, desired=replace(desired, diagnostics=unfit), policies=policies)
 
     def _add_packages(self, read: Read) -> Read:
         from ..modules.packages import add_packages  # noqa: PLC0415  # few configurations have modules from Git
@@ -194,13 +194,20 @@ class Configuration(PartialRepr, frozen=True):
         from ...plan.block_judge import collect_rules  # noqa: PLC0415  # only policies name rules
 
         blocks, registry = built.run.graph.modules[()].found.providers.values(), self.registry
-        others = {block.name for block in blocks}.difference(registry.built_in)
+        added_names = {block.name for block in blocks}.difference(registry.built_in)
         # Finding the names of other packages takes longer than everything else here.
-        names = (*registry.built_in, *(others.intersection(registry.names) if others else ()))
-        known = {name: registry.load(name) for name in names}
-        sets = {name: one.read_rules for name, one in known.items() if hasattr(one, "read_rules")}
-        systems = frozenset(one.words.system_field for one in known.values())
-        rules = collect_rules(known.values())
+        names = (
+            *registry.built_in,
+            *(added_names.intersection(registry.names) if added_names else ()),
+        )
+        providers = {name: registry.load(name) for name in names}
+        sets = {
+            name: provider.read_rules
+            for name, provider in providers.items()
+            if hasattr(provider, "read_rules")
+        }
+        systems = frozenset(provider.words.system_field for provider in providers.values())
+        rules = collect_rules(providers.values())
         return sets, systems, {id: rule.accept for id, rule in rules.items()}
 
     def list_unconnected(self, built: Built) -> Diagnostics:
@@ -232,23 +239,27 @@ class Configuration(PartialRepr, frozen=True):
         """
         environment, registry = self.inputs.environment, self.registry
         # Reading the entry points of installed packages takes longer than Python's own start.
-        found = {name: registry.load(name) for name in registry.built_in}
-        words = {word for name, one in found.items() for word in (name, *one.types, *one.data)}
+        providers = {name: registry.load(name) for name in registry.built_in}
+        words = {
+            word
+            for name, provider in providers.items()
+            for word in (name, *provider.types, *provider.data)
+        }
         if not list_used_names(self.tree) <= words:
-            found = {name: registry.load(name) for name in registry.names}
-        known = collect_schemas(found)
+            providers = {name: registry.load(name) for name in registry.names}
+        schemas = collect_schemas(providers)
         unconnected = offline or self.inputs.simulated
         if self.inputs.untrusted and not offline:
             infos = {
                 n: untrusted.restrict_provider(info, environment)
-                for n, info in known.providers.items()
+                for n, info in schemas.providers.items()
             }
         else:
             infos = {
                 name: complete_provider(info, environment, offline=unconnected)
-                for name, info in known.providers.items()
+                for name, info in schemas.providers.items()
             }
-        return replace(known, providers=infos)
+        return replace(schemas, providers=infos)
 
     def find_secrets(
         self, refs: Collection[SecretRef]
@@ -258,31 +269,31 @@ class Configuration(PartialRepr, frozen=True):
             return {ref: Secret(f"the simulated secret {ref}") for ref in refs}
         # A pull request could name any variable of the CI job, and show its value in an error, or
         # run any command.
-        known = [r for r in refs if untrusted.is_ours(r)] if self.inputs.untrusted else refs
-        commands = [ref.words for ref in known if ref.source == COMMAND and ref.words]
+        readable = [r for r in refs if untrusted.is_ours(r)] if self.inputs.untrusted else refs
+        commands = [ref.words for ref in readable if ref.source == COMMAND and ref.words]
         if commands:
             from .secret_commands import ask_commands  # noqa: PLC0415  # only such secrets start processes
 
             ask_commands(commands, self.folder, self.inputs.environment, self.printed)
-        found = {ref: _SECRETS[ref.source](self, ref) for ref in known}
-        return {**dict.fromkeys(refs), **found}
+        secrets = {ref: _SECRETS[ref.source](self, ref) for ref in readable}
+        return {**dict.fromkeys(refs), **secrets}
 
     def find_variable_secret(self, name: str) -> str | None:
         """The value of a sensitive variable, or of an element of it: `passwords["x"]`."""
         # Evaluation keeps references only, so the variables are resolved once more for the values.
         if not self.texts:
-            found, _ = declare_blocks(self.tree, ("variable",))
+            declarations, _ = declare_blocks(self.tree, ("variable",))
             values = Values(self.inputs.variables, self.inputs.given)
             resolved = resolve_variables(
-                self.tree, found.variables, values, make_context(FunctionTable())
+                self.tree, declarations.variables, values, make_context(FunctionTable())
             )
             self.texts.update(resolved.secrets)
         return self.texts.get(name)
 
     def list_sensitive_variables(self) -> frozenset[str]:
         """The names of the input variables whose values are never shown."""
-        found, _ = declare_blocks(self.tree, ("variable",))
-        return frozenset(name for name, item in found.variables.items() if item.sensitive)
+        declarations, _ = declare_blocks(self.tree, ("variable",))
+        return frozenset(name for name, item in declarations.variables.items() if item.sensitive)
 
     def keep_variables(self) -> Configuration:
         """The configuration without its blocks, except those of variables, whose secrets are
@@ -301,8 +312,8 @@ class Configuration(PartialRepr, frozen=True):
         as they are after the apply of a plan, instead of as they are now."""
         if not desired.settles:
             return desired
-        again = self.evaluate_live(desired, sessions, planned=planned).desired
-        return replace(desired, outputs=again.outputs, diagnostics=again.diagnostics)
+        settled = self.evaluate_live(desired, sessions, planned=planned).desired
+        return replace(desired, outputs=settled.outputs, diagnostics=settled.diagnostics)
 
     def evaluate_live(
         self, desired: Desired, sessions: Mapping[str, Session], *, planned: bool = False
@@ -320,12 +331,16 @@ class Configuration(PartialRepr, frozen=True):
         exist after an apply, are left out."""
         from ...plan.lifecycle import predict_attributes  # noqa: PLC0415  # `validate` does without the plan
 
-        found: dict[str, FrozenMap] = {}
+        computed: dict[str, FrozenMap] = {}
         for instance, session in sessions.items():
-            mine = [item for item in desired.declared if item.identity.instance == instance]
-            readings = session.read(sorted({item.identity for item in mine}))
-            types = self.registry.load(desired.providers[instance].name).types if mine else {}
-            for item in mine:
+            instance_items = [
+                item for item in desired.declared if item.identity.instance == instance
+            ]
+            readings = session.read(sorted({item.identity for item in instance_items}))
+            types = (
+                self.registry.load(desired.providers[instance].name).types if instance_items else {}
+            )
+            for item in instance_items:
                 reading, kind = readings[item.identity], types[item.identity.kind]
                 if planned and isinstance(reading, Observed | Absent):
                     attributes = predict_attributes(item, kind, reading, session.facts)
@@ -334,10 +349,10 @@ class Configuration(PartialRepr, frozen=True):
                 else:
                     continue
                 details = reading.details if isinstance(reading, Observed) else EMPTY
-                found[str(item.address)] = attributes.with_items(details)
+                computed[str(item.address)] = attributes.with_items(details)
             # Only after this proof did all the answers come from the system that was planned for.
             session.prove()
-        return found
+        return computed
 
 
 def _refuse_question(config: ProviderConfig) -> Session:
@@ -389,7 +404,7 @@ def collect_schemas(providers: Mapping[str, Provider]) -> Schemas:
             types[kind.name] = TypeInfo(kind.schema, kind.key, name, kind.expand)
         for source, schema in provider.data.items():
             data[source] = DataInfo(schema, name)
-    infos = {name: ProviderInfo(one.config, one.check) for name, one in providers.items()}
+    infos = {name: ProviderInfo(info.config, info.check) for name, info in providers.items()}
     return Schemas(types, data, infos)
 
 
@@ -408,8 +423,8 @@ _SECRETS: Mapping[str, Callable[[Configuration, SecretRef], Secret | NoSecret | 
 }
 
 
-def _read_content(path: Path, what: str) -> bytes:
+def _read_content(path: Path, noun: str) -> bytes:
     try:
         return read_named_file(path, FILE_BYTES, pipes=True)
     except OSError as error:
-        raise UsageError(f"{path} ({what}) cannot be read: {error.strerror}") from None
+        raise UsageError(f"{path} ({noun}) cannot be read: {error.strerror}") from None

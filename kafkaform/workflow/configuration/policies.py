@@ -74,9 +74,11 @@ NO_POLICIES = Policies()
 # ── folders ─────────────────────────────────────────────────────────────────────────────
 
 
-def choose_folders(given: Sequence[Path | str], environment: Mapping[str, str]) -> tuple[Path, ...]:
+def choose_folders(
+    folders: Sequence[Path | str], environment: Mapping[str, str]
+) -> tuple[Path, ...]:
     """The folders of policies that flags name, or else the environment."""
-    named = given or [name for name in environment.get(VARIABLE, "").split(os.pathsep) if name]
+    named = folders or [name for name in environment.get(VARIABLE, "").split(os.pathsep) if name]
     return tuple(map(Path, named))
 
 
@@ -96,8 +98,8 @@ def load_policies(configuration: Configuration, built: Built, folders: Sequence[
             faults += wrong
     blocks, wrong = select_policy_blocks(files)
     sets, systems, rules = configuration.describe_rules(built)
-    outside, more = compile_policies(blocks, sets, systems, rules)
-    faults += (*wrong, *more)
+    outside, set_faults = compile_policies(blocks, sets, systems, rules)
+    faults += (*wrong, *set_faults)
     if has_errors(faults):
         raise ConfigurationError("the policies have faults", diagnostics=tuple(faults))
     named = PolicyFolders(tuple(map(str, folders)), _digest_files(contents.values()))
@@ -117,12 +119,12 @@ def _read_files(folder: Path, checkout: Path | None) -> Mapping[str, bytes]:
                 "Name a folder outside of the checkout with --policy.",
             )
     try:
-        place = folder.resolve()
-        files = read_folder(find_root(place), place, is_wanted=_is_policy_file)
+        resolved = folder.resolve()
+        files = read_folder(find_root(resolved), resolved, is_wanted=_is_policy_file)
     except OSError as error:
-        why = error.strerror or str(error)
+        cause = error.strerror or str(error)
         raise UsageError(
-            f"the folder of policies {folder} cannot be read: {why}",
+            f"the folder of policies {folder} cannot be read: {cause}",
             f"--policy and {VARIABLE} name folders with files *{ENDING}.",
         ) from None
     # A wrong folder must not look like one without policies.
@@ -143,10 +145,10 @@ def _digest_files(contents: Collection[Mapping[str, bytes]]) -> str:
     """The digest of names and contents, whatever the folders are called. "" without any file."""
     if not contents:
         return ""
-    found = [
+    digests = [
         FrozenMap({name: digest(text.hex()) for name, text in files.items()}) for files in contents
     ]
-    return digest(tuple(sorted(found, key=digest)))
+    return digest(tuple(sorted(digests, key=digest)))
 
 
 def refuse_other_policies(plan: Plan, policies: Policies) -> None:
@@ -179,9 +181,9 @@ def make_judge(policies: Policies, words: Vocabulary, clock: Clock, changes: int
     ]
 
     def judge(change: Change, facts: Facts) -> Sequence[Finding]:
-        said = words.get(change.identity.instance, NEUTRAL)
-        seen = describe_change(change, facts, said, policies.systems)
-        return [finding for find in judges for finding in find(seen, change.address)]
+        vocabulary = words.get(change.identity.instance, NEUTRAL)
+        description = describe_change(change, facts, vocabulary, policies.systems)
+        return [finding for find in judges for finding in find(description, change.address)]
 
     return judge
 

@@ -94,7 +94,7 @@ def check_fail_on(
     """The conditions of `--fail-on`, which may be comma-separated. registry: the providers whose
     rules count; None for all that are installed. words: what can be named besides rules. Raises
     UsageError."""
-    conditions = tuple(part for name in names for part in name.split(",") if part)
+    conditions = tuple(condition for name in names for condition in name.split(",") if condition)
     unknown = [name for name in conditions if name not in words]
     rules = find_rules(registry or Registry()) if unknown else {}
     for name in unknown:
@@ -169,13 +169,13 @@ def list_held(findings: Iterable[Finding], names: Iterable[str]) -> list[str]:
 def describe_conditions(plan: Plan, names: Iterable[str]) -> list[str]:
     """What a plan has of these conditions, in words, in the order of the table; rules last."""
     chosen = set(names)
-    held = [
+    findings = [
         condition.text
         for name, condition in CONDITIONS.items()
         if name in chosen and condition.holds(plan)
     ]
     ids = sorted(chosen - CONDITIONS.keys())
-    return [*dict.fromkeys(held), *(text for id in ids if (text := _describe_rule(plan, id)))]
+    return [*dict.fromkeys(findings), *(text for id in ids if (text := _describe_rule(plan, id)))]
 
 
 def _describe_rule(plan: Plan, id: str) -> str:
@@ -190,6 +190,6 @@ def _describe_rule(plan: Plan, id: str) -> str:
         for name, instance in plan.instances.items()
         if any(finding.rule == id for finding in instance.findings)
     ]
-    rest = len(subjects) - _NAMED
-    more = f" and {rest:,} more" if rest > 0 else ""
-    return f"{id} ({', '.join(subjects[:_NAMED])}{more})" if subjects else ""
+    hidden_count = len(subjects) - _NAMED
+    remainder = f" and {hidden_count:,} more" if hidden_count > 0 else ""
+    return f"{id} ({', '.join(subjects[:_NAMED])}{remainder})" if subjects else ""

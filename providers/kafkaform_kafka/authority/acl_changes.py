@@ -128,9 +128,9 @@ def find_closing(
     # The controller asks about the cluster before the topic.
     by_cluster = EVERY_TOPIC if acl.resource_type == "Topic" else frozenset()
     partly = has & {*SUPPORTED[acl.resource_type]} - by_cluster
-    what = f"{join_words(names)} on" if partly else "access to"
+    scope = f"{join_words(names)} on" if partly else "access to"
     text = (
-        f"everybody loses {what} {describe_pattern(acl)}, which was open, except for what ACLs "
+        f"everybody loses {scope} {describe_pattern(acl)}, which was open, except for what ACLs "
         "allow"
     )
     if acl.resource_type == "Cluster" and {"Create", "Delete"} & {*names}:
@@ -193,11 +193,11 @@ def find_opening(
     existing = [name for name in opened if _may_exist(kind, name, before, me, live)]
     for name in (*existing, *opened):
         resource = describe_pattern(acl) if name == general else f"{kind} {name}"
-        more = ", and can create and delete every topic" if kind == "Cluster" else ""
+        consequence = ", and can create and delete every topic" if kind == "Cluster" else ""
         return Opening(
             resource,
             AccessChange(
-                f"everybody gains everything on {resource}{more}",
+                f"everybody gains everything on {resource}{consequence}",
                 (_make_opened_row(acl, name, before, after),),
             ),
             bool(existing),
@@ -214,10 +214,10 @@ def _make_opened_row(acl: Acl, name: str, before: Access, after: Access) -> Acce
     return make_row(acl, point, SUPPORTED[acl.resource_type], *sets)
 
 
-def _is_only_acl(acl: Acl, access: Access, other: Access) -> bool:
+def _is_only_acl(acl: Acl, access: Access, counterpart: Access) -> bool:
     """True if the resource of the ACL has an ACL in `access` and none in `other`."""
     kind, name = acl.resource_type, generalize_name(acl)
-    return has_acl(access.index, kind, name) and not has_acl(other.index, kind, name)
+    return has_acl(access.index, kind, name) and not has_acl(counterpart.index, kind, name)
 
 
 def generalize_name(acl: Acl) -> str:

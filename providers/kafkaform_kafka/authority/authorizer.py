@@ -139,25 +139,25 @@ def index_acls(acls: Iterable[Acl]) -> AclIndex:
     literal, prefixed = (
         {key: _freeze_bucket(bucket) for key, bucket in table.items()} for table in tables.values()
     )
-    sizes = {kind: tuple(sorted(found)) for kind, found in lengths.items()}
+    sizes = {kind: tuple(sorted(prefix_lengths)) for kind, prefix_lengths in lengths.items()}
     return AclIndex(literal, prefixed, sizes, _freeze_bucket(writers))
 
 
 def _freeze_bucket(bucket: Mapping[str, Sequence[Acl]]) -> Bucket:
-    return {who: tuple(found) for who, found in bucket.items()}
+    return {principal: tuple(acls) for principal, acls in bucket.items()}
 
 
 def find_covering(index: AclIndex, resource_type: str, name: str) -> list[Bucket]:
     """The ACLs of every pattern that covers this resource, for whatever principal."""
     # Also for others: the first ACL of a resource closes it for everybody whom no ACL names.
-    found = [index.literal.get((resource_type, name))]
+    buckets = [index.literal.get((resource_type, name))]
     for length in index.lengths.get(resource_type, ()):
         if length <= len(name):
-            found.append(index.prefixed.get((resource_type, name[:length])))
+            buckets.append(index.prefixed.get((resource_type, name[:length])))
     # Kafka's search in the sorted ACLs misses the wildcard for names that start with `*`.
     if not name.startswith(EVERYTHING):
-        found.append(index.literal.get((resource_type, EVERYTHING)))
-    return [bucket for bucket in found if bucket is not None]
+        buckets.append(index.literal.get((resource_type, EVERYTHING)))
+    return [bucket for bucket in buckets if bucket is not None]
 
 
 def has_acl(index: AclIndex, resource_type: str, name: str) -> bool:
@@ -196,21 +196,21 @@ def decide(access: Access, question: AccessQuestion) -> Decision:
         whole = replace(authorize(access, first), on_cluster=True)
         return _combine_decisions((whole, own), own)
     if later is not None:
-        some = replace(authorize_any(access, later), on_topic=True)
-        return _combine_decisions((own, some), own)
+        topic_decision = replace(authorize_any(access, later), on_topic=True)
+        return _combine_decisions((own, topic_decision), own)
     return own
 
 
-def _combine_decisions(asked: tuple[Decision, Decision], own: Decision) -> Decision:
+def _combine_decisions(alternatives: tuple[Decision, Decision], own: Decision) -> Decision:
     """The answer if one of two rights is enough. own: the one on the resource of the question."""
-    for one in asked:
-        if one.verdict is AccessVerdict.ALLOWED:
-            return one
-    unsure = [one for one in asked if one.verdict is AccessVerdict.UNKNOWN]
+    for decision in alternatives:
+        if decision.verdict is AccessVerdict.ALLOWED:
+            return decision
+    unsure = [decision for decision in alternatives if decision.verdict is AccessVerdict.UNKNOWN]
     if len(unsure) < 2:
         return unsure[0] if unsure else own
-    needs = tuple(need for need in Need if any(need in one.needs for one in unsure))
-    acl = own.acl or next((one.acl for one in unsure if one.acl), None)
+    needs = tuple(need for need in Need if any(need in decision.needs for decision in unsure))
+    acl = own.acl or next((decision.acl for decision in unsure if decision.acl), None)
     return replace(own, acl=acl, needs=needs)
 
 
@@ -244,8 +244,8 @@ def authorize_any(access: Access, question: AccessQuestion) -> Decision:
         return usual
     root = is_super(access, question.principal)
     answer = Decision(AccessVerdict.ALLOWED, DecisionRule.ACL, best)
-    found = _find_needs(question, root, [*perhaps[ALLOW], *perhaps[DENY]], answer)
-    needs = tuple(need for need in Need if need in (*found, *usual.needs))
+    open_needs = _find_needs(question, root, [*perhaps[ALLOW], *perhaps[DENY]], answer)
+    needs = tuple(need for need in Need if need in (*open_needs, *usual.needs))
     return Decision(AccessVerdict.UNKNOWN, DecisionRule.UNDECLARED, usual.acl, needs)
 
 
@@ -315,8 +315,8 @@ def _select_fitting(
     for acl in _select_for_principal(buckets, principal):
         if not fits(acl, question.operation):
             continue
-        known = acl.host in (EVERYTHING, host) and acl.principal in (EVERYBODY, principal)
-        if known:
+        certain = acl.host in (EVERYTHING, host) and acl.principal in (EVERYBODY, principal)
+        if certain:
             sure[acl.permission].append(acl)
         elif host is None or acl.host in (EVERYTHING, host):
             perhaps[acl.permission].append(acl)
@@ -325,8 +325,8 @@ def _select_fitting(
 
 def _select_for_principal(buckets: Sequence[Bucket], principal: str | None) -> Iterator[Acl]:
     for bucket in buckets:
-        for who in bucket if principal is None else {principal, EVERYBODY}:
-            yield from bucket.get(who, ())
+        for name in bucket if principal is None else {principal, EVERYBODY}:
+            yield from bucket.get(name, ())
 
 
 def _decide_by_acls(
@@ -374,10 +374,10 @@ def list_principals(access: Access, question: AccessQuestion) -> tuple[str, ...]
     """All super users, and all principals in ACLs that can decide the question, sorted."""
     named = set(access.super_users or ())
     later = to_topics_question(question)
-    for asked in (question, to_cluster_question(question), later):
-        if asked is not None:
-            buckets = find_covering(access.index, asked.resource_type, asked.resource_name)
-            named.update(who for bucket in buckets for who in bucket)
+    for checked in (question, to_cluster_question(question), later):
+        if checked is not None:
+            buckets = find_covering(access.index, checked.resource_type, checked.resource_name)
+            named.update(principal for bucket in buckets for principal in bucket)
     if later is not None:
         named.update(access.index.writers)
     if question.resource_type == "User" and ":" in question.resource_name:
@@ -388,4 +388,4 @@ def list_principals(access: Access, question: AccessQuestion) -> tuple[str, ...]
 def list_acls(access: Access, resource_type: str, name: str) -> tuple[Acl, ...]:
     """All ACLs that cover the resource, the most specific first."""
     buckets = find_covering(access.index, resource_type, name)
-    return tuple(sorted((a for b in buckets for found in b.values() for a in found), key=_rank_acl))
+    return tuple(sorted((a for b in buckets for acls in b.values() for a in acls), key=_rank_acl))

@@ -61,8 +61,10 @@ def list_allowed(
     if resource_type == "User" and principal == name:
         return _EVERY
     if resource_type == "Cluster" and idempotent and IDEMPOTENT not in own:
-        asked = AccessQuestion(principal, host, IDEMPOTENT, resource_type, name)
-        return own | {IDEMPOTENT} if decide(access, asked).verdict is AccessVerdict.ALLOWED else own
+        question = AccessQuestion(principal, host, IDEMPOTENT, resource_type, name)
+        return (
+            own | {IDEMPOTENT} if decide(access, question).verdict is AccessVerdict.ALLOWED else own
+        )
     return own
 
 
@@ -78,8 +80,8 @@ def _list_authorized(
     allowed: set[str] = set()
     denied: set[str] = set()
     for bucket in buckets:
-        for who in (principal, EVERYBODY):
-            for acl in bucket.get(who, ()):
+        for subject in (principal, EVERYBODY):
+            for acl in bucket.get(subject, ()):
                 if acl.host not in (EVERYTHING, host):
                     continue
                 if acl.permission == ALLOW:

@@ -86,7 +86,12 @@ def make_tables(view: PlanView) -> Iterator[Table]:
             yield _make_group(groups[name], head, view, render)
     plain_groups = [group for group in view.groups if group.name not in (*URGENT, "kept")]
     note = partial(_render_note, view=view)
-    noted = [entry_ for group in plain_groups for entry_ in group.entries if _is_noted(entry_)]
+    noted = [
+        noted_entry
+        for group in plain_groups
+        for noted_entry in group.entries
+        if _is_noted(noted_entry)
+    ]
     yield _make_table("noted", "Other findings", _NOTE_HEAD, view, noted, note)
     for group in plain_groups:
         plain = [
@@ -101,9 +106,11 @@ def make_tables(view: PlanView) -> Iterator[Table]:
         title = f"{group.title} ({len(group.changes):,}{above_text})"
         items = tuple(
             Item(
-                entry_.changes, _render_line(entry_, view), entry_.lead.action is not Action.UPDATE
+                noted_entry.changes,
+                _render_line(noted_entry, view),
+                noted_entry.lead.action is not Action.UPDATE,
             )
-            for entry_ in plain
+            for noted_entry in plain
         )
         yield Table(f"list-{group.name}", title, "", items)
 

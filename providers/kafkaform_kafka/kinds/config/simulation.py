@@ -34,15 +34,16 @@ from ...simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     require,
     run_batch,
 )
-from ...simulation.rights import CLUSTER as ON_CLUSTER
-from ...simulation.rights import User
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
-from ...simulation.world import Key
+from ...simulation.world import CLUSTER as ON_CLUSTER
+from ...simulation.world import Key, User
 from ..topic import simulation as topics
 from ..topic.configs import find_foreign_paths
 from .faults import is_hidden_config
@@ -101,13 +102,15 @@ def alter_resource(call: AdminCall, item: Item) -> ItemVerdict:
     if scope is BROKER and int(name) not in call.brokers:
         raise Refusal(42, f"Unexpected broker id, {name} is not live")
     put = {**item["set"], **item.get("secrets", {})}
-    for name_, value in put.items():
-        _check_value(call, scope, name_, value)
+    for key_name, value in put.items():
+        _check_value(call, scope, key_name, value)
     if call.elr:
         _check_irremovable(scope, put, item["delete"])
     live = call.world.get(resource_key(resource, name)) or Configs()
     secret = {
-        name_: value for name_, value in put.items() if scope.secrets and is_hidden_config(name_)
+        key_name: value
+        for key_name, value in put.items()
+        if scope.secrets and is_hidden_config(key_name)
     }
     visible = config_map({k: v for k, v in put.items() if k not in secret}, scope.find)
     gone = tuple(item["delete"])
@@ -187,7 +190,7 @@ def _read(scope: ConfigScope, scene: ReadScene, identity: Identity) -> Reading:
     if scope is BROKER and int(name) not in scene.live:
         return Failed(identity, not_live_fault(name, [str(number) for number in scene.live]))
     own = _get_own(scope, scene, name)
-    others = find_foreign_paths(scope.resource, own.config, scene.facts)
+    foreign = find_foreign_paths(scope.resource, own.config, scene.facts)
     names = {*scope.list_names(), *own.config}
     below = {f"config.{key}": _find_fallback(scope, scene, key) for key in names}
     fallbacks = FrozenMap({path: value for path, value in below.items() if value is not None})
@@ -199,10 +202,11 @@ def _read(scope: ConfigScope, scene: ReadScene, identity: Identity) -> Reading:
         scope.make_attributes(name, own.config, secret),
         fallbacks=fallbacks,
         details=scope.make_details(secret),
-        foreign=others,
+        foreign=foreign,
     )
-    foreign = len(others) == len(own.config) + len(own.secret)
-    return Absent(identity, observed, fallbacks=fallbacks) if foreign else observed
+    if len(foreign) == len(own.config) + len(own.secret):
+        return Absent(identity, observed, fallbacks=fallbacks)
+    return observed
 
 
 def _get_own(scope: ConfigScope, scene: ReadScene, name: str) -> Configs:

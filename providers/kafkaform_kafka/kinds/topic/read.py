@@ -131,8 +131,8 @@ def _read_disputed(
         latest.update(readings)
         latest.update(_add_configs(context, rows, moves, node) if rows else {})
         absent = gone = {i for i in disputed if isinstance(latest[i], Absent)}
-        for node_ in live_nodes(context) if gone and node is None else ():
-            unseen = read_topic_rows(context, sorted(gone), node_)[1]
+        for node_asked in live_nodes(context) if gone and node is None else ():
+            unseen = read_topic_rows(context, sorted(gone), node_asked)[1]
             gone = {i for i in gone if isinstance(unseen.get(i), Absent)}
         disputed = [i for i in disputed if i in absent - gone or _is_disputed(latest[i])]
     return {i: reading for i, reading in latest.items() if i not in disputed}

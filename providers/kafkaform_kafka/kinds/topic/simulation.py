@@ -33,15 +33,16 @@ from ...simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     refuse_all,
     require,
     run_batch,
 )
-from ...simulation.rights import CLUSTER, User
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
-from ...simulation.world import Key
+from ...simulation.world import CLUSTER, Key, User
 from . import configs
 from . import resource_type as topics
 from .placement import make_move_ticket
