@@ -51,14 +51,14 @@ def confirm_report(run: ApplyRun, report: Report, unseen: Places = ()) -> Report
     whole += _recall_changes(run, {address for address, _ in unseen})
     if not whole or report.stopped is not None:
         return report
-    made = {
+    incarnations = {
         result.change.identity: result.outcome.incarnation
         for result in report.results
         if result.outcome.incarnation is not None
     }
     failed: tuple[Result, ...] = ()
     try:
-        verified = _verify(run, whole, made)
+        verified = _verify(run, whole, incarnations)
         if verified.kept:
             verified, failed = _repair(
                 run, [c for c in whole if c.identity in verified.kept], verified
@@ -73,8 +73,12 @@ def confirm_report(run: ApplyRun, report: Report, unseen: Places = ()) -> Report
     )
 
 
-def _verify(run: ApplyRun, changes: Sequence[Change], made: Mapping[Identity, str]) -> Verified:
-    return verify_applied(changes, made, run.sessions, run.types, run.clock, run.stop, run.report)
+def _verify(
+    run: ApplyRun, changes: Sequence[Change], incarnations: Mapping[Identity, str]
+) -> Verified:
+    return verify_applied(
+        changes, incarnations, run.sessions, run.types, run.clock, run.stop, run.report
+    )
 
 
 # ── what an earlier run did not see ─────────────────────────────────────────────────────
@@ -126,10 +130,10 @@ def _repair(
 ) -> tuple[Verified, tuple[Result, ...]]:
     """Set what was to be removed as it is, remove it again, and look once more. What was verified
     then, and the repairs that were not applied."""
-    found = [pair for c in changes if (pair := _make_repair(run, c, before.kept[c.identity]))]
-    if not found:
+    repairs = [pair for c in changes if (pair := _make_repair(run, c, before.kept[c.identity]))]
+    if not repairs:
         return before, ()
-    objects = "1 object" if len(found) == 1 else f"{len(found):,} objects"
+    objects = "1 object" if len(repairs) == 1 else f"{len(repairs):,} objects"
     run.report(
         Message(
             f"The removal of values stayed without effect on {objects}: setting them as they are, "
@@ -137,17 +141,17 @@ def _repair(
         )
     )
     failed: list[Result] = []
-    set_again = _send(run, [first for first, _ in found])
+    set_again = _send(run, [first for first, _ in repairs])
     failed += (result for result in set_again if result.outcome.status not in GOOD)
-    lost = {result.change.identity for result in failed}
-    removed = _send(run, [last for _, last in found if last.identity not in lost])
+    failed_identities = {result.change.identity for result in failed}
+    removed = _send(run, [last for _, last in repairs if last.identity not in failed_identities])
     failed += (result for result in removed if result.outcome.status not in GOOD)
-    lost |= {result.change.identity for result in failed}
-    mended = [change for change, _ in found if change.identity not in lost]
-    again = {change.identity for change in mended}
-    after = _verify(run, [c for c in changes if c.identity in again], {})
+    failed_identities |= {result.change.identity for result in failed}
+    mended = [change for change, _ in repairs if change.identity not in failed_identities]
+    repaired = {change.identity for change in mended}
+    after = _verify(run, [c for c in changes if c.identity in repaired], {})
     addresses = {change.address for change in mended}
-    kept = {i: values for i, values in before.kept.items() if i not in again}
+    still_kept = {i: values for i, values in before.kept.items() if i not in repaired}
     invisible = (
         item
         for item in before.invisible
@@ -156,25 +160,27 @@ def _repair(
     return (
         Verified(
             (*invisible, *after.invisible),
-            {**kept, **after.kept},
+            {**still_kept, **after.kept},
             {**before.reported, **after.reported},
         ),
         tuple(failed),
     )
 
 
-def _make_repair(run: ApplyRun, change: Change, kept: Values) -> tuple[Change, Change] | None:
+def _make_repair(run: ApplyRun, change: Change, values: Values) -> tuple[Change, Change] | None:
     """The change that sets these values as they are, and the one that removes them again. None if
     the object has no such requests."""
     repair = run.types[change.identity.kind].repair
-    step = next((step for step in change.steps if kept.keys() <= {*step.paths}), None)
-    payloads = repair(step, kept) if repair is not None and step is not None else None
+    step = next((step for step in change.steps if values.keys() <= {*step.paths}), None)
+    payloads = repair(step, values) if repair is not None and step is not None else None
     if payloads is None or step is None:
         return None
     setting, removing = payloads
     return (
-        _derive_change(change, step, SETTING_AGAIN, setting, {p: (v, v) for p, v in kept.items()}),
-        _derive_change(change, step, REMOVING, removing, {p: (v, None) for p, v in kept.items()}),
+        _derive_change(
+            change, step, SETTING_AGAIN, setting, {p: (v, v) for p, v in values.items()}
+        ),
+        _derive_change(change, step, REMOVING, removing, {p: (v, None) for p, v in values.items()}),
     )
 
 
@@ -186,9 +192,9 @@ def _derive_change(
     sides: Mapping[Path, tuple[object, object]],
 ) -> Change:
     """The change with one request of the repair. sides: path -> its values before and after."""
-    known = {item.path: item for item in change.paths}
+    changes_by_path = {item.path: item for item in change.paths}
     paths = tuple(
-        replace(known.get(path, PathChange(path, None, None)), before=before, after=after)
+        replace(changes_by_path.get(path, PathChange(path, None, None)), before=before, after=after)
         for path, (before, after) in sides.items()
     )
     only = replace(step, id=step.id + suffix, payload=payload, paths=tuple(sides), after=())
@@ -220,9 +226,9 @@ def _record_verified(
         for identity, values in verified.reported.items()
         for path in values
     ]
-    places = [*((i.address, i.node) for i in verified.invisible if i.counts), *unasked]
+    unseen = [*((i.address, i.node) for i in verified.invisible if i.counts), *unasked]
     run.ledger.journal.write(
-        RecordKind.VERIFY, make_verify_body(run.plan.approval, len(checked), places, reported)
+        RecordKind.VERIFY, make_verify_body(run.plan.approval, len(checked), unseen, reported)
     )
     state = run.ledger.state
     rows = [_note_values(row, verified) for row in _select_rows(state.objects, verified)]
@@ -239,10 +245,10 @@ def _select_rows(rows: Mapping[Identity, Row], verified: Verified) -> Iterator[R
 
 def _note_values(row: Row, verified: Verified) -> Row:
     """The row with the values that its object still has, and with those that are only reported."""
-    kept = verified.kept.get(row.identity, {})
+    kept_values = verified.kept.get(row.identity, {})
     reported = verified.reported.get(row.identity, {})
     attributes = row.attributes
-    for path, value in kept.items():
+    for path, value in kept_values.items():
         # A plan compares with the row. Without the value, it would call it a change by others.
         source = FrozenMap({path[0]: FrozenMap({path[1]: value})} if path[1:] else {path[0]: value})
         attributes = lay_over(attributes, (path,), source)
@@ -277,14 +283,14 @@ def _list_ineffective(
 
 def _make_fault(items: Sequence[Invisible], *, tried: bool) -> Fault:
     nodes, noun = [item.node for item in items], items[0].noun
-    where = f"{noun}{'s' if len(nodes) > 1 else ''} {', '.join(nodes)}"
-    again = ", also after it was set and removed again" if tried else ""
+    node_names = f"{noun}{'s' if len(nodes) > 1 else ''} {', '.join(nodes)}"
+    attempt = ", also after it was set and removed again" if tried else ""
     return Fault(
         NO_EFFECT,
-        f"the removal was accepted, but {where} still {'show' if len(nodes) > 1 else 'shows'} the "
-        f"value{again}: {items[0].why}",
+        f"the removal was accepted, but {node_names} still {'show' if len(nodes) > 1 else 'shows'} "
+        f"the value{attempt}: {items[0].why}",
         FaultClass.DEFINITE,
-        where=where,
+        where=node_names,
         advice=f"Look into the log of the {noun}. Until it lets the value go, declare the value "
         "that it has, or leave it out with lifecycle { ignore_changes }.",
     )

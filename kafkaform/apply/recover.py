@@ -84,24 +84,24 @@ class Recovered(Struct, frozen=True):
     """The runs that had left intents open."""
 
 
-def recover(found: LogIndex, ledger: Ledger, world: RecoveryScope) -> Recovered:
+def recover(index: LogIndex, ledger: Ledger, world: RecoveryScope) -> Recovered:
     """Close what can be closed.
 
     Raises StorageError if the log lacks the plan of an open run, and OtherSystem if another system
     answers than that of the run, which knows nothing about it.
     """
     # All plans first: a log that cannot be used must not leave the state half way.
-    runs_open = sorted({get_run(record) for record in found.open_intents})
-    plans = {run: read_plan(run, found) for run in runs_open}
-    _refuse_untyped(found.open_intents, world.types)
-    replayed = replay_log(found, ledger.state)
-    if found.unsaved:
+    runs_open = sorted({get_run(record) for record in index.open_intents})
+    plans = {run: read_plan(run, index) for run in runs_open}
+    _refuse_untyped(index.open_intents, world.types)
+    replayed = replay_log(index, ledger.state)
+    if index.unsaved:
         # One save for all of them: it moves the anchor of the state behind the last one, so a save
         # in between would lose the rest.
         ledger.save_state(replayed.state)
     closed: list[Result] = []
     still_open: list[Result] = []
-    for run, records in _group_by_run(found.open_intents).items():
+    for run, records in _group_by_run(index.open_intents).items():
         plan = plans[run]
         for instance, pairs in _group_by_instance(plan, records).items():
             steps = "1 step" if len(pairs) == 1 else f"{len(pairs):,} steps"
@@ -111,13 +111,13 @@ def recover(found: LogIndex, ledger: Ledger, world: RecoveryScope) -> Recovered:
                 continue
             refuse_other_system(plan, instance, world.sessions[instance])
             settled = _settle_pairs(pairs, world.sessions[instance], world, ledger.state)
-            done = [result for result in settled if result.outcome.status is not UNKNOWN]
-            ledger.close_intents(plan, done, run)
-            closed.extend(done)
+            ended = [result for result in settled if result.outcome.status is not UNKNOWN]
+            ledger.close_intents(plan, ended, run)
+            closed.extend(ended)
             still_open.extend(r for r in settled if r.outcome.status is UNKNOWN)
     work = ask_progress(ledger.obligations, world.sessions)
     ledger.discharge_ended(work)
-    runs = tuple(dict.fromkeys(get_run(record) for record in found.open_intents))
+    runs = tuple(dict.fromkeys(get_run(record) for record in index.open_intents))
     lacked = replayed.outcomes, replayed.edits, replayed.released
     return Recovered(*lacked, tuple(closed), tuple(still_open), work, runs)
 
@@ -151,8 +151,8 @@ def _group_by_instance(plan: Plan, records: Iterable[Record]) -> dict[str, list[
     groups: dict[str, list[Pair]] = {}
     for record in records:
         change, step = find_step(steps, record)
-        lost = Fault("NO_ANSWER", ENDED_BEFORE, FaultClass.AMBIGUOUS)
-        unknown = Outcome(step.id, UNKNOWN, fault=lost)
+        silence = Fault("NO_ANSWER", ENDED_BEFORE, FaultClass.AMBIGUOUS)
+        unknown = Outcome(step.id, UNKNOWN, fault=silence)
         result = Result(change, step, unknown, record.body["attempt"])
         groups.setdefault(step.identity.instance, []).append((record, result))
     return groups
@@ -162,47 +162,53 @@ def _settle_pairs(
     pairs: list[Pair], session: Session, world: RecoveryScope, state: State
 ) -> list[Result]:
     """First what needs no waiting, then the rest until the deadline has passed."""
-    asked = [r for _, r in pairs if r.change.steps]
-    readings = session.read(sorted({r.step.identity for r in asked})) if asked else {}
+    results_with_steps = [r for _, r in pairs if r.change.steps]
+    readings = (
+        session.read(sorted({r.step.identity for r in results_with_steps}))
+        if results_with_steps
+        else {}
+    )
     session.prove()
-    known = {
+    latest = {
         r.step.id: replace(r, outcome=Outcome(r.step.id, OutcomeStatus.APPLIED))
         for _, r in pairs
         # A change without requests happens in the log: its intent is all that there is to it.
         if not r.change.steps
     }
-    again = {record.body["step"] for record, _ in pairs if get_run(record) in world.resumed}
-    for result in asked:
+    resumed = {record.body["step"] for record, _ in pairs if get_run(record) in world.resumed}
+    for result in results_with_steps:
         reading = readings[result.step.identity]
-        if result.step.id in again and is_untellable(result.change, result.step):
-            known[result.step.id] = _make_superseded(result, "the same approval is applied again")
+        if result.step.id in resumed and is_untellable(result.change, result.step):
+            latest[result.step.id] = _make_superseded(result, "the same approval is applied again")
         elif _can_repeat_at_once(result, reading, session, world):
-            known[result.step.id] = _make_superseded(
+            latest[result.step.id] = _make_superseded(
                 result, "the next plan asks for the same values"
             )
-    waiting = [r for r in asked if r.step.id not in known]
+    waiting = [r for r in results_with_steps if r.step.id not in latest]
     # Wall clocks, because another computer may have written the intent. They may differ, so the
     # wait is never longer than the whole patience.
     sent = max(parse_time(record.time) for record, _ in pairs)
-    left = sent + compute_patience(session.facts) - world.clock.now()
-    left = max(0.0, min(left, compute_patience(session.facts)))
-    deadline = world.clock.monotonic() + left
-    if waiting and left >= 1:
+    patience = sent + compute_patience(session.facts) - world.clock.now()
+    patience = max(0.0, min(patience, compute_patience(session.facts)))
+    deadline = world.clock.monotonic() + patience
+    if waiting and patience >= 1:
         world.report(
-            Message(f"A request that was sent may still take effect: waiting up to {left:.0f} s")
+            Message(
+                f"A request that was sent may still take effect: waiting up to {patience:.0f} s"
+            )
         )
     slow = settle_results(waiting, session, world.types, deadline, world.clock, world.report)
-    known.update({result.step.id: result for result in slow})
+    latest.update({result.step.id: result for result in slow})
     moot = [result for result in slow if _is_moot(result, world, state)]
     if moot:
         # A request that can still be executed must not be executed after the one that replaces it.
         world.clock.sleep(max(0.0, deadline - world.clock.monotonic()))
-    known.update({r.step.id: _make_superseded(r, "no longer wanted") for r in moot})
-    return [known[result.step.id] for _, result in pairs]
+    latest.update({r.step.id: _make_superseded(r, "no longer wanted") for r in moot})
+    return [latest[result.step.id] for _, result in pairs]
 
 
-def _make_superseded(result: Result, why: str) -> Result:
-    fault = Fault(SUPERSEDED, why, FaultClass.NOT_APPLIED)
+def _make_superseded(result: Result, reason: str) -> Result:
+    fault = Fault(SUPERSEDED, reason, FaultClass.NOT_APPLIED)
     return replace(result, outcome=Outcome(result.step.id, OutcomeStatus.FAILED, fault=fault))
 
 
@@ -237,5 +243,5 @@ def _is_moot(result: Result, world: RecoveryScope, state: State) -> bool:
     item = world.declared.get(result.step.identity)
     if item is None:
         return True
-    known = (None, change.row_after.secret_version, row.secret_version if row else None)
-    return item.secret_version not in known
+    versions = (None, change.row_after.secret_version, row.secret_version if row else None)
+    return item.secret_version not in versions

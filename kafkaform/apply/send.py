@@ -40,23 +40,23 @@ def send_requests(
     Several of them have a progress of their own, because only their own pace predicts the rest.
     """
     sent, total = 0, sum(len(batch.steps) for batch in batches)
-    label, shown = f"Applying {batches[0].request.name}", len(batches) > 1
+    label, several = f"Applying {batches[0].request.name}", len(batches) > 1
 
-    def show_progress(done: int, *, finished: bool = False) -> None:
-        now.run.report(Progress(task, label, done, total, "steps", finished=finished))
+    def show_progress(count: int, *, finished: bool = False) -> None:
+        now.run.report(Progress(task, label, count, total, "steps", finished=finished))
 
-    def show_left(end: int, left: int) -> None:
-        nonlocal shown
-        shown = True
-        show_progress(end - left)
+    def show_left(end: int, remaining: int) -> None:
+        nonlocal several
+        several = True
+        show_progress(end - remaining)
 
     for batch in batches:
-        if shown:
+        if several:
             show_progress(sent)
         sent += len(batch.steps)
         # A single batch has a progress of its own only if it takes several requests.
         _send_batch(now, batch, look, partial(show_left, sent))
-    if shown:
+    if several:
         steps = (step.id for batch in batches for step in batch.steps)
         ends = count_ends(now.results[step_id].outcome for step_id in steps)
         now.run.report(Progress(task, label, sent, total, "steps", finished=True, ends=ends))
@@ -70,16 +70,16 @@ def _send_batch(
     pace = run.paces.find(batch.instance, batch.request.name)
     attempts: Counter[str] = Counter()
 
-    def send(part: tuple[Step, ...]) -> dict[str, Fault]:
+    def send(steps: tuple[Step, ...]) -> dict[str, Fault]:
         run.stop.check()
         if look is not None and pace.limited:
             # The wait may have taken minutes. What somebody did meanwhile was not reviewed.
-            look([step.id for step in part])
-        if why := find_silence(batch.instance, now.results.values()):
-            now.skip_steps([step.id for step in part], why)
+            look([step.id for step in steps])
+        if reason := find_silence(batch.instance, now.results.values()):
+            now.skip_steps([step.id for step in steps], reason)
             return {}
-        attempts.update(step.id for step in part)
-        ended = _send_once(now, replace(batch, steps=part), attempts)
+        attempts.update(step.id for step in steps)
+        ended = _send_once(now, replace(batch, steps=steps), attempts)
         return {
             result.step.id: result.outcome.fault
             for result in ended
@@ -89,8 +89,8 @@ def _send_batch(
     patience, system = compute_patience(session.facts), session.words.system
     wait = partial(run.stop.sleep, run.clock)
     limited = Limited(pace, run.clock, wait, patience, run.report, system, show)
-    left = send_in_parts(batch.steps, send, limited)
-    now.skip_steps([step.id for step in left if step.id not in now.results], pace.closed)
+    remaining = send_in_parts(batch.steps, send, limited)
+    now.skip_steps([step.id for step in remaining if step.id not in now.results], pace.closed)
     now.show_progress()
 
 
@@ -113,9 +113,9 @@ def _send_once(now: Execution, batch: Batch, attempts: Mapping[str, int]) -> Seq
     # The deadline counts from before the send: whoever keeps the request cannot have had it longer.
     started = run.clock.monotonic()
     outcomes = session.apply(batch, run.secrets)
-    taken = int((run.clock.monotonic() - started) * 1000)
+    milliseconds = int((run.clock.monotonic() - started) * 1000)
     sent = [
-        replace(result, outcome=outcome, duration_ms=taken)
+        replace(result, outcome=outcome, duration_ms=milliseconds)
         for result, outcome in zip(planned, outcomes, strict=True)
     ]
     unclear = [result for result in sent if _is_unclear(result)]
@@ -165,9 +165,9 @@ def _write_intents(now: Execution, planned: Sequence[Result], seconds: float) ->
 
 def _record_outcomes(now: Execution, ended: Sequence[Result]) -> None:
     # An unknown result gets no outcome record: its intent stays open, and so the next run asks.
-    known = [result for result in ended if result.outcome.status is not OutcomeStatus.UNKNOWN]
+    certain = [result for result in ended if result.outcome.status is not OutcomeStatus.UNKNOWN]
     with now.run.stop.delay_second_signal():
-        now.run.ledger.record_outcomes(now.run.plan, known)
+        now.run.ledger.record_outcomes(now.run.plan, certain)
         now.note_results(ended)
 
 

@@ -60,30 +60,30 @@ def settle_results(
     messages about nodes that do not answer. Raises OtherSystem.
     """
     settled: dict[str, Outcome] = {}
-    left = list(results)
+    pending = list(results)
     quiet: set[str] = set()
-    while left:
+    while pending:
         final = clock.monotonic() >= deadline
-        readings, mute = _read_everywhere(session, sorted({r.step.identity for r in left}))
-        found = {
+        readings, mute = _read_everywhere(session, sorted({r.step.identity for r in pending}))
+        faults = {
             result.step.id: outcome
-            for result in left
+            for result in pending
             if (
                 outcome := _decide_outcome(
                     result, readings[result.step.identity], session, types, final=final
                 )
             )
         }
-        if found:
+        if faults:
             # What these readings say becomes a record. A proxy may lead a connection to another
             # system, where an object of the same name proves nothing.
             session.prove()
-        settled.update(found)
-        left = [r for r in left if r.step.id not in settled]
-        if left and not final and mute - quiet:
+        settled.update(faults)
+        pending = [r for r in pending if r.step.id not in settled]
+        if pending and not final and mute - quiet:
             say_silent(report, mute - quiet, deadline - clock.monotonic(), session.words.node)
             quiet |= mute
-        if left:
+        if pending:
             clock.sleep(POLL_SECONDS)
     return tuple(
         Result(r.change, r.step, settled[r.step.id], r.attempt, r.duration_ms) for r in results
@@ -122,16 +122,16 @@ def _decide_outcome(
     live = [r for r in readings if isinstance(r, Observed)]
     if live and is_untellable(change, step):
         return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=result.outcome.fault)
-    said = {judge_step(change, step, reading, kind, facts) for reading in readings}
-    silent = Judgement.UNKNOWN in said
+    judgements = {judge_step(change, step, reading, kind, facts) for reading in readings}
+    silent = Judgement.UNKNOWN in judgements
     if not any(isinstance(reading, Absent) for reading in readings):
         # An absence has to be confirmed by every node. The target proves itself: a node that does
         # not answer cannot take it back.
-        said.discard(Judgement.UNKNOWN)
-    if change.action is Action.DELETE and said == {Judgement.DONE}:
+        judgements.discard(Judgement.UNKNOWN)
+    if change.action is Action.DELETE and judgements == {Judgement.DONE}:
         return Outcome(step.id, OutcomeStatus.APPLIED)
-    if said and said <= HAPPENED and len({r.incarnation for r in live}) <= 1:
-        return _make_happened(step, live, said)
+    if judgements and judgements <= HAPPENED and len({r.incarnation for r in live}) <= 1:
+        return _make_happened(step, live, judgements)
     if not final:
         return None
     if silent:
@@ -139,29 +139,29 @@ def _decide_outcome(
         # commit, and commits them once these nodes are back, after any deadline. It counts no node
         # as dead meanwhile, so a listed node that does not answer means that nothing is proven.
         return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_make_unknown_fault(result, readings))
-    if said == {Judgement.OTHER}:
+    if judgements == {Judgement.OTHER}:
         return Outcome(step.id, OutcomeStatus.FAILED, fault=_make_conflict(step.identity, session))
-    if said == {Judgement.NOT_YET}:
+    if judgements == {Judgement.NOT_YET}:
         return Outcome(step.id, OutcomeStatus.FAILED, fault=_make_not_applied(result))
     return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_make_unknown_fault(result, readings))
 
 
 def _make_unknown_fault(result: Result, readings: Sequence[Reading]) -> Fault | None:
     """Why nobody knows: no answer came, and the reason why no reading helped."""
-    lost = result.outcome.fault
+    silence = result.outcome.fault
     failed = next((r.fault for r in readings if isinstance(r, Failed)), None)
-    if lost is None or failed is None or failed.message in lost.message:
-        return lost or failed
-    said = f"{lost.message}; reading it again failed: {failed.message}"
-    return replace(lost, message=said, advice=failed.advice or lost.advice)
+    if silence is None or failed is None or failed.message in silence.message:
+        return silence or failed
+    message = f"{silence.message}; reading it again failed: {failed.message}"
+    return replace(silence, message=message, advice=failed.advice or silence.advice)
 
 
-def _make_happened(step: Step, live: Sequence[Observed], said: Set[Judgement]) -> Outcome:
-    made = live[0].incarnation if live else None  # none if an update removed the last of it
-    if Judgement.STARTED not in said:
-        return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=made)
+def _make_happened(step: Step, live: Sequence[Observed], judgements: Set[Judgement]) -> Outcome:
+    incarnation = live[0].incarnation if live else None  # none if an update removed the last of it
+    if Judgement.STARTED not in judgements:
+        return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=incarnation)
     ticket = next((r.ticket for r in live if r.ticket is not None), None)
-    return Outcome(step.id, OutcomeStatus.STARTED, ticket=ticket, incarnation=made)
+    return Outcome(step.id, OutcomeStatus.STARTED, ticket=ticket, incarnation=incarnation)
 
 
 def _make_conflict(identity: Identity, session: Session) -> Fault:
@@ -176,11 +176,11 @@ def _make_conflict(identity: Identity, session: Session) -> Fault:
 
 
 def _make_not_applied(result: Result) -> Fault:
-    lost = result.outcome.fault
+    silence = result.outcome.fault
     return Fault(
-        lost.code if lost else "NOT_APPLIED",
+        silence.code if silence else "NOT_APPLIED",
         "no answer came, and the object was unchanged after the timeout: the request was not "
         "executed",
         FaultClass.NOT_APPLIED,
-        where=lost.where if lost else "",
+        where=silence.where if silence else "",
     )

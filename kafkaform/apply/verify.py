@@ -80,8 +80,8 @@ class Invisible(Struct, frozen=True):
         """What is the matter, as the rest of a sentence about an applied object."""
         if self.sight is Sight.HIDDEN:
             return f"but cannot be seen: {self.why}"
-        why = f"it does not answer ({self.why})" if self.sight is Sight.SILENT else self.why
-        return f"not yet visible on {self.noun} {self.node}{f': {why}' if why else ''}"
+        cause = f"it does not answer ({self.why})" if self.sight is Sight.SILENT else self.why
+        return f"not yet visible on {self.noun} {self.node}{f': {cause}' if cause else ''}"
 
 
 Values = Mapping[Path, Value]
@@ -155,17 +155,19 @@ class _Asker(Struct, frozen=True):
         # That a deleted object with an id is gone does not need its attributes, which would be read
         # again and again while it is still there.
         deleted = [c.identity for c in changes if c.action is Action.DELETE and c.incarnation]
-        others = [c.identity for c in changes if c.action is not Action.DELETE or not c.incarnation]
+        wanted_identities = [
+            c.identity for c in changes if c.action is not Action.DELETE or not c.incarnation
+        ]
         readings: dict[Identity, Reading] = {}
-        for ids, depth in ((deleted, Depth.NAMES), (others, Depth.FULL)):
+        for ids, depth in ((deleted, Depth.NAMES), (wanted_identities, Depth.FULL)):
             if ids:
                 readings.update(self.session.read(ids, at=node, depth=depth))
         gaps = {}
         for change in changes:
             identity = change.identity
             kind, reading = self.types[identity.kind], readings[identity]
-            made = self.incarnations.get(identity, change.incarnation)
-            if not is_visible(change, reading, kind, self.session.facts, made):
+            incarnation = self.incarnations.get(identity, change.incarnation)
+            if not is_visible(change, reading, kind, self.session.facts, incarnation):
                 gaps[identity] = _find_gap(change, reading, kind, self.session.facts)
             elif change.action is Action.CREATE and (unset := _list_unset(change, reading)):
                 self.reported[identity] = unset
@@ -186,28 +188,36 @@ def verify_applied(
     changes: those whose steps were all applied; incarnations: created object -> the id that it got.
     Raises OtherSystem.
     """
-    parts = []
+    verified = []
     for instance, session in sessions.items():
-        mine = [c for c in changes if c.identity.instance == instance and c.steps]
-        if mine:
+        instance_changes = [c for c in changes if c.identity.instance == instance and c.steps]
+        if instance_changes:
             asker = _Asker(session, types, incarnations)
-            left = _wait_for_nodes(mine, asker, clock, stop, report)
+            gaps = _wait_for_nodes(instance_changes, asker, clock, stop, report)
             session.prove()
-            parts.append(_sum_up(mine, left, asker))
+            verified.append(_sum_up(instance_changes, gaps, asker))
     return Verified(
-        tuple(item for part in parts for item in part.invisible),
-        {identity: values for part in parts for identity, values in part.kept.items()},
-        {identity: values for part in parts for identity, values in part.reported.items()},
+        tuple(item for item_verified in verified for item in item_verified.invisible),
+        {
+            identity: values
+            for item_verified in verified
+            for identity, values in item_verified.kept.items()
+        },
+        {
+            identity: values
+            for item_verified in verified
+            for identity, values in item_verified.reported.items()
+        },
     )
 
 
-def _sum_up(changes: Sequence[Change], left: Mapping[str, Gaps], asker: _Asker) -> Verified:
+def _sum_up(changes: Sequence[Change], gaps_by_node: Mapping[str, Gaps], asker: _Asker) -> Verified:
     """left: node -> what it does not show."""
     invisible: list[Invisible] = []
-    kept: dict[Identity, Values] = {}
+    kept_values: dict[Identity, Values] = {}
     reported = dict(asker.reported)
     noun, facts = asker.session.words.node, asker.session.facts
-    for node, gaps in left.items():
+    for node, gaps in gaps_by_node.items():
         for change in changes:
             identity = change.identity
             gap = gaps.get(identity)
@@ -217,13 +227,13 @@ def _sum_up(changes: Sequence[Change], left: Mapping[str, Gaps], asker: _Asker) 
                 reported[identity] = {**reported.get(identity, NO_VALUES), **gap.kept}
                 continue
             if gap.sight is Sight.KEPT:
-                kept[identity] = {**kept.get(identity, NO_VALUES), **gap.kept}
+                kept_values[identity] = {**kept_values.get(identity, NO_VALUES), **gap.kept}
             silent = gap.sight is Sight.SILENT and not facts.lists_nodes
-            counts = not silent or sum(identity in each for each in left.values()) >= len(
-                facts.nodes
-            )
+            counts = not silent or sum(
+                identity in node_gaps for node_gaps in gaps_by_node.values()
+            ) >= len(facts.nodes)
             invisible.append(Invisible(change.address, node, gap.why, noun, gap.sight, counts))
-    return Verified(tuple(invisible), kept, reported)
+    return Verified(tuple(invisible), kept_values, reported)
 
 
 def _wait_for_nodes(
@@ -235,45 +245,45 @@ def _wait_for_nodes(
     noun = session.words.node
     timeout = session.facts.operation_timeout
     give_up = clock.monotonic() + timeout
-    left: dict[str, Gaps] = {n: {c.identity: _UNSEEN for c in changes} for n in nodes}
+    gaps: dict[str, Gaps] = {n: {c.identity: _UNSEEN for c in changes} for n in nodes}
     least, progressed = len(nodes) * len(changes), clock.monotonic()
     silent, quiet = set[str](), set[str]()
     # At first about all objects: most systems show them soon, and some kinds are listed as a whole
     # for each look.
     whole = True
-    _show_progress(report, noun, nodes, left, len(changes))
-    while left:
-        for node, missing in left.items():
-            rest = [c for c in changes if c.identity in missing]
-            left[node] = asker.look(node, rest, whole=whole and node not in quiet)
-            _show_progress(report, noun, nodes, left, len(changes))
-        quiet = {node for node, missing in left.items() if _is_quiet(missing)}
+    _show_progress(report, noun, nodes, gaps, len(changes))
+    while gaps:
+        for node, missing in gaps.items():
+            unseen = [c for c in changes if c.identity in missing]
+            gaps[node] = asker.look(node, unseen, whole=whole and node not in quiet)
+            _show_progress(report, noun, nodes, gaps, len(changes))
+        quiet = {node for node, missing in gaps.items() if _is_quiet(missing)}
         live = session.live_nodes() if quiet else nodes
-        left = {node: missing for node, missing in left.items() if missing and node in live}
-        if new := quiet & left.keys() - silent:
+        gaps = {node: missing for node, missing in gaps.items() if missing and node in live}
+        if new := quiet & gaps.keys() - silent:
             # One limit for all silent nodes: with a limit for each, nodes that fall silent one
             # after another would keep the run for minutes.
             give_up = give_up if silent else clock.monotonic() + SILENT_SECONDS
             silent |= new
             say_silent(report, new, give_up - clock.monotonic(), noun)
-        if not left:
+        if not gaps:
             break
-        if (lacking := sum(map(len, left.values()))) < least:
+        if (lacking := sum(map(len, gaps.values()))) < least:
             least, progressed = lacking, clock.monotonic()
         until = max(
             give_up if node in quiet else progressed + _choose_patience(missing, timeout)
-            for node, missing in left.items()
+            for node, missing in gaps.items()
         )
         over = clock.monotonic() >= until
         # Before the end, about all objects once more: a node is not asked about those behind one
         # that it lacks.
-        if over and (whole or all(len(left[node]) <= FIRST for node in left.keys() - quiet)):
+        if over and (whole or all(len(gaps[node]) <= FIRST for node in gaps.keys() - quiet)):
             break
         whole = over
         if not over:
             stop.sleep(clock, POLL_SECONDS)
-    _show_progress(report, noun, nodes, left, len(changes), finished=True)
-    return left
+    _show_progress(report, noun, nodes, gaps, len(changes), finished=True)
+    return gaps
 
 
 def _is_quiet(missing: Gaps) -> bool:
@@ -291,19 +301,25 @@ def _show_progress(
     report: Reporter,
     noun: str,
     nodes: Collection[str],
-    left: Mapping[str, Collection[Identity]],
+    gaps: Mapping[str, Collection[Identity]],
     objects: int,
     *,
     finished: bool = False,
 ) -> None:
     """Each node is asked about each object, and the answers that are as planned count up."""
-    what = f"{objects:,} object" + ("" if objects == 1 else "s")
-    label = f"Verifying {what} on {len(nodes):,} {noun}" + ("" if len(nodes) == 1 else "s")
+    amount = f"{objects:,} object" + ("" if objects == 1 else "s")
+    label = f"Verifying {amount} on {len(nodes):,} {noun}" + ("" if len(nodes) == 1 else "s")
     total = objects * len(nodes)
-    done = total - sum(len(missing) for missing in left.values())
+    seen_count = total - sum(len(missing) for missing in gaps.values())
     unit = "objects" if len(nodes) == 1 else "answers"
-    ends = {"visible": done, "not visible": total - done} if done < total and finished else {}
-    report(Progress("verify", label, done, total, unit, finished=finished, even=False, ends=ends))
+    ends = (
+        {"visible": seen_count, "not visible": total - seen_count}
+        if seen_count < total and finished
+        else {}
+    )
+    report(
+        Progress("verify", label, seen_count, total, unit, finished=finished, even=False, ends=ends)
+    )
 
 
 # ── what a reading lacks ────────────────────────────────────────────────────────────────
@@ -332,10 +348,10 @@ def _find_gap(change: Change, reading: Reading, kind: ResourceType, facts: Facts
         differing = [path for path in differing if len(path) > 1] if not change.incarnation else []
     unset = list_unset(change.after, live)
     removed = [path for path in differing if path not in after]
-    kept = {p: now[p] for p in removed if p in unset or now.get(p) == before.get(p)}
-    if kept and len(kept) == len(differing):
-        harmless = kept.keys() <= unset.keys()
-        return _Gap(Sight.KEPT, _render_values(kept, kind), kept, harmless)
+    unchanged = {p: now[p] for p in removed if p in unset or now.get(p) == before.get(p)}
+    if unchanged and len(unchanged) == len(differing):
+        harmless = unchanged.keys() <= unset.keys()
+        return _Gap(Sight.KEPT, _render_values(unchanged, kind), unchanged, harmless)
     return _Gap(why=_render_values({path: now.get(path) for path in differing}, kind))
 
 
@@ -345,10 +361,10 @@ def _list_unset(change: Change, reading: Reading) -> Values:
 
 def _render_values(values: Values, kind: ResourceType) -> str:
     """`config.retention.ms is 60000 (1 minute)`; the first few of many."""
-    shown = list(values.items())[:SHOWN]
-    texts = [f"{render_path(path)} is {render_leaf(path, value, kind)}" for path, value in shown]
-    more = len(values) - SHOWN
-    return ", ".join(texts) + (f", and {more} more" if more > 0 else "")
+    listed = list(values.items())[:SHOWN]
+    texts = [f"{render_path(path)} is {render_leaf(path, value, kind)}" for path, value in listed]
+    hidden_count = len(values) - SHOWN
+    return ", ".join(texts) + (f", and {hidden_count} more" if hidden_count > 0 else "")
 
 
 def is_visible(

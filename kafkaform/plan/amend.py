@@ -14,7 +14,7 @@ from ..core.change import Action, Change, Ownership, add_findings
 from ..core.finding import Finding
 from ..core.redaction import mask_secrets
 from ..core.resource import Absent, Facts, Failed, Hidden, Identity, Reading, World
-from ..core.value import FrozenMap
+from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .approval import seal_plan
@@ -55,13 +55,14 @@ def amend(
         if target is None:
             return unchanged
         after = kind.canonical(target, facts)
-        paths = compare(None, after, schema=kind.schema)
+        paths = compare(None, after, schema=kind.schema, fallbacks=reading.fallbacks)
         return replace(unchanged, action=Action.CREATE, after=after, paths=paths, row_after=owned)
     before = kind.canonical(compute_destination(reading), facts)
     target = edit(before)
     observed = replace(unchanged, before=before, incarnation=reading.incarnation)
     if target is None:
-        paths = compare(before, None, schema=kind.schema)
+        below = reading.fallbacks if kind.settings else EMPTY
+        paths = compare(before, None, schema=kind.schema, fallbacks=below)
         return replace(observed, action=Action.DELETE, paths=paths)
     after = kind.canonical(target, facts)
     paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)

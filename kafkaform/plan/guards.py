@@ -14,6 +14,7 @@ from ..core.change import Action, Change, add_findings
 from ..core.finding import Finding, Harm, Level
 from ..core.resource import Desired
 from ..core.rule import Rule
+from ..core.text.quantity import render_count
 from ..state.model import State
 from .judge import lift_block
 from .model import Mode, Options
@@ -160,7 +161,9 @@ def _explain_excess(
         number = sum(concerned.number for _, concerned in pairs)
         if number <= allowed:
             return None
-        return f"the plan {verb} {number} objects, but {guard.flag} allows {allowed}"
+        return (
+            f"the plan {verb} {render_count(number, 'object')}, but {guard.flag} allows {allowed}"
+        )
     # Whoever runs `destroy` expects to read that everything goes.
     if options.mode is Mode.DESTROY:
         return None

@@ -69,21 +69,25 @@ def read_world(
     object that no node shows counts as absent; greater than 0 after a recent write, because reads
     lag behind writes. Raises OtherSystem.
     """
-    wanted: dict[str, set[Identity]] = {instance: set() for instance in sessions}
+    identities: dict[str, set[Identity]] = {instance: set() for instance in sessions}
     for identity in (d.identity for d in desired.declared):
-        wanted.setdefault(identity.instance, set()).add(identity)
+        identities.setdefault(identity.instance, set()).add(identity)
     for identity in state.objects:
-        wanted.setdefault(identity.instance, set()).add(identity)
+        identities.setdefault(identity.instance, set()).add(identity)
     world = {}
-    for instance, ids in sorted(wanted.items()):
+    for instance, ids in sorted(identities.items()):
         # Sorted, so that equal worlds are read by equal requests in the same order.
         order = sorted(ids, key=_IN_ORDER)
         if instance in sessions:
             task, label = f"read {instance}", f"Reading {instance}"
             report(Progress(task, label, 0, len(order), "objects"))
             world[instance] = _read_instance(sessions[instance], order, state, clock, settle)
-            lost = sum(isinstance(r, Failed) for r in world[instance].readings.values())
-            ends = {"read": len(order) - lost, "could not be read": lost} if lost else {}
+            failed_count = sum(isinstance(r, Failed) for r in world[instance].readings.values())
+            ends = (
+                {"read": len(order) - failed_count, "could not be read": failed_count}
+                if failed_count
+                else {}
+            )
             size = len(order)
             report(Progress(task, label, size, size, "objects", finished=True, ends=ends))
         else:
@@ -95,12 +99,12 @@ def read_world(
 def _read_instance(
     session: Session, ids: Sequence[Identity], state: State, clock: Clock, settle: float
 ) -> InstanceWorld:
-    wanted: dict[str, list[Identity]] = {}
+    by_kind: dict[str, list[Identity]] = {}
     for identity in ids:
-        wanted.setdefault(identity.kind, []).append(identity)
+        by_kind.setdefault(identity.kind, []).append(identity)
     sweeps = {
-        kind: _reuse_rows(session.sweep(kind, Depth.NAMES, full=mine), state)
-        for kind, mine in sorted(wanted.items())
+        kind: _reuse_rows(session.sweep(kind, Depth.NAMES, full=kind_ids), state)
+        for kind, kind_ids in sorted(by_kind.items())
     }
     listed = {
         item.identity: item
@@ -111,8 +115,8 @@ def _read_instance(
     readings: dict[Identity, Reading] = {i: listed[i] for i in ids if i in listed}
     # What a listing lacks is read by name, too: a listing leaves out what we must not see and may
     # lag behind, so it proves no absence.
-    if left := [i for i in ids if i not in listed]:
-        readings.update(session.read(left))
+    if unlisted := [i for i in ids if i not in listed]:
+        readings.update(session.read(unlisted))
     rows = {i: state.objects[i].attributes for i in ids if i in state.objects}
     missing = [i for i in rows if isinstance(resolve_absence(readings[i], rows[i]), Absent)]
     if missing:
@@ -126,10 +130,10 @@ def _read_instance(
         # from that would be refused as stale as soon as another node is asked.
         patience = max(settle, min(AGREEMENT_SECONDS, session.facts.operation_timeout))
         disputed = await_agreement(session, changed, patience, clock, clock.sleep)
-        again = session.read(changed)
+        second_readings = session.read(changed)
         # A sighting stays one, also if this node does not show the object yet.
-        seen = {i: r for i, r in again.items() if not isinstance(r, Absent)}
-        readings.update(hide_all_reported(seen, state))
+        present = {i: r for i, r in second_readings.items() if not isinstance(r, Absent)}
+        readings.update(hide_all_reported(present, state))
     # A proxy may have led a connection to another system meanwhile. Nothing that was read counts
     # before every connection has said again whose it is.
     session.prove()
@@ -198,7 +202,9 @@ def _is_changed(row: FrozenMap, reading: Reading) -> bool:
     if not isinstance(reading, Observed):
         return False
     names = [name for name in reading.attributes if row.get(name) is not None]
-    recorded, live = (FrozenMap({n: each[n] for n in names}) for each in (row, reading.attributes))
+    recorded, live = (
+        FrozenMap({n: attributes[n] for n in names}) for attributes in (row, reading.attributes)
+    )
     # As a rule they are equal, and listing their leaves takes longer than comparing them.
     return recorded != live and flatten(recorded) != flatten(live)
 
@@ -208,13 +214,13 @@ def _ask_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity, 
     for node in session.live_nodes() or (None,):
         for identity, reading in session.read(ids, at=node).items():
             if isinstance(reading, Absent):
-                reading = Absent(identity, lacks=reading.lacks)
+                reading = replace(reading, others=None)
             if identity not in answers or _is_stronger(reading, answers[identity]):
                 answers[identity] = reading
-    seen = [i for i, reading in answers.items() if isinstance(reading, Observed)]
-    if seen:
+    present = [i for i, reading in answers.items() if isinstance(reading, Observed)]
+    if present:
         # Somebody sees it: read it in full, and keep the sighting if that read still lags.
-        whole = session.read(seen)
+        whole = session.read(present)
         answers.update({i: r for i, r in whole.items() if not isinstance(r, Absent)})
     return answers
 
@@ -243,14 +249,14 @@ def await_agreement(
     """Ask all live nodes about these objects until they show the same. The objects on which they
     still differ when `seconds` have passed. wait: waits for seconds. Raises OtherSystem."""
     deadline = clock.monotonic() + seconds
-    left: Sequence[Identity] = list(ids) if len(session.live_nodes()) > 1 else ()
-    while left:
-        answers = {node: session.read(left, at=node) for node in session.live_nodes()}
-        views = {i: _select_views(i, answers) for i in left}
-        left = [i for i in left if len({_get_view(one) for one in views[i].values()}) > 1]
+    disputed: Sequence[Identity] = list(ids) if len(session.live_nodes()) > 1 else ()
+    while disputed:
+        answers = {node: session.read(disputed, at=node) for node in session.live_nodes()}
+        views = {i: _select_views(i, answers) for i in disputed}
+        disputed = [i for i in disputed if len({_get_view(view) for view in views[i].values()}) > 1]
         if clock.monotonic() >= deadline:
-            return {i: views[i] for i in left}
-        if left:
+            return {i: views[i] for i in disputed}
+        if disputed:
             wait(POLL_SECONDS)
     return {}
 
@@ -281,8 +287,8 @@ def describe_disagreement(views: Views, kind: ResourceType, facts: Facts, noun: 
         f"{render_path(path)} is {_join_nodes(_render_leaves(path, leaves, kind), noun)}"
         for path, leaves in differing[:SHOWN]
     ]
-    more = len(differing) - SHOWN
-    return "; ".join(texts) + (f"; and {more} more" if more > 0 else "")
+    hidden_count = len(differing) - SHOWN
+    return "; ".join(texts) + (f"; and {hidden_count} more" if hidden_count > 0 else "")
 
 
 def _describe_sight(reading: Reading) -> str:
@@ -303,9 +309,9 @@ def _list_differing(
         if isinstance(item, Observed)
     }
     for path in sorted({path for values in leaves.values() for path in values}):
-        shown = {node: values.get(path) for node, values in leaves.items()}
-        if len(set(shown.values())) > 1:
-            yield path, shown
+        node_values = {node: values.get(path) for node, values in leaves.items()}
+        if len(set(node_values.values())) > 1:
+            yield path, node_values
 
 
 def _render_leaves(
@@ -319,7 +325,7 @@ def _join_nodes(texts: Mapping[str, str], noun: str) -> str:
     nodes: dict[str, list[str]] = defaultdict(list)
     for node, text in texts.items():
         nodes[text].append(node)
-    return ", and ".join(f"{text} on {noun} {', '.join(each)}" for text, each in nodes.items())
+    return ", and ".join(f"{text} on {noun} {', '.join(names)}" for text, names in nodes.items())
 
 
 def note_disagreements(
@@ -343,23 +349,26 @@ def _describe_dispute(
     types: Mapping[str, ResourceType],
     providers: Mapping[str, Provider],
 ) -> str:
-    seen = world[change.identity.instance]
+    observation = world[change.identity.instance]
     provider = providers.get(change.identity.instance)
     words = provider.words if provider else NEUTRAL
-    shown = describe_disagreement(
-        seen.disputed[change.identity], types[change.identity.kind], seen.facts, words.node
+    differences = describe_disagreement(
+        observation.disputed[change.identity],
+        types[change.identity.kind],
+        observation.facts,
+        words.node,
     )
-    return f"the {words.node}s disagree: {shown}"
+    return f"the {words.node}s disagree: {differences}"
 
 
 # ── what a reading means ────────────────────────────────────────────────────────────────
 
 
-def resolve_absence(reading: Reading, ours: FrozenMap | None) -> Reading:
+def resolve_absence(reading: Reading, recorded: FrozenMap | None) -> Reading:
     """The reading of an object; one that exists only through what others set on it exists for us
     if some of that is ours. ours: what is recorded, or what a change writes."""
-    others = reading.others if isinstance(reading, Absent) else None
-    return others if others and others.foreign & flatten(ours).keys() else reading
+    foreign = reading.others if isinstance(reading, Absent) else None
+    return foreign if foreign and foreign.foreign & flatten(recorded).keys() else reading
 
 
 def compute_destination(live: Observed) -> FrozenMap:
@@ -384,8 +393,8 @@ def note_progress(item: Pending, world: World) -> Pending:
 
 
 def _find_live(item: Pending, world: World) -> Observed | None:
-    seen = world.get(item.identity.instance)
-    reading = seen.readings.get(item.identity) if seen else None
+    observation = world.get(item.identity.instance)
+    reading = observation.readings.get(item.identity) if observation else None
     return reading if isinstance(reading, Observed) else None
 
 
@@ -415,11 +424,11 @@ class Look(Struct, frozen=True):
 
     def collect_sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
         """The listings of the world, and those that a review needs beyond them."""
-        known = dict(self.world[instance].sweeps)
+        sweeps = dict(self.world[instance].sweeps)
         for kind, depth in needs.items():
-            if kind not in known or (depth is Depth.FULL and known[kind].depth is Depth.NAMES):
-                known[kind] = self.sessions[instance].sweep(kind, depth)
-        return known
+            if kind not in sweeps or (depth is Depth.FULL and sweeps[kind].depth is Depth.NAMES):
+                sweeps[kind] = self.sessions[instance].sweep(kind, depth)
+        return sweeps
 
     def assess_impacts(self, instance: str, changes: Iterable[Change]) -> Mapping[Identity, Impact]:
         """How much data each of these changes would destroy or move."""

@@ -55,14 +55,14 @@ def hold_dependents(changes: Sequence[Change], missing: Sequence[Unread] = ()) -
     """
     if missing:
         changes = [_wait_for_block(change, missing) for change in changes]
-    unread = [n for n, one in enumerate(changes) if one.block in UNREAD]
+    unread = [n for n, item in enumerate(changes) if item.block in UNREAD]
     if not unread:
         return changes
     index = index_by_address(changes)
     needs = [_list_needs(change, index) for change in changes]
     users: dict[int, list[int]] = {}
-    for n, others in enumerate(needs):
-        for m in others:
+    for n, needed in enumerate(needs):
+        for m in needed:
             users.setdefault(m, []).append(n)
     result, queue = list(changes), unread
     while queue:
@@ -119,8 +119,8 @@ def _needs_change(user: Change, used: Change) -> str:
 
 
 UNREAD_ADVICE = (
-    "The first apply that can read that makes this change. If a system is gone for good, remove "
-    "its provider block and run `kafkaform state rm --provider NAME`."
+    "Make sure that it can be read: the first apply that reads it makes this change. If a system "
+    "is gone for good, remove its provider block and run `kafkaform state rm --provider NAME`."
 )
 
 
@@ -166,19 +166,19 @@ def _make_untyped_error(rows: Sequence[Row], providers: Mapping[str, Provider]) 
     owners = sorted(row.owners[0] for row in rows)
     named = ", ".join(owners[:NAMED]) + (" ..." if owners[NAMED:] else "")
     instances = sorted({row.identity.instance for row in rows})
-    rest = "Until then, --target plans and applies other objects. Nothing was sent."
+    advice = "Until then, --target plans and applies other objects. Nothing was sent."
     if not providers.keys() & set(instances):
         commands = " or ".join(f"`kafkaform state rm --provider {name}`" for name in instances)
         return StorageError(
             f"the state has objects of {kinds}, which no configured provider knows: {named}",
             "Restore the provider block, and its package. If the system is gone for good, forget "
-            f"its objects with {commands}. {rest}",
+            f"its objects with {commands}. {advice}",
         )
     return StorageError(
         f"the state has objects of {kinds}, which this version does not know: {named}",
         "Update kafkaform and its providers to the versions that recorded these objects, or newer. "
         "To manage the objects no longer, forget them with "
-        f"`kafkaform state rm {shlex.quote(owners[0])}`; the objects themselves stay. {rest}",
+        f"`kafkaform state rm {shlex.quote(owners[0])}`; the objects themselves stay. {advice}",
     )
 
 
@@ -221,16 +221,16 @@ def narrow_changes(
             aside = any(matches(glob, owner) for row in untyped for owner in row.owners)
             aside = aside or any(_names_block((glob,), block) for block in unread)
             if not aside and not _find_hits(changes, (glob,)):
-                known = "recorded" if options.mode is Mode.REFRESH else "declared or recorded"
+                origin = "recorded" if options.mode is Mode.REFRESH else "declared or recorded"
                 raise UsageError(
-                    f"{flag} {glob!r} matches no {known} object",
+                    f"{flag} {glob!r} matches no {origin} object",
                     suggest(glob, (change.address for change in changes))
                     or "`kafkaform state list` and `kafkaform plan` show the addresses.",
                 )
     index = index_by_address(changes)
-    kept = set(range(len(changes)))
+    selected = set(range(len(changes)))
     if options.target:
-        kept = _find_reachable(
+        selected = _find_reachable(
             _find_hits(changes, options.target), lambda n: _list_needs(changes[n], index)
         )
     if options.exclude:
@@ -238,13 +238,13 @@ def narrow_changes(
         for n, change in enumerate(changes):
             for need in _list_needs(change, index):
                 dependents.setdefault(need, []).append(n)
-        kept -= _find_reachable(
+        selected -= _find_reachable(
             _find_hits(changes, options.exclude), lambda n: dependents.get(n, ())
         )
     return tuple(
         change
         for n, change in enumerate(changes)
-        if n in kept and change.identity.instance not in unasked
+        if n in selected and change.identity.instance not in unasked
     )
 
 
@@ -290,11 +290,11 @@ def _parse_or_none(text: str) -> Address | None:
 
 
 def _find_hits(changes: Sequence[Change], globs: Iterable[str]) -> set[int]:
-    wanted = tuple(globs)
+    patterns = tuple(globs)
     return {
         n
         for n, change in enumerate(changes)
-        if any(matches(glob, owner) for glob in wanted for owner in list_owners(change))
+        if any(matches(glob, owner) for glob in patterns for owner in list_owners(change))
     }
 
 

@@ -20,6 +20,7 @@ from ..core.redaction import remember_secret
 from ..core.resource import ProviderConfig
 from ..core.secret import PartialRepr
 from ..core.storage import read_named_file
+from ..core.text.sentence import make_sentence
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
 from ..syntax.nodes import Block
@@ -127,7 +128,7 @@ def _connect(configuration: Configuration, settings: ProviderConfig) -> Connecti
 
 
 def read_block_parts(
-    folder: Path, inputs: Inputs, parts: Collection[str]
+    folder: Path, inputs: Inputs, kinds: Collection[str]
 ) -> tuple[Mapping[str, ProviderConfig], Diagnostics]:
     """The provider blocks for Kafka of a folder, reduced to these nested blocks, and the faults of
     the configuration. Nothing is connected to and no secret is read.
@@ -140,9 +141,9 @@ def read_block_parts(
         if block.type != "provider" or [label.text for label in block.labels] != [KAFKA]:
             return block
         # Without the connection, whose variables often have values in a pipeline only.
-        kept = {name: item for name, item in block.body.attributes.items() if name == "alias"}
-        nested = tuple(inner for inner in block.body.blocks if inner.type in parts)
-        return replace(block, body=replace(block.body, attributes=kept, blocks=nested))
+        aliases = {name: item for name, item in block.body.attributes.items() if name == "alias"}
+        nested = tuple(inner for inner in block.body.blocks if inner.type in kinds)
+        return replace(block, body=replace(block.body, attributes=aliases, blocks=nested))
 
     configuration = read_configuration(folder, inputs)
     tree = configuration.tree
@@ -156,23 +157,25 @@ def read_block_parts(
     return blocks, desired.diagnostics
 
 
-def _choose_instance(providers: Mapping[str, ProviderConfig], wanted: str | None) -> ProviderConfig:
+def _choose_instance(
+    providers: Mapping[str, ProviderConfig], instance_name: str | None
+) -> ProviderConfig:
     """Choose the Kafka cluster. Raises UsageError if there is none, or more than one."""
     # Only commands for Kafka connect so; providers of other systems are passed over.
     clusters = {name: block for name, block in providers.items() if block.name == KAFKA}
     listed = ", ".join(sorted(clusters))
-    if wanted is not None:
-        if wanted not in providers:
+    if instance_name is not None:
+        if instance_name not in providers:
             raise UsageError(
-                f"the configuration has no provider instance {wanted!r}",
-                suggest(wanted, clusters) or f"There are: {listed or 'none'}.",
+                f"the configuration has no provider instance {instance_name!r}",
+                suggest(instance_name, clusters) or f"There are: {listed or 'none'}.",
             )
-        if wanted not in clusters:
+        if instance_name not in clusters:
             raise UsageError(
-                f"provider instance {wanted!r} is not a Kafka cluster",
+                f"provider instance {instance_name!r} is not a Kafka cluster",
                 f"Choose one with --provider: {listed}." if clusters else _NO_CLUSTER,
             )
-        return clusters[wanted]
+        return clusters[instance_name]
     if providers and not clusters:
         raise UsageError("no provider instance of the configuration is Kafka", _NO_CLUSTER)
     if len(clusters) != 1:
@@ -191,19 +194,21 @@ def resolve_direct(
 ) -> tuple[Connection, Diagnostics]:
     """Resolve the connection that flags alone describe; also returns warnings. Raises UsageError,
     ConfigurationError with every fault."""
-    given = {item.key: item for item in (*_read_file(inputs.command_config), *_read_flags(inputs))}
+    properties = {
+        item.key: item for item in (*_read_file(inputs.command_config), *_read_flags(inputs))
+    }
     values: dict[str, str] = {}
     faults: list[Diagnostic] = []
-    for key, item in given.items():
+    for key, item in properties.items():
         if key not in java.SECRET_KEYS:
             values[key] = item.value
             continue
-        values[key], more = _read_secret(item, environment)
+        values[key], secret_faults = _read_secret(item, environment)
         # A JAAS line that contains a password is as secret as the password.
         remember_secret(values[key])
-        faults += more
-    block, secrets, found = java.read_provider_block(values)
-    faults += [_make_diagnostic(fault, given.get(fault.key)) for fault in found]
+        faults += secret_faults
+    block, secrets, block_faults = java.read_provider_block(values)
+    faults += [_make_diagnostic(fault, properties.get(fault.key)) for fault in block_faults]
     if not block["bootstrap_servers"]:
         faults.append(
             Diagnostic(
@@ -249,7 +254,7 @@ def _check_server(server: str) -> None:
     if fault:
         raise UsageError(
             f"--bootstrap-server: {render_address(server)} is not HOST:PORT, it {fault[0]}",
-            f"{fault[1][:1].upper()}{fault[1][1:]}. Several are separated by commas: "
+            f"{make_sentence(fault[1])} Several are separated by commas: "
             "kafka-1:9092,kafka-2:9092.",
         )
 
@@ -298,11 +303,11 @@ def _make_missing_fault(item: Property, source: str, name: str) -> Diagnostic:
 
 def _make_diagnostic(fault: PropertyFault, item: Property | None) -> Diagnostic:
     """The diagnostic of a fault, with the place in the file and without the value."""
-    place = item.place if item else None
+    source = item.place if item else None
     return Diagnostic(
         fault.severity,
         fault.text,
-        range=place,
-        excerpt=item.excerpt if item and place else None,
+        range=source,
+        excerpt=item.excerpt if item and source else None,
         advice=fault.advice,
     )

@@ -333,8 +333,8 @@ def find_unmet(plan: Plan) -> Blocked | None:
         return None
     named = ", ".join(conditions[:5]) + (" ..." if conditions[5:] else "")
     return Blocked(
-        f"{render_count(len(conditions), 'object')} {'is' if len(conditions) == 1 else 'are'} blocked and "
-        "left as "
+        f"{render_count(len(conditions), 'object')} {'is' if len(conditions) == 1 else 'are'} "
+        "blocked and left as "
         f"{'it is' if len(conditions) == 1 else 'they are'}: {named}",
         "The plan names the reason and what to do for each. Everything else is as it says.",
     )

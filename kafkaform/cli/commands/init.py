@@ -105,7 +105,7 @@ def init(
     if store is not None:
         # A job that plans can read the store, and not write it.
         rows += _check_storage(store, parse_duration(lock_timeout, "--lock-timeout"))
-    console.write_lines(render_table([[name, inline(found)] for name, found in rows]))
+    console.write_lines(render_table([[name, inline(text)] for name, text in rows]))
     advice = "" if store is None else _advise_ignoring(folder, store)
     if advice:
         console.write(f"\n{advice}")
@@ -132,8 +132,8 @@ def _check_configuration(
 ) -> Iterator[tuple[str, str]]:
     """Fetch modules, check the files, and yield what they contain. Raises ConfigurationError with
     all faults."""
-    place = folder.absolute()
-    locks = read_own_locks(find_root(place), place, links=not inputs.untrusted)
+    path = folder.absolute()
+    locks = read_own_locks(find_root(path), path, links=not inputs.untrusted)
     sources = read_sources(inputs.environment.get(SOURCES)) if inputs.untrusted else None
     modules = Installation(locks, upgrade, readonly, sources)
     configuration = read_configuration(folder, inputs, modules.open_package)
@@ -148,15 +148,15 @@ def _check_configuration(
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     console.show_diagnostics((*desired.diagnostics, *configuration.list_unconnected(built)))
     tree, tests = configuration.tree, list_default_files()
-    parts = [render_count(len(tree.configuration), "file")]
+    amounts = [render_count(len(tree.configuration), "file")]
     if tree.modules:
-        parts.append(render_count(len(tree.modules), "module"))
+        amounts.append(render_count(len(tree.modules), "module"))
     yield (
         "configuration",
-        f"{', '.join(parts)}, {render_count(len(desired.declared), 'object')} declared",
+        f"{', '.join(amounts)}, {render_count(len(desired.declared), 'object')} declared",
     )
-    for package, done in modules.done.items():
-        yield "module", f"{package} at {done}"
+    for package, action in modules.done.items():
+        yield "module", f"{package} at {action}"
     for package in modules.list_removed():
         yield "module", f"{package} is not needed any more"
     if tests:
@@ -176,16 +176,16 @@ def _check_storage(store: Store, timeout: float) -> Iterator[tuple[str, str]]:
         store.backend.probe()
         store.backend.check_writable()
         store.sink.check_writable()
-        found = store.backend.load().state
-        yield "state", f"{store.backend.location}: {_render_state(found)}"
-        yield "audit log", f"{store.sink.location}: {_check_log(store, found)}"
+        stored_state = store.backend.load().state
+        yield "state", f"{store.backend.location}: {_render_state(stored_state)}"
+        yield "audit log", f"{store.sink.location}: {_check_log(store, stored_state)}"
     yield "lock", "can be taken, and is free again"
 
 
-def _render_state(found: State | None) -> str:
-    if found is None:
+def _render_state(stored_state: State | None) -> str:
+    if stored_state is None:
         return "none yet, the first apply writes it"
-    return f"{render_count(len(found.objects), 'object')}, serial {found.serial}"
+    return f"{render_count(len(stored_state.objects), 'object')}, serial {stored_state.serial}"
 
 
 def _check_log(store: Store, state: State | None) -> str:
@@ -206,9 +206,9 @@ def _advise_ignoring(folder: Path, store: Store) -> str:
         return ""
     ignored = {
         line.strip().removeprefix("**").strip("/")
-        for place in (folder, *folder.parents)
-        if place.is_relative_to(root)
-        for line in _read_ignored(place)
+        for parent in (folder, *folder.parents)
+        if parent.is_relative_to(root)
+        for line in _read_ignored(parent)
     }
     files = sorted(path.name for path in folder.iterdir() if path.is_file())
     reasons: dict[str, str] = {}
@@ -223,14 +223,14 @@ def _advise_ignoring(folder: Path, store: Store) -> str:
         if pattern is not None:
             reasons[pattern] = "passwords and private keys"
     missing = [
-        (pattern, why)
-        for pattern, why in reasons.items()
+        (pattern, reason)
+        for pattern, reason in reasons.items()
         if not any(fnmatchcase(pattern.strip("/"), line) for line in ignored)
     ]
     if not missing:
         return ""
     width = max(len(pattern) for pattern, _ in missing)
-    lines = (f"  {pattern:<{width}}  # {why}" for pattern, why in missing)
+    lines = (f"  {pattern:<{width}}  # {reason}" for pattern, reason in missing)
     return "\n".join(("Add these lines to .gitignore, without the remarks:", "", *lines))
 
 

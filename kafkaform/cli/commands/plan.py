@@ -99,9 +99,8 @@ def plan(
         # Errors come last: a blocked plan is shown, saved and commented on all the same.
         if files != NO_FILES:
             _save_plan(screen, new_plan, files)
-        if (new_plan.outputs or not new_plan.idle) and not any(
-            new_plan.list_blocked(stopping=True)
-        ):
+        changed = bool(new_plan.outputs) or not new_plan.idle
+        if changed and not any(new_plan.list_blocked(stopping=True)):
             hidden = workspace.configuration.list_sensitive_variables() if var else ()
             typed = TypedFlags(context, state, (*var_file, *var), hidden)
             screen.show_next(render_next_command(new_plan, files.out, typed))
@@ -111,7 +110,7 @@ def plan(
         if (unmet := find_unmet(new_plan)) is not None:
             raise unmet
     # Terraform's codes: 2 is "there are changes", and no error.
-    if detailed_exitcode and (new_plan.outputs or not new_plan.idle):
+    if detailed_exitcode and changed:
         raise typer.Exit(2)
 
 

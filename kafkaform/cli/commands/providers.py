@@ -43,7 +43,7 @@ def providers(context: typer.Context, var: Var = [], var_file: VarFile = []) -> 
         name: block.name for name, block in declare_blocks(configuration.tree)[0].providers.items()
     }
     # A block whose variables have no value offline is listed, although it cannot be evaluated.
-    used = blocks | {instance: found.name for instance, found in desired.providers.items()}
+    used = blocks | {instance: config.name for instance, config in desired.providers.items()}
     if not used:
         console.write("The configuration uses no provider.")
     rows = [
@@ -59,11 +59,11 @@ def providers(context: typer.Context, var: Var = [], var_file: VarFile = []) -> 
     )
 
 
-def _render_address(known: Mapping[str, ProviderConfig], instance: str) -> str:
-    if instance not in known:
+def _render_address(configs: Mapping[str, ProviderConfig], instance: str) -> str:
+    if instance not in configs:
         return "(needs variables that have no value)"
-    places = known[instance].config.get(ADDRESS) or ()
-    return inline(", ".join(map(str, places)))
+    addresses = configs[instance].config.get(ADDRESS) or ()
+    return inline(", ".join(map(str, addresses)))
 
 
 @app.command()
@@ -76,12 +76,12 @@ def schema(
     """
     # Not only those of the configuration: a user looks here before writing the first block.
     registry, console = Registry(), Console.make_standard()
-    found = {name: registry.load(name) for name in registry.names}
+    loaded = {name: registry.load(name) for name in registry.names}
     if json:
-        schemas = {name: make_provider_json(provider) for name, provider in found.items()}
+        schemas = {name: make_provider_json(provider) for name, provider in loaded.items()}
         console.write(render_json({"format_version": "1.0", "provider_schemas": schemas}))
         return
-    for name, provider in found.items():
+    for name, provider in loaded.items():
         kinds = {kind: item.schema for kind, item in provider.types.items()}
         for title, item in (
             (f'provider "{name}"', provider.config),
@@ -100,8 +100,8 @@ def json_schema() -> None:
     from ...editor.json_schema import make_json_schema  # noqa: PLC0415  # only this command needs it
 
     registry, console = Registry(), Console.make_standard()
-    found = {name: registry.load(name) for name in registry.names}
-    console.write(render_json(make_json_schema(collect_schemas(found))))
+    loaded = {name: registry.load(name) for name in registry.names}
+    console.write(render_json(make_json_schema(collect_schemas(loaded))))
 
 
 def _list_rows(item: ObjectSchema, outer: str = "") -> Iterator[list[str]]:

@@ -26,8 +26,8 @@ class _Offered(InOrder):
 def make_app(group: str, run: Callable[[Callable[..., Any]], Callable[..., None]]) -> typer.Typer:
     """The commands of a group. run: makes a command from the function that checks its arguments."""
     groups = Registry().load_commands(group)
-    app = typer.Typer(help=" ".join(one.help for one in groups), no_args_is_help=True)
-    for command in (command for one in groups for command in one.commands):
+    app = typer.Typer(help=" ".join(item.help for item in groups), no_args_is_help=True)
+    for command in (command for item in groups for command in item.commands):
         function = run(_translate_signature(command))
         function.__doc__ = command.make.__doc__
         app.command(command.name, cls=_Offered)(function)
@@ -36,8 +36,10 @@ def make_app(group: str, run: Callable[[Callable[..., Any]], Callable[..., None]
 
 def find_completions(group: str, name: str) -> Mapping[str, Complete]:
     """How the words of a command are completed: by flag, and "" for operands."""
-    found = (command for one in Registry().load_commands(group) for command in one.commands)
-    command = next((command for command in found if command.name == name), None)
+    commands = (
+        command for loaded in Registry().load_commands(group) for command in loaded.commands
+    )
+    command = next((command for command in commands if command.name == name), None)
     completions: dict[str, Complete] = {}
     for argument in map(_read_argument, _list_parameters(command) if command else ()):
         if argument.complete is not None:
@@ -62,8 +64,8 @@ def _translate_signature(command: Command) -> Callable[..., Any]:
     """The function of a command with the annotations of typer."""
 
     @wraps(command.make)
-    def make(**given: Any) -> Any:
-        return command.make(**given)
+    def make(**values: Any) -> Any:
+        return command.make(**values)
 
     parameters = [_translate_parameter(parameter) for parameter in _list_parameters(command)]
     # typer reads flags and help from signatures (PEP 362) and docstrings only.

@@ -120,32 +120,32 @@ class TextScreen(Struct):
                 _advise_approval(self.command, plan),
             )
         if plan.options.mode is Mode.DESTROY:
-            asked = sorted(name for name, item in plan.instances.items() if not item.unread)
-            return all(self._type_cluster(name, plan) for name in asked)
+            names = sorted(name for name, item in plan.instances.items() if not item.unread)
+            return all(self._type_cluster(name, plan) for name in names)
         # As in Terraform, "y" is not enough: too many fingers type it without reading.
         refreshes = plan.options.mode is Mode.REFRESH
-        what = "Record this in the state" if refreshes else "Apply these changes"
-        answer = self.console.ask(f'\n{what}? Only "yes" is accepted: ')
+        action = "Record this in the state" if refreshes else "Apply these changes"
+        answer = self.console.ask(f'\n{action}? Only "yes" is accepted: ')
         return answer == "yes"
 
     def _type_cluster(self, instance: str, plan: Plan) -> bool:
         scope = plan.instances[instance].facts.scope_id
         system = read_words(plan).get(instance, NEUTRAL).system
-        what = f'{_count_deletions(instance, plan)} that kafkaform manages on "{instance}"'
-        question = f"\nThis deletes {what}. Type the {system} ID to confirm.\n"
+        consequence = f'{_count_deletions(instance, plan)} that kafkaform manages on "{instance}"'
+        question = f"\nThis deletes {consequence}. Type the {system} ID to confirm.\n"
         prompt = f"{system.capitalize()} ID ({inline(scope)}): "
         return self.console.ask(question + prompt) == scope
 
-    def show_recovered(self, found: Recovered) -> None:
-        for line in _render_recovered(found):
+    def show_recovered(self, recovered: Recovered) -> None:
+        for line in _render_recovered(recovered):
             self.note(line)
-        if found.taken_in:
-            outcomes = render_count(found.taken_in, "outcome")
+        if recovered.taken_in:
+            outcomes = render_count(recovered.taken_in, "outcome")
             self.note(f"Took {outcomes} of an earlier run into the state.")
-        if found.edits:
-            edits = render_count(found.edits, "edit")
+        if recovered.edits:
+            edits = render_count(recovered.edits, "edit")
             self.note(f"Repeated {edits} that the state lacked (`state rm`, `state mv`, ...).")
-        for identity in found.released:
+        for identity in recovered.released:
             self.note(
                 f"{inline(str(identity))} is no longer managed: an edit by an earlier version can "
                 "have forgotten it. If it is yours, adopt it again."
@@ -167,8 +167,8 @@ class TextScreen(Struct):
     def show_result(self, report: Report, run: str, plan: Plan, *, complete: bool) -> None:
         """Show how every change ended. complete: the command ends without an error."""
         self.clear()
-        told = _make_report(report, run, plan, complete=complete)
-        self.console.write("\n" + render_apply_summary(told, colour=self.console.colour))
+        lines = _make_report(report, run, plan, complete=complete)
+        self.console.write("\n" + render_apply_summary(lines, colour=self.console.colour))
         self._show_late(report.invisible)
 
     def _show_late(self, late: tuple[Invisible, ...]) -> None:
@@ -229,8 +229,8 @@ class JsonScreen(Struct):
             "--json asks no questions; nothing was sent", _advise_approval(self.command, plan)
         )
 
-    def show_recovered(self, found: Recovered) -> None:
-        for result in found.closed:
+    def show_recovered(self, recovered: Recovered) -> None:
+        for result in recovered.closed:
             self._put(stream.make_apply_result(result.change, result.outcome, 0.0))
 
     def note(self, text: str) -> None:
@@ -315,18 +315,20 @@ def _render_late(late: Collection[Invisible]) -> Iterator[str]:
         # What each of them shows instead is its own.
         first = replace(first, why="") if first.sight is Sight.LATE else first
         rights = len({item.why for item in items.values()}) - 1
-        more = f", and {rights:,} more like it" if first.sight is Sight.HIDDEN and rights else ""
+        remainder = (
+            f", and {rights:,} more like it" if first.sight is Sight.HIDDEN and rights else ""
+        )
         names = join_names([inline(address) for address in items])
         objects = render_count(len(items), "object")
-        yield f"{objects}: applied, {inline(first.text)}{more}: {names}."
+        yield f"{objects}: applied, {inline(first.text)}{remainder}: {names}."
 
 
-def _render_recovered(found: Recovered) -> Iterator[str]:
+def _render_recovered(recovered: Recovered) -> Iterator[str]:
     """One line for each step that was closed, or one for many with the same end."""
     alike: dict[str, list[str]] = {}
-    for result in found.closed:
+    for result in recovered.closed:
         alike.setdefault(_render_end(result), []).append(result.change.address)
-    runs = f"run {found.runs[0]}" if len(found.runs) == 1 else f"{len(found.runs)} runs"
+    runs = f"run {recovered.runs[0]}" if len(recovered.runs) == 1 else f"{len(recovered.runs)} runs"
     for end, addresses in alike.items():
         if len(addresses) > _FEW:
             steps = render_count(len(addresses), "step")
@@ -371,15 +373,15 @@ def open_screen(
     detail, command, sends, pages, approved: see `TextScreen`.
     """
     if json:
-        shown = JsonScreen(console, command, sends)
-        shown.begin()
+        screen = JsonScreen(console, command, sends)
+        screen.begin()
         try:
-            yield shown
+            yield screen
         except KafkaformError as error:
             # Programs read errors from the same stream. The exit code must be that of the error,
             # even if the stream is lost and nobody can read it.
             outlive_output()
-            shown.show_diagnostics(error.diagnostics)
+            screen.show_diagnostics(error.diagnostics)
             raise typer.Exit(exit_code(error)) from None
         return
     # --quiet is for scripts, which nobody helps out of a pager.

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ...core.finding import POLICY
+from ...core.text.sentence import make_sentence
 from ...core.value import EMPTY
 from ...syntax.nodes import Block, Expression, Lit
 from ...syntax.parse import parse
@@ -25,7 +26,6 @@ from ..values.faults import (
     EvalError,
     make_diagnostic,
     make_error,
-    make_sentence,
     suggest_near,
 )
 from ..values.limits import Budget

@@ -106,7 +106,7 @@ def _make_change(scene: Scene, identity: Identity, reading: Reading, draft: Draf
         # A version of its own for each run: nobody can read whether the secret is the same already.
         f"alter-{scene.ledger.journal.run}" if draft.secret else None,
     )
-    change = draft.finish(block_reserved(change, kind, reading, asked=True), reading)
+    change = draft.finish(block_reserved(change, kind, reading, requested=True), reading)
     if row is None:
         return change
     return replace(
@@ -221,12 +221,12 @@ def make_workspace(
 
 
 def _make_bare_workspace(
-    found: Connection, scope_id: str, policies: Sequence[Path], keep: bool
+    connection: Connection, scope_id: str, policies: Sequence[Path], keep: bool
 ) -> Workspace:
     """The workspace of a system that flags name."""
     folder = make_system_folder(scope_id) if keep else locate_system_folder(scope_id)
-    asking = DataAnswers(lambda _: found.open())
-    asking.systems.note(found.settings, scope_id, found.provider.words)
+    asking = DataAnswers(lambda _: connection.open())
+    asking.systems.note(connection.settings, scope_id, connection.provider.words)
     bare = NoConfiguration(
         folder,
         folder,
@@ -234,14 +234,14 @@ def _make_bare_workspace(
         Inputs(),
         Registry(),
         asking,
-        secrets=found.secrets,
+        secrets=connection.secrets,
     )
     # Like a configuration that declares nothing, so that all rules of an apply hold.
-    desired = Desired((), {found.instance: found.settings}, digest="no configuration")
+    desired = Desired((), {connection.instance: connection.settings}, digest="no configuration")
     return Workspace(
         bare,
         desired,
-        {found.instance: found.provider},
+        {connection.instance: connection.provider},
         LocalBackend(folder / STATE_FILE),
         LocalSink(folder / AUDIT_FILE),
         SystemClock(),

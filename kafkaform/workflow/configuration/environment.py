@@ -31,7 +31,7 @@ def parse_value(attribute: AttributeSchema, source: str, text: str | None) -> Va
     if attribute.secret:
         return SecretRef("env", source)
     if attribute.type == list_of(STRING):
-        return tuple(part.strip() for part in text.split(","))
+        return tuple(item.strip() for item in text.split(","))
     if attribute.type == BOOL:
         return text.strip().lower() == "true"
     return text
@@ -40,13 +40,13 @@ def parse_value(attribute: AttributeSchema, source: str, text: str | None) -> Va
 def find_misreading(attribute: AttributeSchema, source: str, text: str) -> Iterator[Diagnostic]:
     """Why a text is not a value of the attribute."""
     # Taking `yes` for false without a word could switch a protection off.
-    known = ("true", "false") if attribute.type == BOOL else attribute.choices
-    said = text.strip().lower() if attribute.type == BOOL else text
-    if known and said not in known:
+    choices = ("true", "false") if attribute.type == BOOL else attribute.choices
+    word = text.strip().lower() if attribute.type == BOOL else text
+    if choices and word not in choices:
         yield Diagnostic(
             Severity.ERROR,
             f"the environment variable {source} has a value that {attribute.name} cannot have",
-            advice=f"It is one of: {', '.join(map(str, known))}.",
+            advice=f"It is one of: {', '.join(map(str, choices))}.",
         )
 
 
@@ -57,7 +57,10 @@ def complete_provider(
 
     offline: nothing connects, so nothing needs to be set at all.
     """
-    optional = {name: replace(one, required=False) for name, one in info.schema.attributes.items()}
+    optional = {
+        name: replace(attribute, required=False)
+        for name, attribute in info.schema.attributes.items()
+    }
 
     def connect(
         instance: str, block: FrozenMap
@@ -73,19 +76,19 @@ def complete_connection(
 ) -> tuple[FrozenMap, tuple[tuple[str, Diagnostic], ...]]:
     """The arguments of a block, completed from the environment, and a fault by argument for those
     that are still missing or cannot be read."""
-    given: dict[str, Value] = {}
+    environment_values: dict[str, Value] = {}
     faults: list[tuple[str, Diagnostic]] = []
-    for name, one in schema.attributes.items():
+    for name, attribute in schema.attributes.items():
         source = name_variable(instance, name)
         text = environ.get(source)
         # What the block says wins. A value that equals the default counts as left out, because a
         # block that leaves it out is evaluated to the same.
-        if text and config.get(name) == one.default:
-            given[name] = parse_value(one, source, text)
-            faults += ((name, fault) for fault in find_misreading(one, source, text))
-        elif one.required and config.get(name) is None:
-            faults.append((name, _make_missing_fault(instance, one)))
-    return FrozenMap({**config, **given}), tuple(faults)
+        if text and config.get(name) == attribute.default:
+            environment_values[name] = parse_value(attribute, source, text)
+            faults += ((name, fault) for fault in find_misreading(attribute, source, text))
+        elif attribute.required and config.get(name) is None:
+            faults.append((name, _make_missing_fault(instance, attribute)))
+    return FrozenMap({**config, **environment_values}), tuple(faults)
 
 
 def _make_missing_fault(instance: str, attribute: AttributeSchema) -> Diagnostic:

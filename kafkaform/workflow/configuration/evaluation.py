@@ -193,8 +193,9 @@ class Configuration(PartialRepr, frozen=True):
         rules: by id, whether their blocks can be lifted."""
         from ...plan.block_judge import collect_rules  # noqa: PLC0415  # only policies name rules
 
-        found, registry = declare_blocks(self.tree, ("provider",))[0], self.registry
-        added_names = {block.name for block in found.providers.values()} - set(registry.built_in)
+        declarations, registry = declare_blocks(self.tree, ("provider",))[0], self.registry
+        named = {block.name for block in declarations.providers.values()}
+        added_names = named.difference(registry.built_in)
         # Finding the names of other packages takes longer than everything else here.
         names = (
             *registry.built_in,

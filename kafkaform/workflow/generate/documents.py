@@ -25,14 +25,14 @@ def extract_documents(
     """The objects with `file("schemas/NAME.avsc")` in place of each long text, and the files: path
     -> text. The paths are the same for the same objects, whatever their order is."""
     documents: dict[str, str] = {}
-    taken: set[str] = set()
+    paths: set[str] = set()
     changed: dict[int, UndeclaredObject] = {}
     indexed = sorted(enumerate(items), key=lambda pair: pair[1].identity)
     for index, item in indexed:
         codes: dict[str, Code] = {}
         for attribute, ending in _list_texts(item, types[item.identity.kind]):
             folder = f"{item.identity.kind.rpartition('_')[2]}s"
-            path = _choose_path(folder, item.identity.key, ending, taken)
+            path = _choose_path(folder, item.identity.key, ending, paths)
             documents[path] = str(item.arguments[attribute.name])
             codes[attribute.name] = Code(f"file({quote_string(path)})")
         arguments: Mapping[str, object] = {**item.arguments, **codes}
@@ -50,12 +50,12 @@ def _list_texts(
             yield attribute, attribute.ending(item.arguments)
 
 
-def _choose_path(folder: str, key: str, ending: str, taken: set[str]) -> str:
+def _choose_path(folder: str, key: str, ending: str, paths: set[str]) -> str:
     """A path that no other document has, also where the case of letters makes no difference."""
     stem = _UNSAFE.sub("_", key).strip("._")[:_LONGEST] or "document"
     number, name = 1, stem
-    while f"{folder}/{name}{ending}".lower() in taken:
+    while f"{folder}/{name}{ending}".lower() in paths:
         number += 1
         name = f"{stem}_{number}"
-    taken.add(f"{folder}/{name}{ending}".lower())
+    paths.add(f"{folder}/{name}{ending}".lower())
     return f"{folder}/{name}{ending}"

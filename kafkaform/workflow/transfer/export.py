@@ -46,14 +46,14 @@ def export(workspace: Workspace, tool: str) -> GeneratedConfiguration:
         ids = {*recorded, *(item.identity for item in workspace.desired.declared)}
         draft, complete = _Export(), True
         for instance, exporter in exporters.items():
-            mine = sorted(identity for identity in ids if identity.instance == instance)
+            instance_ids = sorted(identity for identity in ids if identity.instance == instance)
             session = open_instance(workspace, instance)
             try:
-                complete &= _write_instance(session, mine, exporter, draft)
+                complete &= _write_instance(session, instance_ids, exporter, draft)
             finally:
                 session.close()
-        left = sorted({identity.instance for identity in ids} - exporters.keys())
-        draft.gaps.extend(f"Not exported: the objects of {instance}." for instance in left)
+        unexported = sorted({identity.instance for identity in ids} - exporters.keys())
+        draft.gaps.extend(f"Not exported: the objects of {instance}." for instance in unexported)
         text = mask_secrets(_render(tool, draft)) if draft.count else ""
         return GeneratedConfiguration(text, {}, len(draft.count), tuple(draft.gaps), complete)
 
@@ -63,7 +63,7 @@ def _find_exporters(space: Workspace, tool: str) -> dict[str, Exporter]:
     registry = space.configuration.registry
     names = {instance: block.name for instance, block in space.desired.providers.items()}
     offers = {name: registry.load_exporters(name) for name in {*names.values(), *registry.built_in}}
-    tools = sorted({known for offer in offers.values() for known in offer})
+    tools = sorted({tool_name for offer in offers.values() for tool_name in offer})
     if tool not in tools:
         raise UsageError(
             f"{tool!r} is no tool that kafkaform writes for",
@@ -83,36 +83,36 @@ def _write_instance(
     for identity in ids:
         reading = readings[identity]
         if not isinstance(reading, Observed):
-            what = type(reading).__name__.lower()
-            draft.gaps.append(f"Not exported: {identity}: it is {what}.")
-            complete &= what == "absent"
+            reading_kind = type(reading).__name__.lower()
+            draft.gaps.append(f"Not exported: {identity}: it is {reading_kind}.")
+            complete &= reading_kind == "absent"
             continue
-        made = exporter.write(identity.kind, reading.attributes)
-        if isinstance(made, str):
-            draft.gaps.append(f"Not exported: {identity}: {made}.")
+        resource = exporter.write(identity.kind, reading.attributes)
+        if isinstance(resource, str):
+            draft.gaps.append(f"Not exported: {identity}: {resource}.")
             continue
         draft.count.append(identity)
-        _write_resource(identity, made, next(iter(exporter.requirements)), draft)
+        _write_resource(identity, resource, next(iter(exporter.requirements)), draft)
     return complete
 
 
 def _write_resource(
-    identity: Identity, made: ForeignResource, provider: str, draft: _Export
+    identity: Identity, resource: ForeignResource, provider: str, draft: _Export
 ) -> None:
     """provider: its name there."""
-    taken = draft.names.setdefault(made.type, set())
-    name = make_unique(make_identifier(identity.key, get_noun(made.type)), taken)
+    names = draft.names.setdefault(resource.type, set())
+    name = make_unique(make_identifier(identity.key, get_noun(resource.type)), names)
     _, dot, label = identity.instance.partition(".")
     alias = {"provider": Code(f"{provider}.{label}")} if dot else {}
-    arguments = {n: _write_argument(value, draft) for n, value in made.arguments.items()}
-    draft.blocks.append(NewBlock("resource", (made.type, name), {**alias, **arguments}))
-    if made.id is None:
+    arguments = {n: _write_argument(value, draft) for n, value in resource.arguments.items()}
+    draft.blocks.append(NewBlock("resource", (resource.type, name), {**alias, **arguments}))
+    if resource.id is None:
         draft.gaps.append(
             f"{identity} has no import block, since its provider there cannot import it: the first "
             "apply sets the same values again."
         )
         return
-    target: dict[str, Writable] = {"to": Code(f"{made.type}.{name}"), "id": made.id}
+    target: dict[str, Writable] = {"to": Code(f"{resource.type}.{name}"), "id": resource.id}
     draft.blocks.append(NewBlock("import", (), target))
 
 
@@ -122,8 +122,8 @@ def _write_argument(value: Writable, draft: _Export) -> Writable:
         return {key: _write_argument(entry, draft) for key, entry in value.items()}
     if not isinstance(value, SecretRef):
         return value
-    taken = draft.names.setdefault("variable", set())
-    name = make_unique(make_identifier(value.name, "secret"), taken)
+    names = draft.names.setdefault("variable", set())
+    name = make_unique(make_identifier(value.name, "secret"), names)
     settings: dict[str, Writable] = {"type": Code("string"), "sensitive": True}
     draft.variables.append(NewBlock("variable", (name,), settings))
     return Code(f"var.{name}")
@@ -135,7 +135,10 @@ def _render(tool: str, draft: _Export) -> str:
         "# their work and can go.\n"
     )
     head += "".join(f"# {inline(gap)}\n" for gap in draft.gaps)
-    providers = {name: Code(_render_map(one)) for name, one in sorted(draft.requirements.items())}
+    providers = {
+        name: Code(_render_map(requirement))
+        for name, requirement in sorted(draft.requirements.items())
+    }
     needs = NewBlock("terraform", (), {}, (NewBlock("required_providers", (), providers),))
     return f"{head}\n{write_blocks((needs, *draft.variables, *draft.blocks))}"
 

@@ -319,7 +319,7 @@ def _render_unasked(
     # The digest changes with any ACL there, so that no new loss hides behind the limits. It covers
     # the ACLs after the plan, which stay the same while the plan is applied.
     near = find_deciding(acl, operations, worlds)
-    mark = digest(FrozenMap(acls=tuple(sorted(acl_nearby.fields for acl_nearby in near))))[:8]
+    mark = digest(FrozenMap(acls=tuple(sorted(acl.fields for acl in near))))[:8]
     return f"{named_acls} lose something on {describe_pattern(acl)} (ACLs there: {mark})"
 
 

@@ -387,7 +387,7 @@ def _make_lockout(right: Right, reason: str, decision: Decision, me: OwnPrincipa
     missing = ", ".join(_DECLARE[need] for need in decision.needs)
     return Lockout(
         f"it may take {right_words} from {owner}: {reason}",
-        f"{missing[:1].upper()}{missing[1:]}, or accept the risk with --accept access-unproven.",
+        f"{missing}, or accept the risk with --accept access-unproven.",
         certain=False,
     )
 

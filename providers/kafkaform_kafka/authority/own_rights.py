@@ -52,9 +52,9 @@ def explain_missing(
         rights,
         every_topic=None if whole is AccessVerdict.UNKNOWN else whole is AccessVerdict.ALLOWED,
         denied={
-            right: describe_acl(acls.acl)
-            for right, acls in deciding.items()
-            if acls.acl is not None and acls.verdict is AccessVerdict.DENIED
+            right: describe_acl(decision.acl)
+            for right, decision in deciding.items()
+            if decision.acl is not None and decision.verdict is AccessVerdict.DENIED
         },
     )
 

@@ -58,8 +58,8 @@ def ask_topics(
     # the usual reason.
     if "" in (names or ()):
         raise UsageError("no topic has an empty name", "`kafkaform describe topics` lists all.")
-    wanted = DescribeQuery(name, tuple(names or ()), partitions=partitions, sizes=sizes)
-    return ask_document("topics", wanted)
+    query = DescribeQuery(name, tuple(names or ()), partitions=partitions, sizes=sizes)
+    return ask_document("topics", query)
 
 
 def ask_acls(
@@ -92,14 +92,14 @@ def ask_acls(
                 "a resource excludes --resource-type and --resource-name", "Leave out the flags."
             )
         resource_type, resource_name = read_resource(words)
-    asked = {
+    filters = {
         "acl_principal": principal,
         "resource_type": resource_type,
         "resource_name": resource_name,
         "acl_operation": operation,
         "acl_permission_type": permission,
     }
-    fields = FrozenMap({field: glob for field, glob in asked.items() if glob != "*"})
+    fields = FrozenMap({field: glob for field, glob in filters.items() if glob != "*"})
     return ask_document("acls", DescribeQuery(fields=fields))
 
 
@@ -123,15 +123,15 @@ def ask_quotas(
     named = read_objects(words or (), CLIENT_LISTINGS)
     if any(name is None for name in named.values()):
         named = {kind: "*" if name is None else name for kind, name in named.items()}
-    given = merge_objects(named, {"user": user, "client": client_id, "ip": ip})
-    asked = {part: given.get(kind) for kind, part in CLIENT_PARTS.items()}
-    if only and not any(glob is not None for glob in asked.values()):
+    entity = merge_objects(named, {"user": user, "client": client_id, "ip": ip})
+    filters = {field: entity.get(kind) for kind, field in CLIENT_PARTS.items()}
+    if only and not any(glob is not None for glob in filters.values()):
         raise UsageError(
             "--only leaves out what is combined with a user, client ID or IP address, and none is "
             "given",
             "Name one, as in `user NAME`; '*' stands for all.",
         )
-    fields = FrozenMap({part: glob for part, glob in asked.items() if only or glob is not None})
+    fields = FrozenMap({field: glob for field, glob in filters.items() if only or glob is not None})
     return ask_document("quotas", DescribeQuery(fields=fields))
 
 
@@ -161,9 +161,9 @@ def ask_cluster() -> Question:
 # ── answers ─────────────────────────────────────────────────────────────────────────────
 
 
-def ask_document(kind: str, wanted: DescribeQuery) -> Question:
+def ask_document(kind: str, query: DescribeQuery) -> Question:
     """A question for a document that is either whole or not there."""
-    return Question(lambda session: Answer(read_document(session, kind, wanted)), document_page)
+    return Question(lambda session: Answer(read_document(session, kind, query)), document_page)
 
 
 def _ask_rows(

@@ -68,14 +68,14 @@ def ask_configs(
     keys = words
     named = tuple(dict.fromkeys(entity_name or ()))
     _check_flags(entity_type, named, name, default=entity_default)
-    wanted = DescribeQuery(
+    query = DescribeQuery(
         name,
         named,
         entity_type=entity_type,
         default=entity_default,
         keys=tuple(dict.fromkeys(keys or ())),
     )
-    return Question(partial(_read_configs, wanted=wanted), document_page)
+    return Question(partial(_read_configs, query=query), document_page)
 
 
 def _check_flags(entity_type: str, named: Sequence[str], name: str, *, default: bool) -> None:
@@ -117,42 +117,42 @@ def _ask_object_configs(kind: str, words: Sequence[str]) -> Question:
             )
         default = True
     exact = () if default or is_glob(name) else (name,)
-    wanted = DescribeQuery(
+    query = DescribeQuery(
         "*" if default or exact else name,
         exact,
         entity_type=entity_type,
         default=default,
         keys=tuple(dict.fromkeys(keys)),
     )
-    return Question(partial(_read_configs, wanted=wanted), document_page)
+    return Question(partial(_read_configs, query=query), document_page)
 
 
-def ask_own_configs(wanted: DescribeQuery) -> Question:
+def ask_own_configs(query: DescribeQuery) -> Question:
     """A question for configs. The page shows those that are set on the entities themselves."""
-    return Question(partial(_read_configs, wanted=wanted), _own_configs_page)
+    return Question(partial(_read_configs, query=query), _own_configs_page)
 
 
-def _read_configs(session: Session, wanted: DescribeQuery) -> Answer:
-    document = read_document(session, "configs", wanted)
+def _read_configs(session: Session, query: DescribeQuery) -> Answer:
+    document = read_document(session, "configs", query)
     # A config that nothing here has is a typing error: with only such names there is nothing to
     # show.
-    missing = find_unknown(document, wanted.keys) if wanted.keys else ()
-    if missing and missing == wanted.keys:
-        raise _make_unknown_error(wanted.entity_type, missing)
+    missing = find_unknown(document, query.keys) if query.keys else ()
+    if missing and missing == query.keys:
+        raise _make_unknown_error(query.entity_type, missing)
     unread = sum(entity["error"] is not None for entity in document["entities"])
     if unread:
-        what = f"{unread:,} {'entity' if unread == 1 else 'entities'}"
+        amount = f"{unread:,} {'entity' if unread == 1 else 'entities'}"
         fault = KafkaformError(
-            f"the configs of {what} cannot be read", "The answer names the reason for each."
+            f"the configs of {amount} cannot be read", "The answer names the reason for each."
         )
         return Answer(document, fault)
-    return Answer(document, _make_unknown_error(wanted.entity_type, missing) if missing else None)
+    return Answer(document, _make_unknown_error(query.entity_type, missing) if missing else None)
 
 
 def _make_unknown_error(kind: str, missing: tuple[str, ...]) -> UsageError:
     """The error for names of configs that no entity here has."""
-    known = CONFIG_ENTITIES[kind].known()
-    near = {name: text for name in missing if (text := suggest(name, known))}
+    keys = CONFIG_ENTITIES[kind].known()
+    near = {name: text for name in missing if (text := suggest(name, keys))}
     advice = [text if len(missing) == 1 else f"{inline(n)}: {text}" for n, text in near.items()]
     return UsageError(
         f"{kind} have no config {', '.join(map(inline, missing))}",

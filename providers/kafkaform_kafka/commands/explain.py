@@ -21,10 +21,8 @@ from kafkaform.provider.commands import (
 )
 from kafkaform.provider.contract import Session
 
-from ..inspect.config_explanation import ENTITIES, explain_config
-from ..inspect.config_page import config_page
-from ..inspect.quota_explanation import Client, explain_quotas
-from ..inspect.quota_page import quota_page
+from ..inspect.config_explanation import ENTITIES, config_page, explain_config
+from ..inspect.quotas import Client, explain_quotas, quota_page
 from ..kinds.quota import resource_type as quotas
 from ..protocol.broker_keys import broker_keys
 from ..protocol.broker_rules import plain_name_faults
@@ -67,8 +65,8 @@ def ask_quota(
     client ID; for one of them alone, the answer is for all that have no limit by name.
     """
     named = read_objects(words or (), CLIENT_LISTINGS)
-    given = merge_objects(named, {"user": user, "client": client_id, "ip": ip})
-    user, client_id, ip = (given.get(kind) for kind in CLIENT_LISTINGS)
+    entity = merge_objects(named, {"user": user, "client": client_id, "ip": ip})
+    user, client_id, ip = (entity.get(kind) for kind in CLIENT_LISTINGS)
     client = _make_client(user, client_id, ip)
     # Quotas name the user without the type of a principal: User:ci is a user whom nobody has.
     doubts = tuple(
@@ -112,10 +110,10 @@ def _complete_config(words: Sequence[str], ask: Ask) -> Iterable[str]:
     key."""
     if len(words) == 2:
         return ENTITIES
-    entity, rest = words[2], words[3:]
-    if not rest and entity != "cluster":
+    entity, names = words[2], words[3:]
+    if not names and entity != "cluster":
         return complete_entity(("alter", entity), ask)
-    if len(rest) > (entity != "cluster"):
+    if len(names) > (entity != "cluster"):
         return ()
     keys = broker_keys if entity in ("broker", "cluster") else KEYS.get(entity, tuple)
     return keys()
@@ -144,20 +142,20 @@ def ask_config(
 
 def _read_words(words: list[str]) -> tuple[str, str, str]:
     """What the words name: entity, its name ("" for the cluster) and the key. Raises UsageError."""
-    entity, *rest = words
+    entity, *names = words
     if entity not in ENTITIES:
         raise UsageError(
             f"{entity!r} has no configs to explain", suggest(entity, ENTITIES) or _ADVICE
         )
     if entity == "cluster":
-        rest = ["", *rest]
-    if len(rest) != 2 or not rest[1]:
+        names = ["", *names]
+    if len(names) != 2 or not names[1]:
         raise UsageError(f"explain config {entity} does not say which config", _ADVICE)
-    if entity == "broker" and not rest[0]:
+    if entity == "broker" and not names[0]:
         entity = "cluster"  # an empty name is the default of all brokers (KIP-248)
-    if not rest[0] and entity != "cluster":
+    if not names[0] and entity != "cluster":
         raise UsageError(f"no {entity} has an empty name", _ADVICE)
-    return entity, rest[0], rest[1]
+    return entity, names[0], names[1]
 
 
 GROUP = CommandGroup(

@@ -11,14 +11,14 @@ from kafkaform.core.resource import CoverageKind, Depth, Sweep
 from kafkaform.provider.commands import Answer, NameListing, Operand, Option, Question
 from kafkaform.provider.contract import Session
 
-from ..inspect.access_explanation import (
+from ..inspect.access import (
     AccessQuery,
+    access_page,
     build_access,
     explain_access,
     find_principal_fault,
     normalize_host,
 )
-from ..inspect.access_page import access_page
 from ..kinds.acl import resource_type as acls
 from .completion import (
     list_groups,
@@ -127,11 +127,13 @@ def ask_access(
         "user-principal": user_principal,
         CLUSTER: acls.CLUSTER if cluster else None,
     }
-    given = merge_objects(read_objects(words or (), RESOURCE_LISTINGS), names)
-    kind, name = _choose_resource({**given, CLUSTER: acls.CLUSTER} if CLUSTER in given else given)
+    objects = merge_objects(read_objects(words or (), RESOURCE_LISTINGS), names)
+    kind, name = _choose_resource(
+        {**objects, CLUSTER: acls.CLUSTER} if CLUSTER in objects else objects
+    )
     for principal_name in super_user or ():
         _check_principal("--super-user", principal_name)
-    wanted = AccessQuery(
+    query = AccessQuery(
         kind,
         name,
         _read_operations(kind, operation or ()),
@@ -143,8 +145,8 @@ def ask_access(
         # Brokers report neither super users nor allow.everyone.if.no.acl.found, so the flags can
         # say them for this question; without a flag the provider block does.
         facts = session.facts
-        known = build_access(_read_acls(session), facts, super_user or None, allow_if_no_acl)
-        return Answer(explain_access(known, wanted, facts.scope_id))
+        access = build_access(_read_acls(session), facts, super_user or None, allow_if_no_acl)
+        return Answer(explain_access(access, query, facts.scope_id))
 
     return Question(read, access_page)
 
@@ -164,45 +166,45 @@ def _read_acls(session: Session) -> Sweep:
 
 def _choose_resource(names: Mapping[str, str | None]) -> tuple[str, str]:
     """Type and name of the resource that the flags name. Raises UsageError."""
-    given = {kind: name for kind, name in names.items() if name is not None}
-    if len(given) != 1:
-        flags = ", ".join(given) or "no resource"
+    named = {kind: name for kind, name in names.items() if name is not None}
+    if len(named) != 1:
+        flags = ", ".join(named) or "no resource"
         listed = ", ".join(RESOURCE_LISTINGS)
         raise UsageError(
             f"{flags}: exactly one resource is needed",
             f"Write its kind and its name, such as `topic NAME`; the kinds are {listed}.",
         )
-    ((kind, name),) = given.items()
+    ((kind, name),) = named.items()
     if not name:
         raise UsageError(f"the name of the {kind} is empty", "Name one.")
     return RESOURCES.get(kind, "Cluster"), name
 
 
-def _read_operations(kind: str, given: Sequence[str]) -> tuple[str, ...]:
+def _read_operations(kind: str, operations: Sequence[str]) -> tuple[str, ...]:
     """The operations as ACLs spell them; without any, all that a resource of this type has."""
-    known = {name.lower(): name for name in acls.SUPPORTED[kind]}
-    for name in given:
-        if name.lower() not in known:
+    spellings = {name.lower(): name for name in acls.SUPPORTED[kind]}
+    for name in operations:
+        if name.lower() not in spellings:
             listed = f"It is one of {', '.join(acls.SUPPORTED[kind])}."
             raise UsageError(
                 f"--operation {name!r} does not exist for resources of type {kind}",
                 suggest(name, acls.SUPPORTED[kind]) or listed,
             )
-    return tuple(known[name.lower()] for name in given) or acls.SUPPORTED[kind]
+    return tuple(spellings[name.lower()] for name in operations) or acls.SUPPORTED[kind]
 
 
-def _check_principal(flag: str, given: str | None) -> str | None:
-    fault = None if given is None else find_principal_fault(given)
+def _check_principal(flag: str, principal: str | None) -> str | None:
+    fault = None if principal is None else find_principal_fault(principal)
     if fault is not None:
-        raise UsageError(f"{flag} {given!r} {fault[0]}", fault[1])
-    return given
+        raise UsageError(f"{flag} {principal!r} {fault[0]}", fault[1])
+    return principal
 
 
-def _check_host(given: str | None) -> str | None:
+def _check_host(host: str | None) -> str | None:
     try:
-        return None if given is None else normalize_host(given)
+        return None if host is None else normalize_host(host)
     except ValueError:
         raise UsageError(
-            f"--host {given!r} is not an IP address",
+            f"--host {host!r} is not an IP address",
             "Kafka compares ACLs with the client's address, never with its name.",
         ) from None

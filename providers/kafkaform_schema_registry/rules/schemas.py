@@ -9,7 +9,7 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
-from kafkaform.core.text.quantity import render_amount, render_count
+from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..formats.faults import SchemaFault
@@ -126,9 +126,8 @@ def _judge_text(change: Change, _: Facts) -> Iterator[Finding]:
         yield _find_invalid(kind, fault)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
-        limit = render_amount(MAX_BYTES, "bytes")
         yield TOO_LARGE.find(
-            f"the schema has {render_amount(size, 'bytes')}, and registries take {limit}",
+            f"the schema has {size:,} bytes, and registries take {MAX_BYTES:,}",
             TEXT,
             figures=FrozenMap(bytes=size),
         )

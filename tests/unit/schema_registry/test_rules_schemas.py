@@ -67,7 +67,7 @@ def delete(desk: Desk, subject: str = NAME) -> Change:
             {"schema": f'{{"type":"int","doc":"{"x" * MAX_BYTES}"}}'},
             "schema-too-large",
             FrozenMap(bytes=MAX_BYTES + 23),
-            "the schema has 1 MiB, and registries take 1 MiB",
+            "the schema has 1,048,599 bytes, and registries take 1,048,576",
         ),
     ],
 )

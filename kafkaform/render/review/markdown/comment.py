@@ -256,7 +256,8 @@ def _render_removal(view: PlanView, removal: Removal) -> Markup:
     words = view.words_of(removal.identity.instance)
     return Markup(
         f"- {render_code(removal.address)}: once its {words.task} has ended, this removes the "
-        f"{words.setting} that run {render_code(removal.run)} set for it ({render_code(removal.ticket)})"
+        f"{words.setting} that run {render_code(removal.run)} set for it "
+        f"({render_code(removal.ticket)})"
     )
 
 

@@ -87,7 +87,12 @@ def make_tables(view: PlanView) -> Iterator[Table]:
             yield _make_group(groups[name], head, view, render)
     plain_groups = [group for group in view.groups if group.name not in (*URGENT, "kept")]
     note = partial(_render_note, view=view)
-    noted = [entry_ for group in plain_groups for entry_ in group.entries if _is_noted(entry_)]
+    noted = [
+        noted_entry
+        for group in plain_groups
+        for noted_entry in group.entries
+        if _is_noted(noted_entry)
+    ]
     yield _make_table("noted", "Other findings", _NOTE_HEAD, view, noted, note)
     for group in plain_groups:
         plain = [
@@ -102,9 +107,11 @@ def make_tables(view: PlanView) -> Iterator[Table]:
         title = f"{group.title} ({len(group.changes):,}{above_text})"
         items = tuple(
             Item(
-                entry_.changes, _render_line(entry_, view), entry_.lead.action is not Action.UPDATE
+                noted_entry.changes,
+                _render_line(noted_entry, view),
+                noted_entry.lead.action is not Action.UPDATE,
             )
-            for entry_ in plain
+            for noted_entry in plain
         )
         yield Table(f"list-{group.name}", title, "", items)
 
@@ -291,9 +298,7 @@ def _render_blocked(entry: Entry, view: PlanView) -> Markup:
     texts = [_render_text(item, item.text) for item in entry.blocks]
     reasons = Markup("; ").join((*texts, *map(_render_labelled, entry.remarks)))
     fixes = dict.fromkeys(item.fix for item in entry.blocks if item.fix)
-    return Markup(
-        f"| {_name_objects(entry, view)} | {reasons} | {render_prose('; '.join(fixes))} |"
-    )
+    return Markup(f"| {_name_objects(entry, view)} | {reasons} | {render_prose(' '.join(fixes))} |")
 
 
 def _render_loss(entry: Entry, view: PlanView) -> Markup:

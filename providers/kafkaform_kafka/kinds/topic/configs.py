@@ -191,14 +191,24 @@ def find_topic_unit(path: Path) -> str:
     return key.unit if key is not None else ""
 
 
-def find_inherited(path: Path, facts: Facts) -> Value:
-    """The value of a config of a topic without an override: the brokers', or Kafka's for those that
-    brokers do not report."""
-    of_cluster = facts.values.get("topic_defaults")
-    if of_cluster is None or len(path) != 2 or path[0] != "config":
-        return None
-    defaults = _list_defaults(version_rules.get_release(facts), of_cluster)
-    return config_value(path[1], defaults.get(path[1]))
+def list_fallbacks(facts: Facts, reported: FrozenMap = EMPTY) -> FrozenMap:
+    """Path as text -> the value of a config of a topic without an override: the brokers', or
+    Kafka's for those that brokers do not report.
+
+    reported: config -> what brokers said when they were asked about it, which is all that is known
+    without the right to read their configs.
+    """
+    return _make_fallbacks(
+        version_rules.get_release(facts), facts.values.get("topic_defaults"), reported
+    )
+
+
+# The same for thousands of topics.
+@lru_cache
+def _make_fallbacks(release: str, of_cluster: FrozenMap | None, reported: FrozenMap) -> FrozenMap:
+    defaults = {} if of_cluster is None else _list_defaults(release, of_cluster)
+    values = {key: config_value(key, value) for key, value in {**defaults, **reported}.items()}
+    return FrozenMap({f"config.{key}": value for key, value in values.items() if value is not None})
 
 
 def make_alter_step(
@@ -347,5 +357,5 @@ TYPE = ResourceType(
     part_of="kafka_topic",
     repair=repair_removal,
     unit=find_topic_unit,
-    inherited=find_inherited,
+    settings=True,
 )

@@ -22,7 +22,7 @@ from kafkaform_kafka.authority.authorizer import (
     list_acls,
     list_principals,
 )
-from kafkaform_kafka.inspect.access_explanation import AccessQuery, explain_access
+from kafkaform_kafka.inspect.access import AccessQuery, explain_access
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ....kit.quick import examples
