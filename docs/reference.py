@@ -15,7 +15,7 @@ from kafkaform_connect.data_sources import DATA as CONNECT_DATA
 from kafkaform_connect.memory.simulation import SETTINGS as CONNECT_SETTINGS
 from kafkaform_connect.provider import PROVIDER as CONNECT
 from kafkaform_kafka.data_sources import DATA
-from kafkaform_kafka.memory.simulation import SETTINGS
+from kafkaform_kafka.memory.provider import SETTINGS
 from kafkaform_kafka.protocol.broker_keys import UpdateMode, broker_keys
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS, ConfigKey
 from kafkaform_kafka.protocol.config_pages import render_range

@@ -61,15 +61,11 @@ def _describe(rule: Rule) -> Iterator[str]:
     yield _escape(rule.why)
     yield f"```text\n{rule.example.strip(chr(10))}\n```"
     if rule.fix:
-        yield f"Fix: {_escape(_end(rule.fix))}"
+        yield f"Fix: {_escape(rule.fix)}"
     if rule.accept:
         yield f"Accept: `{render_acceptance(rule)}`."
     if rule.proof:
         yield f"Proof: `{rule.proof}`"
-
-
-def _end(text: str) -> str:
-    return text if text.endswith((".", "?")) else f"{text}."
 
 
 def _escape(text: str) -> str:

@@ -354,7 +354,8 @@ def show_schema() -> Schema:
     }
     needed = ("address", "change", "kafkaform", "mode", "name", "provider_name", "type")
     change = closed({**entry, "previous_address": NAME, "kafkaform": details}, needed)
-    drift = closed({**entry, "kafkaform": closed({"last_set": TEXT})}, needed)
+    told = closed({"name": TEXT, "last_set": TEXT, "findings": listed(refer("finding"))})
+    drift = closed({**entry, "kafkaform": told}, needed)
     instance = {
         "type": "object",
         "properties": {"scope_id": TEXT, "findings": listed(refer("system_finding"))},

@@ -55,10 +55,10 @@ def find_bindings(
 
 def _is_half(recorded: str, whole: str) -> bool:
     """Whether the recorded id lacks what the whole one has between `kind:` and `/group`."""
-    kind, colon, rest = recorded.partition(":")
-    if not colon or (rest and not rest.startswith("/")) or recorded == whole:
+    kind, colon, identifier = recorded.partition(":")
+    if not colon or (identifier and not identifier.startswith("/")) or recorded == whole:
         return False
-    return whole.startswith(f"{kind}:") and whole.endswith(rest)
+    return whole.startswith(f"{kind}:") and whole.endswith(identifier)
 
 
 def _refuse_strange(state: State, instance: str, binding: Binding, session: Session) -> None:

@@ -22,22 +22,22 @@ def commit_step(
     """
     if change.action in GONE or not change.row_after.owners:
         return None
-    taken = change.action is Action.CREATE or change.adopts
+    taken_over = change.action is Action.CREATE or change.adopts
     incarnation = outcome.incarnation or change.incarnation
     # A row of an earlier object with the same name says nothing about this one.
-    same = row if row is not None and row.incarnation == incarnation else None
+    same_row = row if row is not None and row.incarnation == incarnation else None
     return Row(
         identity=change.identity,
         owners=change.row_after.owners,
-        origin=seq if taken or row is None else row.origin,
-        attributes=_compute_attributes(same, change, paths),
+        origin=seq if taken_over or row is None else row.origin,
+        attributes=_compute_attributes(same_row, change, paths),
         incarnation=incarnation,
         protected=change.row_after.protected or "no",
         owner=change.owner,
         labels=change.labels,
         depends_on=change.depends_on,
         secret_version=change.row_after.secret_version,
-        reported=_keep_reported(same, change),
+        reported=_keep_reported(same_row, change),
     )
 
 
@@ -45,8 +45,8 @@ def _keep_reported(row: Row | None, change: Change) -> FrozenMap:
     """What the system reports although nothing sets it, without what the change sets."""
     if row is None or not row.reported:
         return EMPTY
-    wanted = {render_path(path) for path in flatten(change.after)}
-    return row.reported.without(wanted)
+    paths = {render_path(path) for path in flatten(change.after)}
+    return row.reported.without(paths)
 
 
 def refresh_row(row: Row, change: Change) -> Row:
@@ -66,7 +66,12 @@ def _compute_attributes(row: Row | None, change: Change, paths: tuple[Path, ...]
     after = lay_over(change.after or EMPTY, change.theirs, EMPTY)
     if not change.steps:
         return keep_set_values(after)
-    done, was = set(paths), row.attributes if row is not None else change.before or EMPTY
-    rest = [path for step in change.steps for path in step.paths if path not in done]
+    applied_paths, attributes = (
+        set(paths),
+        row.attributes if row is not None else change.before or EMPTY,
+    )
+    pending = [path for step in change.steps for path in step.paths if path not in applied_paths]
     # Owner and labels are no attributes: they have members of their own in a row.
-    return keep_set_values(lay_over(after, [path for path in rest if path[0] in after], was))
+    return keep_set_values(
+        lay_over(after, [path for path in pending if path[0] in after], attributes)
+    )

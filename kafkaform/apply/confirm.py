@@ -339,8 +339,8 @@ def _make_fault(items: Sequence[Invisible], *, tried: bool) -> Fault:
     attempt = ", also after it was set and removed again" if tried else ""
     return Fault(
         NO_EFFECT,
-        f"the removal was accepted, but {node_names} still {'show' if len(nodes) > 1 else 'shows'} the "
-        f"value{attempt}: {items[0].why}",
+        f"the removal was accepted, but {node_names} still {'show' if len(nodes) > 1 else 'shows'} "
+        f"the value{attempt}: {items[0].why}",
         FaultClass.DEFINITE,
         where=node_names,
         advice=f"Look into the log of the {noun}. Until it lets the value go, declare the value "

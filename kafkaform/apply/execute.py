@@ -48,8 +48,8 @@ def execute_plan(run: ApplyRun) -> Report:
         raise
     except KafkaformError as error:
         stopped = error
-    left = [step_id for step_id in now.pairs if step_id not in now.results]
-    now.skip_steps(left, stopped.message if stopped else "the run ended before this step")
+    remaining = [step_id for step_id in now.pairs if step_id not in now.results]
+    now.skip_steps(remaining, stopped.message if stopped else "the run ended before this step")
     # Steps that were never sent have ended, too.
     if now.reported < len(now.results):
         now.show_progress()
@@ -60,19 +60,19 @@ def execute_plan(run: ApplyRun) -> Report:
 def _keep_books(now: Execution) -> None:
     """Record changes without requests (adopt, forget, owners, protection), all at once."""
     run = now.run
-    done = [
+    outcomes = [
         Result(change, step, Outcome(step_id, OutcomeStatus.APPLIED))
         for step_id, (change, step) in now.pairs.items()
         if not change.steps and step_id not in now.results
     ]
-    if not done:
+    if not outcomes:
         return
     run.stop.check()
     # They send nothing, but they decide what may be deleted later, so the log has to show them.
     with run.stop.delay_second_signal():
-        run.ledger.write_intents(run.plan, done)
-        run.ledger.record_outcomes(run.plan, done)
-    now.note_results(done)
+        run.ledger.write_intents(run.plan, outcomes)
+        run.ledger.record_outcomes(run.plan, outcomes)
+    now.note_results(outcomes)
 
 
 def _run_wave(now: Execution, wave: Wave, *, later: bool) -> None:
@@ -81,8 +81,8 @@ def _run_wave(now: Execution, wave: Wave, *, later: bool) -> None:
     for step in (step for batch in wave.batches for step in batch.steps):
         if step.id in now.results:
             continue  # a resumed run has applied it
-        if why := _find_hindrance(now, step, undone):
-            now.skip_steps([step.id], why)
+        if reason := _find_hindrance(now, step, undone):
+            now.skip_steps([step.id], reason)
         else:
             ready.add(step.id)
     if not ready:
@@ -109,8 +109,8 @@ def _find_hindrance(now: Execution, step: Step, undone: Sequence[Result]) -> str
         if need not in now.results or now.results[need].outcome.status not in GOOD:
             return f"it depends on {now.pairs[need][0].address}, which was not applied"
     instance = step.identity.instance
-    if why := find_silence(instance, undone):
-        return why
+    if reason := find_silence(instance, undone):
+        return reason
     for result in undone:
         if result.step.identity.instance != instance:
             continue

@@ -70,10 +70,10 @@ class Execution(Struct):
         """Set the results of these steps."""
         self.results.update({result.step.id: result for result in results})
 
-    def skip_steps(self, step_ids: Iterable[str], why: str) -> None:
+    def skip_steps(self, step_ids: Iterable[str], reason: str) -> None:
         """Note that these steps were never sent, and why."""
         self.note_results(
-            Result(*self.pairs[step_id], make_skipped(step_id, why)) for step_id in step_ids
+            Result(*self.pairs[step_id], make_skipped(step_id, reason)) for step_id in step_ids
         )
 
     def list_undone(self) -> list[Result]:
@@ -82,26 +82,26 @@ class Execution(Struct):
 
     def show_progress(self) -> None:
         """Report how many steps have ended."""
-        self.reported = done = len(self.results)
+        self.reported = count = len(self.results)
         total = len(self.pairs)
-        finished = done == total
+        finished = count == total
         results = self.results.values() if finished else ()
         ends = count_ends(result.outcome for result in results)
         # Steps are not alike: a create takes milliseconds, a lost answer half a minute.
         self.run.report(
-            Progress("apply", "Applying", done, total, "steps", finished, even=False, ends=ends)
+            Progress("apply", "Applying", count, total, "steps", finished, even=False, ends=ends)
         )
 
 
 def start_execution(run: ApplyRun) -> Execution:
     """The execution of a plan, with the results that a resumed run already has."""
     pairs = {step.id: (change, step) for change, step in _list_pairs(run.plan)}
-    done = {
+    results = {
         step_id: Result(*pair, run.done[step_id])
         for step_id, pair in pairs.items()
         if step_id in run.done
     }
-    return Execution(run, pairs, find_needs(run.plan.effective), done)
+    return Execution(run, pairs, find_needs(run.plan.effective), results)
 
 
 def _list_pairs(plan: Plan) -> Iterator[tuple[Change, Step]]:
@@ -110,9 +110,9 @@ def _list_pairs(plan: Plan) -> Iterator[tuple[Change, Step]]:
             yield change, step
 
 
-def make_skipped(step_id: str, why: str) -> Outcome:
+def make_skipped(step_id: str, reason: str) -> Outcome:
     """The outcome of a step that was never sent."""
-    fault = Fault("SKIPPED", why, FaultClass.NOT_APPLIED)
+    fault = Fault("SKIPPED", reason, FaultClass.NOT_APPLIED)
     return Outcome(step_id, OutcomeStatus.SKIPPED, fault=fault)
 
 

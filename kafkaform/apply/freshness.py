@@ -74,9 +74,9 @@ def _is_consistent(plan: Plan, providers: Mapping[str, Provider]) -> bool:
     """True if approval and steps follow from the changes."""
     # A forged file may lack any part, and a provider's functions were not written for that.
     try:
-        kept = all(flatten(c.after).keys() >= {*c.theirs} for c in plan.effective)
+        complete = all(flatten(c.after).keys() >= {*c.theirs} for c in plan.effective)
         return (
-            kept
+            complete
             and _fits_mode(plan)
             and compute_approval(plan) == plan.approval
             and not _has_altered_steps(plan, providers)
@@ -128,21 +128,21 @@ def refuse_unproven_removals(
     object that others share (`ResourceType.left`), a deletion or release removes only paths that
     the log shows as ours. So a row that was written into the state by hand takes nothing away.
     """
-    asked = [c for c in changes if not c.adopts and (c.takes_away or c.removed)]
-    for change in asked:
+    removing = [c for c in changes if not c.adopts and (c.takes_away or c.removed)]
+    for change in removing:
         if not _is_proven(change, state, index, sessions):
-            what = "be deleted" if change.action is Action.DELETE else "lose values"
+            loss = "be deleted" if change.action is Action.DELETE else "lose values"
             raise PlanRefused(
-                f"{change.address} would {what}, but the audit log does not show that kafkaform "
+                f"{change.address} would {loss}, but the audit log does not show that kafkaform "
                 "created, adopted or imported this object",
                 "If the object is yours, take it out of the state (`kafkaform state rm`), adopt it "
                 "again, and then remove it.",
             )
-    shared = [c for c in asked if c.takes_away and types[c.identity.kind].left is not None]
-    ours = written({change.identity for change in shared}) if shared else {}
+    shared = [c for c in removing if c.takes_away and types[c.identity.kind].left is not None]
+    written_paths = written({change.identity for change in shared}) if shared else {}
     for change in shared:
-        mine = ours.get(change.identity, ())
-        foreign = sorted(render_path(path) for path in change.removed if path not in mine)
+        own_paths = written_paths.get(change.identity, ())
+        foreign = sorted(render_path(path) for path in change.removed if path not in own_paths)
         if foreign:
             raise PlanRefused(
                 f"{change.address} would lose {', '.join(foreign)}, but the audit log does not "

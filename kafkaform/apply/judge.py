@@ -44,21 +44,21 @@ def judge_step(
     """How the live object compares with the pre-image and the target of the step."""
     if has_emptied(change, step.paths, reading):
         return Judgement.DONE
-    found = resolve_absence(reading, change.after)
-    if change.action is Action.CREATE and found is not reading:
+    live = resolve_absence(reading, change.after)
+    if change.action is Action.CREATE and live is not reading:
         # Others had set something on it before our create. Only if all is as we want it is it ours;
         # other values are their pre-image.
-        done = judge_step(change, step, found, kind, facts) is Judgement.DONE
-        return Judgement.DONE if done else Judgement.NOT_YET
-    reading = found
+        is_done = judge_step(change, step, live, kind, facts) is Judgement.DONE
+        return Judgement.DONE if is_done else Judgement.NOT_YET
+    reading = live
     if isinstance(reading, Absent):
         return _judge_absent(change.action)
     if not isinstance(reading, Observed):
         return Judgement.UNKNOWN
     if change.action is Action.DELETE:
         # Another object of that name means that ours is gone, whoever made the new one.
-        same = reading.incarnation == change.incarnation
-        return Judgement.NOT_YET if same else Judgement.DONE
+        same_incarnation = reading.incarnation == change.incarnation
+        return Judgement.NOT_YET if same_incarnation else Judgement.DONE
     if change.incarnation is not None and reading.incarnation != change.incarnation:
         return Judgement.OTHER
     coming = _judge_observed(change, step, canonicalize_reading(reading, kind, facts))
@@ -106,10 +106,10 @@ def _judge_observed(change: Change, step: Step, live: Observed) -> Judgement:
     if change.action is Action.CREATE:
         # The first of several requests makes the object, without what the others will add to it.
         one_of_many = len(change.steps) > 1 and bool(step.paths)
-        done = change.after is not None and (
+        reached = change.after is not None and (
             _agree(step.paths, now, after) if one_of_many else equals_target(change.after, live)
         )
-        return Judgement.DONE if done else Judgement.OTHER
+        return Judgement.DONE if reached else Judgement.OTHER
     if is_untellable(change, step):
         return Judgement.UNKNOWN
     if _agree(step.paths, now, after):
@@ -120,5 +120,5 @@ def _judge_observed(change: Change, step: Step, live: Observed) -> Judgement:
     return Judgement.NOT_YET if not_yet else Judgement.OTHER
 
 
-def _agree(paths: tuple[Path, ...], one: dict[Path, Value], other: dict[Path, Value]) -> bool:
-    return all(one.get(path) == other.get(path) for path in paths)
+def _agree(paths: tuple[Path, ...], first: dict[Path, Value], second: dict[Path, Value]) -> bool:
+    return all(first.get(path) == second.get(path) for path in paths)

@@ -116,7 +116,7 @@ class Ledger(Struct):
     def _list_owed(
         self, plan: Plan, results: Sequence[Result]
     ) -> list[tuple[RecordKind, FrozenMap]]:
-        owed = self.owed
+        removals = self.owed
         return [
             (
                 RecordKind.OBLIGATION,
@@ -124,21 +124,21 @@ class Ledger(Struct):
             )
             for r in results
             if (ticket := r.step.owes) is not None
-            and (r.step.identity.instance, ticket) not in owed
+            and (r.step.identity.instance, ticket) not in removals
         ]
 
     def _list_started(
         self, plan: Plan, results: Sequence[Result]
     ) -> list[tuple[RecordKind, FrozenMap]]:
         """The obligations of what these steps started, except for work that is owed already."""
-        owed = self.owed
+        removals = self.owed
         return [
             (
                 RecordKind.OBLIGATION,
                 make_obligation_body(self._make_subject(plan, r), r.outcome.ticket, TASK),
             )
             for r in results
-            if r.outcome.ticket is not None and r.work not in owed
+            if r.outcome.ticket is not None and r.work not in removals
         ]
 
     @property
@@ -146,9 +146,9 @@ class Ledger(Struct):
         """The work whose end nobody saw yet."""
         return {get_work_key(obligation) for obligation in self.obligations}
 
-    def discharge_ended(self, asked: Iterable[Work]) -> None:
+    def discharge_ended(self, works: Iterable[Work]) -> None:
         """Record the end of the work that has ended."""
-        ended = [work for work in asked if work.ended]
+        ended = [work for work in works if work.ended]
         if not ended:
             return
         self.journal.write_all(
@@ -171,7 +171,7 @@ class Ledger(Struct):
             subject, end.status.value, end.fault, result.duration_ms, end.ticket
         )
 
-    def _make_subject(self, plan: Plan, result: Result, made: str | None = None) -> Subject:
+    def _make_subject(self, plan: Plan, result: Result, incarnation: str | None = None) -> Subject:
         change, step = result.change, result.step
         touched = set(step.paths)
         return Subject(
@@ -182,7 +182,7 @@ class Ledger(Struct):
             identity=step.identity,
             action=change.action.value,
             adopts=change.adopts,
-            incarnation=made or change.incarnation,
+            incarnation=incarnation or change.incarnation,
             paths=[item for item in change.paths if item.path in touched],
             plan=plan.configuration,
             approval=plan.approval,
@@ -219,11 +219,11 @@ class Ledger(Struct):
 
     def _rescue_state(self, state: State, error: StorageError) -> StorageError:
         try:
-            known = f"The state was saved to {self.backend.rescue(state)}, and every outcome"
+            rescue = f"The state was saved to {self.backend.rescue(state)}, and every outcome"
         except StorageError:
-            known = "It could not be saved elsewhere either, but every outcome"
+            rescue = "It could not be saved elsewhere either, but every outcome"
         return StorageError(
-            f"{error.message}. {known} is in the audit log",
+            f"{error.message}. {rescue} is in the audit log",
             "Make the state writable again and run apply, which takes the outcomes from the log.",
         )
 
@@ -234,8 +234,8 @@ def _render_count(results: Sequence[Result]) -> str:
 
 def _render_outcomes(results: Sequence[Result]) -> str:
     named = [f"{r.change.address} {r.outcome.status.value}" for r in results[:NAMED]]
-    more = [f"{len(results) - NAMED:,} more"] if len(results) > NAMED else []
-    return ", ".join((*named, *more))
+    remainder = [f"{len(results) - NAMED:,} more"] if len(results) > NAMED else []
+    return ", ".join((*named, *remainder))
 
 
 def lay_results_over(state: State, plan: Plan, results: Sequence[tuple[Result, Record]]) -> State:
@@ -253,5 +253,5 @@ def lay_results_over(state: State, plan: Plan, results: Sequence[tuple[Result, R
         scope = plan.instances[identity.instance].facts.scope_id
         if state.providers.get(identity.instance) != scope:
             state = set_scope(state, identity.instance, scope)
-    kept = [row for row in rows.values() if row is not None]
-    return put_rows(state, kept, [identity for identity, row in rows.items() if row is None])
+    remaining = [row for row in rows.values() if row is not None]
+    return put_rows(state, remaining, [identity for identity, row in rows.items() if row is None])

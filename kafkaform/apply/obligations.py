@@ -41,9 +41,9 @@ def ask_progress(
 ) -> tuple[Work, ...]:
     """How far the work of these obligations is, if a session reaches its system. Nothing is
     changed. Raises OtherSystem."""
-    asked = [o for o in obligations if _is_reachable(o, sessions)]
-    tasks = _group_tickets(o for o in asked if o.body["what"] != SETTING)
-    settings = _group_tickets(o for o in asked if o.body["what"] == SETTING)
+    reachable = [o for o in obligations if _is_reachable(o, sessions)]
+    tasks = _group_tickets(o for o in reachable if o.body["what"] != SETTING)
+    settings = _group_tickets(o for o in reachable if o.body["what"] == SETTING)
     # One call for each instance, with all its open tickets: whether a setting is still needed
     # depends on the other tasks.
     answers: dict[WorkKey, Outcome] = {
@@ -55,7 +55,7 @@ def ask_progress(
     }
     for instance in dict.fromkeys((*tasks, *settings)):
         sessions[instance].prove()
-    return tuple(_make_work(o, answers[get_work_key(o)], sessions) for o in asked)
+    return tuple(_make_work(o, answers[get_work_key(o)], sessions) for o in reachable)
 
 
 def _is_reachable(obligation: Record, sessions: Mapping[str, Session]) -> bool:
@@ -89,49 +89,49 @@ def follow_up(
     step that started it, or its progress the note of that result. What became of the work of
     earlier runs is returned.
     """
-    asked = _undo_due(ask_progress(ledger.obligations, sessions), _find_removable(plan), sessions)
+    works = _undo_due(ask_progress(ledger.obligations, sessions), _find_removable(plan), sessions)
     with stop.delay_second_signal():
-        ledger.discharge_ended(asked)
-    ends, owed = {w.key: w.outcome for w in asked}, ledger.owed
+        ledger.discharge_ended(works)
+    ends, owed_removals = {w.key: w.outcome for w in works}, ledger.owed
     for step_id, result in results.items():
         if result.outcome.ticket is None:
             continue
         end = ends.get(result.work)
-        if result.work not in owed:
+        if result.work not in owed_removals:
             results[step_id] = replace(result, outcome=_apply_end(result.outcome, end))
         elif end is not None:
             results[step_id] = replace(result, outcome=replace(result.outcome, note=end.note))
-    listed = {(one.identity.instance, one.ticket) for one in plan.removals}
+    listed = {(removal.identity.instance, removal.ticket) for removal in plan.removals}
     run = ledger.journal.run
     return tuple(
         work
-        for work in asked
+        for work in works
         if (work.ended or work.due or work.key in listed) and work.obligation.run != run
     )
 
 
 def _find_removable(plan: Plan) -> set[WorkKey]:
     """What the approved plan lists, and what its own steps owe."""
-    listed = {(one.identity.instance, one.ticket) for one in plan.removals}
+    listed = {(removal.identity.instance, removal.ticket) for removal in plan.removals}
     steps = (step for change in plan.effective for step in change.steps)
     return listed | {(step.identity.instance, step.owes) for step in steps if step.owes}
 
 
 def _undo_due(
-    asked: Sequence[Work], allowed: Collection[WorkKey], sessions: Mapping[str, Session]
+    works: Sequence[Work], allowed: Collection[WorkKey], sessions: Mapping[str, Session]
 ) -> tuple[Work, ...]:
     """The work, after the removal of what is due and allowed."""
-    settings = [work.obligation for work in asked if work.obligation.body["what"] == SETTING]
-    going = [work.obligation for work in asked if work.due and work.key in allowed]
+    settings = [work.obligation for work in works if work.obligation.body["what"] == SETTING]
+    going = [work.obligation for work in works if work.due and work.key in allowed]
     staying = _group_tickets(o for o in settings if o not in going)
     ends = {
         (instance, outcome.step): outcome
-        for instance, mine in _group_tickets(going).items()
-        for outcome in sessions[instance].undo(mine, staying.get(instance, ()))
+        for instance, tickets in _group_tickets(going).items()
+        for outcome in sessions[instance].undo(tickets, staying.get(instance, ()))
     }
     return tuple(
         replace(work, outcome=ends[work.key], due=False) if work.key in ends else work
-        for work in asked
+        for work in works
     )
 
 
@@ -146,11 +146,11 @@ def _apply_end(started: Outcome, end: Outcome | None) -> Outcome:
 def describe_work(work: Work) -> str:
     """One sentence for people about the work."""
     body, fault, words = work.obligation.body, work.outcome.fault, work.words
-    why = f": {fault.message} ({fault.code})" if fault else ""
+    cause = f": {fault.message} ({fault.code})" if fault else ""
     far = f": {work.outcome.note}" if work.outcome.note else ""
     if body["what"] == SETTING:
-        what, begun, stands = f"{words.setting} of its {words.task}", "set", _SETTING_STANDS
+        noun, verb, stands = f"{words.setting} of its {words.task}", "set", _SETTING_STANDS
     else:
-        what, begun, stands = words.task_on_it, "started", _STANDS
+        noun, verb, stands = words.task_on_it, "started", _STANDS
     now = (_DUE if work.due else stands[work.outcome.status]).format(task=words.task)
-    return f"{body['address']}: the {what} that run {work.obligation.run} {begun} {now}{far}{why}."
+    return f"{body['address']}: the {noun} that run {work.obligation.run} {verb} {now}{far}{cause}."

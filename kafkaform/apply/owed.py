@@ -65,8 +65,8 @@ def find_owed(records: Iterable[Seen], obligations: Sequence[Record]) -> Owed:
     unfounded = [
         o for o in settings if o not in never_sent and not _is_founded(o, runs[o.run], plans[o.run])
     ]
-    left = tuple(o for o in obligations if o not in never_sent and o not in unfounded)
-    return Owed(left, tuple(never_sent), tuple(unfounded))
+    remaining = tuple(o for o in obligations if o not in never_sent and o not in unfounded)
+    return Owed(remaining, tuple(never_sent), tuple(unfounded))
 
 
 def find_settings(obligations: Iterable[Record]) -> tuple[Record, ...]:
@@ -87,9 +87,9 @@ def _collect_grounds(grounds: _Grounds, record: Seen) -> None:
 
 def _find_intents(obligation: Record, grounds: _Grounds) -> list[Record]:
     """The intents that the obligation can belong to: later ones of its object."""
-    wanted = get_identity(obligation)
-    found = grounds.intents.values()
-    return [i for i in found if i.seq > obligation.seq and get_identity(i) == wanted]
+    identity = get_identity(obligation)
+    intents = grounds.intents.values()
+    return [i for i in intents if i.seq > obligation.seq and get_identity(i) == identity]
 
 
 def _read_approved_plan(grounds: _Grounds) -> Plan | None:
@@ -111,8 +111,8 @@ def _is_founded(obligation: Record, grounds: _Grounds, plan: Plan | None) -> boo
     if plan is None or grounds.approval is None or grounds.approval.seq > obligation.seq:
         return False
     body, identity = obligation.body, get_identity(obligation)
-    known = plan.instances.get(identity.instance)
-    if known is None or known.facts.scope_id != body["scope_id"]:
+    instance = plan.instances.get(identity.instance)
+    if instance is None or instance.facts.scope_id != body["scope_id"]:
         return False
     sent = {intent.body["step"] for intent in _find_intents(obligation, grounds)}
     return any(
@@ -130,17 +130,17 @@ def end_never_sent(obligations: Iterable[Record]) -> tuple[Work, ...]:
     )
 
 
-def add_owed_removals(plan: Plan, owed: Owed, asked: Iterable[Work]) -> Plan:
+def add_owed_removals(plan: Plan, grounds: Owed, works: Iterable[Work]) -> Plan:
     """The plan with what earlier runs owe: settings whose task has ended, or may end by this plan.
 
     asked: how far the tasks of the open settings are.
     """
     # A change of the object may end its task, so the approval has to cover its setting, too.
     touched = {change.identity for change in plan.effective}
-    notes = {_get_key(o): UNFOUNDED for o in owed.unfounded}
-    notes |= {_get_key(o): NEVER_SENT for o in owed.never_sent}
+    notes = {_get_key(o): UNFOUNDED for o in grounds.unfounded}
+    notes |= {_get_key(o): NEVER_SENT for o in grounds.never_sent}
     removals: list[Removal] = []
-    for work in asked:
+    for work in works:
         duty, identity = work.obligation, get_identity(work.obligation)
         if not (work.due or identity in touched):
             continue
@@ -149,7 +149,7 @@ def add_owed_removals(plan: Plan, owed: Owed, asked: Iterable[Work]) -> Plan:
     if not notes:
         return plan
     pending = tuple(_add_note(item, notes) for item in plan.pending)
-    removals.sort(key=lambda one: (one.address, one.ticket))
+    removals.sort(key=lambda removal: (removal.address, removal.ticket))
     return seal_plan(replace(plan, pending=pending, removals=tuple(removals)))
 
 

@@ -31,7 +31,7 @@ _JUDGEMENTS = (FaultClass.DEFINITE, FaultClass.PERMISSION, FaultClass.CONVERGED)
 
 def run_first_pass(
     plan: Plan,
-    done: Collection[str],
+    applied: Collection[str],
     sessions: Mapping[str, Session],
     clock: Clock,
     report: Reporter,
@@ -44,12 +44,12 @@ def run_first_pass(
     """
     # Rights of all steps, because a right that a later step lacks would stop the run half way
     # (decisions/013). A step that depends on another cannot be validated before that is applied.
-    steps = [step for change in plan.effective for step in change.steps if step.id not in done]
-    known = examine_steps(steps, sessions)
+    steps = [step for change in plan.effective for step in change.steps if step.id not in applied]
+    verdicts = examine_steps(steps, sessions)
     before = find_needs(plan.effective)
-    first = {step.id for step in steps if not before[step.id] and step.id not in known}
+    first = {step.id for step in steps if not before[step.id] and step.id not in verdicts}
     asking = DryRun(sessions, report, clock, clock.sleep, paces or Paces())
-    return {**known, **dry_run(lower_plan(plan), first, asking)}
+    return {**verdicts, **dry_run(lower_plan(plan), first, asking)}
 
 
 def narrow_batches(batches: Iterable[Batch], keep: Collection[str]) -> Iterator[Batch]:
@@ -83,20 +83,20 @@ def dry_run(waves: Iterable[Wave], keep: Collection[str], asking: DryRun) -> dic
         return verdicts
     mute: dict[str, Fault] = {}
 
-    def show_progress(more: int = 0, *, finished: bool = False) -> None:
-        done, ends = len(verdicts) + more, _count_ends(verdicts.values()) if finished else {}
+    def show_progress(running: int = 0, *, finished: bool = False) -> None:
+        count, ends = len(verdicts) + running, _count_ends(verdicts.values()) if finished else {}
         asking.report(
-            Progress("dry-run", "Dry run", done, len(keep), "steps", finished=finished, ends=ends)
+            Progress("dry-run", "Dry run", count, len(keep), "steps", finished=finished, ends=ends)
         )
 
     for batch in batches:
-        if (lost := mute.get(batch.instance)) is not None:
-            verdicts.update(_skip_batch(batch, lost))
+        if (silence := mute.get(batch.instance)) is not None:
+            verdicts.update(_skip_batch(batch, silence))
             continue
-        found = _preflight_batch(batch, asking, show_progress)
-        verdicts.update(found)
-        faults = [v.fault for v in found.values() if v.fault and _is_lost(v.fault)]
-        if len(faults) == len(found):
+        batch_verdicts = _preflight_batch(batch, asking, show_progress)
+        verdicts.update(batch_verdicts)
+        faults = [v.fault for v in batch_verdicts.values() if v.fault and _is_lost(v.fault)]
+        if len(faults) == len(batch_verdicts):
             mute[batch.instance] = faults[0]
         show_progress()
     show_progress(finished=True)
@@ -119,10 +119,12 @@ def _is_lost(fault: Fault) -> bool:
     return fault.kind is FaultClass.AMBIGUOUS
 
 
-def _skip_batch(batch: Batch, lost: Fault) -> dict[str, Verdict]:
+def _skip_batch(batch: Batch, silence: Fault) -> dict[str, Verdict]:
     # A system that did not answer for a whole batch is not asked about the next one: the wait would
     # be as long, and nothing that was not checked is sent.
-    fault = Fault("NOT_ASKED", f"not checked: {lost.message}", FaultClass.NOT_APPLIED, lost.where)
+    fault = Fault(
+        "NOT_ASKED", f"not checked: {silence.message}", FaultClass.NOT_APPLIED, silence.where
+    )
     return {step.id: Verdict(step.id, step.evidence, fault) for step in batch.steps}
 
 
@@ -131,8 +133,10 @@ def examine_steps(steps: Iterable[Step], sessions: Mapping[str, Session]) -> dic
     groups: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
         groups[step.identity.instance].append(step)
-    found = (verdict for name, group in groups.items() for verdict in sessions[name].examine(group))
-    return {verdict.step: verdict for verdict in found}
+    verdicts = (
+        verdict for name, group in groups.items() for verdict in sessions[name].examine(group)
+    )
+    return {verdict.step: verdict for verdict in verdicts}
 
 
 def _preflight_batch(
@@ -144,13 +148,13 @@ def _preflight_batch(
     # others have their verdicts, and asking again would spend quota for them.
     session, verdicts = asking.sessions[batch.instance], dict[str, Verdict]()
 
-    def ask(part: tuple[Step, ...]) -> dict[str, Fault]:
-        answers = session.preflight(replace(batch, steps=part))
+    def ask(steps: tuple[Step, ...]) -> dict[str, Fault]:
+        answers = session.preflight(replace(batch, steps=steps))
         verdicts.update({verdict.step: verdict for verdict in answers})
         return {v.step: v.fault for v in answers if v.fault is not None and v.fault.is_for_now}
 
-    def show(left: int) -> None:
-        show_progress(len(batch.steps) - left)
+    def show(remaining: int) -> None:
+        show_progress(len(batch.steps) - remaining)
 
     # Where the system does not validate the request itself, nothing is spent but reads.
     remote = any(step.evidence is Evidence.REMOTE for step in batch.steps)

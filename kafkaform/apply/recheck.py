@@ -17,6 +17,7 @@ from ..core.clock import Clock
 from ..core.errors import PlanRefused
 from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
 from ..core.text.foreign import inline
+from ..core.text.sentence import make_sentence
 from ..core.value import EMPTY, Value
 from ..core.words import Words
 from ..plan.approval import is_same_change
@@ -95,15 +96,15 @@ def refuse_if_stale(changes: Sequence[Change], recheck: Recheck) -> None:
     doubted = [c.identity for c in changes if _compare_live(c, readings, recheck)]
     disputed, agreed = _ask_all_nodes(doubted, recheck)
     readings = {**readings, **agreed}
-    found: dict[Identity, list[Difference]] = {}
+    stale: dict[Identity, list[Difference]] = {}
     for change in changes:
         live = [] if change.identity in disputed else _compare_live(change, readings, recheck)
         if differences := [*_compare_row(change, recheck), *live]:
-            found[change.identity] = differences
-    for identity in _find_harmless(changes, found.keys(), readings, recheck):
-        del found[identity]
-    if found or disputed:
-        raise _make_error(changes, found, disputed, recheck)
+            stale[change.identity] = differences
+    for identity in _find_harmless(changes, stale.keys(), readings, recheck):
+        del stale[identity]
+    if stale or disputed:
+        raise _make_error(changes, stale, disputed, recheck)
 
 
 def _is_recorded(change: Change, recheck: Recheck) -> bool:
@@ -158,7 +159,9 @@ def _refuse_unread(changes: Sequence[Change], readings: Readings, again: Again) 
         causes.setdefault(cause, []).append(change)
         advice.setdefault(cause, do)
     if causes:
-        unread = "; ".join(f"{_render_names(changes)}: {why}" for why, changes in causes.items())
+        unread = "; ".join(
+            f"{_render_names(changes)}: {reason}" for reason, changes in causes.items()
+        )
         raise PlanRefused(
             f"objects of the plan could not be read: {unread}",
             " ".join((*dict.fromkeys(filter(None, advice.values())), again.repeat)),
@@ -171,14 +174,14 @@ def _render_advice(reading: Failed) -> str:
     fault = reading.fault
     if fault.kind in (FaultClass.AMBIGUOUS, FaultClass.NOT_APPLIED) or not fault.advice:
         return ""
-    return f"{fault.advice[0].upper()}{fault.advice[1:].rstrip('.')}."
+    return make_sentence(fault.advice)
 
 
 def _render_names(changes: Sequence[Change]) -> str:
     """The first few, and the number of the others."""
-    more = len(changes) - SHOWN
+    hidden_count = len(changes) - SHOWN
     names = ", ".join(change.address for change in changes[:SHOWN])
-    return f"{names} and {more:,} more" if more > 0 else names
+    return f"{names} and {hidden_count:,} more" if hidden_count > 0 else names
 
 
 # ── the row ─────────────────────────────────────────────────────────────────────────────
@@ -236,13 +239,13 @@ def _compare_live(change: Change, readings: Readings, recheck: Recheck) -> list[
         return []
     reading = resolve_absence(reading, change.before)
     assert isinstance(reading, Observed | Absent)
-    done = [step.id for step in change.steps if step.id in recheck.applied]
+    applied = [step.id for step in change.steps if step.id in recheck.applied]
     if isinstance(reading, Absent):
-        gone = change.action is Action.CREATE or (change.action is Action.DELETE and done)
+        gone = change.action is Action.CREATE or (change.action is Action.DELETE and applied)
         return [] if gone else [Difference("it no longer exists")]
     if change.action is Action.CREATE:
-        made = {recheck.applied[step_id] for step_id in done}
-        return [] if reading.incarnation in made else [Difference("it exists now")]
+        incarnations = {recheck.applied[step_id] for step_id in applied}
+        return [] if reading.incarnation in incarnations else [Difference("it exists now")]
     if reading.incarnation != change.incarnation:
         return [Difference("it was deleted and recreated")]
     return list(_compare_values(change, reading, recheck))
@@ -259,9 +262,9 @@ def _compare_values(change: Change, reading: Observed, recheck: Recheck) -> Iter
     names, expected = _list_names(change, recheck), _Expected.of(change, recheck)
     before, after = flatten(change.before), flatten(change.after)
     now = {p: v for p, v in flatten(live.attributes).items() if p[0] in names}
-    others = live.foreign - before.keys() - after.keys()
+    foreign = live.foreign - before.keys() - after.keys()
     for path in sorted(now.keys() | {p for p in before if p[0] in names}):
-        if path in expected.open or path in others or now.get(path) == before.get(path):
+        if path in expected.open or path in foreign or now.get(path) == before.get(path):
             continue
         # Reads lag behind writes, so what we wrote may show its value before or after.
         if path in expected.written and now.get(path) == after.get(path):
@@ -272,8 +275,8 @@ def _compare_values(change: Change, reading: Observed, recheck: Recheck) -> Iter
 
 def _list_names(change: Change, recheck: Recheck) -> set[str]:
     """The attributes that have to be as the plan saw them."""
-    begun = any(step.id in recheck.applied for step in change.steps)
-    if begun or not recheck.whole:
+    started = any(step.id in recheck.applied for step in change.steps)
+    if started or not recheck.whole:
         return {item.path[0] for item in change.paths} & {*(change.before or EMPTY)}
     managed = {name for name, value in (change.after or EMPTY).items() if value is not None}
     return managed | {*(change.before or EMPTY)}
@@ -303,10 +306,11 @@ class _Expected(Struct, frozen=True):
         # An object and its settings that another block declares are one object of the system.
         beside = {
             path
-            for other in (recheck.plan.effective if applied else ())
-            if other.identity != identity
-            and (other.identity.instance, other.identity.key) == (identity.instance, identity.key)
-            for step in other.steps
+            for planned in (recheck.plan.effective if applied else ())
+            if planned.identity != identity
+            and (planned.identity.instance, planned.identity.key)
+            == (identity.instance, identity.key)
+            for step in planned.steps
             if step.id in applied
             for path in step.paths
         }
@@ -329,8 +333,8 @@ def _ask_all_nodes(
             continue
         seconds = min(AGREEMENT_SECONDS, session.facts.operation_timeout)
         disputed.update(await_agreement(session, ids, seconds, recheck.clock, recheck.wait))
-        if rest := [identity for identity in ids if identity not in disputed]:
-            agreed.update(hide_all_reported(session.read(rest), recheck.state))
+        if agreeing := [identity for identity in ids if identity not in disputed]:
+            agreed.update(hide_all_reported(session.read(agreeing), recheck.state))
         session.prove()
     return disputed, agreed
 
@@ -343,14 +347,16 @@ def _find_harmless(
 ) -> list[Identity]:
     """The objects of which others changed only what the plan leaves to them: a new plan would have
     the very same change."""
-    seen = {identity: readings[identity] for identity in differing if identity in readings}
-    if not seen or recheck.remake is None:
+    differing_readings = {
+        identity: readings[identity] for identity in differing if identity in readings
+    }
+    if not differing_readings or recheck.remake is None:
         return []
     planned = {change.identity: change for change in changes}
     return [
         identity
-        for identity, made in recheck.remake(seen).items()
-        if is_same_change(made, planned[identity])
+        for identity, remade in recheck.remake(differing_readings).items()
+        if is_same_change(remade, planned[identity])
     ]
 
 
@@ -359,13 +365,13 @@ def _find_harmless(
 
 def _make_error(
     changes: Sequence[Change],
-    found: Mapping[Identity, Sequence[Difference]],
+    stale: Mapping[Identity, Sequence[Difference]],
     disputed: Mapping[Identity, Views],
     recheck: Recheck,
 ) -> PlanRefused:
     causes, advice = [], []
-    if found:
-        causes.append(f"the plan is stale: {_render_stale(changes, found, recheck)}")
+    if stale:
+        causes.append(f"the plan is stale: {_render_stale(changes, stale, recheck)}")
         advice.append(recheck.again.anew)
     if disputed:
         words = recheck.sessions[next(iter(disputed)).instance].words
@@ -375,31 +381,31 @@ def _make_error(
 
 
 def _render_stale(
-    changes: Iterable[Change], found: Mapping[Identity, Sequence[Difference]], recheck: Recheck
+    changes: Iterable[Change], stale: Mapping[Identity, Sequence[Difference]], recheck: Recheck
 ) -> str:
     # Somebody who changed a thousand objects in the same way is one cause.
     groups: dict[str, list[Change]] = {}
     for change in changes:
-        if change.identity in found:
-            text = _render_differences(found[change.identity])
+        if change.identity in stale:
+            text = _render_differences(stale[change.identity])
             groups.setdefault(text, []).append(change)
-    shown = dict(list(groups.items())[:SHOWN])
-    named = [change for group in shown.values() for change in group[:SHOWN]]
-    paths = {c.identity: [item.path for item in found[c.identity]] for c in named}
-    told = recheck.tell(paths) if recheck.tell else {}
+    listed = dict(list(groups.items())[:SHOWN])
+    named = [change for group in listed.values() for change in group[:SHOWN]]
+    paths = {c.identity: [item.path for item in stale[c.identity]] for c in named}
+    writer_texts = recheck.tell(paths) if recheck.tell else {}
     texts = []
-    for text, group in shown.items():
-        writers = dict.fromkeys(told.get(change.identity, "") for change in group[:SHOWN])
+    for text, group in listed.items():
+        writers = dict.fromkeys(writer_texts.get(change.identity, "") for change in group[:SHOWN])
         by = "; ".join(filter(None, writers))
         texts.append(f"{_render_names(group)}: {text}{f' ({by})' if by else ''}")
-    more = sum(len(group) for group in list(groups.values())[SHOWN:])
-    return "; ".join(texts) + (f"; and {more:,} more" if more > 0 else "")
+    hidden_count = sum(len(group) for group in list(groups.values())[SHOWN:])
+    return "; ".join(texts) + (f"; and {hidden_count:,} more" if hidden_count > 0 else "")
 
 
 def _render_differences(differences: Sequence[Difference]) -> str:
-    more = len(differences) - SHOWN
+    hidden_count = len(differences) - SHOWN
     texts = [difference.text for difference in differences[:SHOWN]]
-    return ", ".join(texts) + (f", and {more} more" if more > 0 else "")
+    return ", ".join(texts) + (f", and {hidden_count} more" if hidden_count > 0 else "")
 
 
 def _render_disputed(
@@ -409,14 +415,14 @@ def _render_disputed(
     for change in [change for change in changes if change.identity in disputed][:SHOWN]:
         identity, session = change.identity, recheck.sessions[change.identity.instance]
         kind, noun = recheck.types[identity.kind], session.words.node
-        shown = describe_disagreement(disputed[identity], kind, session.facts, noun)
-        texts.append(f"{change.address}: {shown}")
+        differences = describe_disagreement(disputed[identity], kind, session.facts, noun)
+        texts.append(f"{change.address}: {differences}")
     return _join_shown(texts, len(disputed))
 
 
 def _join_shown(texts: Sequence[str], number: int) -> str:
-    more = number - len(texts)
-    return "; ".join(texts) + (f"; and {more} more" if more > 0 else "")
+    hidden_count = number - len(texts)
+    return "; ".join(texts) + (f"; and {hidden_count} more" if hidden_count > 0 else "")
 
 
 def _advise_disputed(words: Words, again: Again) -> str:

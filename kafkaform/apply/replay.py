@@ -44,17 +44,17 @@ class Replayed(Struct, frozen=True):
     """Objects that a vague edit may have let go, so that they are not managed any more."""
 
 
-def replay_log(found: LogIndex, state: State) -> Replayed:
+def replay_log(index: LogIndex, state: State) -> Replayed:
     """The state with all that the log has after its anchor. Raises StorageError if the log lacks
     the plan of a run, or if a row in it is damaged."""
     plans: dict[str, Plan] = {}
     released: list[Identity] = []
     counts = {True: 0, False: 0}
-    for (is_edit, run), group in groupby(found.unsaved, _get_group_key):
+    for (is_edit, run), group in groupby(index.unsaved, _get_group_key):
         records = tuple(group)
         counts[is_edit] += len(records)
         if not is_edit:
-            plan = plans.setdefault(run, read_plan(run, found))
+            plan = plans.setdefault(run, read_plan(run, index))
             state = lay_results_over(state, plan, _read_results(plan, records))
             continue
         for record in records:
@@ -70,9 +70,9 @@ def replay_log(found: LogIndex, state: State) -> Replayed:
     return Replayed(state, counts[False], counts[True], tuple(released))
 
 
-def read_plan(run: str, found: LogIndex) -> Plan:
+def read_plan(run: str, index: LogIndex) -> Plan:
     """The recorded plan of a run. Raises StorageError if the log lacks it."""
-    data = found.runs[run].plan if run in found.runs else None
+    data = index.runs[run].plan if run in index.runs else None
     if data is None:
         raise StorageError(
             f"the audit log has an open intent of run {run}, but not its plan",
@@ -102,8 +102,8 @@ def find_step(steps: Mapping[str, tuple[Change, Step]], record: Record) -> tuple
     """The step of an intent or outcome. steps: those of its run's plan. Raises StorageError if the
     plan has no such step, or the step belongs to another object."""
     step_id: str = record.body["step"]
-    known = steps.get(step_id) or steps.get(cut_repair(step_id))
-    if known is None or known[1].identity != get_identity(record):
+    planned = steps.get(step_id) or steps.get(cut_repair(step_id))
+    if planned is None or planned[1].identity != get_identity(record):
         raise StorageError(
             f"record {record.seq} of the audit log ({record.kind}) names step "
             f"{record.body['step']} of {get_identity(record)}, which the plan of run "
@@ -111,9 +111,9 @@ def find_step(steps: Mapping[str, tuple[Change, Step]], record: Record) -> tuple
             "Plan and record do not belong together: one of them was edited. Restore the log and "
             "its state from the same backup. Nothing was sent.",
         )
-    change, step = known
+    change, step = planned
     if step.id == step_id:
-        return known
+        return planned
     # Such a request wrote a part of what its step wrote.
     paths = tuple(path for text in record.body["paths"] if (path := parse_path(text["path"])))
     step = replace(step, id=step_id, paths=tuple(path for path in paths if path in step.paths))
@@ -143,11 +143,11 @@ def read_rows(record: Record) -> Mapping[Identity, Row | None]:
     for item in record.body.get("objects", ()):
         identity = Identity(item["instance"], item["kind"], item["key"])
         data = item.get("row")
-        where = f"record {record.seq} of the audit log"
-        row = None if data is None else decode_row(data, where)
+        source = f"record {record.seq} of the audit log"
+        row = None if data is None else decode_row(data, source)
         if row is not None and row.identity != identity:
             raise StorageError(
-                f"{where}: the row of {identity} is one of {row.identity}", DAMAGED_EDIT
+                f"{source}: the row of {identity} is one of {row.identity}", DAMAGED_EDIT
             )
         rows[identity] = row
     return rows

@@ -142,19 +142,19 @@ class Report(Struct, frozen=True):
         if not unseen:
             return None
         addresses = {item.address for item in unseen}
-        one = len(addresses) == 1
-        objects = f"{next(iter(addresses))} was" if one else f"{len(addresses):,} objects were"
+        single = len(addresses) == 1
+        objects = f"{next(iter(addresses))} was" if single else f"{len(addresses):,} objects were"
         rights = list(dict.fromkeys(i.why for i in unseen if i.sight is Sight.HIDDEN))
         if all(item.sight is Sight.HIDDEN for item in unseen):
-            more = f", and {len(rights) - 1:,} more" if rights[1:] else ""
+            remainder = f", and {len(rights) - 1:,} more" if rights[1:] else ""
             return OutcomeUnknown(
-                f"{objects} applied, but cannot be seen: {rights[0]}{more}",
+                f"{objects} applied, but cannot be seen: {rights[0]}{remainder}",
                 f"Grant what is missing, then run {again.same} again, which looks again. With "
                 "--no-wait, a run does not look.",
             )
         noun = unseen[0].noun
         return OutcomeUnknown(
-            f"{objects} applied, but not every live {noun} shows {'it' if one else 'them'} as "
+            f"{objects} applied, but not every live {noun} shows {'it' if single else 'them'} as "
             "applied",
             f"Run {again.same} again in a minute: it looks again. If a {noun} stays behind, look "
             "into its log.",
@@ -162,11 +162,13 @@ class Report(Struct, frozen=True):
 
     def _render_undone(self) -> str:
         counts = Counter(_name_end(result.outcome) for result in self.results)
-        parts = [f"{_render_steps(counts[how])} {how}" for how in ENDS if counts[how]]
-        left = [w.words for w in self.work if w.outcome.status is OutcomeStatus.UNKNOWN]
-        if left:
-            parts.append(f"a {shared(left).setting} was not removed")
-        return ", ".join(parts)
+        counts_shown = [
+            f"{_render_steps(counts[ending])} {ending}" for ending in ENDS if counts[ending]
+        ]
+        unfinished = [w.words for w in self.work if w.outcome.status is OutcomeStatus.UNKNOWN]
+        if unfinished:
+            counts_shown.append(f"a {shared(unfinished).setting} was not removed")
+        return ", ".join(counts_shown)
 
     def _advise_unknown(self, again: Again) -> str:
         """How to find out about the unknown outcomes."""

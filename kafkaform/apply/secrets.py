@@ -44,45 +44,45 @@ _ELEMENT = (
 )
 
 
-def find_plan_secrets(plan: Plan, done: Container[str] = ()) -> Mapping[SecretRef, Change]:
+def find_plan_secrets(plan: Plan, applied: Container[str] = ()) -> Mapping[SecretRef, Change]:
     """Each secret that the requests of a plan need -> the first change that needs it.
 
     done: ids of steps that are not sent again.
     """
-    found: dict[SecretRef, Change] = {}
+    changes: dict[SecretRef, Change] = {}
     for change in plan.effective:
         for step in change.steps:
-            if step.id not in done:
+            if step.id not in applied:
                 for ref in find_references(step.payload):
-                    found.setdefault(ref, change)
-    return found
+                    changes.setdefault(ref, change)
+    return changes
 
 
 def resolve_instance_secrets(block: ProviderConfig, lookup: Lookup) -> Secrets:
     """str(ref) -> secret, for all that connecting an instance needs. Raises ConfigurationError
     naming every missing or empty one."""
     needed = set(find_references(block.config))
-    found = lookup(needed) if needed else {}
+    answers = lookup(needed) if needed else {}
     user = f'provider "{block.instance}"'
     missing = {
-        ref: Missing(user, block.range, _explain(ref, found[ref]))
+        ref: Missing(user, block.range, _explain(ref, answers[ref]))
         for ref in needed
-        if not found[ref]
+        if not answers[ref]
     }
     if missing:
         raise make_missing_error(missing)
-    return {str(ref): secret for ref, secret in found.items() if isinstance(secret, Secret)}
+    return {str(ref): secret for ref, secret in answers.items() if isinstance(secret, Secret)}
 
 
-def resolve_plan_secrets(plan: Plan, lookup: Lookup, done: Container[str] = ()) -> Secrets:
+def resolve_plan_secrets(plan: Plan, lookup: Lookup, applied: Container[str] = ()) -> Secrets:
     """str(ref) -> secret, for the requests of a plan. Raises ConfigurationError naming every
     missing or empty one, and its block."""
-    needed = find_plan_secrets(plan, done)
-    found = lookup(needed) if needed else {}
-    missing = _list_missing(needed, found)
+    needed = find_plan_secrets(plan, applied)
+    answers = lookup(needed) if needed else {}
+    missing = _list_missing(needed, answers)
     if missing:
         raise make_missing_error(missing)
-    return {str(ref): secret for ref, secret in found.items() if isinstance(secret, Secret)}
+    return {str(ref): secret for ref, secret in answers.items() if isinstance(secret, Secret)}
 
 
 def find_missing(needed: Mapping[SecretRef, Change], lookup: Lookup) -> Mapping[SecretRef, Missing]:
@@ -92,25 +92,27 @@ def find_missing(needed: Mapping[SecretRef, Change], lookup: Lookup) -> Mapping[
 
 
 def _list_missing(
-    needed: Mapping[SecretRef, Change], found: Mapping[SecretRef, Secret | NoSecret | None]
+    needed: Mapping[SecretRef, Change], answers: Mapping[SecretRef, Secret | NoSecret | None]
 ) -> Mapping[SecretRef, Missing]:
     return {
-        ref: Missing(change.address, change.range, _explain(ref, found[ref]))
+        ref: Missing(change.address, change.range, _explain(ref, answers[ref]))
         for ref, change in needed.items()
-        if not found[ref]
+        if not answers[ref]
     }
 
 
-def _explain(ref: SecretRef, found: Secret | NoSecret | None) -> NoSecret:
-    return found if isinstance(found, NoSecret) else NoSecret("", _advise_source(ref))
+def _explain(ref: SecretRef, answer: Secret | NoSecret | None) -> NoSecret:
+    return answer if isinstance(answer, NoSecret) else NoSecret("", _advise_source(ref))
 
 
-def refuse_foreign_commands(plan: Plan, desired: Desired, done: Container[str] = ()) -> None:
+def refuse_foreign_commands(plan: Plan, desired: Desired, applied: Container[str] = ()) -> None:
     """Raises ConfigurationError if the plan gets a secret from a command that the configuration
     does not have."""
     # A saved plan is a file that anybody can have written. What it changes in the system is shown
     # and approved; it must not choose what runs on this computer.
-    needed = {ref: c for ref, c in find_plan_secrets(plan, done).items() if ref.source == COMMAND}
+    needed = {
+        ref: c for ref, c in find_plan_secrets(plan, applied).items() if ref.source == COMMAND
+    }
     if not needed:
         return
     own = {ref for item in desired.declared for ref in find_references(item.attributes)}
@@ -139,13 +141,13 @@ def make_missing_error(
         diagnostics=tuple(
             Diagnostic(
                 Severity.ERROR,
-                f"The secret {ref} {'cannot be read' if one.why.reason else 'is missing or empty'}"
-                f": {one.needs} needs it",
-                one.why.reason,
-                range=one.place,
-                advice=" ".join(filter(None, (one.why.advice, advice or "Nothing was sent."))),
+                f"The secret {ref} {'cannot be read' if gap.why.reason else 'is missing or empty'}"
+                f": {gap.needs} needs it",
+                gap.why.reason,
+                range=gap.place,
+                advice=" ".join(filter(None, (gap.why.advice, advice or "Nothing was sent."))),
             )
-            for ref, one in sorted(missing.items(), key=lambda item: item[0])
+            for ref, gap in sorted(missing.items(), key=lambda item: item[0])
         ),
     )
 
@@ -153,9 +155,9 @@ def make_missing_error(
 def _advise_source(ref: SecretRef) -> str:
     """Where the secret has to be put."""
     # A variable is given as a whole, not element by element.
-    name, bracket, rest = ref.name.partition("[")
+    name, bracket, key = ref.name.partition("[")
     if ref.source == "variable" and bracket:
-        return _ELEMENT.format(name=name, element=bracket + rest)
+        return _ELEMENT.format(name=name, element=bracket + key)
     return HOW[ref.source].format(name=ref.name)
 
 
@@ -169,19 +171,19 @@ def refuse_exposed(plan: Plan) -> None:
         return
     # A record with the secret masked would not be what was approved, and one with the secret stays
     # for ever.
-    found = [
+    exposed = [
         Diagnostic(
             Severity.ERROR,
-            f"{change.address} contains a secret in plain text, in {place}",
+            f"{change.address} contains a secret in plain text, in {location}",
             range=change.range,
             advice="Declare it as a reference, such as secret_env, or choose another secret. "
             "Nothing was sent.",
         )
         for change in plan.changes
-        for place in _find_exposed(change)
+        for location in _find_exposed(change)
     ]
-    if found:
-        raise ConfigurationError("the plan contains a secret", diagnostics=tuple(found))
+    if exposed:
+        raise ConfigurationError("the plan contains a secret", diagnostics=tuple(exposed))
 
 
 def _find_exposed(change: Change) -> Iterator[str]:

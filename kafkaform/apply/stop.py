@@ -87,6 +87,6 @@ class Stop(Struct):
     def sleep(self, clock: Clock, seconds: float) -> None:
         """Wait for so many seconds. Raises Interrupted as soon as somebody asks to stop."""
         deadline = clock.monotonic() + seconds
-        while (left := deadline - clock.monotonic()) > 0:
+        while (remaining := deadline - clock.monotonic()) > 0:
             self.check()
-            clock.sleep(min(left, SLICE_SECONDS))
+            clock.sleep(min(remaining, SLICE_SECONDS))

@@ -96,29 +96,29 @@ class Pace(Struct):
         number = sum(1 for _ in takewhile(lambda total: total <= room, totals))
         return tuple(steps[: max(1, number)])
 
-    def compute_pause(self, part: Sequence[Step], now: float) -> float:
+    def compute_pause(self, steps: Sequence[Step], now: float) -> float:
         """Seconds until this part gets through."""
         if not self.limited:
             return 0.0
         # Token buckets take a step as long as they are not below empty, so the last one needs no
         # tokens of its own.
-        ahead = self._compute_seconds(self._weigh(part[:-1]))
+        ahead = self._compute_seconds(self._weigh(steps[:-1]))
         return max(0.0, self._find_free(now) + ahead - now)
 
-    def note_answers(self, part: Sequence[Step], faults: Mapping[str, Fault], now: float) -> None:
+    def note_answers(self, steps: Sequence[Step], faults: Mapping[str, Fault], now: float) -> None:
         """Learn from one answer. faults: step id -> why it was refused for now."""
-        passed = self._weigh([step for step in part if step.id not in faults])
+        passed = self._weigh([step for step in steps if step.id not in faults])
         self._passed += passed
         if not faults:
             self._note_success(passed, now)
             return
-        asked = max(fault.retry_after or 0.0 for fault in faults.values())
+        seconds = max(fault.retry_after or 0.0 for fault in faults.values())
         if all(fault.quota for fault in faults.values()):
-            self._measure_rate(now, asked)
+            self._measure_rate(now, seconds)
         self._rounds = 0 if passed else self._rounds + 1
         backoff = min(LONGEST_PAUSE, LEAST_PAUSE * 2 ** max(0, self._rounds - 1))
-        self._mark, self._passed, self._size, self._streak = _Mark(now, asked), 0, 1, 0
-        self.free = now + max(asked * CAUTION, backoff)
+        self._mark, self._passed, self._size, self._streak = _Mark(now, seconds), 0, 1, 0
+        self.free = now + max(seconds * CAUTION, backoff)
 
     def _note_success(self, passed: int, now: float) -> None:
         self._rounds, self._size, self._streak = 0, self._size * 2, self._streak + 1
@@ -127,8 +127,8 @@ class Pace(Struct):
             # A guess that is wrong must not hold up anything for long. If it is right, the system
             # refuses the next part and names the time itself.
             self.free = min(free, now + LONGEST_GUESS)
-            times, rest = divmod(self._streak, STREAK)
-            self.rate *= 1.0 if rest else 1.0 + times * GROWTH
+            times, remainder = divmod(self._streak, STREAK)
+            self.rate *= 1.0 if remainder else 1.0 + times * GROWTH
 
     def _compute_seconds(self, cost: int) -> float:
         """How long it takes until this much passes."""
@@ -139,12 +139,12 @@ class Pace(Struct):
     def _find_free(self, now: float) -> float:
         return max(self.free, now - self.credit)
 
-    def _measure_rate(self, now: float, asked: float) -> None:
+    def _measure_rate(self, now: float, wait_asked: float) -> None:
         """Both refusals say how far below empty the system is, and what passed in between lies
         between them."""
         if self._mark is None or not self._passed:
             return
-        seconds = (now - self._mark.time) - self._mark.asked + asked
+        seconds = (now - self._mark.time) - self._mark.asked + wait_asked
         if seconds > 0:
             self.rate = self._passed / seconds
 
@@ -213,18 +213,18 @@ def send_in_parts(
         return tuple(steps)
     todo, moved, several = tuple(steps), clock.monotonic(), False
     while todo:
-        part = pace.choose_part(todo, clock.monotonic())
-        if (pause := pace.compute_pause(part, clock.monotonic())) > 0:
+        chunk = pace.choose_part(todo, clock.monotonic())
+        if (pause := pace.compute_pause(chunk, clock.monotonic())) > 0:
             _say_waiting(limited, pause, len(todo))
             limited.wait(pause)
-        faults = send(part)
-        pace.note_answers(part, faults, clock.monotonic())
-        sent = {step.id for step in part}
+        faults = send(chunk)
+        pace.note_answers(chunk, faults, clock.monotonic())
+        sent = {step.id for step in chunk}
         todo = tuple(s for s in todo if s.id not in sent or s.id in faults)
         several = several or bool(todo)
         if several:
             limited.show(len(todo))
-        if len(faults) < len(part):
+        if len(faults) < len(chunk):
             moved = clock.monotonic()
         if not faults:
             continue
@@ -239,15 +239,15 @@ def send_in_parts(
     return ()
 
 
-def _say_refused(limited: Limited, left: int) -> None:
-    refused = f"The {limited.system} refuses {_count(left)} for now"
+def _say_refused(limited: Limited, remaining: int) -> None:
+    refused = f"The {limited.system} refuses {_count(remaining)} for now"
     limited.report(Message(f"{refused}: sending again as fast as it allows"))
     limited.pace.told = True
 
 
-def _say_waiting(limited: Limited, pause: float, left: int) -> None:
+def _say_waiting(limited: Limited, pause: float, remaining: int) -> None:
     if pause >= WORTH_TELLING:
-        text = f"Waiting {pause:.0f} s for the {limited.system} ({_count(left)} left)"
+        text = f"Waiting {pause:.0f} s for the {limited.system} ({_count(remaining)} left)"
     elif not limited.pace.told:
         text = f"The {limited.system} limits changes: going on as fast as it allows"
     else:
@@ -263,9 +263,9 @@ def _count(steps: int) -> str:
 def say_silent(report: Reporter, nodes: Collection[str], seconds: float, noun: str) -> None:
     """Report that these nodes do not answer, and how long the run waits for them at most. noun:
     what the users of the system call a node."""
-    many = len(nodes) > 1
-    which = f"{noun}{'s' if many else ''} {', '.join(sorted(nodes))}"
-    silent = f"{which}, which {'do' if many else 'does'} not answer"
+    several = len(nodes) > 1
+    which = f"{noun}{'s' if several else ''} {', '.join(sorted(nodes))}"
+    silent = f"{which}, which {'do' if several else 'does'} not answer"
     report(Message(f"Waiting up to {max(1.0, seconds):.0f} s for {silent}"))
 
 
@@ -274,5 +274,5 @@ def say_unclear(report: Reporter, steps: int, seconds: float) -> None:
     happened."""
     if seconds < 1:
         return
-    what = _count(steps)
-    report(Message(f"No answer came: reading for up to {seconds:.0f} s to find out about {what}"))
+    amount = _count(steps)
+    report(Message(f"No answer came: reading for up to {seconds:.0f} s to find out about {amount}"))

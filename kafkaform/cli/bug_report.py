@@ -66,8 +66,8 @@ def _explain_surroundings(error: BaseException) -> Diagnostic | None:
 def render_summary(kind: type[BaseException], trace: TracebackType | None) -> str:
     """What failed and where, without the text of the exception."""
     last = traceback.extract_tb(trace)[-1:]
-    place = "".join(f" at {Path(frame.filename).name}, line {frame.lineno}" for frame in last)
-    return f"kafkaform {VERSION} failed unexpectedly: {kind.__name__}{place}"
+    location = "".join(f" at {Path(frame.filename).name}, line {frame.lineno}" for frame in last)
+    return f"kafkaform {VERSION} failed unexpectedly: {kind.__name__}{location}"
 
 
 def _write_details(error: BaseException) -> str:

@@ -47,10 +47,10 @@ class Commands(UserDict[str, Any]):
     for the libraries of the others."""
 
     def __getitem__(self, name: str) -> Any:
-        found = self.data[name]
-        if not isinstance(found, str):
-            return found
-        module, _, attribute = found.partition(":")
+        command = self.data[name]
+        if not isinstance(command, str):
+            return command
+        module, _, attribute = command.partition(":")
         item = getattr(import_module(f"{__package__}.{module}"), attribute)
         # Typer makes commands only of what is registered with an app, so each gets one.
         holder = typer.Typer(**SETTINGS)
@@ -124,7 +124,7 @@ def root(
         ) from None
 
 
-def run_typed(arguments: Sequence[str], console: Console, kept: object = None) -> int:
+def run_typed(arguments: Sequence[str], console: Console, context: object = None) -> int:
     """Run one command line and return its exit code, which is 1 for a wrong one.
 
     kept: what a shell hands to the commands that are typed in it.
@@ -138,7 +138,7 @@ def run_typed(arguments: Sequence[str], console: Console, kept: object = None) -
     # KIP-248 describes users and their quotas with one option, which two of our commands answer.
     for words in translate_words(normalise_flags(move_color(arguments), command), command):
         try:
-            result = command.main(words, "kafkaform", standalone_mode=False, obj=kept)
+            result = command.main(words, "kafkaform", standalone_mode=False, obj=context)
         except typer.TyperException as error:
             return _show_usage_error(console, error, find_command_path(words, command))
         codes.append(result if isinstance(result, int) else 0)
@@ -162,13 +162,13 @@ def _show_usage_error(console: Console, error: typer.TyperException, path: str) 
         console.note(text)
         return 1
     text = _NO_NUMBER.sub(lambda match: NUMBERS[match[1]], text)
-    told = _advise_instead(error, text, path)
-    if told:
+    near_advice = _advise_instead(error, text, path)
+    if near_advice:
         from ..render.text import inline  # noqa: PLC0415  # only wrong command lines need it
 
         flag = getattr(error, "option_name", None)
         text = f"`{path}` has no option {inline(flag)}" if flag else text.partition(" Did you")[0]
-    advice = told or f"`{path} --help` explains the command."
+    advice = near_advice or f"`{path} --help` explains the command."
     console.show_diagnostics((Diagnostic(Severity.ERROR, text, advice=advice),))
     return 1
 
@@ -181,22 +181,22 @@ def _advise_instead(error: typer.TyperException, text: str, path: str) -> str | 
 
     flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if text.startswith("No such option") and flag is not None and context is not None:
-        known = advise_option(flag, context.command, path)
-        return known or advise_terraform_option(flag, path)
+        advice = advise_option(flag, context.command, path)
+        return advice or advise_terraform_option(flag, path)
     match = _NO_COMMAND.fullmatch(text)
     if match is None or context is None:
         return None
     return _advise_command(match["word"], path, context.command.commands)
 
 
-def _advise_command(word: str, path: str, known: Iterable[str]) -> str | None:
+def _advise_command(word: str, path: str, names: Iterable[str]) -> str | None:
     """What to type instead of an unknown command of a group. known: its commands."""
     # Only wrong command lines need these tables.
     from .options.kafka_advice import GROUPS, ROOT, advise_command  # noqa: PLC0415  # see above
     from .options.other_tools_advice import COMMANDS as OTHERS  # noqa: PLC0415  # see above
     from .options.terraform_advice import advise_terraform_command  # noqa: PLC0415  # see above
 
-    near = suggest(word, known)
+    near = suggest(word, names)
     if path == ROOT:
         return (
             advise_command(word)

@@ -51,14 +51,14 @@ class Completer(Struct):
         except ImportError:  # a Python without it
             yield
             return
-        found: list[str] = []
+        names: list[str] = []
 
         def complete(text: str, number: int) -> str | None:
             if number == 0:
                 line = readline.get_line_buffer()[: readline.get_begidx()]
                 with suppress(Exception):  # a fault here must not end the line
-                    found[:] = self.list_candidates(line, text)
-            return found[number] if number < len(found) else None
+                    names[:] = self.list_candidates(line, text)
+            return names[number] if number < len(names) else None
 
         readline.set_auto_history(False)  # the shell adds lines itself, without those with secrets
         readline.set_completer_delims(" \t\n")
@@ -94,18 +94,21 @@ class Completer(Struct):
                 return self._complete_kafka_options(words)
             if len(words) == 1:
                 return tuple(group.commands)
-            command, path = group.commands.get(words[1]), (words[0], words[1])
+            command, name, typed = group.commands.get(words[1]), words[1], words[2:]
         else:
-            command, path = group, (words[0], "")
+            command, name, typed = group, "", words[1:]
         if command is None:
             return ()
         if text.startswith("-"):
             return _list_flags(command)
-        completions = find_completions(*path)
+        completions = find_completions(words[0], name)
         takes_value = _has_value(command, words[-1])
         complete = completions.get(words[-1] if takes_value else "")
-        found = tuple(complete(words, self.list_names)) if complete else ()
-        return found if takes_value else found or _list_flags(command)
+        if complete:
+            offers = tuple(complete(words, self.list_names))
+        else:
+            offers = _complete_in_command(command, typed, text)
+        return offers if takes_value else offers or _list_flags(command)
 
     def _complete_kafka_options(self, words: Sequence[str]) -> Sequence[str]:
         """What can follow in a line with the options of Kafka's own tools."""
@@ -134,6 +137,24 @@ class Completer(Struct):
     def _get_session(self) -> Session:
         way = Way(self.kept.flags, Console.make_standard(), self.kept)
         return self.kept.get_session(way.resolve_connection())
+
+
+def _complete_in_command(command: Any, words: Sequence[str], text: str) -> tuple[str, ...]:
+    """What the user's own shell completes there, with the functions of the command's parameters.
+    words: those after the names of the command."""
+    context = command.make_context("", list(words), resilient_parsing=True)
+    last = words[-1] if words else ""
+    flags = [one for one in command.params if last in one.opts and not one.is_flag]
+    operands = [
+        one
+        for one in command.params
+        if one.param_type_name == "argument" and (one.nargs < 0 or not context.params.get(one.name))
+    ]
+    return tuple(
+        item.value
+        for parameter in (flags or operands)[:1]
+        for item in parameter.shell_complete(context, text)
+    )
 
 
 def _has_value(command: Any, flag: str) -> bool:

@@ -24,14 +24,14 @@ def hold_standard_streams() -> None:
     # Otherwise the next file that is opened, such as the audit log, gets the number of the closed
     # stream, and then everything that a library writes to standard error.
     for number, (name, mode) in enumerate(_STREAMS.items()):
-        known = getattr(sys, name) is not None
+        present = getattr(sys, name) is not None
         with suppress(OSError):
             os.fstat(number)
-            if known:
+            if present:
                 continue
         # For reading, also in the place of an output: writing fails then, as on a closed one.
         descriptor = os.open(os.devnull, os.O_RDONLY)
-        if not known:
+        if not present:
             # It stays open for the whole process.
             stream = open(descriptor, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
             setattr(sys, name, stream)

@@ -141,11 +141,11 @@ def remember_line(line: str) -> None:
         readline.add_history(line)
 
 
-def render_greeting(kept: ShellContext, cluster_id: str, principal: str | None) -> str:
+def render_greeting(context: ShellContext, cluster_id: str, principal: str | None) -> str:
     """The first line of the shell."""
-    who = f" as {principal}" if principal else ""
-    may = "alter can make changes" if kept.writes else "changes need --allow-apply"
-    return f"Connected to cluster {cluster_id}{who}; {may}. `help` lists the commands."
+    identity = f" as {principal}" if principal else ""
+    may = "alter can make changes" if context.writes else "changes need --allow-apply"
+    return f"Connected to cluster {cluster_id}{identity}; {may}. `help` lists the commands."
 
 
 @connects
@@ -162,11 +162,11 @@ def shell(
     The shell is read-only unless you give --allow-apply. It also runs commands from a pipe, one per
     line, and then exits with 1 if any of them failed.
     """
-    kept = ShellContext(way.flags, allow_apply)
+    context = ShellContext(way.flags, allow_apply)
     try:
-        session = kept.get_session(way.resolve_connection())
-        greet = render_greeting(kept, session.facts.scope_id, session.facts.principal)
+        session = context.get_session(way.resolve_connection())
+        greet = render_greeting(context, session.facts.scope_id, session.facts.principal)
         way.console.note(greet)
-        return Shell(kept, way.console).run()
+        return Shell(context, way.console).run()
     finally:
-        kept.close()
+        context.close()

@@ -72,21 +72,21 @@ class Address(_WithText, Struct, frozen=True, order=True):
         """The same address as seen from outside the module that contains it."""
         return replace(self, module=(*module, *self.module)) if module else self
 
-    def contains(self, other: Address) -> bool:
+    def contains(self, address: Address) -> bool:
         """True if `other` is this address, one of its instances or children, or in this module.
 
         A module step without a key stands for all instances of the module.
         """
-        steps = other.module[: len(self.module)]
+        steps = address.module[: len(self.module)]
         if not (len(steps) == len(self.module) and all(map(_covers, self.module, steps))):
             return False
         if not self.type:
             return True
         return (
-            len(other.module) == len(self.module)
-            and (self.type, self.name) == (other.type, other.name)
-            and (self.key is None or is_same_key(self.key, other.key))
-            and (self.child is None or self.child == other.child)
+            len(address.module) == len(self.module)
+            and (self.type, self.name) == (address.type, address.name)
+            and (self.key is None or is_same_key(self.key, address.key))
+            and (self.child is None or self.child == address.child)
         )
 
 
@@ -97,8 +97,8 @@ def render_key(key: str | int | None) -> str:
     return f"[{encode_basestring(key) if isinstance(key, str) else key}]"
 
 
-def _covers(step: str, other: str) -> bool:
-    return step == other or step == other.partition("[")[0]
+def _covers(step: str, child_step: str) -> bool:
+    return step == child_step or step == child_step.partition("[")[0]
 
 
 def rename_address(address: Address, source: Address, target: Address) -> Address | None:
@@ -118,8 +118,8 @@ def rename_address(address: Address, source: Address, target: Address) -> Addres
     step = _rename_step(address.module[depth], last, target.module[-1])
     if step is None:
         return None
-    rest = address.module[depth + 1 :]
-    return replace(address, module=(*target.module[:-1], step, *rest))
+    remaining = address.module[depth + 1 :]
+    return replace(address, module=(*target.module[:-1], step, *remaining))
 
 
 def _rename_resource(address: Address, source: Address, target: Address) -> Address | None:
@@ -151,9 +151,9 @@ def _rename_step(step: str, source: str, target: str) -> str | None:
     return f"{target}{bracket}{key}" if name == source else None
 
 
-def is_same_key(one: str | int | None, other: str | int | None) -> bool:
+def is_same_key(first: str | int | None, second: str | int | None) -> bool:
     """Instance keys are equal only with equal types: [0] is not ["0"]."""
-    return type(one) is type(other) and one == other
+    return type(first) is type(second) and first == second
 
 
 def parse_address(text: str) -> Address:

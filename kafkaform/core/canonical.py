@@ -90,10 +90,10 @@ def _make_plain(value: object) -> object:
     if isinstance(value, SecretRef):
         return {SECRET: str(value)}
     if isinstance(value, Struct):
-        parts = zip(list_defaults(type(value)), astuple(value), strict=True)
+        fields = zip(list_defaults(type(value)), astuple(value), strict=True)
         return {
             name: item if type(item) is not float else Decimal(repr(item))
-            for (name, usual), item in parts
+            for (name, usual), item in fields
             if item is not usual and item != usual
         }
     if isinstance(value, Enum):
@@ -154,7 +154,7 @@ def dumps(value: Any) -> str:
         return _dump_slowly(value)
     if text.isascii() and b"\x7f" not in text:
         return text.decode("ascii")
-    return _UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text.decode("utf-8"))
+    return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text.decode("utf-8"))
 
 
 def _dump_slowly(value: Any) -> str:

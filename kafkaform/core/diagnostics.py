@@ -88,41 +88,43 @@ _SAME = 0.9
 """The likeness from which a word is a misspelling of another, and not a word of its own."""
 
 
-def suggest(word: str, known: Iterable[str], likeness: float = 0.6) -> str:
+def suggest(word: str, words: Iterable[str], likeness: float = 0.6) -> str:
     """`Did you mean "x"?` for the known word that is meant, in any case, or an empty text: a
     misspelt one, one that other tools call so, or the nearest. likeness: the share of equal
     characters from which a word counts as near."""
     from .text.synonyms import list_meant_words  # noqa: PLC0415  # only an unknown word needs them
 
-    folded = {item.casefold(): item for item in known}
+    folded = {item.casefold(): item for item in words}
     key = word.casefold()
     near, share = _find_nearest(key, folded, likeness)
     if share < _SAME:
-        near = next((other for other in list_meant_words(key) if other in folded), near)
+        near = next((meant for meant in list_meant_words(key) if meant in folded), near)
     return f'Did you mean "{folded[near]}"?' if near else ""
 
 
-def _find_nearest(word: str, known: Iterable[str], likeness: float) -> tuple[str, float]:
+def _find_nearest(word: str, words: Iterable[str], likeness: float) -> tuple[str, float]:
     """The nearest known word, and the share of equal characters; empty and 0 for none."""
     import difflib  # noqa: PLC0415  # only a misspelt word needs it
 
     # What two words have in common up to a separator, such as the name of the system in front of
     # all types, makes no word near to another.
     rests: dict[int, dict[str, str]] = {}
-    for other in known:
-        start = _measure_common_parts(word, other)
-        rests.setdefault(start, {})[other[start:]] = other
+    for candidate in words:
+        start = _measure_common_parts(word, candidate)
+        rests.setdefault(start, {})[candidate[start:]] = candidate
     near = [
-        others[rest]
-        for start, others in rests.items()
-        for rest in difflib.get_close_matches(word[start:], others, n=1, cutoff=likeness)
+        suffixes[suffix]
+        for start, suffixes in rests.items()
+        for suffix in difflib.get_close_matches(word[start:], suffixes, n=1, cutoff=likeness)
     ]
-    shares = {other: difflib.SequenceMatcher(None, other, word).ratio() for other in near}
+    shares = {
+        candidate: difflib.SequenceMatcher(None, candidate, word).ratio() for candidate in near
+    }
     best = max(shares, key=shares.__getitem__, default="")
     return best, shares.get(best, 0.0)
 
 
-def _measure_common_parts(word: str, other: str) -> int:
+def _measure_common_parts(word: str, candidate: str) -> int:
     """The length of the equal begin of two words, up to its last separator."""
-    common = os.path.commonprefix((word, other))
+    common = os.path.commonprefix((word, candidate))
     return max(common.rfind(mark) for mark in _SEPARATORS) + 1

@@ -161,5 +161,5 @@ def make_detailed_error(
 ) -> Failure:
     """An error of this kind with lines of their own below the summary, such as those of a log."""
     detail = "\n".join(lines)
-    found = Diagnostic(Severity.ERROR, summary, detail, advice=advice)
-    return kind(f"{summary}\n{detail}".rstrip(), advice, (found,))
+    diagnostic = Diagnostic(Severity.ERROR, summary, detail, advice=advice)
+    return kind(f"{summary}\n{detail}".rstrip(), advice, (diagnostic,))

@@ -60,15 +60,15 @@ class Folder(Struct, frozen=True):
                 try:
                     self._give_name(folder, fresh, name, data)
                 except FileExistsError:
-                    found = _read_file(folder, name)
-                    raise ObjectExists(found) from None
+                    content = _read_file(folder, name)
+                    raise ObjectExists(content) from None
             os.fsync(folder)
         return _compute_version(data)
 
     def replace(self, key: str, data: bytes, version: str) -> str:
-        found = self.read(key)
-        if found is None or found.version != version:
-            raise ObjectChanged(found)
+        stored = self.read(key)
+        if stored is None or stored.version != version:
+            raise ObjectChanged(stored)
         with self._explain_errors("cannot write", key), self._open_folder(key) as (folder, name):
             with self._write_beside(folder, name, data) as fresh:
                 os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -86,16 +86,16 @@ class Folder(Struct, frozen=True):
 
     def names(self, prefix: str, after: str | None = None) -> tuple[Entry, ...]:
         with self._explain_errors("cannot list", prefix):
-            found = sorted(self._walk_entries(prefix), key=lambda entry: entry.key)
-        return tuple(entry for entry in found if after is None or entry.key > after)
+            entries = sorted(self._walk_entries(prefix), key=lambda entry: entry.key)
+        return tuple(entry for entry in entries if after is None or entry.key > after)
 
     def _walk_entries(self, prefix: str) -> Iterator[Entry]:
         for folder, _, names in os.walk(self.path / prefix, onerror=_raise_unless_missing):
             for name in names:
                 path = Path(folder, name)
-                if not name.startswith(".") and stat.S_ISREG((known := path.lstat()).st_mode):
+                if not name.startswith(".") and stat.S_ISREG((status := path.lstat()).st_mode):
                     key = path.relative_to(self.path).as_posix()
-                    yield Entry(key, known.st_size, known.st_mtime)
+                    yield Entry(key, status.st_size, status.st_mtime)
 
     @property
     def _modes(self) -> tuple[int, int]:
@@ -106,13 +106,13 @@ class Folder(Struct, frozen=True):
         """The open folder of a file, and the file's name in it. make: also make missing folders."""
         # Each folder is opened from the one before, and not by its whole path, so that nobody can
         # put a link into the path between a check and its use.
-        *parts, name = key.split("/")
+        *folders, name = key.split("/")
         if make:
             self.path.mkdir(mode=self._modes[0], parents=True, exist_ok=True)
         folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            for part in parts:
-                outer, folder = folder, self._open_inner(folder, part, make=make)
+            for step in folders:
+                outer, folder = folder, self._open_inner(folder, step, make=make)
                 os.close(outer)
             yield folder, name
         finally:
@@ -163,9 +163,9 @@ def _write_file(folder: int, name: str, data: bytes, mode: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     descriptor = os.open(name, flags, mode, dir_fd=folder)
     try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[os.write(descriptor, remaining) :]
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -176,11 +176,11 @@ def _read_file(folder: int, name: str) -> StoredObject:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(name, flags, dir_fd=folder)
     with os.fdopen(descriptor, "rb") as file:
-        known = os.fstat(descriptor)
-        if not stat.S_ISREG(known.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
         data = file.read()
-        return StoredObject(data, _compute_version(data), known.st_mtime)
+        return StoredObject(data, _compute_version(data), status.st_mtime)
 
 
 def _compute_version(data: bytes) -> str:

@@ -52,14 +52,14 @@ def from_data(cls: type[T], data: Value) -> T:
 def parse_json(text: str | bytes) -> Value:
     """The frozen values of any JSON that another program may have written. Raises Misfit."""
     try:
-        found: Value = _freeze_json(
+        value: Value = _freeze_json(
             json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
         )
     except RecursionError:
         raise Misfit("is nested too deeply") from None
     except ValueError as error:
         raise Misfit(f"is not JSON: {error}") from None
-    return found
+    return value
 
 
 def _refuse_constant(text: str) -> Any:
@@ -79,8 +79,8 @@ Reader = Callable[[Any], Any]
 def list_defaults(cls: Hashable) -> tuple[tuple[str, Any], ...]:
     """Name and default of each field of a struct; NOTHING for a field that must be given."""
     return tuple(
-        (one.name, one.default if one.default_factory is NOTHING else one.default_factory())
-        for one in msgspec.structs.fields(typing.cast(Any, cls))
+        (field.name, field.default if field.default_factory is NOTHING else field.default_factory())
+        for field in msgspec.structs.fields(typing.cast(Any, cls))
     )
 
 
@@ -119,10 +119,10 @@ def _make_reader(hint: Hashable) -> Reader:
 
 
 def _make_plain_reader(hint: Any) -> Reader:
-    known, name = _PLAIN[hint]
+    expected, name = _PLAIN[hint]
 
     def read(data: Any) -> Any:
-        if type(data) not in known:
+        if type(data) not in expected:
             raise Misfit(f"is not {name}")
         try:
             return float(data) if hint is float else data
@@ -160,9 +160,9 @@ def _make_noun_reader(cls: type[Any]) -> Reader:
             raise Misfit("is not an object")
         # Made at the first read and not before: the type hints of two structs may name each other.
         if not readers:
-            parts = list_defaults(typing.cast(Hashable, cls))
-            needed.update(name for name, default in parts if default is NOTHING)
-            readers.update({name: _make_reader(hints[name]) for name, _ in parts})
+            fields = list_defaults(typing.cast(Hashable, cls))
+            needed.update(name for name, default in fields if default is NOTHING)
+            readers.update({name: _make_reader(hints[name]) for name, _ in fields})
         if missing := needed - data.keys():
             raise Misfit(f"lacks {', '.join(sorted(missing))}")
         members = {}
@@ -184,13 +184,13 @@ def _make_map_reader(hint: Any) -> Reader:
     def read(data: Any) -> Any:
         if type(data) is not FrozenMap:
             raise Misfit("is not an object")
-        found = {}
+        entries = {}
         for key, value in data.items():
             try:
-                found[key] = item(value)
+                entries[key] = item(value)
             except Misfit as misfit:
                 raise misfit.nest_in(key) from None
-        return found
+        return entries
 
     return read
 
@@ -206,21 +206,21 @@ def _make_tuple_reader(arguments: tuple[Any, ...]) -> Reader:
             raise Misfit("is not a list")
         if length is not None and len(data) != length:
             raise Misfit(f"is not a list of {length}")
-        found = []
+        items = []
         for value in data:
             try:
-                found.append(item(value))
+                items.append(item(value))
             except Misfit as misfit:
-                raise misfit.nest_in(f"[{len(found)}]") from None
-        return tuple(found)
+                raise misfit.nest_in(f"[{len(items)}]") from None
+        return tuple(items)
 
     return read
 
 
 def _make_optional_reader(hint: Any) -> Reader:
     """Reads X for `X | None`; any other union is a Value, which is taken as it stands."""
-    others = [a for a in typing.get_args(hint) if a is not type(None)]
-    if len(others) != 1:
+    hints = [a for a in typing.get_args(hint) if a is not type(None)]
+    if len(hints) != 1:
         return lambda data: data
-    inner = _make_reader(others[0])
+    inner = _make_reader(hints[0])
     return lambda data: None if data is None else inner(data)

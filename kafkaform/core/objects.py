@@ -32,19 +32,19 @@ class Entry(Struct, frozen=True):
 class ObjectExists(Exception):
     """A `create` was refused, because somebody else's object is there."""
 
-    def __init__(self, found: StoredObject) -> None:
+    def __init__(self, stored: StoredObject) -> None:
         """found: that object."""
         super().__init__("the object exists")
-        self.found = found
+        self.found = stored
 
 
 class ObjectChanged(Exception):
     """A `replace` was refused, because another version is there."""
 
-    def __init__(self, found: StoredObject | None) -> None:
+    def __init__(self, stored: StoredObject | None) -> None:
         """found: that version, None if the object is gone."""
         super().__init__("the object has changed")
-        self.found = found
+        self.found = stored
 
 
 class Objects(Protocol):

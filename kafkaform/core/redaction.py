@@ -55,11 +55,11 @@ class KnownSecrets:
 
     def mask_secrets(self, text: str) -> str:
         """The text with a mask in place of every secret."""
-        parts, end = [], 0
+        pieces, end = [], 0
         for start, stop in self.find_secrets(text):
-            parts += [text[end:start], MASK]
+            pieces += [text[end:start], MASK]
             end = stop
-        return "".join((*parts, text[end:])) if parts else text
+        return "".join((*pieces, text[end:])) if pieces else text
 
     def find_secrets(self, text: str) -> Iterator[tuple[int, int]]:
         """Begin and end of each secret in the text, from left to right."""
@@ -74,8 +74,8 @@ class KnownSecrets:
     def _find_beginning(self, text: str, position: int) -> int:
         """The next place where a secret may begin, or -1."""
         if len(self._spelled) > FEW:
-            places = range(position, len(text) - SHORTEST + 1)
-            return next((p for p in places if text[p : p + SHORTEST] in self._spelled), -1)
+            starts = range(position, len(text) - SHORTEST + 1)
+            return next((p for p in starts if text[p : p + SHORTEST] in self._spelled), -1)
         pattern = self._pattern
         if pattern is None:
             # `tuple` first: another thread may add a secret while this one reads.
@@ -91,50 +91,50 @@ def _measure_match(form: str, text: str, start: int) -> int:
         return len(form)
     if "…" not in text and "\\u2026" not in text:
         return 0
-    same = SHORTEST
-    while same < len(form) and text[start + same : start + same + 1] == form[same]:
-        same += 1
-    return same if text.startswith(_CLIPPED, start + same) else 0
+    length = SHORTEST
+    while length < len(form) and text[start + length : start + length + 1] == form[length]:
+        length += 1
+    return length if text.startswith(_CLIPPED, start + length) else 0
 
 
 _CURRENT: ContextVar[KnownSecrets | None] = ContextVar("the secrets of this run", default=None)
 
 
 @contextmanager
-def watch_secrets(known: KnownSecrets | None = None) -> Iterator[KnownSecrets]:
+def watch_secrets(secrets: KnownSecrets | None = None) -> Iterator[KnownSecrets]:
     """Within the context, `mask_secrets` knows every `Secret` that is made. known: secrets of
     before."""
-    known = KnownSecrets() if known is None else known
-    token = _CURRENT.set(known)
+    secrets = KnownSecrets() if secrets is None else secrets
+    token = _CURRENT.set(secrets)
     try:
-        yield known
+        yield secrets
     finally:
         _CURRENT.reset(token)
 
 
 def watched() -> KnownSecrets:
     """The secrets of the current context, or an empty set."""
-    known = _CURRENT.get()
-    return KnownSecrets() if known is None else known
+    secrets = _CURRENT.get()
+    return KnownSecrets() if secrets is None else secrets
 
 
 def remember_secret(secret: str) -> None:
     """Add a secret to those of the current context."""
-    known = _CURRENT.get()
-    if known is not None:
-        known.add(secret)
+    secrets = _CURRENT.get()
+    if secrets is not None:
+        secrets.add(secret)
 
 
 def mask_secrets(text: str) -> str:
     """The text with a mask in place of every secret of this run."""
-    known = _CURRENT.get()
-    return text if known is None else known.mask_secrets(text)
+    secrets = _CURRENT.get()
+    return text if secrets is None else secrets.mask_secrets(text)
 
 
 def holds_secret(text: str) -> bool:
     """True if the text contains a secret of this run."""
-    known = _CURRENT.get()
-    return known is not None and any(known.find_secrets(text))
+    secrets = _CURRENT.get()
+    return secrets is not None and any(secrets.find_secrets(text))
 
 
 def clean_diagnostics(diagnostics: Diagnostics) -> Diagnostics:

@@ -258,7 +258,8 @@ class Observed(Struct, frozen=True):
     moving: FrozenMap | None = None
     """The attributes that a running task leads to, None if no task runs."""
     fallbacks: FrozenMap = EMPTY
-    """Path as text (`config.retention.ms`) -> the value that takes effect once it is removed."""
+    """Path as text (`config.retention.ms`) -> the value that is in effect where the object sets
+    none: now, or once it is removed. What nobody knows is left out."""
     details: FrozenMap = EMPTY
     """Further facts, which are shown and never compared."""
     ticket: str | None = None
@@ -280,6 +281,8 @@ class Absent(Struct, frozen=True):
     lacks: str = ""
     """Kind and name of what does not exist either, and without which nobody can create the object.
     Empty if nothing is known to be missing."""
+    fallbacks: FrozenMap = EMPTY
+    """As in `Observed`, for objects that are settings of something that exists without them."""
 
 
 class Hidden(Struct, frozen=True):

@@ -12,10 +12,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from .diagnostics import Range
 from .finding import AccessRow, Block, Finding, Harm, Level, Path
 from .resource import Facts, Identity, Sweep
+from .text.sentence import make_sentence
 from .value import EMPTY, FrozenMap
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class Rule(Struct, frozen=True):
     example: str
     """A block or a change of one in HCL that breaks it."""
     fix: str = ""
-    """What the user can do, unless a finding says otherwise."""
+    """What the user can do, unless a finding says otherwise: one or more sentences."""
     block: Block | None = None
     """Of level BLOCK: why the change is not made."""
     accept: bool = False
@@ -67,6 +69,10 @@ class Rule(Struct, frozen=True):
     proof: str = ""
     """The test that makes the change on a real system: `tests/…/test_x.py::test_y`. Empty for a
     rule that claims nothing about the system."""
+
+    def __post_init__(self) -> None:
+        """Makes `fix` a sentence."""
+        force_setattr(self, "fix", make_sentence(self.fix))
 
     def find(
         self,
@@ -80,7 +86,8 @@ class Rule(Struct, frozen=True):
         asked: bool = False,
         range: Range | None = None,
     ) -> Finding:
-        """A finding of this rule. text: one sentence without its final stop."""
+        """A finding of this rule. text: one sentence without its final stop; fix: None for that of
+        the rule, otherwise a clause or a sentence."""
         level = level or self.level
         blocks = level is Level.BLOCK
         return Finding(
@@ -90,7 +97,7 @@ class Rule(Struct, frozen=True):
             text,
             path,
             figures,
-            self.fix if fix is None else fix,
+            self.fix if fix is None else make_sentence(fix),
             self.block if blocks else None,
             accept=self.accept and blocks,
             asked=asked,

@@ -41,23 +41,23 @@ class Type(_WithHash, Struct, frozen=True):
         try:
             return self._hash
         except AttributeError:
-            found = hash((self.kind, self.element, self.fields, self.items, self.optional))
-            force_setattr(self, "_hash", found)
-            return found
+            value = hash((self.kind, self.element, self.fields, self.items, self.optional))
+            force_setattr(self, "_hash", value)
+            return value
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if not isinstance(other, Type) or hash(self) != hash(other):
             return False
-        mine = (self.kind, self.element, self.fields, self.items, self.optional)
-        same = mine == (other.kind, other.element, other.fields, other.items, other.optional)
-        if same:
+        own_fields = (self.kind, self.element, self.fields, self.items, self.optional)
+        equal = own_fields == (other.kind, other.element, other.fields, other.items, other.optional)
+        if equal:
             force_setattr(self, "element", other.element)
             force_setattr(self, "items", other.items)
             if [*self.fields] == [*other.fields]:
                 force_setattr(self, "fields", other.fields)
-        return same
+        return equal
 
     def __str__(self) -> str:
         if self.element is not None:

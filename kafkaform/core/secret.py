@@ -40,8 +40,8 @@ class Secret:
             return NotImplemented
         from hmac import compare_digest  # noqa: PLC0415  # it loads OpenSSL, for something that only tests do
 
-        ours, theirs = (s.__text.encode("utf-8", "surrogatepass") for s in (self, other))
-        return compare_digest(ours, theirs)
+        own_text, other_text = (s.__text.encode("utf-8", "surrogatepass") for s in (self, other))
+        return compare_digest(own_text, other_text)
 
     def __repr__(self) -> str:
         return SHOWN
@@ -76,5 +76,5 @@ class PartialRepr(Struct, frozen=True):
         return [(name, getattr(self, name)) for name in names if name not in self._unshown]
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
-        return f"{type(self).__name__}({shown})"
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({fields})"

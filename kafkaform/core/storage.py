@@ -95,10 +95,10 @@ def _read_pipe(descriptor: int, most: int, wait: float | None) -> bytes:
     while len(content) < most:
         if not poll.poll(wait):
             raise OSError(errno.EINVAL, "it is a named pipe, and nothing is written to it")
-        part = os.read(descriptor, most - len(content))
-        if not part:
+        chunk = os.read(descriptor, most - len(content))
+        if not chunk:
             break
-        content += part
+        content += chunk
     return bytes(content)
 
 

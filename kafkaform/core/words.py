@@ -98,5 +98,5 @@ NO_WORDS: Vocabulary = {}
 
 def shared(words: Iterable[Words]) -> Words:
     """The words that all these have in common: their own if they are equal, else neutral ones."""
-    found = set(words)
-    return found.pop() if len(found) == 1 else NEUTRAL
+    vocabularies = set(words)
+    return vocabularies.pop() if len(vocabularies) == 1 else NEUTRAL

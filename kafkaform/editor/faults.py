@@ -13,7 +13,7 @@ from ..core.errors import KafkaformError
 from ..core.storage import read_named_file
 from ..language.declare.folder import parse_values
 from ..language.declare.module_sources import is_git
-from ..language.desired import Built, VarFile
+from ..language.desired import VarFile
 from ..language.policy.blocks import select_policy_blocks
 from ..language.policy.compilation import compile_policies
 from ..language.suites import ENDING as TESTS
@@ -57,7 +57,7 @@ def find_faults(
         built = configuration.evaluate(offline=True)
         faults = (*built.desired.diagnostics, *judge_configuration(configuration, built))
     except KafkaformError as error:
-        built, faults = None, error.diagnostics
+        faults = error.diagnostics
     if configuration is not None and not configuration.tree.configuration:
         # A folder with only tests or policies is none that anybody wants to plan.
         faults = faults if parts else ()
@@ -68,7 +68,7 @@ def find_faults(
         _place_fault(folder, item, first) for fault in faults for item in fault.places or (fault,)
     ]
     for path in opened:
-        own = _find_own_faults(path, buffers.get(path, b""), configuration, built)
+        own = _find_own_faults(path, buffers.get(path, b""), configuration)
         found += [(path, one) for one in own]
     return _sort_by_file(found, opened, buffers, configuration, encoding)
 
@@ -86,7 +86,7 @@ def _place_fault(
 
 
 def _find_own_faults(
-    path: Path, content: bytes, configuration: Configuration | None, built: Built | None
+    path: Path, content: bytes, configuration: Configuration | None
 ) -> Iterator[Diagnostic]:
     """The faults of a file that the configuration itself does not read."""
     name = path.name
@@ -96,7 +96,7 @@ def _find_own_faults(
     if name.endswith(TESTS):
         yield from parse_suite(content, name)[1]
     elif name.endswith(POLICIES):
-        yield from _find_policy_faults(content, name, configuration, built)
+        yield from _find_policy_faults(content, name, configuration)
     elif name.endswith(VALUES):
         yield from _find_value_faults(content, name, configuration)
     else:
@@ -104,13 +104,13 @@ def _find_own_faults(
 
 
 def _find_policy_faults(
-    content: bytes, name: str, configuration: Configuration | None, built: Built | None
+    content: bytes, name: str, configuration: Configuration | None
 ) -> Diagnostics:
     file, faults = parse(content, name)
     blocks, wrong = select_policy_blocks((file,))
-    if configuration is None or built is None:
+    if configuration is None:
         return (*faults, *wrong)
-    return (*faults, *wrong, *compile_policies(blocks, *configuration.describe_rules(built))[1])
+    return (*faults, *wrong, *compile_policies(blocks, *configuration.describe_rules())[1])
 
 
 def _find_value_faults(

@@ -14,11 +14,12 @@ from ..core.change import Action, Change, Ownership, add_findings
 from ..core.finding import Finding
 from ..core.redaction import mask_secrets
 from ..core.resource import Absent, Facts, Failed, Hidden, Identity, Reading, World
-from ..core.value import FrozenMap
+from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import Provider, ResourceType, collect_types
 from ..state.model import State
 from .approval import seal_plan
 from .diff import compare, select_managed
+from .guards import guard_deletions, guard_losses
 from .instances import PlanHeader, describe_instances
 from .judge import judge_changes, load_books, survey_changes
 from .measure import add_impacts, add_steps, complete_paths
@@ -43,31 +44,32 @@ def amend(
 
     address: what the plan calls it; secret_version: a new one sends the secrets that `edit` gives.
     """
-    same = Change(identity, address, Action.NOOP)
+    unchanged = Change(identity, address, Action.NOOP)
     if isinstance(reading, Hidden | Failed):
-        return add_findings(same, _block_unreadable(reading))
+        return add_findings(unchanged, _block_unreadable(reading))
     owned = Ownership(secret_version=secret_version)
     if isinstance(reading, Absent) and reading.others is not None:
         reading = reading.others
     if isinstance(reading, Absent):
-        wanted = edit(None)
-        if wanted is None:
-            return same
-        after = kind.canonical(wanted, facts)
-        paths = compare(None, after, schema=kind.schema)
-        return replace(same, action=Action.CREATE, after=after, paths=paths, row_after=owned)
+        target = edit(None)
+        if target is None:
+            return unchanged
+        after = kind.canonical(target, facts)
+        paths = compare(None, after, schema=kind.schema, fallbacks=reading.fallbacks)
+        return replace(unchanged, action=Action.CREATE, after=after, paths=paths, row_after=owned)
     before = kind.canonical(compute_destination(reading), facts)
-    wanted = edit(before)
-    there = replace(same, before=before, incarnation=reading.incarnation)
-    if wanted is None:
-        paths = compare(before, None, schema=kind.schema)
-        return replace(there, action=Action.DELETE, paths=paths)
-    after = kind.canonical(wanted, facts)
+    target = edit(before)
+    observed = replace(unchanged, before=before, incarnation=reading.incarnation)
+    if target is None:
+        below = reading.fallbacks if kind.settings else EMPTY
+        paths = compare(before, None, schema=kind.schema, fallbacks=below)
+        return replace(observed, action=Action.DELETE, paths=paths)
+    after = kind.canonical(target, facts)
     paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)
     if not paths and secret_version is None:
-        return replace(there, after=after)
+        return replace(observed, after=after)
     return replace(
-        there,
+        observed,
         action=Action.UPDATE,
         before=select_managed(before, after),
         after=after,
@@ -83,8 +85,8 @@ def _block_unreadable(reading: Hidden | Failed) -> Finding:
             fix=f"Grant {reading.right}, or run as a principal that has it.",
         )
     fault = reading.fault
-    why, todo = mask_secrets(fault.message), mask_secrets(fault.advice)
-    return UNREADABLE.find(f"it could not be read: {why} ({fault.code})", fix=todo)
+    cause, advice = mask_secrets(fault.message), mask_secrets(fault.advice)
+    return UNREADABLE.find(f"it could not be read: {cause} ({fault.code})", fix=advice)
 
 
 def plan_changes(
@@ -94,28 +96,34 @@ def plan_changes(
     providers: Mapping[str, Provider],
     look: Look,
     header: PlanHeader,
+    options: Options,
+    lifted: Sequence[str] = (),
 ) -> Plan:
-    """The plan of these changes: checked, reviewed, with steps, approved as a whole."""
+    """The plan of these changes: judged and guarded like any other, with steps, approved as a
+    whole. lifted: what waivers accept, as `--accept` names it."""
     types = collect_types(providers.values())
-    facts = {instance: seen.facts for instance, seen in world.items()}
+    facts = {instance: observation.facts for instance, observation in world.items()}
     books = load_books(providers)
     judged = judge_changes(
         [complete_paths(change, types, facts) for change in drafts], books, facts
     )
-    surveyed, remarks = survey_changes(judged, providers, books, look, facts)
-    with_steps = [add_steps(change, types, facts) for change in surveyed]
+    wider = replace(options, accept=(*options.accept, *lifted))
+    guarded = guard_deletions(judged, state, wider)
+    surveyed, remarks = survey_changes(guarded, providers, books, look, facts, wider.accept)
+    guarded = guard_losses(surveyed, state, wider)
+    with_steps = [add_steps(change, types, facts) for change in guarded]
     changes = add_impacts(with_steps, look, providers, state)
     listed = tuple(change for change in changes if change.is_listed or change.findings)
-    made = Plan(
+    plan = Plan(
         lineage=state.lineage,
         serial=state.serial,
         configuration="",
         instances=describe_instances(world, header, remarks, look),
         changes=listed,
         unchanged=len(changes) - len(listed),
-        options=Options(),
+        options=options,
         audit_head=header.audit_head,
         created=header.created,
         kafkaform_version=header.kafkaform_version,
     )
-    return seal_plan(made)
+    return seal_plan(plan)

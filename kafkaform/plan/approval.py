@@ -30,14 +30,14 @@ def digest_change(change: Change, scope_id: str, lineage: str) -> str:
     """SHA-256 over one change: the object and its system, every path before and after, what is
     recorded, who loses what, and the steps. Hexadecimal."""
     try:
-        known = change._digest
-        if known[:2] == (scope_id, lineage):
-            return known[2]
+        stored_digest = change._digest
+        if stored_digest[:2] == (scope_id, lineage):
+            return stored_digest[2]
     except AttributeError:
         pass
-    made = _compute_digest(change, scope_id, lineage)
-    force_setattr(change, "_digest", (scope_id, lineage, made))
-    return made
+    value = _compute_digest(change, scope_id, lineage)
+    force_setattr(change, "_digest", (scope_id, lineage, value))
+    return value
 
 
 def _compute_digest(change: Change, scope_id: str, lineage: str) -> str:
@@ -71,12 +71,12 @@ def _compute_digest(change: Change, scope_id: str, lineage: str) -> str:
     )
 
 
-def is_same_change(one: Change, other: Change) -> bool:
+def is_same_change(change: Change, counterpart: Change) -> bool:
     """True if an approval of one covers the other, apart from what is judged by a review or follows
     from the rest: losses, dependencies and steps."""
-    bare = (replace(item, findings=(), depends_on=(), steps=()) for item in (one, other))
+    bare = (replace(item, findings=(), depends_on=(), steps=()) for item in (change, counterpart))
     first, second = (digest_change(item, "", "") for item in bare)
-    return first == second and one.effective and other.effective
+    return first == second and change.effective and counterpart.effective
 
 
 def _drop_paths(attributes: FrozenMap | None, paths: Sequence[Path]) -> FrozenMap | None:

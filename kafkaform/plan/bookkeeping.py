@@ -27,16 +27,16 @@ def choose_protection(item: Declared, case: Case, *, adopted: bool) -> str:
         return "explicit" if item.lifecycle.prevent_destroy else "no"
     # What existed before kafkaform came is protected whatever the provider block says: somebody
     # else made it, and may still need it.
-    wanted = adopted or case.facts.protect
-    return "default" if case.kind.protect and wanted else "no"
+    default = adopted or case.facts.protect
+    return "default" if case.kind.protect and default else "no"
 
 
-def compare_bookkeeping(case: Case, *, taken: bool = False) -> tuple[PathChange, ...]:
+def compare_bookkeeping(case: Case, *, taken_over: bool = False) -> tuple[PathChange, ...]:
     """Changes of owner and labels, which exist in the state only.
 
     taken: the object is created or taken over, so that nothing counts as recorded before.
     """
-    item, row = case.claim.declared[0], None if taken else case.claim.row
+    item, row = case.claim.declared[0], None if taken_over else case.claim.row
     before = {("labels", key): value for key, value in row.labels.items()} if row else {}
     after = {("labels", key): value for key, value in item.labels.items()}
     paths = [

@@ -22,7 +22,7 @@ from .approval import seal_plan
 from .case import collect_remarks, open_cases, outline_change, outline_unread
 from .guards import apply_guards, guard_losses
 from .instances import PlanHeader, compare_outputs, describe_instances, refuse_other_scopes
-from .judge import judge_changes, load_books, survey_changes
+from .judge import judge_changes, judge_refreshes, load_books, survey_changes
 from .lifecycle import decide
 from .measure import add_impacts, add_steps, complete_paths
 from .model import Mode, Options, Plan
@@ -59,7 +59,7 @@ def make_plan(
     refuse_other_scopes(world, state, providers)
     state, untyped = set_untyped_aside(state, providers, options)
     types = _collect_types(providers)
-    facts = {instance: seen.facts for instance, seen in world.items()}
+    facts = {instance: observation.facts for instance, observation in world.items()}
     claims, faults = make_claims(desired, state, types, options)
     if has_errors(faults):
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
@@ -70,11 +70,11 @@ def make_plan(
     # Before all that judges, so that --exclude goes around an object that nobody can read.
     changes = narrow_changes(changes, options, look.unasked, untyped, desired.unread)
     changes = hold_for_untyped(hold_dependents(changes, desired.unread), untyped)
-    # A refresh sends nothing that has to be judged, and its outputs are those of the last apply.
+    # A refresh sends nothing that could be blocked, and its outputs are those of the last apply.
     refreshes = options.mode is Mode.REFRESH
     remarks: Mapping[str, tuple[Finding, ...]] = {}
     if refreshes:
-        changes = [complete_paths(change, types, facts) for change in changes]
+        changes = _judge_refreshes(changes, state, providers, facts)
     else:
         wider = _accept_more(options, lifted)
         changes, remarks = _judge_changes(changes, desired, state, providers, look, wider)
@@ -102,14 +102,14 @@ def make_plan(
 
 def _collect_types(providers: Mapping[str, Provider]) -> Mapping[str, ResourceType]:
     """The types of all providers by name."""
-    return {name: kind for one in providers.values() for name, kind in one.types.items()}
+    return {name: kind for provider in providers.values() for name, kind in provider.types.items()}
 
 
 def remake_changes(
     plan: Plan,
     desired: Desired,
     state: State,
-    seen: World,
+    world: World,
     pending: Sequence[Pending],
     providers: Mapping[str, Provider],
 ) -> Mapping[Identity, Change]:
@@ -117,15 +117,26 @@ def remake_changes(
     them. plan: made from this configuration, with its options."""
     state, _ = set_untyped_aside(state, providers, plan.options)
     types = collect_types(providers.values())
-    wanted = {identity for one in seen.values() for identity in one.readings}
+    identities = {identity for observation in world.values() for identity in observation.readings}
     claims = make_claims(desired, state, types, plan.options)[0]
-    mine = [claim for claim in claims if claim.identity in wanted]
-    cases = open_cases(mine, seen, types, pending, providers, plan.options)
+    concerned = [claim for claim in claims if claim.identity in identities]
+    cases = open_cases(concerned, world, types, pending, providers, plan.options)
     return {case.claim.identity: decide(case) for case in cases}
 
 
 def _accept_more(options: Options, lifted: Sequence[str]) -> Options:
     return replace(options, accept=(*options.accept, *lifted)) if lifted else options
+
+
+def _judge_refreshes(
+    changes: Sequence[Change],
+    state: State,
+    providers: Mapping[str, Provider],
+    facts: Mapping[str, Facts],
+) -> Sequence[Change]:
+    types = _collect_types(providers)
+    changes = [complete_paths(change, types, facts) for change in changes]
+    return judge_refreshes(changes, state, load_books(providers), facts)
 
 
 def _judge_changes(
@@ -139,17 +150,19 @@ def _judge_changes(
     """The changes with all that rules and guards find about them and with their steps, and what
     the rules find about each provider instance."""
     types = _collect_types(providers)
-    facts = {instance: seen.facts for instance, seen in look.world.items()}
-    asked = {instance: one for instance, one in providers.items() if instance in look.sessions}
+    facts = {instance: observation.facts for instance, observation in look.world.items()}
+    reached = {
+        instance: provider for instance, provider in providers.items() if instance in look.sessions
+    }
     books = load_books(providers)
     changes = judge_changes(
         [complete_paths(change, types, facts) for change in changes], books, facts
     )
     changes = apply_guards(changes, desired, state, options)
-    changes, remarks = survey_changes(changes, asked, books, look, facts, options.accept)
+    changes, remarks = survey_changes(changes, reached, books, look, facts, options.accept)
     changes = guard_losses(changes, state, options)
-    changes = tell_missing_uses(changes, types, asked, look, facts)
-    changes = tell_missing_rights(changes, types, asked, look, facts)
+    changes = tell_missing_uses(changes, types, reached, look, facts)
+    changes = tell_missing_rights(changes, types, reached, look, facts)
     changes = [add_steps(change, types, facts) for change in changes]
     return hold_dependents(add_impacts(changes, look, providers, state)), remarks
 
@@ -171,5 +184,5 @@ def select_instances(
         for claim in claims
     ]
     outlined = order_by_uses(outlines, types, facts)
-    kept = narrow_changes(outlined, options, untyped=untyped, unread=desired.unread)
-    return frozenset(change.identity.instance for change in kept)
+    selected = narrow_changes(outlined, options, untyped=untyped, unread=desired.unread)
+    return frozenset(change.identity.instance for change in selected)

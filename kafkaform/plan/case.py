@@ -70,8 +70,8 @@ def open_cases(
     declared = {claim.identity for claim in claims if claim.declared}
     for claim in claims:
         identity, kind = claim.identity, types[claim.identity.kind]
-        seen, provider = world[identity.instance], providers.get(identity.instance)
-        reading = seen.readings[identity]
+        observation, provider = world[identity.instance], providers.get(identity.instance)
+        reading = observation.readings[identity]
         whole = replace(identity, kind=kind.part_of) if kind.part_of else None
         if isinstance(reading, Absent) and reading.lacks and whole in declared:
             # What is missing is created by the same plan.
@@ -84,7 +84,7 @@ def open_cases(
             claim,
             reading,
             kind,
-            seen.facts,
+            observation.facts,
             options.mode,
             unfinished.get(identity),
             provider.words if provider else NEUTRAL,
@@ -94,7 +94,7 @@ def open_cases(
 def collect_remarks(cases: Iterable[Case]) -> dict[str, tuple[Finding, ...]]:
     """Provider instance -> the remarks on its objects (`Observed.remarks`), each with the addresses
     of all objects that it is about."""
-    found: dict[str, dict[str, list[str]]] = {}
+    addresses: dict[str, dict[str, list[str]]] = {}
     for case in cases:
         reading = case.reading
         if not isinstance(reading, Observed) or not reading.remarks:
@@ -104,20 +104,20 @@ def collect_remarks(cases: Iterable[Case]) -> dict[str, tuple[Finding, ...]]:
             continue
         declared = [flatten(item.attributes) for item in case.claim.declared]
         for remark in reading.remarks:
-            if not any(each.get(remark.path) is not None for each in declared):
-                texts = found.setdefault(case.claim.identity.instance, {})
+            if not any(attributes.get(remark.path) is not None for attributes in declared):
+                texts = addresses.setdefault(case.claim.identity.instance, {})
                 texts.setdefault(remark.text, []).append(case.claim.address)
     return {
         instance: tuple(
             REMARKED.find(f"{_join_names(names)}: {text}") for text, names in texts.items()
         )
-        for instance, texts in found.items()
+        for instance, texts in addresses.items()
     }
 
 
 def _join_names(names: Sequence[str]) -> str:
-    rest = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
+    hidden_count = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {hidden_count:,} more" if hidden_count > 0 else "")
 
 
 def start_change(claim: Claim, action: Action) -> Change:
@@ -126,12 +126,12 @@ def start_change(claim: Claim, action: Action) -> Change:
     if claim.declared:
         item = claim.declared[0]
         owner, labels = item.owner, item.labels
-        needs = tuple(sorted({str(a) for one in claim.declared for a in one.depends_on}))
-        where: Range | None = item.range
+        needs = tuple(sorted({str(a) for block in claim.declared for a in block.depends_on}))
+        source: Range | None = item.range
     else:
         assert row is not None  # a claim that nothing declares comes from a row
         owner, labels, needs = row.owner, row.labels, row.depends_on
-        where = claim.removed.range if claim.removed else None
+        source = claim.removed.range if claim.removed else None
     return Change(
         claim.identity,
         claim.address,
@@ -140,7 +140,7 @@ def start_change(claim: Claim, action: Action) -> Change:
         owner=owner,
         labels=labels,
         depends_on=needs,
-        range=where,
+        range=source,
     )
 
 
@@ -185,19 +185,21 @@ def block_unreadable(case: Case, reading: Hidden | Failed) -> Change:
         fault = reading.fault
         # A server may repeat what it was sent. A plan is saved and hashed as it is, so a secret
         # has to be masked here and not only where the plan is shown.
-        why, todo = mask_secrets(fault.message), mask_secrets(fault.advice).rstrip(".")
-        place = f", {fault.where}" if fault.where else ""
-        reason = f"it could not be read: {why} ({fault.code}{place})"
-        advice = f"{todo or 'Try again'}; {around}"
-    same = start_change(case.claim, Action.NOOP)
+        cause, fix = mask_secrets(fault.message), mask_secrets(fault.advice).rstrip(".")
+        location = f", {fault.where}" if fault.where else ""
+        reason = f"it could not be read: {cause} ({fault.code}{location})"
+        advice = f"{fix or 'Try again'}; {around}"
+    unchanged = start_change(case.claim, Action.NOOP)
     block = UNREADABLE.find(reason, fix=advice)
-    return replace(same, row_after=same.row_before, findings=(block,))
+    return replace(unchanged, row_after=unchanged.row_before, findings=(block,))
 
 
 _SENDS_NOTHING = (Action.NOOP, Action.FORGET, Action.REFRESH)
 
 
-def block_reserved(change: Change, kind: ResourceType, reading: Reading, *, asked: bool) -> Change:
+def block_reserved(
+    change: Change, kind: ResourceType, reading: Reading, *, requested: bool
+) -> Change:
     """The change, left out of the apply if the system keeps its object for itself.
 
     asked: see `Finding`.
@@ -212,4 +214,4 @@ def block_reserved(change: Change, kind: ResourceType, reading: Reading, *, aske
     if verdict is None:
         return change
     reason, advice = verdict
-    return add_findings(change, RESERVED.find(reason, fix=advice, asked=asked))
+    return add_findings(change, RESERVED.find(reason, fix=advice, asked=requested))

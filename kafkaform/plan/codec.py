@@ -27,27 +27,27 @@ def encode(plan: Plan) -> bytes:
     return (canonical.dumps(body) + "\n").encode("ascii")
 
 
-def decode(data: bytes, where: str) -> Plan:
+def decode(data: bytes, source: str) -> Plan:
     """The plan in these bytes. where: the file, for messages. Raises PlanRefused for anything that
     is not, byte for byte, a plan file of this format."""
     advice = "Make a new plan with `kafkaform plan -out=FILE`."
     try:
         body = canonical.loads(data)
     except canonical.CanonicalError as error:
-        raise PlanRefused(f"{where} is not a kafkaform plan: {error}", advice) from None
+        raise PlanRefused(f"{source} is not a kafkaform plan: {error}", advice) from None
     if not isinstance(body, FrozenMap) or body.keys() != {"format", "plan", "checksum"}:
-        raise PlanRefused(f"{where} is not a kafkaform plan", advice)
+        raise PlanRefused(f"{source} is not a kafkaform plan", advice)
     if body["format"] != FORMAT:
         raise PlanRefused(
-            f"{where} has plan format {body['format']}, this version reads {FORMAT}", advice
+            f"{source} has plan format {body['format']}, this version reads {FORMAT}", advice
         )
     whole = (canonical.dumps(body) + "\n").encode("ascii")
     if data != whole or body["checksum"] != canonical.digest(body.without(["checksum"])):
-        raise PlanRefused(f"{where} was altered after it was saved: its checksum differs", advice)
+        raise PlanRefused(f"{source} was altered after it was saved: its checksum differs", advice)
     try:
         return _read_plan(body["plan"])
     except Misfit as error:
-        raise PlanRefused(f"{where} is not a plan of this version: {error}", advice) from None
+        raise PlanRefused(f"{source} is not a plan of this version: {error}", advice) from None
 
 
 def read_recorded_plan(data: Value, run: str) -> Plan:
@@ -126,10 +126,10 @@ def _read_plan(data: Value) -> Plan:
     # refused here would be refused by a save, after the requests were sent.
     plan = from_data(Plan, data)
     for number, change in enumerate(plan.changes):
-        where = f"changes[{number}]"
+        member = f"changes[{number}]"
         for identity in (change.identity, *(step.identity for step in change.steps)):
-            _refuse_unknown_instance(identity, plan, f"{where}.identity")
-        _refuse_impossible_row(change, where)
+            _refuse_unknown_instance(identity, plan, f"{member}.identity")
+        _refuse_impossible_row(change, member)
     for number, removal in enumerate(plan.removals):
         _refuse_unknown_instance(removal.identity, plan, f"removals[{number}].identity")
     for number, output in enumerate(plan.outputs):
@@ -138,12 +138,12 @@ def _read_plan(data: Value) -> Plan:
     return plan
 
 
-def _refuse_unknown_instance(identity: Identity, plan: Plan, where: str) -> None:
+def _refuse_unknown_instance(identity: Identity, plan: Plan, member: str) -> None:
     if identity.instance not in plan.instances:
-        raise Misfit("is not one of `instances`").nest_in(f"{where}.instance")
+        raise Misfit("is not one of `instances`").nest_in(f"{member}.instance")
 
 
-def _refuse_impossible_row(change: Change, where: str) -> None:
+def _refuse_impossible_row(change: Change, position: str) -> None:
     row = change.row_after
     recorded: dict[str, tuple[str, Value]] = {
         "kind": ("identity.kind", change.identity.kind),
@@ -154,6 +154,6 @@ def _refuse_impossible_row(change: Change, where: str) -> None:
         "protected": ("row_after.protected", row.protected),
     }
     for name, (member, value) in recorded.items():
-        wanted = find_row_fault(name, value) if value is not None else ""
-        if wanted:
-            raise Misfit(f"is not {wanted}").nest_in(f"{where}.{member}")
+        expected = find_row_fault(name, value) if value is not None else ""
+        if expected:
+            raise Misfit(f"is not {expected}").nest_in(f"{position}.{member}")

@@ -8,7 +8,7 @@ contain dots ("retention.ms"), and 10,000 objects must cost milliseconds (decisi
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -50,23 +50,36 @@ def compare(
     An attribute that `after` leaves at None is not managed and not compared; with after=None
     (the object goes) every path of `before` is listed. Secrets are never compared, since nobody
     can read them back; with before=None (the object is new) they are listed, as references.
-    fallbacks: path as text -> the value that takes effect once that path is removed.
+    fallbacks: path as text -> the value that is in effect where that path is not set.
     """
     if after is not None and before is not None:
         before = select_managed(before, after)
     old = flatten(before)
     new = flatten(after) if before is not None else dict(_walk_leaves(after))
+    paths = (path for path in sorted(old.keys() | new.keys()) if old.get(path) != new.get(path))
     return tuple(
         PathChange(
             path,
             old.get(path),
             new.get(path),
-            effective=fallbacks.get(render_path(path)) if path not in new else None,
+            effective=_find_fallback(path, new, schema, fallbacks),
             sensitive=_is_sensitive(schema, path),
+            effective_before=_find_fallback(path, old, schema, fallbacks),
         )
-        for path in sorted(old.keys() | new.keys())
-        if old.get(path) != new.get(path)
+        for path in paths
     )
+
+
+def _find_fallback(
+    path: Path, values: Mapping[Path, Value], schema: ObjectSchema, fallbacks: FrozenMap
+) -> Value:
+    """What is in effect at a path where these values set nothing; None where they do."""
+    found = fallbacks.get(render_path(path)) if fallbacks else None
+    if found is None or path not in values:
+        return found
+    # The default of an attribute can be a word for what is in effect anyway (`INHERITED`).
+    attribute = schema.find(path[0]) if len(path) == 1 else None
+    return found if attribute is not None and values[path] == attribute.default else None
 
 
 def select_managed(before: FrozenMap, after: FrozenMap) -> FrozenMap:
@@ -74,26 +87,26 @@ def select_managed(before: FrozenMap, after: FrozenMap) -> FrozenMap:
     return FrozenMap({n: v for n, v in before.items() if after.get(n) is not None})
 
 
-def agrees(wanted: FrozenMap, live: FrozenMap) -> bool:
+def agrees(target: FrozenMap, live: FrozenMap) -> bool:
     """True if `live` has everything that `wanted` sets.
 
     Almost every object of a large plan does, so no paths are made to find that out.
     """
-    if wanted == live:
+    if target == live:
         return True
-    return all(live.get(name) == value for name, value in wanted.items() if value is not None)
+    return all(live.get(name) == value for name, value in target.items() if value is not None)
 
 
 def equals_target(target: FrozenMap, live: Observed) -> bool:
     """True if the live object is exactly what `target` asks for, apart from what others own and
     from values that would be in effect anyway."""
-    wanted, have = flatten(target), flatten(live.attributes)
-    names = {path[0] for path in wanted} | {n for n, v in target.items() if v is not None}
+    target_leaves, live_leaves = flatten(target), flatten(live.attributes)
+    names = {path[0] for path in target_leaves} | {n for n, v in target.items() if v is not None}
     unset = list_unset(target, live)
     compared = {
-        p for p in have if p[0] in names and p not in live.foreign and p not in unset
-    } | wanted.keys()
-    return {p: have[p] for p in compared if p in have} == wanted
+        p for p in live_leaves if p[0] in names and p not in live.foreign and p not in unset
+    } | target_leaves.keys()
+    return {p: live_leaves[p] for p in compared if p in live_leaves} == target_leaves
 
 
 def list_unset(target: FrozenMap | None, live: Observed) -> dict[Path, Value]:

@@ -38,13 +38,13 @@ def compute_drift(case: Case, live: FrozenMap, target: FrozenMap) -> tuple[PathC
     row, item = case.claim.row, case.claim.declared[0]
     if row is None or agrees(row.attributes, live):
         return ()
-    wanted, said = flatten(target), flatten(item.attributes)
+    target_leaves, declared = flatten(target), flatten(item.attributes)
 
     def is_left_alone(change: PathChange) -> bool:
         """Somebody's addition, which the declaration does not mention and the target keeps. One
         that it does mention has to be recorded, or nobody would ever remove it."""
-        added = change.before is None and wanted.get(change.path) == change.after
-        return added and change.path not in said
+        added = change.before is None and target_leaves.get(change.path) == change.after
+        return added and change.path not in declared
 
     return tuple(
         change
@@ -71,10 +71,10 @@ def refresh_object(case: Case) -> Change:
         return _block_recreated(case)
     live = case.kind.canonical(reading.attributes, case.facts)
     drift = _find_drift(case, reading, live)
-    taken = [item.path for item in drift if not _is_theirs(case, item)]
-    now = keep_set_values(lay_over(row.attributes, taken, live))
+    refreshed = [item.path for item in drift if not _is_theirs(case, item)]
+    now = keep_set_values(lay_over(row.attributes, refreshed, live))
     return replace(
-        _keep_books(start_change(case.claim, Action.REFRESH if taken else Action.NOOP), case),
+        _keep_books(start_change(case.claim, Action.REFRESH if refreshed else Action.NOOP), case),
         # The object stays as it is, so both sides are what is live of it.
         before=now,
         after=now,
@@ -86,7 +86,7 @@ def refresh_object(case: Case) -> Change:
                 item.path,
             )
             for item in drift
-            if item.path not in taken
+            if item.path not in refreshed
         ),
     )
 
@@ -96,8 +96,8 @@ def _find_drift(case: Case, reading: Observed, live: FrozenMap) -> tuple[PathCha
     assert row is not None
     if not case.claim.declared:
         # Without a block, nobody says whose an addition is.
-        found = _compare_recorded(case, row.attributes, live)
-        return tuple(item for item in found if item.before is not None)
+        differences = _compare_recorded(case, row.attributes, live)
+        return tuple(item for item in differences if item.before is not None)
     item = case.claim.declared[0]
     return compute_drift(case, live, kind.target(item.attributes, reading, case.facts, False))
 
@@ -142,9 +142,9 @@ def _block_recreated(case: Case) -> Change:
         "it was deleted and recreated outside kafkaform, so it is another object",
         fix="Check the new object. `kafkaform plan` without --refresh-only says how to manage it.",
     )
-    same = _keep_books(start_change(case.claim, Action.NOOP), case)
+    unchanged = _keep_books(start_change(case.claim, Action.NOOP), case)
     drift = compare_gone(row.attributes, case.kind.schema)
-    return replace(same, drift=drift, findings=(block,))
+    return replace(unchanged, drift=drift, findings=(block,))
 
 
 _SENDING = (

@@ -14,6 +14,7 @@ from ..core.change import Action, Change, add_findings
 from ..core.finding import Finding, Harm, Level
 from ..core.resource import Desired
 from ..core.rule import Rule
+from ..core.text.quantity import render_count
 from ..state.model import State
 from .judge import lift_block
 from .model import Mode, Options
@@ -42,6 +43,13 @@ def apply_guards(
             (),
             even_protected=True,
         )
+    return guard_deletions(changes, state, options)
+
+
+def guard_deletions(
+    changes: Sequence[Change], state: State, options: Options
+) -> tuple[Change, ...]:
+    """The changes, with the deletions blocked if there are too many of them."""
     return _apply_guard(_DELETIONS, changes, state, options)
 
 
@@ -153,21 +161,25 @@ def _explain_excess(
         number = sum(concerned.number for _, concerned in pairs)
         if number <= allowed:
             return None
-        return f"the plan {verb} {number} objects, but {guard.flag} allows {allowed}"
+        return (
+            f"the plan {verb} {render_count(number, 'object')}, but {guard.flag} allows {allowed}"
+        )
     # Whoever runs `destroy` expects to read that everything goes.
     if options.mode is Mode.DESTROY:
         return None
     totals = Counter((i.instance, i.kind) for i in state.objects)
     counts: Counter[tuple[str, str]] = Counter()
     for change, concerned in pairs:
-        place = (change.identity.instance, concerned.kind)
-        counts[place] += concerned.number
-        totals[place] = max(totals[place], concerned.total)
-    for place, count in counts.items():
-        instance, kind = place
-        if count >= MANY and count > totals[place] * LARGE_SHARE:
+        type_key = (change.identity.instance, concerned.kind)
+        counts[type_key] += concerned.number
+        totals[type_key] = max(totals[type_key], concerned.total)
+    for type_key, count in counts.items():
+        instance, kind = type_key
+        # The state has no object that a plan adopts, or that `alter` changes.
+        total = max(totals[type_key], count)
+        if count >= MANY and count > total * LARGE_SHARE:
             return (
-                f"the plan {verb} {count} of {totals[place]} {kind} objects in {instance} "
+                f"the plan {verb} {count} of {total} {kind} objects in {instance} "
                 f"(at least {MANY} and more than {LARGE_SHARE:.0%})"
             )
     return None

@@ -42,11 +42,11 @@ def refuse_other_scopes(world: World, state: State, providers: Mapping[str, Prov
     for instance, recorded in state.providers.items():
         scope = world[instance].facts.scope_id if instance in world else recorded
         if scope != recorded:
-            said = providers[instance].words if instance in providers else NEUTRAL
+            words = providers[instance].words if instance in providers else NEUTRAL
             raise PlanRefused(
-                f'provider instance "{instance}" answers as {said.system} {scope}, but this state '
-                f"belongs to {said.system} {recorded}",
-                f"{said.check_address} A new {said.system} needs a new state (another folder).",
+                f'provider instance "{instance}" answers as {words.system} {scope}, but this state '
+                f"belongs to {words.system} {recorded}",
+                f"{words.check_address} A new {words.system} needs a new state (another folder).",
             )
 
 
@@ -61,20 +61,20 @@ def describe_instances(
     rules found about the system; settings: what was read of its objects' settings."""
     return {
         instance: PlanInstance(
-            seen.facts.recorded,
+            observation.facts.recorded,
             header.display.get(instance, FrozenMap()),
-            count_unmanaged(seen),
+            count_unmanaged(observation),
             (*remarks.get(instance, ()), *settings.get(instance, ())),
             mask_secrets(look.unread[instance].message) if instance in look.unread else "",
         )
-        for instance, seen in world.items()
+        for instance, observation in world.items()
         if instance not in look.unasked
     }
 
 
 def count_unmanaged(world: InstanceWorld) -> tuple[Unmanaged, ...]:
     """The live objects of each kind that nothing declares or records, without the system's own."""
-    found = []
+    unmanaged = []
     for kind, sweep in sorted(world.sweeps.items()):
         keys = sorted(
             item.identity.key
@@ -82,8 +82,8 @@ def count_unmanaged(world: InstanceWorld) -> tuple[Unmanaged, ...]:
             if item.identity not in world.readings and not item.details.get("internal", False)
         )
         if keys:
-            found.append(Unmanaged(kind, len(keys), tuple(keys[:NAMES_SHOWN])))
-    return tuple(found)
+            unmanaged.append(Unmanaged(kind, len(keys), tuple(keys[:NAMES_SHOWN])))
+    return tuple(unmanaged)
 
 
 # ── outputs ─────────────────────────────────────────────────────────────────────────────
@@ -97,7 +97,8 @@ def compare_outputs(
     unread = bool(desired.unread) or any(change.block in UNREAD for change in changes)
     # Plans are saved, shown and recorded in the log, so a sensitive value must not enter them.
     after = {
-        one.name: replace(one, value=None) if one.sensitive else one for one in desired.outputs
+        output.name: replace(output, value=None) if output.sensitive else output
+        for output in desired.outputs
     }
     before = {
         name: Output(name, data.get("value"), bool(data.get("sensitive")), False)

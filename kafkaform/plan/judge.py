@@ -6,7 +6,7 @@ A rule that raises blocks the change: what was not judged must not pass.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -16,11 +16,13 @@ from ..core.finding import POLICY, Block, Finding, Level, Waiver
 from ..core.resource import Facts, Identity
 from ..core.rule import Judge, RuleBook, Scene, Survey
 from ..provider.contract import Provider
+from ..state.model import State
 from .approval import seal_plan
 from .block_judge import load_books as load_books
 from .block_judge import make_failure, run_judge
 from .model import Options, Plan, PolicyFolders
 from .observe import Look
+from .rules import RULE_FAILED
 
 
 def judge_changes(
@@ -33,11 +35,49 @@ def judge_changes(
             for kind in judge.types:
                 judges[instance, kind].append(judge)
     return [
-        _judge_change(change, judges[place], facts[place[0]])
-        if (place := (change.identity.instance, change.identity.kind)) in judges
+        _judge_change(change, judges[type_key], facts[type_key[0]])
+        if (type_key := (change.identity.instance, change.identity.kind)) in judges
         else change
         for change in changes
     ]
+
+
+def judge_refreshes(
+    changes: Sequence[Change],
+    state: State,
+    books: Mapping[str, RuleBook],
+    facts: Mapping[str, Facts],
+) -> list[Change]:
+    """The changes of a refresh-only plan, with what the rules find about what somebody has changed.
+
+    state: what was recorded before. What would block a change is left out, because the
+    values are live; a rule that failed blocks nothing, because nothing is sent.
+    """
+    made = [
+        replace(
+            change,
+            action=Action.UPDATE,
+            before=state.objects[change.identity].attributes,
+            paths=change.drift,
+        )
+        for change in changes
+        if change.action is Action.REFRESH
+    ]
+    judged = {change.identity: change.findings for change in judge_changes(made, books, facts)}
+    return [
+        replace(change, findings=tuple(_drop_blocks(judged[change.identity])))
+        if change.identity in judged
+        else change
+        for change in changes
+    ]
+
+
+def _drop_blocks(findings: Iterable[Finding]) -> Iterator[Finding]:
+    for finding in findings:
+        if finding.level is not Level.BLOCK:
+            yield finding
+        elif finding.rule == RULE_FAILED.id:
+            yield replace(finding, level=Level.CAUTION, block=None)
 
 
 def _judge_change(change: Change, judges: Iterable[Judge], facts: Facts) -> Change:
@@ -209,13 +249,13 @@ def _judge_by_policies(change: Change, plan: Plan, judge: PolicyJudge) -> Change
         return change
     findings = judge(change, plan.instances[change.identity.instance].facts)
     # A reviewed plan is judged again by an apply.
-    others = tuple(item for item in change.findings if not item.rule.startswith(POLICY))
-    change = add_findings(replace(change, findings=others), *findings)
+    rule_findings = tuple(item for item in change.findings if not item.rule.startswith(POLICY))
+    change = add_findings(replace(change, findings=rule_findings), *findings)
     return replace(change, steps=()) if change.blocked is not None else change
 
 
-def list_new_breaches(plan: Plan, again: Plan) -> list[Change]:
+def list_new_breaches(plan: Plan, second_plan: Plan) -> list[Change]:
     """The changes that a plan makes and that the policies block now. again: the same plan, judged
     once more."""
-    pairs = zip(plan.changes, again.changes, strict=True)
+    pairs = zip(plan.changes, second_plan.changes, strict=True)
     return [now for old, now in pairs if old.blocked is None and now.blocked is not None]

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from ..core.change import Action, Change, Path, PathChange, add_findings
 from ..core.finding import Finding
 from ..core.resource import SETTING, TASK, Absent, Declared, Facts, Failed, Hidden, Observed
-from ..core.value import FrozenMap
+from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import ResourceType
 from .bookkeeping import choose_protection, compare_bookkeeping, compute_row_after
 from .case import Case, block_reserved, block_unreadable, start_change
@@ -60,8 +60,8 @@ def decide(case: Case) -> Change:
     else:
         change = _decide_declared(settled) if claim.declared else release_object(settled)
         reviewed = case.mode is Mode.DESTROY or claim.removed is not None
-        asked = bool(claim.declared) or reviewed
-        change = block_reserved(change, case.kind, reading, asked=asked)
+        requested = bool(claim.declared) or reviewed
+        change = block_reserved(change, case.kind, reading, requested=requested)
     if case.pending is None and moving is None:
         return change
     return add_findings(change, *map(UNFINISHED.find, _describe_unfinished(settled, change)))
@@ -84,11 +84,11 @@ def _describe_unfinished(case: Case, change: Change) -> Iterator[str]:
     progress = str(live.details.get("progress") or "") if live else ""
     far = f": {progress}" if progress else ""
     if case.pending is not None:
-        begun = {SETTING: f"still {case.words.held} by"}
+        verbs = {SETTING: f"it is still {case.words.held} by"}
         if moving is not None:
-            begun[TASK] = f"{case.words.working} since"
-        how = begun.get(case.pending.action, "unresolved from")
-        yield f"{how} run {case.pending.run}{far}"
+            verbs[TASK] = f"it has been {case.words.working} since"
+        verb = verbs.get(case.pending.action, "its change is unresolved since")
+        yield f"{verb} run {case.pending.run}{far}"
     elif moving is not None:
         yield f"a {case.words.task} is running that is not in the audit log{far}"
     if moving is not None and any(item.path[0] in moving for item in change.paths):
@@ -114,21 +114,21 @@ def _decide_declared(case: Case) -> Change:
         return block_unreadable(case, reading)
     if isinstance(reading, Absent):
         return _block_lacking(case, reading) if reading.lacks else _make_create(case)
-    item, ours = claim.declared[0], _is_ours(case, reading)
-    after = kind.target(item.attributes, reading, facts, not ours)
+    item, owned = claim.declared[0], _is_ours(case, reading)
+    after = kind.target(item.attributes, reading, facts, not owned)
     before = kind.canonical(reading.attributes, facts)
-    if ours and agrees(after, before):
-        found = _Meeting(reading, before, after)
-        return _make_noop(case, found) or _make_update(case, found)
-    after, spared = _spare_ignored(item, kind, reading, facts, not ours)
+    if owned and agrees(after, before):
+        meeting = _Meeting(reading, before, after)
+        return _make_noop(case, meeting) or _make_update(case, meeting)
+    after, spared = _spare_ignored(item, kind, reading, facts, not owned)
     paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)
-    found = _Meeting(reading, before, after, paths)
-    if ours:
-        return replace(_make_update(case, found), theirs=_find_theirs(case, after))
+    meeting = _Meeting(reading, before, after, paths)
+    if owned:
+        return replace(_make_update(case, meeting), theirs=_find_theirs(case, after))
     # An adoption keeps what is live beyond the block, but only until the next plan: what lasts,
     # and so is recorded as ours, is the target without these extras.
     lasting = lay_over(kind.target(item.attributes, reading, facts, False), spared, before)
-    return replace(_take_over(case, found), theirs=_find_theirs(case, lasting))
+    return replace(_take_over(case, meeting), theirs=_find_theirs(case, lasting))
 
 
 def _spare_ignored(
@@ -139,10 +139,10 @@ def _spare_ignored(
     before = kind.canonical(reading.attributes, facts)
     differ = compare(before, after, schema=kind.schema)
     spared = [change.path for change in differ if is_ignored(change.path, item.lifecycle)]
-    if left := {path[0]: None for path in spared if len(path) == 1}:
+    if remaining := {path[0]: None for path in spared if len(path) == 1}:
         # An ignored attribute must not decide about others either, such as a count about a list,
         # so the target is computed once more as if the block had left it out.
-        after = kind.target(item.attributes.with_items(left), reading, facts, keep)
+        after = kind.target(item.attributes.with_items(remaining), reading, facts, keep)
     return lay_over(after, spared, before), spared
 
 
@@ -166,8 +166,8 @@ def _find_theirs(case: Case, target: FrozenMap) -> tuple[Path, ...]:
     """What the declaration keeps for others, because somebody else may have set it."""
     if case.kind.ours is None:
         return ()
-    mine = flatten(case.kind.ours(target, case.claim.declared[0].attributes))
-    return tuple(sorted(path for path in flatten(target) if path not in mine))
+    own_leaves = flatten(case.kind.ours(target, case.claim.declared[0].attributes))
+    return tuple(sorted(path for path in flatten(target) if path not in own_leaves))
 
 
 def _is_ours(case: Case, live: Observed) -> bool:
@@ -187,33 +187,36 @@ def _is_ours(case: Case, live: Observed) -> bool:
 def _block_lacking(case: Case, reading: Absent) -> Change:
     """The blocked change of an object that nothing can create, because what it belongs to does not
     exist."""
-    same = start_change(case.claim, Action.NOOP)
+    unchanged = start_change(case.claim, Action.NOOP)
     finding = MISSING.find(
         f"{reading.lacks} does not exist",
         fix=f"Correct the name, create {reading.lacks} first, or remove this block; or leave it "
         f"out with --exclude='{case.claim.address}'.",
     )
-    return replace(same, row_after=same.row_before, findings=(finding,))
+    return replace(unchanged, row_after=unchanged.row_before, findings=(finding,))
 
 
 def _make_create(case: Case) -> Change:
     claim, kind = case.claim, case.kind
     item, row = claim.declared[0], claim.row
+    below = case.reading.fallbacks if isinstance(case.reading, Absent) else EMPTY
     after = kind.target(item.attributes, None, case.facts, False)
-    given = {name for name, value in item.attributes.items() if value is not None}
-    decided = {name for pair in kind.schema.conflicts if given & {*pair} for name in pair}
+    set_names = {name for name, value in item.attributes.items() if value is not None}
+    decided = {name for pair in kind.schema.conflicts if set_names & {*pair} for name in pair}
     # What nothing in the block decides, not even an attribute that excludes it, is the system's
     # default, and is shown as such.
-    left_out = {(name,) for name in item.attributes.keys() - given - decided}
+    left_out = {(name,) for name in item.attributes.keys() - set_names - decided}
     change = replace(
         start_change(case.claim, Action.CREATE),
         after=after,
         paths=(
             *(
-                replace(path, effective=path.after) if path.path in left_out else path
-                for path in compare(None, after, schema=kind.schema)
+                replace(path, effective=path.after, effective_before=None)
+                if path.path in left_out
+                else path
+                for path in compare(None, after, schema=kind.schema, fallbacks=below)
             ),
-            *compare_bookkeeping(case, taken=True),
+            *compare_bookkeeping(case, taken_over=True),
         ),
         drift=compare_gone(row.attributes, kind.schema) if row else (),
         row_after=compute_row_after(case, adopted=False),
@@ -230,76 +233,82 @@ def _make_create(case: Case) -> Change:
     return change
 
 
-def _make_noop(case: Case, found: _Meeting) -> Change | None:
+def _make_noop(case: Case, meeting: _Meeting) -> Change | None:
     """The change of an object that is as declared and as recorded, None if it is not.
 
     `_make_update` would give the same. Almost every object of a large plan ends here, so this is
     found without making anything that is thrown away.
     """
-    row, item = case.claim.row, case.claim.declared[0]
-    if row is None or len(case.claim.declared) > 1 or row.owners != (str(item.address),):
+    row, block = case.claim.row, case.claim.declared[0]
+    if row is None or len(case.claim.declared) > 1 or row.owners != (str(block.address),):
         return None
-    said = (row.owner, row.labels, row.secret_version)
-    if said != (item.owner, item.labels, item.secret_version):
+    if (row.owner, row.labels, row.secret_version) != (
+        block.owner,
+        block.labels,
+        block.secret_version,
+    ):
         return None
-    kept = row.protected == choose_protection(item, case, adopted=False)
-    if not kept or not agrees(row.attributes, found.before):
+    if row.protected != choose_protection(block, case, adopted=False) or not agrees(
+        row.attributes, meeting.before
+    ):
         return None
-    same = start_change(case.claim, Action.NOOP)
+    unchanged = start_change(case.claim, Action.NOOP)
     return replace(
-        same,
-        before=found.after,
-        after=found.after,
-        incarnation=found.live.incarnation,
-        row_after=same.row_before,
+        unchanged,
+        before=meeting.after,
+        after=meeting.after,
+        incarnation=meeting.live.incarnation,
+        row_after=unchanged.row_before,
     )
 
 
-def _make_update(case: Case, found: _Meeting) -> Change:
-    paths = found.paths + compare_bookkeeping(case)
-    drift = compute_drift(case, found.before, found.after)
+def _make_update(case: Case, meeting: _Meeting) -> Change:
+    paths = meeting.paths + compare_bookkeeping(case)
+    drift = compute_drift(case, meeting.before, meeting.after)
     change = start_change(case.claim, Action.UPDATE)
     row_before, row_after = change.row_before, compute_row_after(case, adopted=False)
-    said = any(d.lifecycle.prevent_destroy is not None for d in case.claim.declared)
-    if not paths and not said and row_before.protected == "default":
+    protection_declared = any(d.lifecycle.prevent_destroy is not None for d in case.claim.declared)
+    if not paths and not protection_declared and row_before.protected == "default":
         # A provider setting that turns protection off concerns rows that are created or changed
         # under it. Otherwise it would unprotect everything that exists without one visible change.
         row_after = replace(row_after, protected="default")
     # Where others share an object, a path becomes ours only through a change that was approved,
     # although its value is right already. Otherwise a later release would delete what others set.
-    wanted = flatten(found.after) if case.kind.left else {}
-    taken = [".".join(c.path) for c in drift if c.before is None and wanted.get(c.path) == c.after]
-    changed = bool(paths or taken) or row_after != row_before
+    target_leaves = flatten(meeting.after) if case.kind.left else {}
+    claimed_paths = [
+        ".".join(c.path) for c in drift if c.before is None and target_leaves.get(c.path) == c.after
+    ]
+    changed = bool(paths or claimed_paths) or row_after != row_before
     return replace(
         change,
         action=Action.UPDATE if changed else Action.NOOP,
-        before=select_managed(found.before, found.after),
-        after=found.after,
+        before=select_managed(meeting.before, meeting.after),
+        after=meeting.after,
         paths=paths,
         drift=drift,
-        incarnation=found.live.incarnation,
+        incarnation=meeting.live.incarnation,
         row_after=row_after,
         findings=tuple(
             TAKEN.find(f"{name} is already set; from now on it belongs to this block")
-            for name in taken
+            for name in claimed_paths
         ),
     )
 
 
-def _take_over(case: Case, found: _Meeting) -> Change:
+def _take_over(case: Case, meeting: _Meeting) -> Change:
     """Adopt or import a live object that is not ours, or say that it is in the way."""
     claim, kind = case.claim, case.kind
-    declared = kind.target(claim.declared[0].attributes, found.live, case.facts, False)
-    kept = compare(found.before, declared, schema=kind.schema)
-    undeclared = [c.path for c in kept if c.after is None]
+    declared = kind.target(claim.declared[0].attributes, meeting.live, case.facts, False)
+    differences = compare(meeting.before, declared, schema=kind.schema)
+    undeclared = [c.path for c in differences if c.after is None]
     action = Action.IMPORT if claim.imported else Action.ADOPT
     change = replace(
-        start_change(case.claim, Action.UPDATE if found.paths else action),
-        before=select_managed(found.before, found.after),
-        after=found.after,
-        paths=found.paths + compare_bookkeeping(case, taken=True),
+        start_change(case.claim, Action.UPDATE if meeting.paths else action),
+        before=select_managed(meeting.before, meeting.after),
+        after=meeting.after,
+        paths=meeting.paths + compare_bookkeeping(case, taken_over=True),
         adopts=True,
-        incarnation=found.live.incarnation,
+        incarnation=meeting.live.incarnation,
         row_after=compute_row_after(case, adopted=True),
         reason="import" if claim.imported else "adopt",
         findings=tuple(

@@ -36,8 +36,8 @@ def lower_plan(plan: Plan) -> tuple[Wave, ...]:
     rounds = _compute_rounds(steps, find_needs(changes))
     waves: dict[tuple[int, int, str, int], list[Step]] = defaultdict(list)
     for step in steps.values():
-        part, phase = step.request.part, step.request.phase
-        waves[part, rounds[step.id], step.identity.provider, phase].append(step)
+        position, phase = step.request.part, step.request.phase
+        waves[position, rounds[step.id], step.identity.provider, phase].append(step)
     return tuple(
         Wave(*key, tuple(_make_batches(".".join(map(str, key)), waves[key])))
         for key in sorted(waves)
@@ -51,22 +51,24 @@ def place_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
     """
     if not any(_can_go_ahead(step) for change in changes for step in change.steps):
         return tuple(changes)
-    made = {
+    created_groups = {
         _get_group(step)
         for change in changes
         for step in change.steps
         if step.group and step.request.part == CREATING and step.request.ahead is None
     }
     return tuple(
-        replace(change, steps=tuple(_place_step(step, made) for step in change.steps))
-        if any(_can_go_ahead(step) and _get_group(step) in made for step in change.steps)
+        replace(change, steps=tuple(_place_step(step, created_groups) for step in change.steps))
+        if any(_can_go_ahead(step) and _get_group(step) in created_groups for step in change.steps)
         else change
         for change in changes
     )
 
 
-def _place_step(step: Step, made: set[Group]) -> Step:
-    if step.request.ahead is None or not (_can_go_ahead(step) and _get_group(step) in made):
+def _place_step(step: Step, created_groups: set[Group]) -> Step:
+    if step.request.ahead is None or not (
+        _can_go_ahead(step) and _get_group(step) in created_groups
+    ):
         return step
     return replace(step, request=replace(step.request, part=CREATING, phase=step.request.ahead))
 
@@ -85,20 +87,20 @@ def find_needs(changes: Sequence[Change]) -> dict[str, set[str]]:
     index = index_by_address(changes) if any(c.depends_on for c in changes) else {}
     before: dict[str, set[str]] = {s.id: set(s.after) for c in changes for s in c.steps}
     for change in changes:
-        for other in (changes[n] for a in change.depends_on for n in index.get(a, ())):
-            if other is change:
+        for dependency in (changes[n] for a in change.depends_on for n in index.get(a, ())):
+            if dependency is change:
                 continue
-            for mine, theirs in ((m, t) for m in change.steps for t in other.steps):
-                if mine.request.part != theirs.request.part:
+            for step, needed in ((m, t) for m in change.steps for t in dependency.steps):
+                if step.request.part != needed.request.part:
                     # Part 2 of an instance waits for its own part 1 anyway, but not for that of
                     # another: what still uses an object there must have let go of it.
-                    if _is_delete(mine) and mine.identity.instance != theirs.identity.instance:
-                        before[mine.id].add(theirs.id)
+                    if _is_delete(step) and step.identity.instance != needed.identity.instance:
+                        before[step.id].add(needed.id)
                     continue
-                if not _is_delete(mine):
-                    before[mine.id].add(theirs.id)
-                elif _is_delete(theirs) and not is_gate(mine.request, theirs.request):
-                    before[theirs.id].add(mine.id)
+                if not _is_delete(step):
+                    before[step.id].add(needed.id)
+                elif _is_delete(needed) and not is_gate(step.request, needed.request):
+                    before[needed.id].add(step.id)
     return before
 
 
@@ -126,16 +128,16 @@ def _compute_rounds(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -
         graph[step_id] = {*before[step_id], gate.id}
         graph[gate.id] = gate.steps
     rounds: dict[str, int] = {}
-    for one in _sort_steps(steps, graph):
-        if one not in steps:
-            rounds[one] = max(rounds[need] for need in graph[one])
+    for name in _sort_steps(steps, graph):
+        if name not in steps:
+            rounds[name] = max(rounds[need] for need in graph[name])
             continue
-        least = rounds[gate_of[one].id] if one in gate_of else 0
-        rounds[one] = max(
-            (_compute_round(rounds[need], steps[need], steps[one]) for need in before[one]),
+        least = rounds[gate_of[name].id] if name in gate_of else 0
+        rounds[name] = max(
+            (_compute_round(rounds[need], steps[need], steps[name]) for need in before[name]),
             default=0,
         )
-        rounds[one] = max(least, rounds[one])
+        rounds[name] = max(least, rounds[name])
     return rounds
 
 
@@ -153,34 +155,34 @@ class _Gate(Struct, frozen=True):
 def _find_gates(steps: Iterable[Step]) -> dict[str, _Gate]:
     """Id of each gated step that waits for others -> what it waits for."""
     waiting: dict[tuple[str, Request], list[str]] = defaultdict(list)
-    other: dict[tuple[str, Request], set[str]] = defaultdict(set)
+    groups_by_request: dict[tuple[str, Request], set[str]] = defaultdict(set)
     for step in steps:
         key = step.identity.instance, step.request
-        other[key].add(step.id)
+        groups_by_request[key].add(step.id)
         if step.request.gated:
             waiting[key].append(step.id)
-    found: dict[str, _Gate] = {}
+    gates: dict[str, _Gate] = {}
     for (instance, request), ids in waiting.items():
         earlier = set[str]().union(
             *(
                 group
-                for (at, one), group in other.items()
-                if at == instance and is_gate(request, one)
+                for (at, group_request), group in groups_by_request.items()
+                if at == instance and is_gate(request, group_request)
             )
         )
         if earlier:
             gate = _Gate(
                 f"{instance} before {request.part}.{request.phase} {request.name}", earlier
             )
-            found.update(dict.fromkeys(ids, gate))
-    return found
+            gates.update(dict.fromkeys(ids, gate))
+    return gates
 
 
 def _sort_steps(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> list[str]:
     try:
         return list(TopologicalSorter(before).static_order())
     except CycleError as error:
-        names = (steps[one].address for one in error.args[1] if one in steps)
+        names = (steps[step_id].address for step_id in error.args[1] if step_id in steps)
         circle = " → ".join(names)
         raise ConfigurationError(
             f"these changes wait for each other: {circle}",
@@ -191,8 +193,8 @@ def _sort_steps(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> li
 def _compute_round(round_of_need: int, need: Step, step: Step) -> int:
     if need.request.part < step.request.part:
         return 0
-    same = need.identity.provider == step.identity.provider
-    earlier = same and need.request.phase < step.request.phase
+    within_provider = need.identity.provider == step.identity.provider
+    earlier = within_provider and need.request.phase < step.request.phase
     return round_of_need if earlier else round_of_need + 1
 
 
@@ -228,12 +230,14 @@ def _pack_units(units: Iterable[Sequence[Step]], request: Request) -> Iterator[l
     batch: list[Step] = []
     weight = 0
     for unit in units:
-        more = sum(step.weight for step in unit)
-        full = len(batch) + len(unit) > request.max_items or weight + more > request.max_weight
+        unit_weight = sum(step.weight for step in unit)
+        full = (
+            len(batch) + len(unit) > request.max_items or weight + unit_weight > request.max_weight
+        )
         if batch and full:
             yield batch
             batch, weight = [], 0
         batch += unit
-        weight += more
+        weight += unit_weight
     if batch:
         yield batch

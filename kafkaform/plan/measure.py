@@ -34,16 +34,7 @@ def complete_paths(
             paths=_add_units(change.paths, kind.unit),
             drift=_add_units(change.drift, kind.unit),
         )
-    if kind.inherited is None or change.action is not Action.UPDATE:
-        return change
-    system = facts[change.identity.instance]
-    paths = tuple(
-        replace(item, effective_before=kind.inherited(item.path, system))
-        if item.before is None
-        else item
-        for item in change.paths
-    )
-    return replace(change, paths=paths)
+    return change
 
 
 def _add_units(

@@ -215,7 +215,7 @@ def _ask_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity, 
     for node in session.live_nodes() or (None,):
         for identity, reading in session.read(ids, at=node).items():
             if isinstance(reading, Absent):
-                reading = Absent(identity, lacks=reading.lacks)
+                reading = replace(reading, others=None)
             if identity not in answers or _is_stronger(reading, answers[identity]):
                 answers[identity] = reading
     present = [i for i, reading in answers.items() if isinstance(reading, Observed)]

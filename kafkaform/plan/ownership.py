@@ -70,8 +70,8 @@ def make_claims(
             declared[item.identity] = (*declared.get(item.identity, ()), item)
     # What is only declared has nothing to refresh, and an import block asks for more than that.
     refreshes = options.mode is Mode.REFRESH
-    asked = desired.imports and not refreshes
-    imports = _resolve_imports(desired, types) if asked else _Imports()
+    importing = desired.imports and not refreshes
+    imports = _resolve_imports(desired, types) if importing else _Imports()
     claims = []
     for identity in state.objects.keys() | (set() if refreshes else declared.keys()):
         claim = _make_claim(identity, declared.get(identity, ()), state, desired, options)
@@ -120,18 +120,26 @@ def _make_claim(
         return Claim(identity, row.owners[0], declared, row, row.owners, adopt=adopt)
     owners = tuple(_apply_moves(owner, desired.moved) for owner in row.owners) if row else ()
     addresses = {str(item.address) for item in declared}
-    lost = tuple(owner for owner in owners if owner not in addresses)
-    blocks = [_find_removed_block(owner, desired) for owner in lost]
+    missing_owners = tuple(owner for owner in owners if owner not in addresses)
+    blocks = [_find_removed_block(owner, desired) for owner in missing_owners]
     named = [block for block in blocks if block is not None]
     removed = None
     if named and len(named) == len(blocks):
         # Two blocks may disagree. Forgetting the object is the cautious reading of them.
         removed = min(named, key=lambda block: block.destroy)
     address = str(declared[0].address) if declared else owners[0]
-    reasons = (_find_unread_block(owner, desired) for owner in lost)
+    reasons = (_find_unread_block(owner, desired) for owner in missing_owners)
     unread = next(filter(None, reasons), "") if options.mode is Mode.NORMAL else ""
     return Claim(
-        identity, address, declared, row, owners, lost, removed, adopt=adopt, unread=unread
+        identity,
+        address,
+        declared,
+        row,
+        owners,
+        missing_owners,
+        removed,
+        adopt=adopt,
+        unread=unread,
     )
 
 
@@ -140,7 +148,7 @@ def _find_unread_block(owner: str, desired: Desired) -> str:
     address = parse_address(owner) if desired.unread else None
     if address is None:
         return ""
-    return next((one.reason for one in desired.unread if one.source.contains(address)), "")
+    return next((block.reason for block in desired.unread if block.source.contains(address)), "")
 
 
 def _find_removed_block(owner: str, desired: Desired) -> Removed | None:
@@ -160,7 +168,7 @@ def _resolve_imports(desired: Desired, types: Mapping[str, ResourceType]) -> _Im
     for item in desired.declared:
         if item.address.child is not None:
             composites.setdefault(replace(item.address, child=None), []).append(item.identity)
-    found: set[Identity] = set()
+    imported: set[Identity] = set()
     parts: set[Identity] = set()
     faults: list[Diagnostic] = []
     for block in desired.imports:
@@ -169,10 +177,10 @@ def _resolve_imports(desired: Desired, types: Mapping[str, ResourceType]) -> _Im
             parts.update(composites[block.target])
         else:
             fault = _check_import(block, by_address.get(block.target), types)
-            found.update(i.identity for i in (by_address.get(block.target),) if i)
+            imported.update(i.identity for i in (by_address.get(block.target),) if i)
         if fault:
             faults.append(fault)
-    return _Imports(frozenset(found), frozenset(parts), tuple(faults))
+    return _Imports(frozenset(imported), frozenset(parts), tuple(faults))
 
 
 def _check_import(

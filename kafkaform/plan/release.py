@@ -44,14 +44,19 @@ def release_object(case: Case) -> Change:
 def _make_delete(case: Case, row: Row, live: Observed) -> Change:
     claim, kind = case.claim, case.kind
     lifted = case.mode is Mode.DESTROY
-    ours = lay_over(kind.canonical(live.attributes, case.facts), live.foreign, EMPTY)
-    before = select_managed(ours, row.attributes)
+    own_attributes = lay_over(kind.canonical(live.attributes, case.facts), live.foreign, EMPTY)
+    before = select_managed(own_attributes, row.attributes)
     after = kind.left(before, row.attributes) if kind.left else None
     change = replace(
         start_change(case.claim, Action.DELETE if after is None else Action.UPDATE),
         before=before,
         after=after,
-        paths=compare(before, after, schema=kind.schema),
+        paths=compare(
+            before,
+            after,
+            schema=kind.schema,
+            fallbacks=live.fallbacks if kind.settings or after is not None else EMPTY,
+        ),
         incarnation=live.incarnation,
         reason="destroy" if lifted else "removed block" if claim.removed else "no longer declared",
     )

@@ -15,8 +15,10 @@ def _block(
     return Rule(id, title, Level.BLOCK, Harm.NONE, (), needs, why, example, fix, block)
 
 
-def _note(id: str, title: str, why: str, example: str, level: Level = Level.NOTE) -> Rule:
-    return Rule(id, title, level, Harm.NONE, (), Needs.OBJECT, why, example)
+def _note(
+    id: str, title: str, why: str, example: str, level: Level = Level.NOTE, fix: str = ""
+) -> Rule:
+    return Rule(id, title, level, Harm.NONE, (), Needs.OBJECT, why, example, fix)
 
 
 PROTECTED = _block(
@@ -84,7 +86,7 @@ WAITING = _block(
     "What depends on an unread object, or what an unread object uses, is not changed before that "
     "object can be read.",
     "a registry does not answer, and a connector depends on one of its schemas",
-    "The first apply that can read it makes this change.",
+    "Make sure that it can be read: the first apply that reads it makes this change.",
 )
 MISSING = _block(
     "object-missing",
@@ -107,6 +109,7 @@ DISPUTED = _note(
     "Servers learn of a change one after the other; one that stays behind shows old values.",
     "one server was restarted and has not caught up",
     Level.CAUTION,
+    "Plan again when all servers report the same.",
 )
 REMARKED = _note(
     "object-setting-left",
@@ -114,6 +117,7 @@ REMARKED = _note(
     "Another tool or an earlier run set it for the time of a task and did not remove it.",
     "a limit on the speed of a move that has ended",
     Level.CAUTION,
+    "Remove the setting, or declare it if it is meant to stay.",
 )
 TAKEN = _note(
     "values-taken-over",
@@ -142,7 +146,8 @@ LIMIT_DELETIONS = Rule(
     Needs.PLAN,
     "A wrong folder, workspace or variable shows itself by many deletions.",
     "the plan deletes 12 of 20 recorded objects of a kind",
-    "Check the deletions. If you want all of them, allow them with --max-deletes N.",
+    "Check the deletions. If you want all of them, allow them with --max-deletes N, or with "
+    "--accept guard-deletions.",
     Block.GUARD,
     accept=True,
 )
@@ -155,7 +160,8 @@ LIMIT_DATA_LOSS = Rule(
     Needs.PLAN,
     "One default in a module can cut the data of every object.",
     "a variable lowers the retention of 12 of 20 objects",
-    "Check the risks of data loss. If you accept all of them, allow them with --max-data-loss N.",
+    "Check the risks of data loss. If you accept all of them, allow them with --max-data-loss N, "
+    "or with --accept guard-data-loss.",
     Block.GUARD,
     accept=True,
 )

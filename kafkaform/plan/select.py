@@ -125,8 +125,8 @@ def _needs_change(user: Change, used: Change) -> str:
 
 
 UNREAD_ADVICE = (
-    "The first apply that can read that makes this change. If a system is gone for good, remove "
-    "its provider block and run `kafkaform state rm --provider NAME`."
+    "Make sure that it can be read: the first apply that reads it makes this change. If a system "
+    "is gone for good, remove its provider block and run `kafkaform state rm --provider NAME`."
 )
 
 

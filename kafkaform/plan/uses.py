@@ -62,7 +62,7 @@ def order_by_uses(
     # `map` and not a loop in Python: almost every plan ends here.
     if not any(map(_HAS_USES, types.values())):
         return changes
-    known = {change.identity: n for n, change in enumerate(changes)}
+    order = {change.identity: n for n, change in enumerate(changes)}
     partners = list_partners(facts)
     # Each address is parsed for this, so only if one change refers to another.
     refers = any(change.depends_on for change in changes)
@@ -76,9 +76,9 @@ def order_by_uses(
         sides = outlines.get(change.identity, change)
         differs = sides.before != sides.after
         used = [
-            {known[i]: use for i, use in find_used(change.identity, given, types, partners, known)}
+            {order[i]: use for i, use in find_used(change.identity, values, types, partners, order)}
             # Most objects stay as they are, so one side says it all.
-            for given in ((sides.before, sides.after) if differs else (sides.after,))
+            for values in ((sides.before, sides.after) if differs else (sides.after,))
         ]
         before, after = set(used[0]), set(used[-1])
         if sides is not change:
@@ -134,10 +134,10 @@ class _Hurdle(Struct, frozen=True, order=True):
     """Why they could not be listed."""
 
     def __str__(self) -> str:
-        why = f": {mask_secrets(self.cause)}" if self.cause else ""
+        cause = f": {mask_secrets(self.cause)}" if self.cause else ""
         return (
             f"whether a {self.kind} uses it is not known, because those of {self.where} could not "
-            f"be listed{why}"
+            f"be listed{cause}"
         )
 
 
@@ -179,29 +179,29 @@ def name_users(
         return changes
     # Also the blocked deletions: whoever lifts the block has to know what it means.
     gone = {c.identity: n for n, c in enumerate(changes) if c.action is Action.DELETE}
-    facts = {instance: seen.facts for instance, seen in look.world.items()}
+    facts = {instance: observation.facts for instance, observation in look.world.items()}
     candidates = [*_list_managed(changes, types, look, state)]
     hurdles: set[_Hurdle] = set()
     losers = {identity.provider for identity in gone}
     for instance, provider in sorted(every.items()):
         if not losers - {provider.name}:
             continue
-        for sweep, seen in _list_users(instance, provider, look, hurdles):
-            facts[instance] = seen
+        for sweep, system in _list_users(instance, provider, look, hurdles):
+            facts[instance] = system
             listed = instance in look.world and instance not in look.unasked
-            known = look.world[instance].readings if listed else {}
-            candidates += _list_others(sweep, types[sweep.kind], seen, known, state)
+            readings = look.world[instance].readings if listed else {}
+            candidates += _list_others(sweep, types[sweep.kind], system, readings, state)
     users: dict[Identity, set[_User]] = defaultdict(set)
     unread: dict[Identity, set[str]] = defaultdict(set)
     partners = list_partners(facts)
-    for one in candidates:
-        for identity, use in find_used(one.identity, one.attributes, types, partners, gone):
-            users[identity].add(_User(one.name, use.verb, use.needed))
-            if one.unread:
-                unread[identity].add(f"{one.name} {use.verb} it, and could not be read")
+    for user in candidates:
+        for identity, use in find_used(user.identity, user.attributes, types, partners, gone):
+            users[identity].add(_User(user.name, use.verb, use.needed))
+            if user.unread:
+                unread[identity].add(f"{user.name} {use.verb} it, and could not be read")
     result = list(changes)
     for identity, n in gone.items():
-        unclear = sorted(one for one in hurdles if _can_use(one, identity, types))
+        unclear = sorted(hurdle for hurdle in hurdles if _can_use(hurdle, identity, types))
         reasons = [*map(str, unclear), *sorted(unread[identity])]
         result[n] = _add_users(changes[n], sorted(users[identity]))
         if reasons and result[n].effective:
@@ -222,9 +222,9 @@ def _list_managed(
 ) -> Iterator[_Candidate]:
     """The declared and recorded objects of kinds that use others, as the plan leaves them."""
     planned = {change.identity: change for change in changes}
-    for instance, seen in look.world.items():
+    for instance, observation in look.world.items():
         # What was not read for this selection is listed like the objects of others.
-        for identity, reading in () if instance in look.unasked else seen.readings.items():
+        for identity, reading in () if instance in look.unasked else observation.readings.items():
             kind = types.get(identity.kind)
             if kind is None or kind.uses is None:
                 continue
@@ -240,7 +240,9 @@ def _list_managed(
                     attributes = change.after
             if attributes is not None:
                 unread = isinstance(reading, Hidden | Failed)
-                yield _Candidate(identity, name, kind.canonical(attributes, seen.facts), unread)
+                yield _Candidate(
+                    identity, name, kind.canonical(attributes, observation.facts), unread
+                )
 
 
 def _list_users(
@@ -249,7 +251,7 @@ def _list_users(
     """Full listings of the kinds that can use objects of others. hurdles: gets those that could not
     be listed."""
     kinds = [k.name for k in provider.types.values() if k.uses is not None and k.expand is None]
-    session, ours = look.sessions.get(instance), False
+    session, own_session = look.sessions.get(instance), False
     if not kinds:
         return
     if session is None and instance in look.unread:
@@ -259,7 +261,7 @@ def _list_users(
         if look.configured is None or instance not in look.configured.providers:
             return
         try:
-            session, ours = look.configured.open(instance), True
+            session, own_session = look.configured.open(instance), True
         except KafkaformError as error:
             hurdles.update(_Hurdle(kind, instance, error.message) for kind in kinds)
             return
@@ -271,16 +273,16 @@ def _list_users(
                 hurdles.add(_Hurdle(kind, instance, fault.message if fault else ""))
             yield sweep, session.facts
     finally:
-        if ours:
+        if own_session:
             session.close()
 
 
 def _list_others(
-    sweep: Sweep, kind: ResourceType, facts: Facts, known: Container[Identity], state: State
+    sweep: Sweep, kind: ResourceType, facts: Facts, managed: Container[Identity], state: State
 ) -> Iterator[_Candidate]:
     """The live objects of a listing that were not read otherwise."""
     for item in sweep.items:
-        if item.identity not in known:
+        if item.identity not in managed:
             row = state.objects.get(item.identity)
             name = row.owners[0] if row else _name_unmanaged(item.identity)
             yield _Candidate(item.identity, name, kind.canonical(item.attributes, facts))
@@ -295,11 +297,11 @@ def _add_users(change: Change, users: Sequence[_User]) -> Change:
     if not users:
         return change
     needing = [user for user in users if user.needed]
-    others = [user for user in users if not user.needed]
+    optional_users = [user for user in users if not user.needed]
     return add_findings(
         change,
         *((USED.find(_join_users(needing)),) if needing else ()),
-        *((MENTIONED.find(_join_users(others)),) if others else ()),
+        *((MENTIONED.find(_join_users(optional_users)),) if optional_users else ()),
     )
 
 
@@ -309,8 +311,8 @@ def _join_users(users: Sequence[_User]) -> str:
 
 
 def _join_first(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join((*names[:NAMED], f"and {more:,} more") if more > 0 else names)
+    hidden_count = len(names) - NAMED
+    return ", ".join((*names[:NAMED], f"and {hidden_count:,} more") if hidden_count > 0 else names)
 
 
 # ── what does not exist ─────────────────────────────────────────────────────────────────
@@ -382,8 +384,8 @@ def _list_names(
     for identity in identities:
         sweeps = look.collect_sweeps(identity.instance, {identity.kind: Depth.NAMES})
         yield from (item.identity.key for item in sweeps[identity.kind].items)
-        place = identity.instance, identity.kind
-        yield from (other.key for other in declared if (other.instance, other.kind) == place)
+        type_key = identity.instance, identity.kind
+        yield from (item.key for item in declared if (item.instance, item.kind) == type_key)
 
 
 # ── rights ──────────────────────────────────────────────────────────────────────────────
@@ -412,41 +414,46 @@ def tell_missing_rights(
     if not any(map(_ACTS_AS, facts.values())):
         return changes
     # Each system is asked once for all users: it has to be listed, and can be large.
-    asked: dict[tuple[str, str], dict[int, _Question]] = defaultdict(dict)
+    questions_by_system: dict[tuple[str, str], dict[int, _Question]] = defaultdict(dict)
     for n, change in enumerate(changes):
-        find, who = types[change.identity.kind].uses, facts[change.identity.instance].acts_as
+        find, principal = types[change.identity.kind].uses, facts[change.identity.instance].acts_as
         stays = not change.effective or change.action is Action.FORGET
         attributes = change.before if stays else change.after
-        if find is None or who is None or attributes is None:
+        if find is None or principal is None or attributes is None:
             continue
         if uses := tuple(use for use in find(attributes) if use.rights):
             for instance in _list_deciders(change.identity, providers, facts):
-                asked[instance, who][n] = _Question(uses, stays)
+                questions_by_system[instance, principal][n] = _Question(uses, stays)
     result = list(changes)
-    for (instance, who), questions in asked.items():
-        provider, seen = cast(AccessProvider, providers[instance]), facts[instance]
-        same = {name for name, other in facts.items() if other.scope_id == seen.scope_id}
-        theirs = [change for change in changes if change.identity.instance in same]
-        if not any(one.effective and one.identity.kind in provider.access_needs for one in theirs):
-            questions = {n: one for n, one in questions.items() if not one.stays}
+    for (instance, principal), questions in questions_by_system.items():
+        provider, system = cast(AccessProvider, providers[instance]), facts[instance]
+        instances = {name for name, partner in facts.items() if partner.scope_id == system.scope_id}
+        system_changes = [change for change in changes if change.identity.instance in instances]
+        if not any(
+            change.effective and change.identity.kind in provider.access_needs
+            for change in system_changes
+        ):
+            questions = {n: question for n, question in questions.items() if not question.stays}
         if not questions:
             continue
         sweeps = look.collect_sweeps(instance, provider.access_needs)
-        mine = {
-            n: list(_expand_patterns(one.uses, theirs, look, instance))
-            for n, one in questions.items()
+        uses_of = {
+            n: list(_expand_patterns(question.uses, system_changes, look, instance))
+            for n, question in questions.items()
         }
-        every = sorted({use for uses in mine.values() for use in uses})
-        missing = provider.find_missing_rights(who, every, theirs, sweeps, seen)
+        all_uses = sorted({use for uses in uses_of.values() for use in uses})
+        missing = provider.find_missing_rights(principal, all_uses, system_changes, sweeps, system)
         lacked: Collection[MissingRight] = ()
-        if any(one.stays for one in questions.values()):
-            lacked = provider.find_missing_rights(who, every, (), sweeps, seen)
-        already = {(one.use, one.right) for one in lacked}
+        if any(question.stays for question in questions.values()):
+            lacked = provider.find_missing_rights(principal, all_uses, (), sweeps, system)
+        lacked_before = {(gap.use, gap.right) for gap in lacked}
         for n, question in questions.items():
-            told = [one for one in missing if one.use in mine[n]]
+            newly_missing = [gap for gap in missing if gap.use in uses_of[n]]
             if question.stays:
-                told = [one for one in told if (one.use, one.right) not in already]
-            result[n] = _add_missing(result[n], who, told, stays=question.stays)
+                newly_missing = [
+                    gap for gap in newly_missing if (gap.use, gap.right) not in lacked_before
+                ]
+            result[n] = _add_missing(result[n], principal, newly_missing, stays=question.stays)
     return result
 
 
@@ -459,10 +466,11 @@ def _expand_patterns(
             yield use
             continue
         items = look.collect_sweeps(instance, {use.kind: Depth.NAMES})[use.kind].items
-        ours = [change for change in changes if change.identity.kind == use.kind]
+        kind_changes = [change for change in changes if change.identity.kind == use.kind]
         keys = {item.identity.key for item in items if not item.details.get("internal")}
-        keys -= {one.identity.key for one in ours if one.effective and one.after is None}
-        keys |= {one.identity.key for one in ours if one.effective and one.after is not None}
+        effective = [change for change in kind_changes if change.effective]
+        keys -= {change.identity.key for change in effective if change.after is None}
+        keys |= {change.identity.key for change in effective if change.after is not None}
         fits = match_pattern(use.key)
         yield from (replace(use, key=key) for key in sorted(keys) if fits(key))
 
@@ -471,30 +479,30 @@ def _list_deciders(
     user: Identity, providers: Mapping[str, Provider], facts: Mapping[str, Facts]
 ) -> Collection[str]:
     """One provider instance for each system that decides what this object's system may use."""
-    found: dict[str, str] = {}
+    deciders: dict[str, str] = {}
     for instance in list_partners(facts)[user.instance]:
         if hasattr(providers.get(instance), "find_missing_rights"):
-            found.setdefault(facts[instance].scope_id, instance)
-    return found.values()
+            deciders.setdefault(facts[instance].scope_id, instance)
+    return deciders.values()
 
 
 def _add_missing(
-    change: Change, who: str, missing: Sequence[MissingRight], *, stays: bool
+    change: Change, principal: str, missing: Sequence[MissingRight], *, stays: bool
 ) -> Change:
     lacks: dict[tuple[bool, str], list[str]] = defaultdict(list)
-    for one in missing:
-        lacks[one.use.pattern, one.doubt].append(one.right)
+    for gap in missing:
+        lacks[gap.use.pattern, gap.doubt].append(gap.right)
     verb = "loses" if stays else "lacks"
-    told = {key: f"{who} {verb} {_join_first(names)}" for key, names in lacks.items()}
-    when = "it fails as soon as this plan is applied" if stays else "it fails"
-    sure = told.pop((False, ""), None)
+    sentences = {key: f"{principal} {verb} {_join_first(names)}" for key, names in lacks.items()}
+    effect = "it fails as soon as this plan is applied" if stays else "it fails"
+    sure = sentences.pop((False, ""), None)
     doubtful = (
         RIGHT_MISSING.find(
-            f"{'it leaves out what it may not read' if pattern else when}: {text}"
+            f"{'it leaves out what it may not read' if pattern else effect}: {text}"
             f"{f', unless {doubt}' if doubt else ''}",
             level=Level.CAUTION,
         )
-        for (pattern, doubt), text in told.items()
+        for (pattern, doubt), text in sentences.items()
     )
-    certain = (RIGHT_MISSING.find(f"{when}: {sure}"),) if sure else ()
+    certain = (RIGHT_MISSING.find(f"{effect}: {sure}"),) if sure else ()
     return add_findings(change, *certain, *doubtful)

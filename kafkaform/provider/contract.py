@@ -96,9 +96,9 @@ class ResourceType(Struct, frozen=True):
     be repaired so. Without this function, removals without effect are only reported."""
     unit: Callable[[Path], str] | None = None
     """The unit of the value at a path (`core/text/quantity.py`), empty for none."""
-    inherited: Callable[[Path, Facts], Value] | None = None
-    """Path, facts -> the value that is in effect on an object that sets none there, canonical; None
-    if the facts do not say it. Without this function the plan shows such a value as not set."""
+    settings: bool = False
+    """An object is nothing but settings of something that exists without it. Without the object,
+    the fallbacks of its readings are in effect."""
 
 
 class Session(Protocol):

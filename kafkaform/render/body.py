@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..core.change import Action, Change, Path, PathChange
 from ..core.text.cell_width import cell_width
-from ..core.text.quantity import render_quantity
+from ..core.text.quantity import NO_LIMIT, render_quantity
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import Words
 from .parts import Piece, are_long, compare_parts
@@ -21,6 +21,8 @@ INLINE_LIMIT = 100
 """Characters; a list that takes more is shown element by element."""
 _WITHOUT_PATHS = (Action.ADOPT, Action.IMPORT)
 """Actions that change no path, so that nothing says the units of what they show."""
+DEFAULT = " (default)"
+"""Stands behind a value that is in effect although nothing sets it."""
 STYLES = {"+": "create", "~": "update", "-": "delete"}
 """Symbol -> a name in `style.SGR`."""
 
@@ -86,15 +88,15 @@ def render_texts(change: Change, words: Words) -> Iterator[Line]:
         yield Line(1 if label else 2, symbol, f"{label}{inline(text)}", STYLES.get(symbol, ""))
 
 
-def _add_units(tree: Tree, place: Path, find_unit: Callable[[Path], str]) -> Tree:
-    found: Tree = {}
+def _add_units(tree: Tree, position: Path, find_unit: Callable[[Path], str]) -> Tree:
+    tree_with_units: Tree = {}
     for name, child in tree.items():
-        path = (*place, name)
+        path = (*position, name)
         if isinstance(child, PathChange):
-            found[name] = replace(child, unit=child.unit or find_unit(path))
+            tree_with_units[name] = replace(child, unit=child.unit or find_unit(path))
         else:
-            found[name] = _add_units(child, path, find_unit)
-    return found
+            tree_with_units[name] = _add_units(child, path, find_unit)
+    return tree_with_units
 
 
 def _insert(tree: Tree, item: PathChange) -> None:
@@ -107,14 +109,14 @@ def _insert(tree: Tree, item: PathChange) -> None:
             return
         node = child
     name = item.path[-1] if item.path else "object"
-    parts = _split_map(item)
-    if parts is None:
+    items = _split_map(item)
+    if items is None:
         node[name] = item
     else:
         child = {}
         node[name] = child
-        for part in parts:
-            _insert(child, part)
+        for element in items:
+            _insert(child, element)
 
 
 def _split_map(item: PathChange) -> list[PathChange] | None:
@@ -152,11 +154,11 @@ def render_node(tree: Tree, depth: int, whole: FrozenMap, quoted: bool = False) 
     for label, leaf in leaves:
         yield from _render_leaf(pad_text(label, width), leaf, depth)
     for name, label, inner in maps:
-        left = _get_map(whole.get(name))
+        unchanged = _get_map(whole.get(name))
         # A map with unchanged entries is changed as a whole, even if all that is shown is new.
-        symbol = "~" if _count_hidden(inner, left) else _choose_common_symbol(inner)
+        symbol = "~" if _count_hidden(inner, unchanged) else _choose_common_symbol(inner)
         yield Line(depth, symbol, f"{label} = {{", STYLES.get(symbol, ""))
-        yield from render_node(inner, depth + 1, left, quoted=True)
+        yield from render_node(inner, depth + 1, unchanged, quoted=True)
         yield Line(depth, " ", "}")
     hidden = _count_hidden(tree, whole) if whole else 0
     if hidden:
@@ -177,8 +179,8 @@ def list_leaves(tree: Tree) -> Iterator[tuple[str, PathChange]]:
 
 def _count_hidden(tree: Tree, whole: FrozenMap) -> int:
     """The number of entries of the whole map that are set but not shown."""
-    left = (item for name, item in whole.items() if name not in tree)
-    return sum(item not in (None, (), EMPTY) for item in left)
+    hidden = (item for name, item in whole.items() if name not in tree)
+    return sum(item not in (None, (), EMPTY) for item in hidden)
 
 
 def _is_nothing(node: Tree | PathChange) -> bool:
@@ -241,10 +243,7 @@ def render_sides(item: PathChange, *, whole: bool = False) -> str:
     if symbol == "-" and after is None:
         return mask_value(before, item.sensitive, item.unit)
     # What is in effect because nothing sets it is marked.
-    marks = [
-        " (default)" if side is None and effective is not None else ""
-        for side, effective in ((item.before, before), (item.after, after))
-    ]
+    marks = ["" if side is None else DEFAULT for side in (item.effective_before, item.effective)]
     if None not in (before, after) and not item.sensitive:
         amounts = _render_amounts((before, after), item.unit, marks)
         if amounts:
@@ -255,8 +254,8 @@ def render_sides(item: PathChange, *, whole: bool = False) -> str:
 
 def _list_effective_sides(item: PathChange) -> tuple[Value, Value]:
     """What is in effect before and after the change; None where nobody knows."""
-    before = item.effective_before if item.before is None else item.before
-    return before, item.effective if item.after is None else item.after
+    before = item.before if item.effective_before is None else item.effective_before
+    return before, item.after if item.effective is None else item.effective
 
 
 def _render_amounts(sides: tuple[Value, Value], unit: str, marks: Sequence[str]) -> str:
@@ -267,8 +266,15 @@ def _render_amounts(sides: tuple[Value, Value], unit: str, marks: Sequence[str])
     # A value that has no short name keeps its unit, so that both sides can be compared.
     amounts = [text or f"{side} {unit}" for text, side in zip(quantities, sides, strict=True)]
     pair = f" {ARROW} ".join(f"{a}{mark}" for a, mark in zip(amounts, marks, strict=True))
-    plain = all(f"{s}" == a.partition(" ")[0] for s, a in zip(sides, amounts, strict=True))
-    return pair if plain else f"{pair} ({sides[0]} {ARROW} {sides[1]})"
+    # Nobody has to type what is in effect without a limit.
+    typed = [
+        (f"{side}", amount)
+        for side, amount, mark in zip(sides, amounts, marks, strict=True)
+        if not (mark and amount == NO_LIMIT)
+    ]
+    if all(side == amount.partition(" ")[0] for side, amount in typed):
+        return pair
+    return f"{pair} ({f' {ARROW} '.join(side for side, _ in typed)})"
 
 
 def _render_elements(item: PathChange, depth: int) -> list[Line]:
@@ -278,10 +284,10 @@ def _render_elements(item: PathChange, depth: int) -> list[Line]:
     # In a list of lists, such as an assignment, the position is part of the meaning.
     if not any(isinstance(element, tuple) for element in (*before, *after)):
         return list(_render_pieces(before, after, depth))
-    lines, same = _compare_by_position(before, after, depth)
-    if lines and same:
+    lines, by_position = _compare_by_position(before, after, depth)
+    if lines and by_position:
         lines.append(
-            Line(depth, " ", f"# ({render_count(same, 'unchanged element')} hidden)", "dim")
+            Line(depth, " ", f"# ({render_count(by_position, 'unchanged element')} hidden)", "dim")
         )
     return lines
 

@@ -41,40 +41,40 @@ SHARED_BLOCK = 3
 """If more changes than this are blocked for one reason, the reason is given once for all."""
 
 
-def render_dangers(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
+def render_dangers(view: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
     """What a reader with one minute has to see."""
-    number = sum(len(entry.changes) for entry in seen.dangers)
+    number = sum(len(entry.changes) for entry in view.dangers)
     yield paint("error", f"Dangers ({number:,})")
     # The concise form says nothing more about them at their changes.
-    shown = seen.dangers[:DANGERS_LIMIT] if detail == "grouped" else seen.dangers
-    several = len(seen.instances) > 1
-    for entry in shown:
+    listed = view.dangers[:DANGERS_LIMIT] if detail == "grouped" else view.dangers
+    several = len(view.instances) > 1
+    for entry in listed:
         instance = entry.lead.identity.instance
-        where = f" on {inline(instance)}" if several else ""
+        suffix = f" on {inline(instance)}" if several else ""
         blocked = ", blocked" if entry.lead.blocked is not None else ""
-        objects = f"{name_objects(entry, seen.words_of(instance))}{where}{blocked}"
-        first, *rest = _render_danger(entry, objects)
+        objects = f"{name_objects(entry, view.words_of(instance))}{suffix}{blocked}"
+        first, *lines = _render_danger(entry, objects)
         yield f"  {paint('error', f'! {first}')}"
-        yield from (f"      {paint('error', f'· {text}')}" for text in rest)
-    if len(shown) < len(seen.dangers):
-        yield f"  … and {len(seen.dangers) - len(shown):,} more, each at its change below"
+        yield from (f"      {paint('error', f'· {text}')}" for text in lines)
+    if len(listed) < len(view.dangers):
+        yield f"  … and {len(view.dangers) - len(listed):,} more, each at its change below"
 
 
 def _render_danger(entry: Entry, objects: str) -> Iterator[str]:
     """`data loss: NAME (ADDRESS): all records are deleted; deletes …`; several dangers stand on
     lines of their own."""
-    first, *others = entry.dangers
+    first, *further = entry.dangers
     title = f"{first.harm.label or first.level.value}: {objects}"
     texts = [render_sentence(first)]
     # A harm is named once, before its first sentence.
     named = {first.harm}
-    for danger in others:
+    for danger in further:
         texts.append(render_sentence(danger) if danger.harm in named else render_finding(danger))
         named.add(danger.harm)
     if entry.impact is not None and first.harm is Harm.DATA_LOSS:
         impact = inline(entry.impact.text).removesuffix(".")
         texts.append(impact[:1].lower() + impact[1:])
-    yield from (title, *texts) if others else (f"{title}: {'; '.join(texts)}",)
+    yield from (title, *texts) if further else (f"{title}: {'; '.join(texts)}",)
 
 
 def name_objects(entry: Entry, words: Words) -> str:
@@ -103,7 +103,7 @@ def render_omissions(
         yield paint("warning", "Shortened: ") + f"{number}; --detail shows all of it."
 
 
-def render_group(group: Group, seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
+def render_group(group: Group, view: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
     style = {"blocked": "error", "kept": "kept", "delete": "error", "loses": "error"}
     entries = group.entries
     number = sum(len(entry.changes) for entry in entries)
@@ -115,7 +115,7 @@ def render_group(group: Group, seen: PlanView, paint: Paint, detail: Detail) -> 
         entries = tuple(map(_drop_block, entries))
         detail = "concise"
     render = {"concise": _render_short, "grouped": _render_entries, "full": _render_singly}
-    yield from render[detail](entries, seen, paint)
+    yield from render[detail](entries, view, paint)
 
 
 def _drop_block(entry: Entry) -> Entry:
@@ -138,44 +138,44 @@ def render_line(line: Line, paint: Paint) -> str:
     return f"{indent}{paint(line.style, line.symbol)} {line.text}"
 
 
-def _render_singly(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_singly(entries: Iterable[Entry], view: PlanView, paint: Paint) -> Iterator[str]:
     """Each change by itself."""
-    several = len(seen.instances) > 1
+    several = len(view.instances) > 1
     for change in (change for entry in entries for change in entry.changes):
         yield ""
-        words = seen.words_of(change.identity.instance)
+        words = view.words_of(change.identity.instance)
         lines = render_change(change, words, several, whole=True)
         yield from (render_line(line, paint) for line in lines)
 
 
-def _render_entries(entries: Sequence[Entry], seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_entries(entries: Sequence[Entry], view: PlanView, paint: Paint) -> Iterator[str]:
     """Equal changes together, and runs of objects that are no more than their names in a list."""
-    several = len(seen.instances) > 1
-    for key, run in groupby(entries, partial(_get_plain_kind, seen)):
+    several = len(view.instances) > 1
+    for key, run in groupby(entries, partial(_get_plain_kind, view)):
         members = list(run)
-        if key is not None and (len(members) >= LEAST or _has_lines(members[0], seen)):
-            yield from _render_plain_run([entry.lead for entry in members], seen, paint)
+        if key is not None and (len(members) >= LEAST or _has_lines(members[0], view)):
+            yield from _render_plain_run([entry.lead for entry in members], view, paint)
             continue
         for entry in members:
             yield ""
-            words = seen.words_of(entry.lead.identity.instance)
+            words = view.words_of(entry.lead.identity.instance)
             lines = render_entry(entry, words, several)
             yield from (render_line(line, paint) for line in lines)
 
 
-def _get_plain_kind(seen: PlanView, entry: Entry) -> tuple[str, ...] | None:
+def _get_plain_kind(view: PlanView, entry: Entry) -> tuple[str, ...] | None:
     identity = entry.lead.identity
-    plain = len(entry.changes) == 1 and is_plain(entry.lead, seen.words_of(identity.instance))
+    plain = len(entry.changes) == 1 and is_plain(entry.lead, view.words_of(identity.instance))
     return (identity.instance, identity.kind, entry.lead.action) if plain else None
 
 
-def _has_lines(entry: Entry, seen: PlanView) -> bool:
-    return is_line(entry.lead, seen.words_of(entry.lead.identity.instance))
+def _has_lines(entry: Entry, view: PlanView) -> bool:
+    return is_line(entry.lead, view.words_of(entry.lead.identity.instance))
 
 
-def _render_plain_run(changes: list[Change], seen: PlanView, paint: Paint) -> Iterator[str]:
-    several = len(seen.instances) > 1
-    words = seen.words_of(changes[0].identity.instance)
+def _render_plain_run(changes: list[Change], view: PlanView, paint: Paint) -> Iterator[str]:
+    several = len(view.instances) > 1
+    words = view.words_of(changes[0].identity.instance)
     yield ""
     for change in changes:
         lines = render_plain(change, words, several)
@@ -183,16 +183,16 @@ def _render_plain_run(changes: list[Change], seen: PlanView, paint: Paint) -> It
     yield from (render_line(line, paint) for line in render_requests(changes, words))
 
 
-def _render_short(entries: Iterable[Entry], seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_short(entries: Iterable[Entry], view: PlanView, paint: Paint) -> Iterator[str]:
     """One line per entry, with its signs on it, and the objects of an entry of several."""
-    several = len(seen.instances) > 1
+    several = len(view.instances) > 1
     for entry in entries:
         lead = entry.lead
-        where = f" on {inline(lead.identity.instance)}" if several else ""
-        words = seen.words_of(lead.identity.instance)
+        suffix = f" on {inline(lead.identity.instance)}" if several else ""
+        words = view.words_of(lead.identity.instance)
         brief = render_brief_entry(entry, words)
-        parts = [f"{brief}{where}", *_list_signs(entry)]
-        yield f"  {paint(lead.action.value, lead.action.symbol)} {'  '.join(parts)}"
+        pieces = [f"{brief}{suffix}", *_list_signs(entry)]
+        yield f"  {paint(lead.action.value, lead.action.symbol)} {'  '.join(pieces)}"
         if len(entry.changes) > 1:
             yield from (f"  {render_line(line, paint)}" for line in render_members(entry, words))
 
@@ -206,39 +206,39 @@ def _list_signs(entry: Entry) -> Iterator[str]:
     yield from (f"! {harm.label or 'danger'}" for harm in harms)
     if entry.impact is not None and not entry.lead.has_harm(Harm.DATA_LOSS):
         yield f"! {inline(entry.impact.text)}"
-    others = (item for item in entry.remarks if item.level is not Level.DANGER)
-    yield from (f"! {render_finding(item)}" for item in others)
+    remarks = (item for item in entry.remarks if item.level is not Level.DANGER)
+    yield from (f"! {render_finding(item)}" for item in remarks)
 
 
-def render_drift(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
-    total = sum(len(kind.changes) for kind in seen.drift)
+def render_drift(view: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
+    total = sum(len(kind.changes) for kind in view.drift)
     yield paint("title", f"Changed outside kafkaform since the last run ({total:,})")
     limit = {"concise": 0, "grouped": DRIFT_LIMIT}.get(detail)
-    for kind in seen.drift:
+    for kind in view.drift:
         yield f"  {inline(kind.kind)} ({len(kind.changes):,})"
-        shown = kind.entries[:limit]
-        for entry in shown:
-            yield from _render_drifted(entry, seen, single=detail == "full")
-        rest = sum(len(entry.changes) for entry in kind.entries[len(shown) :])
-        if shown and rest:
-            yield f"    … and {rest:,} more (--detail lists them all)"
+        listed = kind.entries[:limit]
+        for entry in listed:
+            yield from _render_drifted(entry, view, single=detail == "full")
+        hidden_count = sum(len(entry.changes) for entry in kind.entries[len(listed) :])
+        if listed and hidden_count:
+            yield f"    … and {hidden_count:,} more (--detail lists them all)"
 
 
-def _render_drifted(entry: Entry, seen: PlanView, *, single: bool) -> Iterator[str]:
+def _render_drifted(entry: Entry, view: PlanView, *, single: bool) -> Iterator[str]:
     drift = ", ".join(map(render_brief, entry.lead.drift))
     if len(entry.changes) > 1 and not single:
         identity = entry.lead.identity
-        words = seen.words_of(identity.instance)
+        words = view.words_of(identity.instance)
         yield f"    ~ {inline(words.name_objects(len(entry.changes), identity.kind))}: {drift}"
         yield f"      {render_names(entry, words, ALL_LISTED)}"
         if len({change.last_set for change in entry.changes}) == 1:
             yield from _render_last_set(entry.lead)
         return
     for change in entry.changes:
-        words = seen.words_of(change.identity.instance)
+        words = view.words_of(change.identity.instance)
         yield f"    ~ {name_object(change, words)}: {drift}"
         yield from _render_last_set(change)
-        if seen.refresh:
+        if view.refresh:
             yield from (f"      ! {render_finding(item)}" for item in change.findings)
 
 

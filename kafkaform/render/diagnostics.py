@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..core.diagnostics import Diagnostic, Range, Severity
 from ..core.text.cell_width import cell_width
-from .entries import LEAST, join_names, join_texts, mask_names
+from .entries import LEAST, join_names, join_sentences, mask_names
 from .lines import ADDRESS_PARTS
 from .style import Paint
 from .text import inline, render_block, render_count
@@ -51,10 +51,10 @@ def render_diagnostics(
     ordered = sorted(groups.items(), key=lambda entry: entry[0][0] is Severity.ERROR)
     texts = []
     for (severity, summary), members in ordered:
-        shown, rest = members[:SAME_SUMMARY_LIMIT], members[SAME_SUMMARY_LIMIT:]
-        texts += [render_diagnostic(item, colour, width) for item in shown]
-        if rest:
-            texts.append(_render_others(severity, summary, rest, Paint(colour)))
+        listed, further = members[:SAME_SUMMARY_LIMIT], members[SAME_SUMMARY_LIMIT:]
+        texts += [render_diagnostic(item, colour, width) for item in listed]
+        if further:
+            texts.append(_render_others(severity, summary, further, Paint(colour)))
     return "\n".join(texts)
 
 
@@ -90,8 +90,8 @@ def _join(members: Sequence[Diagnostic]) -> Diagnostic:
     return replace(
         first,
         summary=first.summary.replace(address, number) if named else f"{first.summary} ({number})",
-        detail=join_texts([item.detail for item in members]),
-        advice=join_texts([item.advice or "" for item in members]),
+        detail=join_sentences([item.detail for item in members]),
+        advice=join_sentences([item.advice or "" for item in members]),
         address=join_names([item.address or "" for item in members]),
     )
 
@@ -123,24 +123,24 @@ def make_diagnostic_data(diagnostic: Diagnostic, block: str | None = None) -> di
 
 def _render_body(diagnostic: Diagnostic, paint: Paint, width: int) -> Iterator[str]:
     advice = f"To do: {diagnostic.advice}" if diagnostic.advice else ""
-    parts = (
+    sections = (
         list(_render_place(diagnostic, paint)),
         list(_wrap_lines(diagnostic.detail, width)),
         [paint("dim", inline(line)) for line in diagnostic.context],
         list(_wrap_lines(advice, width)),
     )
-    for index, lines in enumerate(part for part in parts if part):
+    for index, lines in enumerate(section for section in sections if section):
         yield from [""] if index else []
         yield from lines
 
 
 def _render_place(diagnostic: Diagnostic, paint: Paint) -> Iterator[str]:
-    where = f", in {inline(diagnostic.address)}" if diagnostic.address else ""
+    suffix = f", in {inline(diagnostic.address)}" if diagnostic.address else ""
     if diagnostic.range is None:
-        if where:
-            yield where[2:]
+        if suffix:
+            yield suffix[2:]
         return
-    yield f"on {inline(str(diagnostic.range))}{where}"
+    yield f"on {inline(str(diagnostic.range))}{suffix}"
     if diagnostic.excerpt is not None:
         number = f"{diagnostic.range.line}: "
         before, marked, after = _cut_excerpt(diagnostic.range, diagnostic.excerpt)
@@ -153,22 +153,22 @@ def _render_place(diagnostic: Diagnostic, paint: Paint) -> Iterator[str]:
         yield "  " + margin + paint(diagnostic.severity.value, under)
 
 
-def _measure_span(place: Range, excerpt: str) -> tuple[int, int]:
+def _measure_span(span: Range, excerpt: str) -> tuple[int, int]:
     """Start and end of the marked part of the excerpt, in code points."""
     # A range can end on a later line, or lie beyond an excerpt that was cut: clamp it to the line.
-    start = min(max(place.column - 1, 0), len(excerpt))
-    end = place.end_column - 1 if place.end_line == place.line else len(excerpt.rstrip())
+    start = min(max(span.column - 1, 0), len(excerpt))
+    end = span.end_column - 1 if span.end_line == span.line else len(excerpt.rstrip())
     return start, max(start, min(end, len(excerpt)))
 
 
-def _cut_excerpt(place: Range, excerpt: str) -> tuple[str, str, str]:
+def _cut_excerpt(span: Range, excerpt: str) -> tuple[str, str, str]:
     """The excerpt before, in and after the range, safe to print. A very long line is cut."""
-    start, end = _measure_span(place, excerpt)
+    start, end = _measure_span(span, excerpt)
     first = max(0, start - EXCERPT_LIMIT // 2) if len(excerpt) > EXCERPT_LIMIT else 0
     last = min(len(excerpt), first + EXCERPT_LIMIT)
     lead, trail = "…" if first else "", "…" if last < len(excerpt) else ""
-    parts = (excerpt[first:start], excerpt[start : min(end, last)], excerpt[min(end, last) : last])
-    before, marked, after = (inline(part.replace("\t", "    ")) for part in parts)
+    pieces = (excerpt[first:start], excerpt[start : min(end, last)], excerpt[min(end, last) : last])
+    before, marked, after = (inline(piece.replace("\t", "    ")) for piece in pieces)
     return lead + before, marked, (after + trail).rstrip()
 
 
@@ -186,24 +186,28 @@ def _wrap_lines(text: str, width: int) -> Iterator[str]:
         ) or [""]
 
 
-def _render_others(severity: Severity, summary: str, rest: list[Diagnostic], paint: Paint) -> str:
-    places = [str(item.range) if item.range else item.address or "" for item in rest]
-    named = [inline(place) for place in dict.fromkeys(places) if place]
-    where = f": {', '.join(named[:PLACES_SHOWN])}" if named else ""
+def _render_others(
+    severity: Severity, summary: str, diagnostics: list[Diagnostic], paint: Paint
+) -> str:
+    locations = [str(item.range) if item.range else item.address or "" for item in diagnostics]
+    named = [inline(location) for location in dict.fromkeys(locations) if location]
+    suffix = f": {', '.join(named[:PLACES_SHOWN])}" if named else ""
     tail = " …" if len(named) > PLACES_SHOWN else ""
     title = paint(severity.value, f"{severity.value.capitalize()}: ")
-    return f"{title}{inline(summary)}, {render_count(len(rest), 'more time')}{where}{tail}\n"
+    return (
+        f"{title}{inline(summary)}, {render_count(len(diagnostics), 'more time')}{suffix}{tail}\n"
+    )
 
 
 def _make_snippet_data(
-    diagnostic: Diagnostic, place: Range, code: str, block: str | None
+    diagnostic: Diagnostic, span: Range, code: str, block: str | None
 ) -> dict[str, Any]:
     """The source line with the offsets of the marked part, in bytes of `code` as in Terraform."""
-    start, end = (_count_bytes(code[:offset]) for offset in _measure_span(place, code))
+    start, end = (_count_bytes(code[:offset]) for offset in _measure_span(span, code))
     return {
         "context": block or (diagnostic.context[-1] if diagnostic.context else None),
         "code": code,
-        "start_line": place.line,
+        "start_line": span.line,
         "highlight_start_offset": start,
         # Editors ignore an empty mark, so it covers at least one byte.
         "highlight_end_offset": min(max(end, start + 1), _count_bytes(code)),
@@ -217,9 +221,9 @@ def _count_bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _make_range_data(place: Range) -> dict[str, Any]:
+def _make_range_data(span: Range) -> dict[str, Any]:
     return {
-        "filename": place.file,
-        "start": {"line": place.line, "column": place.column, "byte": place.start_byte},
-        "end": {"line": place.end_line, "column": place.end_column, "byte": place.end_byte},
+        "filename": span.file,
+        "start": {"line": span.line, "column": span.column, "byte": span.start_byte},
+        "end": {"line": span.end_line, "column": span.end_column, "byte": span.end_byte},
     }

@@ -72,12 +72,12 @@ class Entry(Struct, frozen=True):
     @property
     def impact(self) -> Impact | None:
         """What all the changes together destroy or move."""
-        found = [change.impact for change in self.changes]
-        known = [impact for impact in found if impact is not None]
-        if len(found) == 1 or not known:
-            return found[0]
-        rows = [EMPTY if impact is None else impact.figures for impact in found]
-        text = _render_sum(rows) or join_texts([impact.text for impact in known])
+        optional_impacts = [change.impact for change in self.changes]
+        impacts = [impact for impact in optional_impacts if impact is not None]
+        if len(optional_impacts) == 1 or not impacts:
+            return optional_impacts[0]
+        rows = [EMPTY if impact is None else impact.figures for impact in optional_impacts]
+        text = _render_sum(rows) or join_texts([impact.text for impact in impacts])
         return Impact(text, _add_up(rows))
 
 
@@ -123,19 +123,21 @@ def make_entries(
     words: of the providers, which say what names an object; make_key: changes with equal keys are
     equal.
     """
-    found = list(changes)
-    if len(found) > 1:
-        found.sort(key=_get_place)
-    if len(found) < LEAST:
-        return tuple(Entry((change,)) for change in found)
+    remaining = list(changes)
+    if len(remaining) > 1:
+        remaining.sort(key=_get_place)
+    if len(remaining) < LEAST:
+        return tuple(Entry((change,)) for change in remaining)
     alike: dict[Hashable, list[Change]] = {}
-    for change in found:
+    for change in remaining:
         key = make_key(change, words.get(change.identity.instance, NEUTRAL))
         alike.setdefault(key, []).append(change)
     entries = [
         entry
-        for same in alike.values()
-        for entry in ([Entry(tuple(same))] if len(same) >= LEAST else [Entry((c,)) for c in same])
+        for group in alike.values()
+        for entry in (
+            [Entry(tuple(group))] if len(group) >= LEAST else [Entry((c,)) for c in group]
+        )
     ]
     return tuple(sorted(entries, key=lambda entry: _get_place(entry.lead)))
 
@@ -210,11 +212,11 @@ def _read_path(item: PathChange, key: str, names: Collection[str]) -> Hashable:
     return item.path, tuple(sides), item.sensitive, item.unit
 
 
-def _read_attributes(found: FrozenMap, key: str, names: Collection[str]) -> Hashable:
+def _read_attributes(attributes: FrozenMap, key: str, names: Collection[str]) -> Hashable:
     return tuple(
         [
-            (name, _NAME if name in names or found[name] == key else found[name])
-            for name in sorted(found)
+            (name, _NAME if name in names or attributes[name] == key else attributes[name])
+            for name in sorted(attributes)
         ]
     )
 
@@ -263,7 +265,7 @@ def _add_figures(findings: tuple[Finding, ...]) -> Finding:
     return replace(
         first,
         text="; ".join(filter(None, texts)),
-        fix=join_texts([item.fix for item in findings]),
+        fix=join_sentences([item.fix for item in findings]),
         figures=_add_up(rows),
         access=tuple(row for item in findings for row in item.access),
     )
@@ -281,15 +283,18 @@ def _render_sum(rows: list[FrozenMap]) -> str:
 
 def join_names(names: Sequence[str]) -> str:
     """`a, b, c, d, e, … and 995 more`, for results whose names the log has in full."""
-    rest = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f", … and {rest:,} more" if rest > 0 else "")
+    hidden_count = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f", … and {hidden_count:,} more" if hidden_count > 0 else "")
 
 
 def join_texts(texts: Sequence[str]) -> str:
     """One text for several that differ in names and figures only: the same, or an example."""
-    if len(texts) == 1:
-        return texts[0]
     return texts[0] if len(set(texts)) == 1 else f"for example, {texts[0]}"
+
+
+def join_sentences(texts: Sequence[str]) -> str:
+    """`join_texts` for texts that are whole sentences: what to do, and details."""
+    return texts[0] if len(set(texts)) == 1 else f"for example: {texts[0]}"
 
 
 def _add_up(rows: Iterable[FrozenMap]) -> FrozenMap:
@@ -301,4 +306,4 @@ def _add_up(rows: Iterable[FrozenMap]) -> FrozenMap:
             totals[name] += value
         else:
             texts.setdefault(name, {})[str(value)] = None
-    return FrozenMap({**totals, **{name: ", ".join(found) for name, found in texts.items()}})
+    return FrozenMap({**totals, **{name: ", ".join(words) for name, words in texts.items()}})

@@ -92,9 +92,9 @@ def collect_access(changes: Iterable[Change]) -> tuple[PrincipalAccess, ...]:
     with the same gains and losses share a row."""
     sides: dict[str, tuple[list[AccessRow], list[AccessRow]]] = {}
     for change in changes:
-        for place, rows in enumerate((change.gains, change.losses)):
+        for side, rows in enumerate((change.gains, change.losses)):
             for row in rows:
-                sides.setdefault(row.principal, ([], []))[place].append(row)
+                sides.setdefault(row.principal, ([], []))[side].append(row)
     alike: dict[Rights, list[PrincipalAccess]] = {}
     for name, (gains, losses) in sides.items():
         rights = (_join_rows(gains), _join_rows(losses))
@@ -125,10 +125,10 @@ def _join_rows(rows: Sequence[AccessRow]) -> tuple[AccessRow, ...]:
     """The rows, those of the same objects as one, the widest first."""
     joined: dict[tuple[str, ...], AccessRow] = {}
     for row in rows:
-        place = (row.resource_type, row.pattern, row.name, row.host)
-        first = joined.get(place)
+        resource = (row.resource_type, row.pattern, row.name, row.host)
+        first = joined.get(resource)
         operations = dict.fromkeys((*(first.operations if first else ()), *row.operations))
-        joined[place] = replace(first or row, operations=tuple(operations))
+        joined[resource] = replace(first or row, operations=tuple(operations))
     return tuple(sorted(joined.values(), key=lambda row: (row.breadth.rank, row.name)))
 
 
@@ -145,9 +145,9 @@ def render_access(rows: Sequence[PrincipalAccess], paint: Paint, detail: Detail)
             if rights:
                 names, verb = render_principals(row, limit), verb if several else f"{verb}s"
                 yield f"  {paint(style, symbol)} {names} {verb} {render_rights(rights, limit)}"
-    rest = count_principals(rows[limit:]) if limit else 0
-    if rest:
-        yield f"  … and {render_count(rest, 'more principal')} (--detail lists them all)"
+    hidden_count = count_principals(rows[limit:]) if limit else 0
+    if hidden_count:
+        yield f"  … and {render_count(hidden_count, 'more principal')} (--detail lists them all)"
 
 
 def render_principals(row: PrincipalAccess, limit: int | None = LISTED) -> str:
@@ -164,8 +164,10 @@ def render_rights(rows: Sequence[AccessRow], limit: int | None = LISTED) -> str:
 
 
 def _cut_list(texts: Sequence[str], separator: str, limit: int | None) -> str:
-    rest = len(texts) - limit if limit else 0
-    return separator.join([*texts[:limit], *([f"… and {rest:,} more"] if rest > 0 else [])])
+    hidden_count = len(texts) - limit if limit else 0
+    return separator.join(
+        [*texts[:limit], *([f"… and {hidden_count:,} more"] if hidden_count > 0 else [])]
+    )
 
 
 def render_row(row: AccessRow) -> str:
@@ -175,5 +177,5 @@ def render_row(row: AccessRow) -> str:
         objects = f"the {row.resource_type.lower()}"
     elif row.name == "*":
         objects = f"every {row.resource_type}"
-    where = "" if row.host == "*" else f" from {row.host}"
-    return inline(f"{', '.join(row.operations)} on {objects}{where}")
+    suffix = "" if row.host == "*" else f" from {row.host}"
+    return inline(f"{', '.join(row.operations)} on {objects}{suffix}")

@@ -42,14 +42,14 @@ ACTIONS = {
 
 def to_json(plan: Plan) -> Data:
     """The whole plan; `errored`, `applyable` and `complete` mean what they do in Terraform."""
-    seen = make_view(plan)
+    view = make_view(plan)
     return {
         "format_version": FORMAT_VERSION,
         "kafkaform_version": plan.kafkaform_version,
         "timestamp": plan.created,
-        "errored": seen.errored,
-        "applyable": seen.applicable,
-        "complete": not (seen.partial or seen.errored or plan.left_out or plan.unevaluated),
+        "errored": view.errored,
+        "applyable": view.applicable,
+        "complete": not (view.partial or view.errored or plan.left_out or plan.unevaluated),
         "resource_changes": [make_resource_change(change) for change in plan.changes],
         "resource_drift": [make_resource_drift(change) for change in plan.drifted],
         "output_changes": {
@@ -57,7 +57,7 @@ def to_json(plan: Plan) -> Data:
             for change in plan.outputs
             if (name := get_output_name(change)) is not None
         },
-        "kafkaform": _make_header(plan, seen),
+        "kafkaform": _make_header(plan, view),
     }
 
 
@@ -101,7 +101,14 @@ def make_resource_drift(change: Change) -> Data:
             "actions": [choose_drift_action(change)],
             **_make_sides(before, after, _find_sensitive(change)),
         },
-    ) | {"kafkaform": {"last_set": change.last_set}}
+    ) | {"kafkaform": make_drift_details(change)}
+
+
+def make_drift_details(change: Change) -> Data:
+    """The object's own name, who has last set it, and, in a refresh-only plan, what rules find
+    about what somebody has changed."""
+    found = make_findings(change) if change.action is Action.REFRESH else []
+    return {"name": change.identity.key, "last_set": change.last_set, "findings": found}
 
 
 def choose_drift_action(change: Change) -> str:
@@ -111,8 +118,8 @@ def choose_drift_action(change: Change) -> str:
 
 
 def get_output_name(change: OutputChange) -> str | None:
-    one = change.after or change.before
-    return one.name if one is not None else None
+    output = change.after or change.before
+    return output.name if output is not None else None
 
 
 def make_output_change(change: OutputChange) -> Data:
@@ -136,8 +143,8 @@ def choose_output_action(change: OutputChange) -> str:
 
 def find_weakest_evidence(change: Change) -> str | None:
     """The weakest evidence among the change's steps, or None if it has no steps."""
-    found = [step.evidence for step in change.steps]
-    return max(found, key=STRENGTH.index).value if found else None
+    evidence = [step.evidence for step in change.steps]
+    return max(evidence, key=STRENGTH.index).value if evidence else None
 
 
 def mask_paths(items: Iterable[PathChange]) -> list[Data]:
@@ -268,7 +275,7 @@ def _make_row(row: Ownership) -> Data:
     }
 
 
-def _make_header(plan: Plan, seen: PlanView) -> Data:
+def _make_header(plan: Plan, view: PlanView) -> Data:
     return {
         "approval": plan.approval,
         "token": plan.token,
@@ -277,12 +284,12 @@ def _make_header(plan: Plan, seen: PlanView) -> Data:
         "lineage": plan.lineage,
         "serial": plan.serial,
         "mode": plan.options.mode.value,
-        "partial": list(seen.partial),
+        "partial": list(view.partial),
         **({"unevaluated": list(plan.unevaluated)} if plan.unevaluated else {}),
         "policies": plan.policies.digest or None,
-        "has_deletes": seen.counts.destroy > 0,
-        "counts": asdict(seen.counts),
-        "instances": {name: _make_instance(one) for name, one in seen.instances},
+        "has_deletes": view.counts.destroy > 0,
+        "counts": asdict(view.counts),
+        "instances": {name: _make_instance(instance) for name, instance in view.instances},
         "pending": [
             {
                 "instance": item.identity.instance,

@@ -105,18 +105,20 @@ def render_entry(
     if len(entry.changes) == 1:
         yield from render_change(lead, words, with_instance)
         return
-    where = f" on {inline(lead.identity.instance)}" if with_instance else ""
-    yield Line(0, "#", f"{render_title(entry, words)}{where}", "title")
+    suffix = f" on {inline(lead.identity.instance)}" if with_instance else ""
+    yield Line(0, "#", f"{render_title(entry, words)}{suffix}", "title")
     yield from render_members(entry, words)
     yield from render_details(entry, words)
 
 
 def render_details(
-    one: Change | Entry, words: Words = NEUTRAL, *, whole: bool = False
+    subject: Change | Entry, words: Words = NEUTRAL, *, whole: bool = False
 ) -> Iterator[Line]:
     """What people see of a change, or of equal ones, below the names of the objects."""
-    lead, changes = (one.lead, one.changes) if isinstance(one, Entry) else (one, (one,))
-    yield from _render_signs(one)
+    lead, changes = (
+        (subject.lead, subject.changes) if isinstance(subject, Entry) else (subject, (subject,))
+    )
+    yield from _render_signs(subject)
     if whole or not is_line(lead, words):
         yield from _render_body(lead, changes, words)
         return
@@ -160,12 +162,12 @@ def _render_brief_values(change: Change, words: Words) -> str:
         if leaf.effective is None
     ]
     texts = [f"{name} {render_sides(leaf)}" for name, leaf in leaves[:BRIEF_PATHS]]
-    shown = [
+    values_shown = [
         text if len(text) <= BRIEF_LIMIT else name
         for text, (name, _) in zip(texts, leaves, strict=False)
     ]
-    more = [f"{len(leaves) - BRIEF_PATHS} more"] if len(leaves) > BRIEF_PATHS else []
-    return ", ".join([*shown, *more])
+    remainder = [f"{len(leaves) - BRIEF_PATHS} more"] if len(leaves) > BRIEF_PATHS else []
+    return ", ".join([*values_shown, *remainder])
 
 
 def render_title(entry: Entry, words: Words, *, will: bool = True) -> str:
@@ -183,13 +185,13 @@ def render_title(entry: Entry, words: Words, *, will: bool = True) -> str:
     return f"{objects} {'would' if lead.blocked is not None else 'will'} {verb}"
 
 
-def render_names(entry: Entry, words: Words, where: str = "") -> str:
+def render_names(entry: Entry, words: Words, suffix: str = "") -> str:
     """The objects of an entry, the first few: `box.a, box.b (prod.b), … and 60 more`. where: what
     lists all of them."""
     names = ", ".join(render_name(change, words) for change in entry.changes[:LISTED])
-    rest = len(entry.changes) - LISTED
-    hint = f" ({where})" if where else ""
-    return f"{names}, … and {rest:,} more{hint}" if rest > 0 else names
+    hidden_count = len(entry.changes) - LISTED
+    hint = f" ({suffix})" if suffix else ""
+    return f"{names}, … and {hidden_count:,} more{hint}" if hidden_count > 0 else names
 
 
 def name_both(change: Change, words: Words) -> str:
@@ -239,8 +241,8 @@ def render_requests(changes: Sequence[Change], words: Words) -> Iterator[Line]:
     if steps:
         tally = Counter(step.request.name for step in steps)
         names = (f"{inline(name)}{'' if n == 1 else f' x{n:,}'}" for name, n in tally.items())
-        how = render_evidence([(s.request.name, s.evidence) for s in steps], words)
-        yield Line(0, "#", f"requests: {', '.join(names)} ({how})", "dim")
+        evidence = render_evidence([(s.request.name, s.evidence) for s in steps], words)
+        yield Line(0, "#", f"requests: {', '.join(names)} ({evidence})", "dim")
 
 
 def is_plain(change: Change, words: Words) -> bool:
@@ -250,9 +252,9 @@ def is_plain(change: Change, words: Words) -> bool:
         return True
     if change.action not in _WHOLE or change.blocked is not None or _list_records(change):
         return False
-    parts = {*_SEPARATOR.split(change.identity.key), None}
+    segments = {*_SEPARATOR.split(change.identity.key), None}
     sides = (change.before or EMPTY, change.after or EMPTY)
-    return all(isinstance(v, str | None) and v in parts for side in sides for v in side.values())
+    return all(isinstance(v, str | None) and v in segments for side in sides for v in side.values())
 
 
 def name_plain(change: Change, words: Words) -> str:
@@ -271,21 +273,21 @@ def render_plain(change: Change, words: Words, with_instance: bool = False) -> I
 
 
 def _render_name_line(change: Change, words: Words, with_instance: bool = False) -> Line:
-    where = f" on {inline(change.identity.instance)}" if with_instance else ""
-    text = f"{name_plain(change, words)}{where}"
+    suffix = f" on {inline(change.identity.instance)}" if with_instance else ""
+    text = f"{name_plain(change, words)}{suffix}"
     return Line(0, change.action.symbol, text, change.action.value)
 
 
-def _render_signs(one: Change | Entry) -> Iterator[Line]:
+def _render_signs(subject: Change | Entry) -> Iterator[Line]:
     """What a reader has to know before the values: reason, losses and findings."""
-    lead = one.lead if isinstance(one, Entry) else one
+    lead = subject.lead if isinstance(subject, Entry) else subject
     # Some reasons repeat the headline: "adopted" under "will be adopted" tells nobody anything.
     if lead.reason and lead.reason not in _choose_verb(lead):
         yield Line(0, "#", f"({inline(lead.reason)})", "dim")
-    yield from render_findings(item for item in one.findings if item.level is Level.BLOCK)
-    if one.impact is not None:
-        yield Line(1, "!", inline(one.impact.text), "delete")
-    yield from render_findings(item for item in one.findings if item.level is not Level.BLOCK)
+    yield from render_findings(item for item in subject.findings if item.level is Level.BLOCK)
+    if subject.impact is not None:
+        yield Line(1, "!", inline(subject.impact.text), "delete")
+    yield from render_findings(item for item in subject.findings if item.level is not Level.BLOCK)
 
 
 def _is_update(change: Change) -> bool:
@@ -296,11 +298,11 @@ def render_headline(change: Change, *, with_instance: bool = False, name: str = 
     """`kafka_topic.orders["eu"] will be updated in-place`, with the instance on request. name: of
     the object, by default its address."""
     will = "would" if change.blocked is not None else "will"
-    where = f" on {inline(change.identity.instance)}" if with_instance else ""
+    suffix = f" on {inline(change.identity.instance)}" if with_instance else ""
     # Blocked before an action was chosen, for example because the object could not be read.
     if change.blocked is not None and change.action is Action.NOOP:
-        return f"{name or inline(change.address)} cannot be planned{where}"
-    return f"{name or inline(change.address)} {will} {_choose_verb(change)}{where}"
+        return f"{name or inline(change.address)} cannot be planned{suffix}"
+    return f"{name or inline(change.address)} {will} {_choose_verb(change)}{suffix}"
 
 
 def _choose_verb(change: Change) -> str:
@@ -328,9 +330,9 @@ def render_brief(item: PathChange) -> str:
     if not item.path:
         return "deleted" if item.after is None else "created"
     if not item.sensitive and are_long(item.before, item.after):
-        shown = (render_piece(piece) for piece in compare_parts(item.before, item.after))
+        pieces = (render_piece(piece) for piece in compare_parts(item.before, item.after))
         return (
-            f"{name_path(item.path)} {', '.join(f'{sign} {text}'.strip() for sign, text in shown)}"
+            f"{name_path(item.path)} {', '.join(f'{sign} {text}'.strip() for sign, text in pieces)}"
         )
     return f"{name_path(item.path)} {render_sides(item, whole=True)}"
 
@@ -345,10 +347,10 @@ def render_values(change: Change) -> str:
     if not change.paths:
         return render_changed_names(change)
     briefs = ((item, render_brief(item)) for item in change.paths[:BRIEF_PATHS])
-    shown = [text if len(text) <= BRIEF_LIMIT else _cut_brief(item) for item, text in briefs]
-    rest = len(change.paths) - BRIEF_PATHS
-    more = [f"{rest} more"] if rest > 0 else []
-    return ", ".join([*shown, *more])
+    texts = [text if len(text) <= BRIEF_LIMIT else _cut_brief(item) for item, text in briefs]
+    hidden_count = len(change.paths) - BRIEF_PATHS
+    remainder = [f"{hidden_count} more"] if hidden_count > 0 else []
+    return ", ".join([*texts, *remainder])
 
 
 def _cut_brief(item: PathChange) -> str:
@@ -361,16 +363,16 @@ def _cut_brief(item: PathChange) -> str:
     first = " ".join(render_piece(pieces[0])) if pieces else ""
     if not 0 < len(first) <= BRIEF_LIMIT:
         return name
-    rest = len(pieces) - 1
-    return f"{name} {first}{f' and {rest:,} more differences' if rest else ''}"
+    hidden_count = len(pieces) - 1
+    return f"{name} {first}{f' and {hidden_count:,} more differences' if hidden_count else ''}"
 
 
 def render_changed_names(change: Change) -> str:
     """The paths that an update touches, for one-line forms."""
     names = [name_path(item.path) for item in change.paths]
     names += [label for label, _, _ in _list_records(change)]
-    more = f" and {len(names) - NAMES_LIMIT} more" if len(names) > NAMES_LIMIT else ""
-    return ", ".join(names[:NAMES_LIMIT]) + more
+    remainder = f" and {len(names) - NAMES_LIMIT} more" if len(names) > NAMES_LIMIT else ""
+    return ", ".join(names[:NAMES_LIMIT]) + remainder
 
 
 # ── the block of attributes ─────────────────────────────────────────────────────────────
@@ -380,9 +382,9 @@ def _render_body(lead: Change, changes: Sequence[Change], words: Words) -> Itera
     """The values and the requests of equal changes, of which `lead` is the first."""
     # A blocked update still shows the values that were compared: they explain the block. A blocked
     # create or delete would only list a whole object to which nothing happens.
-    shown = lead.blocked is None or lead.action is Action.UPDATE
+    with_body = lead.blocked is None or lead.action is Action.UPDATE
     # The headline of a move names both addresses.
-    if not shown or lead.action is Action.NOOP or lead.moves:
+    if not with_body or lead.action is Action.NOOP or lead.moves:
         return
     if len(changes) == 1:
         yield from _render_object(lead, words)

@@ -35,8 +35,8 @@ def list_output_lines(change: OutputChange, width: int) -> Iterator[Line]:
 
 def render_output_change(change: OutputChange) -> str:
     """`~ names = ["a"] → ["a", "b"]`, sensitive values masked."""
-    one = change.after or change.before
-    name = inline(one.name) if one is not None else ""
+    output = change.after or change.before
+    name = inline(output.name) if output is not None else ""
     before, after = _render_output(change.before), _render_output(change.after)
     if change.before is None:
         return f"+ {name} = {after}"
@@ -64,13 +64,13 @@ def _list_sides(
     """Both values whole, each collection spread over several lines."""
     sides = [side for side in (change.before, change.after) if side is not None]
     for number, side in enumerate(sides):
-        shown = not (side.sensitive or side.deferred)
-        first, *rest = render_spread(side.value, width) if shown else (_render_output(side),)
+        visible = not (side.sensitive or side.deferred)
+        first, *lines = render_spread(side.value, width) if visible else (_render_output(side),)
         if number:
             yield Line(0, " ", f"{ARROW} {first}")
         else:
             yield Line(0, symbol, f"{name} = {first}", style)
-        yield from (Line(0, " ", line) for line in rest)
+        yield from (Line(0, " ", line) for line in lines)
     if change.after is None:
         yield Line(0, " ", f"{ARROW} {NOT_SET}")
 
@@ -107,10 +107,10 @@ def _compare_lists(
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
             yield from _compare_values(f"{path}[{index}]", old, new)
         return
-    where = f"{path.removeprefix('.')}: " if path else ""
+    prefix = f"{path.removeprefix('.')}: " if path else ""
     for piece in compare_parts(before, after):
         sign, text = render_piece(piece)
-        yield Line(1, sign, f"{where}{text}", STYLES.get(sign, "dim"))
+        yield Line(1, sign, f"{prefix}{text}", STYLES.get(sign, "dim"))
 
 
 def _make_line(symbol: str, path: str, text: str) -> Line:

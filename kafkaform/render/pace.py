@@ -23,13 +23,13 @@ class Pace:
         """`, about 40 s left`, or nothing while that would be a guess or the end is near."""
         now = self._clock.monotonic()
         # Counted from the first event: a resumed task starts with work that took no time here.
-        first, begun = self._begun.setdefault(event.task, (event.done, now))
+        first, started = self._begun.setdefault(event.task, (event.done, now))
         if event.total is None or event.finished or not event.even:
             return ""
-        done, rest = event.done - first, event.total - event.done
-        if done <= ENOUGH * (event.total - first) or now <= begun:
+        completed, remaining = event.done - first, event.total - event.done
+        if completed <= ENOUGH * (event.total - first) or now <= started:
             return ""
-        seconds = round(rest * (now - begun) / done)
+        seconds = round(remaining * (now - started) / completed)
         if seconds < SOON:
             return ""
         return f", about {seconds} s left" if seconds < 120 else f", about {seconds // 60} min left"

@@ -18,14 +18,14 @@ PROSE_WIDTH = 96
 
 def render_page(page: Page, width: int | None = None) -> Iterator[str]:
     """The page line by line. width: of the terminal in columns, None for a pipe."""
-    for part in page:
-        if isinstance(part, Grid):
-            rows = [[inline(cell) for cell in row] for row in part.rows]
-            yield from render_table(wrap_cells(rows, width), part.right)
-        elif isinstance(part, Prose):
-            yield from textwrap.wrap(inline(part.text), min(PROSE_WIDTH, width or PROSE_WIDTH))
+    for item in page:
+        if isinstance(item, Grid):
+            rows = [[inline(cell) for cell in row] for row in item.rows]
+            yield from render_table(wrap_cells(rows, width), item.right)
+        elif isinstance(item, Prose):
+            yield from textwrap.wrap(inline(item.text), min(PROSE_WIDTH, width or PROSE_WIDTH))
         else:
-            yield inline(part)
+            yield inline(item)
 
 
 def wrap_cells(rows: list[list[str]], width: int | None) -> list[list[str]]:
@@ -38,12 +38,14 @@ def wrap_cells(rows: list[list[str]], width: int | None) -> list[list[str]]:
         # Down to the next narrower column, so that several wide ones shrink evenly.
         excess = sum(widths) + 2 * (len(widths) - 1) - width
         widest = widths.index(max(widths))
-        others = max((w for n, w in enumerate(widths) if n != widest), default=0)
-        widths[widest] = max(NARROWEST, widths[widest] - excess, min(others, widths[widest] - 1))
+        second_widest = max((w for n, w in enumerate(widths) if n != widest), default=0)
+        widths[widest] = max(
+            NARROWEST, widths[widest] - excess, min(second_widest, widths[widest] - 1)
+        )
     return [list(line) for row in rows for line in _wrap_row(row, widths)]
 
 
 def _wrap_row(row: list[str], widths: list[int]) -> Iterable[tuple[str, ...]]:
     """One row as several, so that no cell is wider than its column. widths: in columns."""
-    parts = [wrap_text(text, width) for text, width in zip(row, widths, strict=True)]
-    return zip_longest(*parts, fillvalue="")
+    cells = [wrap_text(text, width) for text, width in zip(row, widths, strict=True)]
+    return zip_longest(*cells, fillvalue="")

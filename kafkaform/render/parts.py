@@ -79,30 +79,30 @@ def _order_replaced(gone: Sequence[Value], come: Sequence[Value]) -> Iterator[Pi
     that were only edited, then each edited part with the one that it replaces."""
     pairs = _pair_edits(gone, come) if 1 < len(gone) + len(come) - 1 <= MANY else {}
     replaced = set(pairs.values())
-    yield from (Piece("-", part) for place, part in enumerate(gone) if place not in replaced)
-    yield from (Piece("+", part) for place, part in enumerate(come) if place not in pairs)
-    for place, old in pairs.items():
-        yield from (Piece("-", gone[old]), Piece("+", come[place]))
+    yield from (Piece("-", element) for index, element in enumerate(gone) if index not in replaced)
+    yield from (Piece("+", element) for index, element in enumerate(come) if index not in pairs)
+    for index, old in pairs.items():
+        yield from (Piece("-", gone[old]), Piece("+", come[index]))
 
 
 def _pair_edits(gone: Sequence[Value], come: Sequence[Value]) -> dict[int, int]:
     """Place of a new part -> place of the old part that it edits: the one with most words in
     common, if that is at least half of the words of both."""
-    words = [[set(_WORD.findall(str(part))) for part in side] for side in (gone, come)]
+    words = [[set(_WORD.findall(str(element))) for element in side] for side in (gone, come)]
     scores = [
-        (len(old & new) / len(old | new), -abs(place - at), place, at)
+        (len(old & new) / len(old | new), -abs(index - at), index, at)
         for at, old in enumerate(words[0])
-        for place, new in enumerate(words[1])
+        for index, new in enumerate(words[1])
         if old & new
     ]
     pairs: dict[int, int] = {}
-    taken: set[int] = set()
-    for score, _, place, at in sorted(scores, reverse=True):
+    paired: set[int] = set()
+    for score, _, index, at in sorted(scores, reverse=True):
         if score < ALIKE:
             break
-        if place not in pairs and at not in taken:
-            pairs[place] = at
-            taken.add(at)
+        if index not in pairs and at not in paired:
+            pairs[index] = at
+            paired.add(at)
     return dict(sorted(pairs.items()))
 
 
@@ -110,7 +110,7 @@ def _as_tuple(side: Value) -> tuple[Value, ...]:
     return side if isinstance(side, tuple) else ()
 
 
-def _count_shared(one: Sequence[T], other: Sequence[T]) -> int:
+def _count_shared(first: Sequence[T], second: Sequence[T]) -> int:
     """The number of equal elements at the start of both."""
-    pairs = zip(one, other, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    pairs = zip(first, second, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))

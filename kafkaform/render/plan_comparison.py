@@ -57,19 +57,22 @@ def compare_plans(first: Data, second: Data) -> tuple[Part, ...]:
     )
 
 
-def render_comparison(parts: tuple[Part, ...]) -> Iterator[str]:
+def render_comparison(sections: tuple[Part, ...]) -> Iterator[str]:
     """The parts as lines, one for each value that differs."""
-    for part in parts:
-        yield f"{part.symbol} {part.title}"
-        for one in part.differences:
-            yield f"    {one.symbol} {render_path(one.path)} {_render_sides(one)}"
+    for section in sections:
+        yield f"{section.symbol} {section.title}"
+        for difference in section.differences:
+            sides = _render_sides(difference)
+            yield f"    {difference.symbol} {render_path(difference.path)} {sides}"
 
 
-def _render_sides(one: Difference) -> str:
-    before, after = (_render_side(side, one.unit) for side in (one.before, one.after))
-    if one.symbol == "+":
+def _render_sides(difference: Difference) -> str:
+    before, after = (
+        _render_side(side, difference.unit) for side in (difference.before, difference.after)
+    )
+    if difference.symbol == "+":
         return f"= {after}"
-    if one.symbol == "-":
+    if difference.symbol == "-":
         return f"= {before} {ARROW} {NOT_SET}"
     return f"= {before} {ARROW} {after}"
 
@@ -88,9 +91,9 @@ def _compare_heads(first: Data, second: Data) -> Iterator[Part]:
     if _read_sources(first) and _read_sources(second):
         # The digest says only that something differs, and the sources say what.
         del before["configuration"], after["configuration"]
-    found = tuple(_compare_values(before, after, {}))
-    if found:
-        yield Part("~", "the plan as a whole", found)
+    differences = tuple(_compare_values(before, after, {}))
+    if differences:
+        yield Part("~", "the plan as a whole", differences)
 
 
 def _read_sources(plan: Data) -> Mapping[str, str]:
@@ -101,8 +104,8 @@ def _read_sources(plan: Data) -> Mapping[str, str]:
 def _read_head(plan: Data) -> dict[str, Any]:
     """The values that an approval covers besides the changes."""
     head = plan.get("kafkaform", {})
-    scopes = {name: one.get("scope_id") for name, one in head.get("instances", {}).items()}
-    removals = {one["ticket"]: one["address"] for one in head.get("removals", ())}
+    scopes = {name: entry.get("scope_id") for name, entry in head.get("instances", {}).items()}
+    removals = {entry["ticket"]: entry["address"] for entry in head.get("removals", ())}
     return {
         "configuration": head.get("configuration"),
         "lineage": head.get("lineage"),
@@ -145,14 +148,14 @@ def _index_changes(plan: Data) -> dict[str, _Entry]:
     """The changes by address."""
     # Only those that an apply makes: a change that is blocked in one plan is missing there.
     return {
-        inline(one["address"]): _read_change(one)
-        for one in plan.get("resource_changes", ())
-        if one["kafkaform"].get("blocked") is None and one["kafkaform"]["action"] != "noop"
+        inline(change["address"]): _read_change(change)
+        for change in plan.get("resource_changes", ())
+        if change["kafkaform"].get("blocked") is None and change["kafkaform"]["action"] != "noop"
     }
 
 
-def _read_change(one: Data) -> _Entry:
-    change, details = one["change"], one["kafkaform"]
+def _read_change(entry: Data) -> _Entry:
+    change, details = entry["change"], entry["kafkaform"]
     data = {
         "action": details["action"],
         "before": change.get("before"),
@@ -166,8 +169,10 @@ def _read_change(one: Data) -> _Entry:
 
 def _index_outputs(plan: Data) -> dict[str, _Entry]:
     return {
-        inline(name): _Entry({side: one.get(side) for side in ("before", "after", "after_unknown")})
-        for name, one in plan.get("output_changes", {}).items()
+        inline(name): _Entry(
+            {side: output.get(side) for side in ("before", "after", "after_unknown")}
+        )
+        for name, output in plan.get("output_changes", {}).items()
     }
 
 
@@ -181,14 +186,16 @@ def _compare_named(
         elif name not in first:
             yield Part("+", f"{title}{ONLY}the second plan{_name_action(second[name])}")
         else:
-            one, other = first[name], second[name]
-            found = tuple(_compare_values(one.data, other.data, {**one.units, **other.units}))
-            if found:
-                yield Part("~", title, found)
+            before, after = first[name], second[name]
+            differences = tuple(
+                _compare_values(before.data, after.data, {**before.units, **after.units})
+            )
+            if differences:
+                yield Part("~", title, differences)
 
 
-def _name_action(one: _Entry) -> str:
-    return f" ({one.action})" if one.action else ""
+def _name_action(entry: _Entry) -> str:
+    return f" ({entry.action})" if entry.action else ""
 
 
 def _compare_values(
@@ -200,10 +207,10 @@ def _compare_values(
     # Importing deepdiff takes a third of a second, and only plans that differ need it.
     from deepdiff import DeepDiff  # noqa: PLC0415  # for startup
 
-    found = DeepDiff(*plain, verbose_level=2, view="tree")
+    deltas = DeepDiff(*plain, verbose_level=2, view="tree")
     entries = [
         (tuple(map(str, level.path(output_format="list"))), kind, level)
-        for kind, levels in found.items()
+        for kind, levels in deltas.items()
         for level in levels
     ]
     for path, kind, level in sorted(entries, key=lambda entry: entry[0]):

@@ -60,44 +60,44 @@ def render_plan_text(
     the plan later. No line is wider, apart from a single name and the last two lines, which scripts
     read. Every line is safe to print (see `text`).
     """
-    seen, paint = make_view(plan, words), Paint(colour)
-    outputs = [list(list_output_lines(change, width - 2)) for change in seen.outputs]
+    view, paint = make_view(plan, words), Paint(colour)
+    outputs = [list(list_output_lines(change, width - 2)) for change in view.outputs]
     long = sum(len(lines) > OUTPUT_LIMIT for lines in outputs)
     # What a refresh-only plan records is approved, so all of it is listed.
-    drift = partial(render_drift, seen, paint, "full" if seen.refresh else detail)
-    cut = () if seen.refresh else seen.drift
+    drift = partial(render_drift, view, paint, "full" if view.refresh else detail)
+    cut = () if view.refresh else view.drift
     # Each section beside what it is about. An empty one is left out together with its heading.
     sections: tuple[tuple[object, Callable[[], Iterator[str]]], ...] = (
-        (seen.instances, partial(_render_systems, seen, paint)),
-        (seen.dangers, partial(render_dangers, seen, paint, detail)),
-        (seen.access, partial(render_access, seen.access, paint, detail)),
+        (view.instances, partial(_render_systems, view, paint)),
+        (view.dangers, partial(render_dangers, view, paint, detail)),
+        (view.access, partial(render_access, view.access, paint, detail)),
         (cut or long, partial(render_omissions, cut, long, paint, detail)),
-        (seen.destroy or seen.partial, partial(_render_scope, seen, paint)),
-        (() if seen.refresh else seen.kinds, partial(_render_table, seen, paint, width)),
-        (seen.drift if seen.refresh else (), drift),
-        (seen.pending, partial(_render_pending, seen, paint)),
-        (seen.removals, partial(_render_removals, seen, paint)),
-        *((group, partial(render_group, group, seen, paint, detail)) for group in seen.groups),
-        (() if seen.refresh else seen.drift, drift),
-        (seen.outputs, partial(_render_outputs, outputs, paint, detail)),
-        (seen.unmanaged, partial(_render_unmanaged, seen, paint, detail)),
-        (seen.warnings or seen.diagnostics, partial(_render_warnings, seen, paint, width)),
+        (view.destroy or view.partial, partial(_render_scope, view, paint)),
+        (() if view.refresh else view.kinds, partial(_render_table, view, paint, width)),
+        (view.drift if view.refresh else (), drift),
+        (view.pending, partial(_render_pending, view, paint)),
+        (view.removals, partial(_render_removals, view, paint)),
+        *((group, partial(render_group, group, view, paint, detail)) for group in view.groups),
+        (() if view.refresh else view.drift, drift),
+        (view.outputs, partial(_render_outputs, outputs, paint, detail)),
+        (view.unmanaged, partial(_render_unmanaged, view, paint, detail)),
+        (view.warnings or view.diagnostics, partial(_render_warnings, view, paint, width)),
     )
     texts = ["\n".join(wrap_lines(render(), width)) for content, render in sections if content]
     # Scripts read these lines, so they are not wrapped.
-    texts.append("\n".join(_render_closing(seen, paint, width, approval=approval)))
+    texts.append("\n".join(_render_closing(view, paint, width, approval=approval)))
     return "\n\n".join(filter(None, texts)) + "\n"
 
 
-def render_last_line(seen: PlanView) -> str:
+def render_last_line(view: PlanView) -> str:
     """Terraform's closing line: `Plan: 1 to add, 0 to change, 0 to destroy.`"""
     # Scripts match Terraform's line, so everything that Terraform does not have stands outside its
     # three counts and appears only if it is not zero.
-    counts = seen.counts
+    counts = view.counts
     first = f"{counts.imports} to import, " if counts.imports else ""
-    rest = "".join(
-        f", {number} to {what}"
-        for number, what in (
+    further = "".join(
+        f", {number} to {noun}"
+        for number, noun in (
             (counts.move, "move"),
             (counts.adopt, "adopt"),
             (counts.forget, "forget"),
@@ -107,56 +107,56 @@ def render_last_line(seen: PlanView) -> str:
     )
     core = f"{counts.add} to add, {counts.change} to change, {counts.destroy} to destroy"
     last = (
-        f", {render_count(counts.removals, seen.removal_words().setting)} to remove"
+        f", {render_count(counts.removals, view.removal_words().setting)} to remove"
         if counts.removals
         else ""
     )
     blocked = f" {counts.blocked} blocked." if counts.blocked else ""
-    return f"Plan: {first}{core}{rest}{last}.{blocked}"
+    return f"Plan: {first}{core}{further}{last}.{blocked}"
 
 
 # ── sections ────────────────────────────────────────────────────────────────────────────
 
 
-def _render_systems(seen: PlanView, paint: Paint) -> Iterator[str]:
-    for name, instance in seen.instances:
-        parts = [f"{inline(name)}: {inline(instance.facts.scope_id or 'unknown')}"]
-        words = seen.words_of(name)
+def _render_systems(view: PlanView, paint: Paint) -> Iterator[str]:
+    for name, instance in view.instances:
+        texts = [f"{inline(name)}: {inline(instance.facts.scope_id or 'unknown')}"]
+        words = view.words_of(name)
         address = instance.display.get(words.address)
         if address:
             names = address if isinstance(address, tuple) else (address,)
-            parts.append(f"at {', '.join(inline(str(name)) for name in names)}")
+            texts.append(f"at {', '.join(inline(str(name)) for name in names)}")
         if instance.facts.principal:
-            parts.append(f"as {inline(instance.facts.principal)}")
+            texts.append(f"as {inline(instance.facts.principal)}")
         if instance.facts.profile:
-            parts.append(f"({inline(instance.facts.profile)})")
+            texts.append(f"({inline(instance.facts.profile)})")
         if instance.unread:
-            parts.append(paint("warning", f"could not be asked: {inline(instance.unread)}"))
-        yield paint("title", f"{words.system.capitalize()} ") + " ".join(parts)
+            texts.append(paint("warning", f"could not be asked: {inline(instance.unread)}"))
+        yield paint("title", f"{words.system.capitalize()} ") + " ".join(texts)
 
 
-def _render_scope(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _render_scope(view: PlanView, paint: Paint) -> Iterator[str]:
     """What the plan is about, if that is not simply the whole configuration."""
-    chosen = " ".join(map(inline, seen.partial))
-    if seen.destroy:
-        first, *rest = describe_destroy(seen)
+    chosen = " ".join(map(inline, view.partial))
+    if view.destroy:
+        first, *lines = describe_destroy(view)
         yield paint("delete", first)
-        yield from rest
+        yield from lines
     if chosen:
-        others = (
-            "all other objects stay" if seen.destroy else "changes to other objects are not shown"
+        options = (
+            "all other objects stay" if view.destroy else "changes to other objects are not shown"
         )
-        yield paint("warning", f"Partial plan ({chosen})") + f": {others}."
+        yield paint("warning", f"Partial plan ({chosen})") + f": {options}."
 
 
-def describe_destroy(seen: PlanView) -> list[str]:
+def describe_destroy(view: PlanView) -> list[str]:
     """What a plan that destroys is about, in sentences."""
-    return [DESTROYS_CHOSEN if seen.partial else DESTROYS_ALL, *_describe_protection(seen)]
+    return [DESTROYS_CHOSEN if view.partial else DESTROYS_ALL, *_describe_protection(view)]
 
 
-def _describe_protection(seen: PlanView) -> Iterator[str]:
+def _describe_protection(view: PlanView) -> Iterator[str]:
     """The sentences about protection in a plan that destroys; none if nothing is protected."""
-    listed = {group.name: group.changes for group in seen.groups}
+    listed = {group.name: group.changes for group in view.groups}
     # `destroy` asks for its deletions, so the protection that nobody chose does not stop it. The
     # reader must learn of it, because a plan of a removed block is blocked for the same object.
     overridden = _select_protected(listed.get("delete", ()), "default")
@@ -164,28 +164,32 @@ def _describe_protection(seen: PlanView) -> Iterator[str]:
         kinds = ", ".join(sorted({inline(change.identity.kind) for change in overridden}))
         objects = render_count(len(overridden), "object")
         yield f"It overrides the delete protection that is on by default for {objects} ({kinds})."
-    kept = _select_protected(listed.get("kept", ()), "explicit")
-    if kept:
-        objects = render_count(len(kept), "object that stays", "objects that stay")
-        names = ", ".join(inline(change.address) for change in kept[:PROTECTED_LIMIT])
-        more = f" and {len(kept) - PROTECTED_LIMIT:,} more" if len(kept) > PROTECTED_LIMIT else ""
-        yield f"prevent_destroy protects {objects}: {names}{more}."
+    protected = _select_protected(listed.get("kept", ()), "explicit")
+    if protected:
+        objects = render_count(len(protected), "object that stays", "objects that stay")
+        names = ", ".join(inline(change.address) for change in protected[:PROTECTED_LIMIT])
+        remainder = (
+            f" and {len(protected) - PROTECTED_LIMIT:,} more"
+            if len(protected) > PROTECTED_LIMIT
+            else ""
+        )
+        yield f"prevent_destroy protects {objects}: {names}{remainder}."
 
 
 def _select_protected(changes: tuple[Change, ...], protection: str) -> list[Change]:
     return [change for change in changes if change.row_before.protected == protection]
 
 
-def _render_table(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
+def _render_table(view: PlanView, paint: Paint, width: int) -> Iterator[str]:
     used = [
         index
         for index, name in enumerate(COLUMNS)
-        if name in _ALWAYS or any(row.counts[index] for row in seen.kinds)
+        if name in _ALWAYS or any(row.counts[index] for row in view.kinds)
     ]
-    several = len(seen.instances) > 1
+    several = len(view.instances) > 1
     rows = [["", *(COLUMNS[index] for index in used)]]
     figures = sum(len(COLUMNS[index]) + 2 for index in used)
-    for row in seen.kinds:
+    for row in view.kinds:
         label = inline(f"{row.instance} {row.kind}" if several else row.kind)
         # A name that leaves no room for the figures stands on a line of its own.
         if cell_width(label) + figures > width:
@@ -197,105 +201,105 @@ def _render_table(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
     yield from body
 
 
-def _render_pending(seen: PlanView, paint: Paint) -> Iterator[str]:
-    items = seen.pending
+def _render_pending(view: PlanView, paint: Paint) -> Iterator[str]:
+    items = view.pending
     # A task under way is no cause for alarm. A request with an unknown result is.
     running = all(item.action in (TASK, SETTING) for item in items)
     title = "Under way since earlier runs" if running else "Unresolved from earlier runs"
     yield paint("warning", f"{title} ({len(items)})")
     for item in items:
-        when = datetime.fromtimestamp(item.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        name, since = pending_words(item, seen.words_of(item.identity.instance))
-        what = f"{inline(name)} {inline(seen.name_identity(item.identity))}"
+        moment = datetime.fromtimestamp(item.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        name, since = pending_words(item, view.words_of(item.identity.instance))
+        object_name = f"{inline(name)} {inline(view.name_identity(item.identity))}"
         far = f": {render_message(item.note)}" if item.note else ""
-        yield f"  ? {what}: {since} run {inline(item.run)} of {when}{far}"
+        yield f"  ? {object_name}: {since} run {inline(item.run)} of {moment}{far}"
 
 
-def _render_removals(seen: PlanView, paint: Paint) -> Iterator[str]:
-    words, number = seen.removal_words(), len(seen.removals)
+def _render_removals(view: PlanView, paint: Paint) -> Iterator[str]:
+    words, number = view.removal_words(), len(view.removals)
     title = f"{words.setting}s to remove once their {words.task}s have ended ({number})"
     yield paint("title", title[0].upper() + title[1:])
-    for one in seen.removals:
-        line = render_removal(one, seen.words_of(one.identity.instance))
+    for removal in view.removals:
+        line = render_removal(removal, view.words_of(removal.identity.instance))
         yield f"  {paint('delete', '-')} {line}"
 
 
-def render_removal(one: Removal, words: Words) -> str:
+def render_removal(removal: Removal, words: Words) -> str:
     """`ADDRESS: the setting that run R set for the task on it (TICKET)`."""
-    set_by = f"the {words.setting} that run {inline(one.run)} set for the {words.task_on_it}"
-    return f"{inline(one.address)}: {set_by} ({inline(one.ticket)})"
+    set_by = f"the {words.setting} that run {inline(removal.run)} set for the {words.task_on_it}"
+    return f"{inline(removal.address)}: {set_by} ({inline(removal.ticket)})"
 
 
 def _render_outputs(outputs: list[list[Line]], paint: Paint, detail: Detail) -> Iterator[str]:
     yield paint("title", f"Outputs ({len(outputs)})")
     for lines in outputs:
-        shown = lines if detail == "full" else lines[:OUTPUT_LIMIT]
-        yield from (render_line(line, paint) for line in shown)
-        if len(shown) < len(lines):
-            rest = render_count(len(lines) - len(shown), "more line")
-            yield f"    … and {rest} (--detail shows them all)"
+        listed = lines if detail == "full" else lines[:OUTPUT_LIMIT]
+        yield from (render_line(line, paint) for line in listed)
+        if len(listed) < len(lines):
+            remainder = render_count(len(lines) - len(listed), "more line")
+            yield f"    … and {remainder} (--detail shows them all)"
 
 
-def _render_unmanaged(seen: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
+def _render_unmanaged(view: PlanView, paint: Paint, detail: Detail) -> Iterator[str]:
     yield paint("title", "Not managed by this configuration")
-    for instance, kind in seen.unmanaged:
-        objects = (seen.name_unmanaged(instance, kind.kind, key) for key in kind.names)
+    for instance, kind in view.unmanaged:
+        objects = (view.name_unmanaged(instance, kind.kind, key) for key in kind.names)
         names = ", ".join(objects) if detail == "full" else ""
-        rest = kind.count - len(kind.names)
-        more = f" and {rest:,} more" if rest > 0 and names else ""
-        listed = f": {names}{more}" if names else ""
+        hidden_count = kind.count - len(kind.names)
+        remainder = f" and {hidden_count:,} more" if hidden_count > 0 and names else ""
+        listed = f": {names}{remainder}" if names else ""
         yield f"  {kind.count:,} {inline(kind.kind)} on {inline(instance)}{listed}"
 
 
-def _render_warnings(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
-    for instance, text in seen.warnings:
+def _render_warnings(view: PlanView, paint: Paint, width: int) -> Iterator[str]:
+    for instance, text in view.warnings:
         yield paint("warning", "Warning: ") + f"{inline(instance)}: {inline(text)}"
-    shown: tuple[Diagnostic, ...] = seen.diagnostics
-    if shown:
-        yield render_diagnostics(shown, paint.colour, width).rstrip("\n")
+    warnings: tuple[Diagnostic, ...] = view.diagnostics
+    if warnings:
+        yield render_diagnostics(warnings, paint.colour, width).rstrip("\n")
 
 
-def render_no_changes(seen: PlanView) -> str:
+def render_no_changes(view: PlanView) -> str:
     """The last line of a plan that does nothing: `No changes.`, and what was compared."""
-    number = seen.counts.unchanged
+    number = view.counts.unchanged
     # The plan of a command such as `alter` is not about the configuration.
-    if not seen.token:
+    if not view.token:
         return "No changes."
     # "Matches the configuration" would be true of an empty folder, and mislead: objects may exist
     # that nobody declared. So the line says how many were compared.
     if not number:
-        if seen.partial:
+        if view.partial:
             return "No changes. This partial plan covers no managed object."
-        if seen.unevaluated:
+        if view.unevaluated:
             return "No changes. Nothing that is declared could be evaluated."
-        if seen.destroy:
+        if view.destroy:
             return "No changes. The state records nothing, so there is nothing to destroy."
         return f"No changes. {DECLARES_NOTHING}"
     objects = render_count(number, "managed object")
-    if seen.refresh:
+    if view.refresh:
         verb = "is" if number == 1 else "are"
         return f"No changes. {objects} {verb} as the state records."
-    where = " in this partial plan" if seen.partial else ""
+    scope = " in this partial plan" if view.partial else ""
     verb = "matches" if number == 1 else "match"
-    return f"No changes. {objects}{where} {verb} the configuration."
+    return f"No changes. {objects}{scope} {verb} the configuration."
 
 
-def _render_closing(seen: PlanView, paint: Paint, width: int, *, approval: bool) -> Iterator[str]:
-    if seen.empty:
-        yield from wrap_lines([paint("create", render_no_changes(seen))], width)
+def _render_closing(view: PlanView, paint: Paint, width: int, *, approval: bool) -> Iterator[str]:
+    if view.empty:
+        yield from wrap_lines([paint("create", render_no_changes(view))], width)
         return
-    if seen.counts.unchanged:
-        yield paint("dim", f"{render_count(seen.counts.unchanged, 'object')} unchanged.")
-    if seen.errored:
+    if view.counts.unchanged:
+        yield paint("dim", f"{render_count(view.counts.unchanged, 'object')} unchanged.")
+    if view.errored:
         yield paint("error", "This plan has errors and cannot be applied.")
-    elif seen.counts.stopping:
-        blocked = render_count(seen.counts.stopping, "blocked change is", "blocked changes are")
+    elif view.counts.stopping:
+        blocked = render_count(view.counts.stopping, "blocked change is", "blocked changes are")
         yield paint("blocked", f"This plan cannot be applied until {blocked} resolved.")
-    elif not seen.applicable:
+    elif not view.applicable:
         yield "Nothing to apply: every change is blocked."
-    elif seen.token:
-        if seen.refresh:
+    elif view.token:
+        if view.refresh:
             yield from wrap_lines([REFRESHES], width)
         if approval:
-            yield f"Approval: {inline(seen.token)}"
-    yield paint("title", "Plan:") + render_last_line(seen).removeprefix("Plan:")
+            yield f"Approval: {inline(view.token)}"
+    yield paint("title", "Plan:") + render_last_line(view).removeprefix("Plan:")

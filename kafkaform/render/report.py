@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.resource import FaultClass
+from ..core.text.sentence import make_sentence
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
-from .entries import LEAST, join_names, join_texts, mask_names, read_names
+from .entries import LEAST, join_names, join_sentences, join_texts, mask_names, read_names
 from .lines import name_object
 from .style import Paint
 from .text import inline, render_count, render_message, render_table
@@ -134,12 +135,12 @@ def render_apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
     tally = Counter(row.status for row in rows)
     few = tally[OutcomeStatus.APPLIED] <= APPLIED_LIMIT
     listed = [row for row in rows if few or row.status is not OutcomeStatus.APPLIED]
-    groups, rest = _limit_skipped(_group_rows(listed))
+    groups, hidden = _limit_skipped(_group_rows(listed))
     table = _render_table(groups, report, paint)
-    if rest:
-        table.append(f"  … and {rest:,} more skipped")
-    left = f" {report.blocked} blocked." if report.blocked else ""
-    lines = [*table, *([""] if listed else []), _render_last_line(report, tally, paint) + left]
+    if hidden:
+        table.append(f"  … and {hidden:,} more skipped")
+    blocked = f" {report.blocked} blocked." if report.blocked else ""
+    lines = [*table, *([""] if listed else []), _render_last_line(report, tally, paint) + blocked]
     if report.run:
         lines.insert(-1, f"Run: {inline(report.run)}")
     if report.next:
@@ -149,8 +150,8 @@ def render_apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
 
 def count_applied(rows: Iterable[ResultRow]) -> Counter[Action]:
     """The number of applied changes by action; those that take something away are deletions."""
-    done = (row for row in rows if row.status is OutcomeStatus.APPLIED and not row.moves)
-    return Counter(Action.DELETE if row.takes_away else row.action for row in done)
+    applied = (row for row in rows if row.status is OutcomeStatus.APPLIED and not row.moves)
+    return Counter(Action.DELETE if row.takes_away else row.action for row in applied)
 
 
 def _make_row(change: Change, outcomes: Sequence[Outcome], words: Words) -> ResultRow:
@@ -169,7 +170,7 @@ def _make_row(change: Change, outcomes: Sequence[Outcome], words: Words) -> Resu
     applied = sum(1 for outcome in outcomes if outcome.status is OutcomeStatus.APPLIED)
     if applied and worst.status is not OutcomeStatus.APPLIED:
         reason = f"{applied} of {len(outcomes)} requests applied; {reason}"
-    advice = fault.advice if fault else ""
+    advice = make_sentence(fault.advice) if fault else ""
     harmless = fault is not None and fault.kind is FaultClass.NOT_APPLIED
     word = NOT_APPLIED if harmless and worst.status is OutcomeStatus.FAILED else ""
     return ResultRow(
@@ -198,29 +199,29 @@ def _group_rows(rows: Sequence[ResultRow]) -> list[list[ResultRow]]:
         cause = row.address if applied else _read_cause(row, addresses)
         alike.setdefault((row.ended, cause), []).append(row)
     return [
-        part
+        members
         for group in alike.values()
-        for part in ([group] if len(group) >= LEAST else [[row] for row in group])
+        for members in ([group] if len(group) >= LEAST else [[row] for row in group])
     ]
 
 
 def _limit_skipped(groups: list[list[ResultRow]]) -> tuple[list[list[ResultRow]], int]:
     """The groups without the skipped changes that nobody needs to see singly, and their number."""
-    shown, skipped = [], 0
+    listed, skipped = [], 0
     for group in groups:
         alone = len(group) == 1 and group[0].status is OutcomeStatus.SKIPPED
         skipped += alone
         if not alone or skipped <= SKIPPED_LIMIT:
-            shown.append(group)
-    return shown, max(0, skipped - SKIPPED_LIMIT)
+            listed.append(group)
+    return listed, max(0, skipped - SKIPPED_LIMIT)
 
 
 def _read_cause(row: ResultRow, addresses: Collection[str]) -> str:
     """Why, without names: equal for objects that failed for one cause, each for its own, or each
     because of another object."""
     text = f"{row.reason}\n{row.fault_advice}"
-    known = _ADDRESS.sub(lambda match: "\0" if match[0] in addresses else match[0], text)
-    return mask_names(known, row.names)
+    masked = _ADDRESS.sub(lambda match: "\0" if match[0] in addresses else match[0], text)
+    return mask_names(masked, row.names)
 
 
 def _render_table(
@@ -250,11 +251,11 @@ def _render_group(group: Sequence[ResultRow], text: str, paint: Paint) -> Iterat
     """text: status and name, padded."""
     first, end = group[0], len(group[0].ended)
     reason = join_texts([row.reason for row in group])
-    why = f"  {render_message(reason)}" if reason else ""
-    yield f"  {paint(first.status.value, text[:end])}{text[end:]}{why}"
+    suffix = f"  {render_message(reason)}" if reason else ""
+    yield f"  {paint(first.status.value, text[:end])}{text[end:]}{suffix}"
     if len(group) > 1:
         yield f"      {join_names([row.name for row in group])}"
-    advice = join_texts([row.fault_advice for row in group])
+    advice = join_sentences([row.fault_advice for row in group])
     if advice:
         yield f"      fix: {render_message(advice)}"
 
@@ -262,27 +263,27 @@ def _render_group(group: Sequence[ResultRow], text: str, paint: Paint) -> Iterat
 def _render_last_line(report: ApplyReport, tally: Counter[OutcomeStatus], paint: Paint) -> str:
     rows = report.rows
     if set(tally) <= {OutcomeStatus.APPLIED}:
-        done = count_applied(rows)
-        parts = [f"{done[action]:,} {word}" for word, action in _DONE]
-        parts += [f"{done[action]:,} {word}" for word, action in _DONE_TOO if done[action]]
+        applied = count_applied(rows)
+        amounts = [f"{applied[action]:,} {word}" for word, action in _DONE]
+        amounts += [f"{applied[action]:,} {word}" for word, action in _DONE_TOO if applied[action]]
         if report.removals:
             setting = shared(report.words.values()).setting
-            parts.append(f"{render_count(report.removals, setting)} removed")
+            amounts.append(f"{render_count(report.removals, setting)} removed")
         moved = sum(row.moves for row in rows)
-        parts += [f"{moved:,} moved"] if moved else []
+        amounts += [f"{moved:,} moved"] if moved else []
         # An error that follows must not contradict this line.
         title = "Apply complete: " if report.complete else "Applied: "
-        return paint("applied", title) + ", ".join(parts) + "."
+        return paint("applied", title) + ", ".join(amounts) + "."
     order = sorted(rows, key=lambda row: (-STATUSES.index(row.status), row.word))
-    parts = [f"{number:,} {word}" for word, number in Counter(row.ended for row in order).items()]
+    amounts = [f"{number:,} {word}" for word, number in Counter(row.ended for row in order).items()]
     worst = next(status for status in STATUSES if tally[status])
-    return paint(worst.value, f"{_render_title(tally)}: ") + ", ".join(parts) + "."
+    return paint(worst.value, f"{_render_title(tally)}: ") + ", ".join(amounts) + "."
 
 
 def _render_title(tally: Counter[OutcomeStatus]) -> str:
     """`Applied in part` only if some change certainly was applied."""
     if tally[OutcomeStatus.APPLIED] or tally[OutcomeStatus.STARTED]:
-        done = tally.keys() <= {OutcomeStatus.APPLIED, OutcomeStatus.STARTED}
-        return "Applied, with work under way" if done else "Applied in part"
+        complete = tally.keys() <= {OutcomeStatus.APPLIED, OutcomeStatus.STARTED}
+        return "Applied, with work under way" if complete else "Applied in part"
     unknown = tally[OutcomeStatus.UNKNOWN]
     return "It is unknown whether anything was applied" if unknown else "Nothing applied"

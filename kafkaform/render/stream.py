@@ -30,6 +30,7 @@ from .jsonplan import (
     get_output_name,
     make_access,
     make_block,
+    make_drift_details,
     make_findings,
     mask_paths,
 )
@@ -117,16 +118,16 @@ def list_plan_events(plan: Plan, words: Vocabulary = NO_WORDS) -> Iterator[Data]
 
     words: of its providers.
     """
-    seen = make_view(plan, words)
+    view = make_view(plan, words)
     yield from make_diagnostics(plan.diagnostics)
     for instance in plan.instances.values():
         yield from (make_log(finding.text, "warn") for finding in instance.findings)
     yield from map(make_resource_drift, plan.drifted)
-    yield from (make_planned_change(one) for one in plan.changes if _is_planned(one, seen))
-    for one in plan.removals:
-        line = render_removal(one, seen.words_of(one.identity.instance))
+    yield from (make_planned_change(item) for item in plan.changes if _is_planned(item, view))
+    for item in plan.removals:
+        line = render_removal(item, view.words_of(item.identity.instance))
         yield make_log(f"to remove: {line}")
-    yield make_change_summary(seen, plan.token)
+    yield make_change_summary(view, plan.token)
     if plan.outputs:
         yield make_output_changes(plan.outputs)
 
@@ -161,7 +162,7 @@ def make_resource_drift(change: Change) -> Data:
         "kafkaform": {
             "paths": paths,
             "changes": mask_paths(change.drift),
-            "last_set": change.last_set,
+            **make_drift_details(change),
         },
     }
     verb = "deleted" if body["action"] == "delete" else "changed"
@@ -169,9 +170,9 @@ def make_resource_drift(change: Change) -> Data:
     return _make_event("resource_drift", text, change=body)
 
 
-def make_change_summary(seen: PlanView, token: str) -> Data:
+def make_change_summary(view: PlanView, token: str) -> Data:
     """The counts of the plan's last line, and the plan's approval token."""
-    counts = seen.counts
+    counts = view.counts
     body: Data = {
         "add": counts.add,
         "change": counts.change,
@@ -185,11 +186,11 @@ def make_change_summary(seen: PlanView, token: str) -> Data:
             "refresh": counts.refresh,
             "blocked": counts.blocked,
             "removals": counts.removals,
-            "applicable": seen.applicable,
+            "applicable": view.applicable,
             "token": token,
         },
     }
-    return _make_event("change_summary", render_last_line(seen), changes=body)
+    return _make_event("change_summary", render_last_line(view), changes=body)
 
 
 def make_output_changes(changes: Iterable[OutputChange]) -> Data:
@@ -237,12 +238,12 @@ def make_apply_result(change: Change, outcome: Outcome, elapsed: float) -> Data:
 
 def make_apply_summary(report: ApplyReport) -> Data:
     """The counts at the end of an apply, and each result that is not simply applied."""
-    done = count_applied(report.rows)
+    applied = count_applied(report.rows)
     body: Data = {
-        "add": done[Action.CREATE],
-        "change": done[Action.UPDATE],
-        "import": done[Action.IMPORT],
-        "remove": done[Action.DELETE],
+        "add": applied[Action.CREATE],
+        "change": applied[Action.UPDATE],
+        "import": applied[Action.IMPORT],
+        "remove": applied[Action.DELETE],
         "operation": "apply",
         "kafkaform": {
             "run": report.run,
@@ -297,7 +298,7 @@ def _make_event(kind: str, text: str, **body: Any) -> Data:
     return {"type": kind, "@message": inline(text), **body}
 
 
-def _make_hook(kind: str, change: Change, what: str, elapsed: float | None = None) -> Data:
+def _make_hook(kind: str, change: Change, message: str, elapsed: float | None = None) -> Data:
     body: Data = {
         "resource": make_resource(change),
         "action": _choose_action(change),
@@ -306,12 +307,12 @@ def _make_hook(kind: str, change: Change, what: str, elapsed: float | None = Non
     }
     if elapsed is not None:
         body["elapsed_seconds"] = round(elapsed)
-    return _make_event(kind, f"{change.address}: {change.action.value} {what}", hook=body)
+    return _make_event(kind, f"{change.address}: {change.action.value} {message}", hook=body)
 
 
-def _is_planned(change: Change, seen: PlanView) -> bool:
+def _is_planned(change: Change, view: PlanView) -> bool:
     # What a refresh-only plan records stands in its drift, as in Terraform.
-    return change.blocked is not None or (change.effective and not seen.refresh)
+    return change.blocked is not None or (change.effective and not view.refresh)
 
 
 def _make_progress(event: Progress) -> Data:

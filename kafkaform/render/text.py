@@ -61,8 +61,8 @@ def render_message(text: str) -> str:
     whole = inline(text.strip())
     if len(whole) <= MESSAGE_LIMIT:
         return whole
-    rest = f"{len(whole):,} characters; --json and the audit log have them all"
-    return f"{whole[:MESSAGE_LIMIT]}… ({rest})"
+    remainder = f"{len(whole):,} characters; --json and the audit log have them all"
+    return f"{whole[:MESSAGE_LIMIT]}… ({remainder})"
 
 
 def render_value(item: Value) -> str:
@@ -86,20 +86,20 @@ def render_value(item: Value) -> str:
 
 def render_spread(item: Value, width: int) -> Iterator[str]:
     """`render_value` as lines: a collection wider than `width` columns takes several."""
-    one = render_value(item)
-    if cell_width(one) <= width or not isinstance(item, FrozenMap | tuple):
-        yield one
+    text = render_value(item)
+    if cell_width(text) <= width or not isinstance(item, FrozenMap | tuple):
+        yield text
         return
     if isinstance(item, FrozenMap):
         begin, end, after = "{", "}", ""
-        parts = [(f"  {quote(key)} = ", item[key]) for key in sorted(item)]
+        items = [(f"  {quote(key)} = ", item[key]) for key in sorted(item)]
     else:
         begin, end, after = "[", "]", ","
-        parts = [("  ", element) for element in item]
+        items = [("  ", element) for element in item]
     yield begin
-    for lead, part in parts:
-        first, *rest = render_spread(part, width - cell_width(lead) - len(after))
-        *lines, last = lead + first, *(f"  {line}" for line in rest)
+    for lead, value_item in items:
+        first, *following = render_spread(value_item, width - cell_width(lead) - len(after))
+        *lines, last = lead + first, *(f"  {line}" for line in following)
         yield from (*lines, last + after)
     yield end
 

@@ -45,19 +45,19 @@ def list_checked(
     verdicts: by step id; words: of the plan's providers.
     """
     for change in plan.effective:
-        asked = [step for step in change.steps if step.id in verdicts]
-        found = [verdicts[step.id] for step in asked]
-        faults = (verdict.fault.message for verdict in found if verdict.fault is not None)
+        steps = [step for step in change.steps if step.id in verdicts]
+        step_verdicts = [verdicts[step.id] for step in steps]
+        faults = (verdict.fault.message for verdict in step_verdicts if verdict.fault is not None)
         fault = next(faults, "")
         # A step without a verdict cannot be checked yet: it needs what an earlier step creates.
-        if fault or (change.steps and len(found) < len(change.steps)):
+        if fault or (change.steps and len(step_verdicts) < len(change.steps)):
             yield CheckedChange(change, None, fault)
         elif change.steps:
-            weakest = max((v.evidence for v in found), key=STRENGTH.index)
-            names = (step.request.name for step in asked)
-            pairs = list(zip(names, (v.evidence for v in found), strict=True))
-            how = render_evidence(pairs, words.get(change.identity.instance, NEUTRAL), CHECKED)
-            yield CheckedChange(change, weakest, how=how)
+            weakest = max((v.evidence for v in step_verdicts), key=STRENGTH.index)
+            names = (step.request.name for step in steps)
+            pairs = list(zip(names, (v.evidence for v in step_verdicts), strict=True))
+            evidence = render_evidence(pairs, words.get(change.identity.instance, NEUTRAL), CHECKED)
+            yield CheckedChange(change, weakest, how=evidence)
 
 
 def render_validation(

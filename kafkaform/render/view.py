@@ -136,7 +136,7 @@ class PlanView(Struct, frozen=True):
 
     def removal_words(self) -> Words:
         """The words for all removals together."""
-        return shared(self.words_of(one.identity.instance) for one in self.removals)
+        return shared(self.words_of(removal.identity.instance) for removal in self.removals)
 
     @property
     def empty(self) -> bool:
@@ -195,10 +195,12 @@ def make_view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
         drift=_group_drift(drifted, words) if drifted else (),
         counts=counts,
         outputs=plan.outputs,
-        unmanaged=tuple((name, kind) for name, one in instances for kind in one.unmanaged),
+        unmanaged=tuple((name, kind) for name, item in instances for kind in item.unmanaged),
         pending=plan.pending,
         removals=plan.removals,
-        warnings=tuple((name, finding.text) for name, one in instances for finding in one.findings),
+        warnings=tuple(
+            (name, finding.text) for name, item in instances for finding in item.findings
+        ),
         diagnostics=(*plan.diagnostics, *_describe_unevaluated(plan)),
         unevaluated=len(plan.unevaluated),
         partial=tuple(f"{flag}={glob}" for flag, globs in chosen for glob in globs),
@@ -284,11 +286,11 @@ def _group_changes(plan: Plan, words: Vocabulary) -> tuple[Group, ...]:
         if name is not None:
             members[name].append(change)
     # The heading must not promise a rest where all that is left is blocked.
-    rest = any(change.effective for change in changes)
+    has_effect = any(change.effective for change in changes)
     return tuple(
         Group(
             name,
-            title if rest else title.removesuffix(_REST),
+            title if has_effect else title.removesuffix(_REST),
             _make_sorted(members[name], words),
         )
         for name, title in GROUPS.items()
@@ -353,7 +355,7 @@ def _group_drift(changes: Iterable[Change], words: Vocabulary) -> tuple[Drift, .
 def _make_counts(plan: Plan, kinds: Sequence[KindRow]) -> Counts:
     # Sums of the table's columns, so that the last line cannot disagree with the table.
     totals = {name: sum(row.counts[n] for row in kinds) for n, name in enumerate(COLUMNS)}
-    noops = sum(one.action is Action.NOOP and one.blocked is None for one in plan.changes)
+    noops = sum(change.action is Action.NOOP and change.blocked is None for change in plan.changes)
     return Counts(
         effective=len(plan.effective),
         add=totals["create"],
@@ -363,7 +365,7 @@ def _make_counts(plan: Plan, kinds: Sequence[KindRow]) -> Counts:
         adopt=totals["adopt"],
         forget=totals["forget"],
         move=totals["move"],
-        refresh=sum(one.action is Action.REFRESH for one in plan.changes),
+        refresh=sum(change.action is Action.REFRESH for change in plan.changes),
         blocked=totals["blocked"],
         stopping=sum(1 for _ in plan.list_blocked(stopping=True)),
         # The plan lists an unchanged object only if it has drifted; the others it just counts.

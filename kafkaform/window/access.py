@@ -14,14 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform_kafka.authority.authorizer import SUPPORTED, Need
-from kafkaform_kafka.inspect.access_explanation import (
+from kafkaform_kafka.inspect.access import (
+    ANYBODY,
     DECLARE,
     AccessQuery,
     explain_access,
     find_principal_fault,
     normalize_host,
 )
-from kafkaform_kafka.inspect.access_page import ANYBODY
 from kafkaform_kafka.kinds.acl.resource_type import CLUSTER, KIND, Acl, parse_acl
 
 from ..core.errors import KafkaformError

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from msgspec import Struct
 
 from kafkaform_kafka.authority.authorizer import Access
-from kafkaform_kafka.inspect.access_explanation import build_access
+from kafkaform_kafka.inspect.access import build_access
 from kafkaform_kafka.kinds.acl.resource_type import KIND, Acl, parse_acl
 
 from ..core.diagnostics import Diagnostic, Severity

@@ -116,8 +116,10 @@ def _error_of(applied: Applied, ask: ApplyRequest) -> KafkaformError | None:
     does not hold, or a change that was left out. None if everything that was asked for is done."""
     error = applied.report.make_error(ask.again) if applied.report is not None else None
     if error is None and has_errors(applied.diagnostics):
-        told = applied.diagnostics
-        error = ConfigurationError("it was applied, but a rule does not hold", diagnostics=told)
+        diagnostics = applied.diagnostics
+        error = ConfigurationError(
+            "it was applied, but a rule does not hold", diagnostics=diagnostics
+        )
         applied = replace(applied, diagnostics=())
     if error is None and ask.imported is None and ask.make is None:
         error = find_unmet(applied.plan)
@@ -146,28 +148,30 @@ def _apply_locked(space: Workspace, ask: ApplyRequest, announce: Announcer, stop
         space.sink.check_writable()
         loaded = space.backend.load()
         before = loaded.state or make_first_state(space.sink)
-        found = read_log(space.sink, loaded.state)
-        refuse_lost_state(loaded.state, found, space)
+        index = read_log(space.sink, loaded.state)
+        refuse_lost_state(loaded.state, index, space)
         # A first state gets its lineage here; plans are still made without it (`Scene.planned`).
         lineage = before.lineage or str(uuid.uuid4())
         state = replace(before, lineage=lineage, kafkaform_version=VERSION)
-        journal = open_journal(space.sink, space.clock, run, state, found, lease, space.actor)
+        journal = open_journal(space.sink, space.clock, run, state, index, lease, space.actor)
         # A crash can leave half a line at the end of the log: a record after it is unreadable.
         journal.mend()
-        owed = find_owed_in(space.sink, found)
-        ledger = Ledger(space.backend, journal, state, loaded.version, owed.open)
-        recorded = replay_log(found, state).state if found.unsaved else state
+        owed_removals = find_owed_in(space.sink, index)
+        ledger = Ledger(space.backend, journal, state, loaded.version, owed_removals.open)
+        recorded = replay_log(index, state).state if index.unsaved else state
         needed = list_named(ask) or choose_needed(space, recorded, ask.options, ask.plan)
-        with open_sessions(space, state, found, needed) as reached:
+        with open_sessions(space, state, index, needed) as reached:
             sessions = reached.sessions
             with unsent(RECOVERING, AGAIN):
-                wait_for_earlier_run(lease, found, sessions, space.clock, announce)
-                found = close_earlier_runs(space, ask, found, ledger, sessions, announce, owed)
-            found, bindings = record_bindings(ledger, found, reached.bindings)
+                wait_for_earlier_run(lease, index, sessions, space.clock, announce)
+                index = close_earlier_runs(
+                    space, ask, index, ledger, sessions, announce, owed_removals
+                )
+            index, bindings = record_bindings(ledger, index, reached.bindings)
             for line in describe_bindings(bindings, space.words, "The state records that now."):
                 announce(Note(line))
             reached = replace(reached, bindings={})
-            scene = Scene(space, ask, announce, stop, reached, ledger, found, before.lineage, lease)
+            scene = Scene(space, ask, announce, stop, reached, ledger, index, before.lineage, lease)
             return _apply(scene, mark)
 
 
@@ -194,13 +198,13 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
         report = _look_for_unseen(scene, plan)
         return Applied(plan, scene.ledger.state, run, report, diagnostics=broken)
     # Only after the approval, which can take hours, so that nothing stale is sent.
-    how = _get_approval(scene, plan)
+    approval = _get_approval(scene, plan)
     paces = _look_again(scene, plan, chosen.done)
     refuse_foreign_commands(plan, scene.space.desired, chosen.done)
     secrets = resolve_plan_secrets(plan, scene.space.configuration.find_secrets, chosen.done)
     refuse_exposed(plan)
     verdicts = _dry_run(scene, plan, chosen.done, paces)
-    _record_begin(scene, plan, how, verdicts)
+    _record_begin(scene, plan, approval, verdicts)
     # From here on a signal does not end the process: the batch in flight gets its outcome first.
     with scene.stop.listening():
         mark.over = scene.announce.sending = True
@@ -215,7 +219,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
 
 
 def _make_job(
-    scene: Scene, plan: Plan, secrets: Secrets, done: Mapping[str, Outcome], paces: Paces
+    scene: Scene, plan: Plan, secrets: Secrets, outcomes: Mapping[str, Outcome], paces: Paces
 ) -> ApplyRun:
     return ApplyRun(
         plan,
@@ -227,7 +231,7 @@ def _make_job(
         scene.stop,
         scene.announce,
         scene.lease,
-        done,
+        outcomes,
         scene.ask.again,
         paces,
     )
@@ -265,8 +269,8 @@ def _require_confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> No
     """Raises KafkaformError unless exactly the systems of the plan are named."""
     scopes = {item.facts.scope_id for item in plan.instances.values() if not item.unread}
     # Nothing is deleted from a system that could not be asked, so it may be named or not.
-    others = {item.facts.scope_id for item in plan.instances.values() if item.unread}
-    if scopes != set(confirm) - (others - scopes):
+    unread_scopes = {item.facts.scope_id for item in plan.instances.values() if item.unread}
+    if scopes != set(confirm) - (unread_scopes - scopes):
         raise KafkaformError(
             f"--confirm names {', '.join(sorted(set(confirm)))}, but this would destroy in "
             f"{', '.join(sorted(scopes))}",
@@ -274,15 +278,15 @@ def _require_confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> No
         )
 
 
-def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Paces:
+def _look_again(scene: Scene, plan: Plan, outcomes: Mapping[str, Outcome]) -> Paces:
     """Read the touched objects again, and check freshness, the proof of ownership for deletes, and
     the provider's review. Returns what is known about limits of the systems."""
     if plan.options.mode is Mode.REFRESH:
-        refuse_outdated_refresh(scene, plan, done)
+        refuse_outdated_refresh(scene, plan, outcomes)
         return Paces()
     state, sessions = scene.ledger.state, scene.sessions
-    written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
-    todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
+    written = {step_id: outcome.incarnation for step_id, outcome in outcomes.items()}
+    todo = [c for c in plan.effective if not c.steps or any(s.id not in outcomes for s in c.steps)]
     # A state can be forged or restored from a backup, so a delete needs a record of the log that
     # the object is ours. `alter` needs none: its user named the object.
     if scene.ask.make is None:
@@ -316,49 +320,49 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Paces:
     lifted = scene.space.policies.list_lifted(find_today(scene.space.clock))
     look, accepted = Look(sessions, world), (*plan.options.accept, *lifted)
     books = load_books(providers)
-    again, _ = survey_changes(plan.changes, providers, books, look, facts, accepted)
-    _refuse_if_worse(plan.changes, again)
+    judged, _ = survey_changes(plan.changes, providers, books, look, facts, accepted)
+    _refuse_if_worse(plan.changes, judged)
     limits = find_limits(plan.changes, providers, look, facts)
     return expect_limits(limits, scene.space.clock.monotonic())
 
 
-def _refuse_if_worse(before: Sequence[Change], again: Sequence[Change]) -> None:
+def _refuse_if_worse(before: Sequence[Change], judged: Sequence[Change]) -> None:
     """Raises Blocked for a change that has become blocked since the plan, and PlanRefused for one
     that would take more rights than the plan shows."""
-    new = [c for c, old in zip(again, before, strict=True) if c.blocked and not old.blocked]
+    new = [c for c, old in zip(judged, before, strict=True) if c.blocked and not old.blocked]
     if new:
         raise Blocked(
             "the world changed since the plan: "
             + "; ".join(f"{c.address}: {c.blocked.text}" for c in new if c.blocked),
             "Plan again.",
         )
-    lost = [
+    losses = [
         (change.address, finding.text)
-        for change, old in zip(again, before, strict=True)
+        for change, old in zip(judged, before, strict=True)
         for finding in change.findings
         if finding.harm is Harm.ACCESS_LOST and finding not in old.findings
     ]
-    if lost:
+    if losses:
         raise PlanRefused(
             "the plan would take more rights than it shows: "
-            + "; ".join(f"{address}: {loss}" for address, loss in lost[:5])
-            + (" ..." if len(lost) > 5 else ""),
+            + "; ".join(f"{address}: {loss}" for address, loss in losses[:5])
+            + (" ..." if len(losses) > 5 else ""),
             "Plan again and look at who loses what. Nothing was sent.",
         )
 
 
 def _dry_run(
-    scene: Scene, plan: Plan, done: Mapping[str, Outcome], paces: Paces
+    scene: Scene, plan: Plan, outcomes: Mapping[str, Outcome], paces: Paces
 ) -> Mapping[str, Verdict]:
     """The first pass of the dry run: the rights of all steps, then every step that depends on no
     other. If one is refused, nothing is sent. paces: learns how fast the systems take changes."""
     clock = scene.space.clock
-    verdicts = run_first_pass(plan, done, scene.sessions, clock, scene.announce, paces)
+    verdicts = run_first_pass(plan, outcomes, scene.sessions, clock, scene.announce, paces)
     refuse_failed(verdicts, {step.id: step for change in plan.effective for step in change.steps})
     return verdicts
 
 
-def _record_begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Verdict]) -> None:
+def _record_begin(scene: Scene, plan: Plan, approval: str, verdicts: Mapping[str, Verdict]) -> None:
     """Record who applies what, and how it was approved, before the first intent."""
     scopes = plan.scopes
     digests = [digest_change(c, scopes[c.identity.instance], plan.lineage) for c in plan.effective]
@@ -378,7 +382,7 @@ def _record_begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Ver
         [
             (RecordKind.RUN_BEGIN, begin),
             (RecordKind.PLAN, make_plan_body(rendered, plan.approval, plan.configuration)),
-            (RecordKind.APPROVAL, make_approval_body(plan.approval, how, plan.configuration)),
+            (RecordKind.APPROVAL, make_approval_body(plan.approval, approval, plan.configuration)),
             (RecordKind.VALIDATE, make_validate_body(plan.approval, verdicts.values())),
         ]
     )

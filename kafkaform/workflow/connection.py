@@ -20,6 +20,7 @@ from ..core.redaction import remember_secret
 from ..core.resource import ProviderConfig
 from ..core.secret import PartialRepr
 from ..core.storage import read_named_file
+from ..core.text.sentence import make_sentence
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
 from ..syntax.nodes import Block
@@ -255,7 +256,7 @@ def _check_server(server: str) -> None:
     if fault:
         raise UsageError(
             f"--bootstrap-server: {render_address(server)} is not HOST:PORT, it {fault[0]}",
-            f"{fault[1][:1].upper()}{fault[1][1:]}. Several are separated by commas: "
+            f"{make_sentence(fault[1])} Several are separated by commas: "
             "kafka-1:9092,kafka-2:9092.",
         )
 

@@ -100,13 +100,13 @@ def read_tree(workspace: Workspace) -> Tree:
     return read_configuration(workspace.configuration.folder, workspace.configuration.inputs).tree
 
 
-def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
+def take_stock(space: Workspace, filters: ImportFilter) -> Stock:
     """List all live objects that the state lacks. A system that cannot be reached is a gap. Raises
     UsageError, ConnectError if none can be reached, ConfigurationError."""
-    _refuse_unknown(space, wanted)
+    _refuse_unknown(space, filters)
     if space.desired.unread:
         # What these blocks declare would be found as undeclared.
-        faults = (replace(one, severity=Severity.ERROR) for one in space.desired.diagnostics)
+        faults = (replace(fault, severity=Severity.ERROR) for fault in space.desired.diagnostics)
         raise ConfigurationError("a data source could not be read", diagnostics=tuple(faults))
     state = space.backend.load().state or make_first_state(space.sink)
     stock = Stock()
@@ -115,7 +115,7 @@ def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
         sessions: dict[str, Session] = {}
         errors: list[ConnectError] = []
         for instance, provider in sorted(space.providers.items()):
-            if wanted.types and not {*wanted.types} & provider.types.keys():
+            if filters.types and not {*filters.types} & provider.types.keys():
                 continue
             try:
                 sessions[instance] = open_instance(space, instance)
@@ -129,10 +129,10 @@ def take_stock(space: Workspace, wanted: ImportFilter) -> Stock:
                 stack.callback(sessions[instance].close)
         if errors and not sessions:
             raise errors[0]
-        known = _find_known(space, sessions, state.objects)
+        recorded = _find_known(space, sessions, state.objects)
         for instance, session in sessions.items():
-            stock += _take_instance_stock(space, session, instance, known, wanted)
-            stock += _take_declared(space, session, instance, state.objects.keys(), wanted)
+            stock += _take_instance_stock(space, session, instance, recorded, filters)
+            stock += _take_declared(space, session, instance, state.objects.keys(), filters)
     return stock
 
 
@@ -151,10 +151,10 @@ def _make_thing(identity: Identity, session: Session, space: Workspace) -> Thing
     return session.facts.scope_id, container or identity.kind, identity.key
 
 
-def _refuse_unknown(space: Workspace, wanted: ImportFilter) -> None:
+def _refuse_unknown(space: Workspace, filters: ImportFilter) -> None:
     providers = space.providers.values()
-    listed = {name for one in providers for name, t in one.types.items() if _is_listed(t)}
-    for name in wanted.types:
+    listed = {name for provider in providers for name, t in provider.types.items() if _is_listed(t)}
+    for name in filters.types:
         if name not in listed:
             raise UsageError(
                 f"--type {name!r} is nothing that a provider of this configuration lists",
@@ -170,24 +170,24 @@ def _is_listed(kind: ResourceType) -> bool:
 
 
 def _take_instance_stock(
-    space: Workspace, session: Session, instance: str, known: set[Thing], wanted: ImportFilter
+    space: Workspace, session: Session, instance: str, recorded: set[Thing], filters: ImportFilter
 ) -> Stock:
     """The objects that are neither declared nor recorded."""
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
-        if _is_listed(kind) and (not wanted.types or name in wanted.types):
+        if _is_listed(kind) and (not filters.types or name in filters.types):
             find_owned = load_owners(space.providers[instance])
-            stock += _take_listed(kind, session, known, wanted, find_owned)
+            stock += _take_listed(kind, session, recorded, filters, find_owned)
     # Another instance can lead to the same system, and must not find them again.
-    known.update(_make_thing(item.identity, session, space) for item in stock.found)
+    recorded.update(_make_thing(item.identity, session, space) for item in stock.found)
     return stock
 
 
 def _take_listed(
     kind: ResourceType,
     session: Session,
-    known: set[Thing],
-    wanted: ImportFilter,
+    recorded: set[Thing],
+    filters: ImportFilter,
     find_owned: OwnerFinder,
 ) -> Stock:
     """The objects of one kind."""
@@ -196,31 +196,31 @@ def _take_listed(
     # Nothing failed: without this feature the system cannot have such objects. Only somebody who
     # asks for them by type is told.
     if fault is not None and fault.code in kind.switched_off:
-        return Stock(gaps=(f"{kind.name}: {fault.message}.",) if wanted.types else ())
+        return Stock(gaps=(f"{kind.name}: {fault.message}.",) if filters.types else ())
     scope = session.facts.scope_id
     unknown = [
         item
         for item in sweep.items
-        if wanted.has_match(item.identity)
-        and (scope, kind.name, item.identity.key) not in known
+        if filters.has_match(item.identity)
+        and (scope, kind.name, item.identity.key) not in recorded
         and _may_be_taken(item)
     ]
     own = {item.identity for item in unknown if _is_own(item, kind, session.facts)}
-    left = [item for item in unknown if item.identity not in own]
-    owned = {} if wanted.owned or not left else find_owned(session, kind.name, left)
-    left = [item for item in left if item.identity not in owned]
-    told = [_make_found(item, kind, session.facts) for item in left]
-    gaps = [*_describe_gaps(sweep, session), *(gap for _, gap in told if gap)]
+    remaining = [item for item in unknown if item.identity not in own]
+    owned = {} if filters.owned or not remaining else find_owned(session, kind.name, remaining)
+    remaining = [item for item in remaining if item.identity not in owned]
+    findings = [_make_found(item, kind, session.facts) for item in remaining]
+    gaps = [*_describe_gaps(sweep, session), *(gap for _, gap in findings if gap)]
     gaps += _describe_owned(kind.name, owned)
     if own:
-        shown = ", ".join(_name_keys((identity.key for identity in own), kind.name, session))
+        own_names = ", ".join(_name_keys((identity.key for identity in own), kind.name, session))
         gaps.append(
             f"Left out: {len(own)} of {kind.name} belong to {session.facts.principal}, which this "
-            f"command logs in as: {shown}{' ...' if len(own) > NAMES_SHOWN else ''}. A plan that "
-            "changes them could lock you out."
+            f"command logs in as: {own_names}{' ...' if len(own) > NAMES_SHOWN else ''}. A plan "
+            "that changes them could lock you out."
         )
     return Stock(
-        found=tuple(found for found, _ in told if found is not None),
+        found=tuple(found for found, _ in findings if found is not None),
         gaps=tuple(gaps),
         failed=sweep.coverage.kind is CoverageKind.FAILED,
     )
@@ -243,7 +243,7 @@ def _take_declared(
     session: Session,
     instance: str,
     recorded: Collection[Identity],
-    wanted: ImportFilter,
+    filters: ImportFilter,
 ) -> Stock:
     """The live objects that a block declares and the state lacks, as after a lost state."""
     # Import blocks of the folder record their objects with the next apply anyway.
@@ -255,12 +255,12 @@ def _take_declared(
         if d.identity.instance == instance
         and d.identity not in recorded
         and d.address not in coming
-        and wanted.has_match(d.identity)
-        and (not wanted.types or d.identity.kind in wanted.types)
+        and filters.has_match(d.identity)
+        and (not filters.types or d.identity.kind in filters.types)
     ]
     readings = session.read([d.identity for d in chosen]) if chosen else {}
-    there = [d for d in chosen if _may_be_taken(readings[d.identity])]
-    ids = {d.address: find_import_id(d.identity, types[d.identity.kind]) for d in there}
+    takeable = [d for d in chosen if _may_be_taken(readings[d.identity])]
+    ids = {d.address: find_import_id(d.identity, types[d.identity.kind]) for d in takeable}
     adopt = {a for a, id in ids.items() if id is None or a.child is not None}
     return Stock(
         declared=tuple((a, id) for a, id in ids.items() if id is not None and a not in adopt),
@@ -295,14 +295,14 @@ def _make_found(
     live = kind.canonical(item.attributes, facts)
     try:
         arguments = choose_arguments(item, kind, facts)
-        made = kind.target(fill_defaults(arguments, kind.schema), item, facts, False)
-        same = kind.key(fill_defaults(arguments, kind.schema)) == item.identity.key
+        target = kind.target(fill_defaults(arguments, kind.schema), item, facts, False)
+        keeps_key = kind.key(fill_defaults(arguments, kind.schema)) == item.identity.key
     except ValueError as error:
         return None, f"Not complete: {item.identity}: no block can declare it: {error}"
-    differ = compare(live, made, schema=kind.schema)
+    differ = compare(live, target, schema=kind.schema)
     # What nobody declares is as it is for now, such as a task that has failed.
     passing = [change for change in differ if _is_computed(change, kind)]
-    if len(passing) < len(differ) or not same:
+    if len(passing) < len(differ) or not keeps_key:
         paths = ", ".join(".".join(change.path) for change in differ) or "its key"
         return None, f"Not complete: {item.identity} has no block that declares it: {paths}"
     paths = ", ".join(".".join(change.path) for change in passing)
@@ -327,13 +327,13 @@ def _describe_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
     """Why a listing can be incomplete, and the objects that could not be read."""
     kind, coverage = sweep.kind, sweep.coverage
     if coverage.kind is CoverageKind.VISIBLE_ONLY:
-        who = session.facts.principal or "this principal"
-        yield f"{kind}: this is what {who} can see; there can be more."
+        principal = session.facts.principal or "this principal"
+        yield f"{kind}: this is what {principal} can see; there can be more."
     elif coverage.kind is CoverageKind.FAILED:
         fault = coverage.fault
-        why = f"{fault.message} ({fault.code})" if fault else "the listing failed"
+        cause = f"{fault.message} ({fault.code})" if fault else "the listing failed"
         advice = f" {fault.advice}" if fault and fault.advice else ""
-        yield f"Not complete: {kind} could not be listed whole: {why}.{advice}"
+        yield f"Not complete: {kind} could not be listed whole: {cause}.{advice}"
     else:
         return
     # What the principal can see by name and cannot read is listed with the names only.
@@ -341,6 +341,6 @@ def _describe_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
     listed = session.sweep(sweep.kind, Depth.NAMES).items
     unread = sorted({item.identity.key for item in listed} - read)
     if unread:
-        shown = ", ".join(_name_keys(unread, kind, session))
-        shown += " ..." if len(unread) > NAMES_SHOWN else ""
-        yield f"Not complete: {len(unread)} of {sweep.kind} are listed but cannot be read: {shown}"
+        names = ", ".join(_name_keys(unread, kind, session))
+        names += " ..." if len(unread) > NAMES_SHOWN else ""
+        yield f"Not complete: {len(unread)} of {sweep.kind} are listed but cannot be read: {names}"

@@ -41,10 +41,10 @@ def list_rows(store: Store, run: str | None, after: int) -> Iterator[Mapping[str
             yield _make_row(record)
 
 
-def render_csv(found: Iterator[Mapping[str, Any]]) -> Iterator[str]:
+def render_csv(rows: Iterator[Mapping[str, Any]]) -> Iterator[str]:
     """The rows as CSV (RFC 4180). No cell is a formula for a spreadsheet."""
     yield _render_csv_line(COLUMNS)
-    for row in found:
+    for row in rows:
         yield _render_csv_line(
             # A name such as =HYPERLINK(…) must not become a formula of whoever opens the file.
             "" if row[c] is None else escape_formula(str(row[c]))
@@ -60,7 +60,7 @@ def publish_log(store: Store, connection: Connection, topic: str) -> tuple[Publi
         raise UsageError(f"{store.sink.location}: there is no log yet")
     cut: list[int] = []
     settings = connection.settings
-    done = publish(
+    published = publish(
         settings.instance,
         settings.config,
         connection.secrets,
@@ -68,7 +68,7 @@ def publish_log(store: Store, connection: Connection, topic: str) -> tuple[Publi
         lineage,
         (_make_entry(record, cut) for record in _read_records(store)),
     )
-    return done, sum(1 for seq in cut if seq > done.before)
+    return published, sum(1 for seq in cut if seq > published.before)
 
 
 def _read_records(store: Store) -> Iterator[Record]:
@@ -109,5 +109,5 @@ def _make_entry(record: Record, cut: list[int]) -> NumberedRecord:
     cut.append(record.seq)
     short = {"lineage": record.body.get("lineage"), "omitted_bytes": len(line)}
     whole = {"seq": record.seq, "time": record.time, "run": record.run, "actor": record.actor}
-    rest = {"kind": record.kind, "body": short, "prev": record.prev, "hash": record.hash}
-    return NumberedRecord(record.seq, dumps(whole | rest).encode())
+    members = {"kind": record.kind, "body": short, "prev": record.prev, "hash": record.hash}
+    return NumberedRecord(record.seq, dumps(whole | members).encode())

@@ -57,21 +57,25 @@ def mend_log(store: Store, clock: Clock, timeout: float) -> Mended | None:
 
 def _mend_fork(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -> Mended:
     gone = [not stays for stays in fork.stays]
-    others = tuple(parse_record(line, sink.location) for line in compress(sink.lines(), gone))
-    plans = _find_plans(sink, fork, {get_run(record) for record in others})
-    kept = sink.keep_whole(f"forked-{fork.begin}")
-    joined = rejoin_branches(fork, plans, others, kept, time=time, run=run, actor=find_actor())
+    removed_records = tuple(
+        parse_record(line, sink.location) for line in compress(sink.lines(), gone)
+    )
+    plans = _find_plans(sink, fork, {get_run(record) for record in removed_records})
+    copy = sink.keep_whole(f"forked-{fork.begin}")
+    joined = rejoin_branches(
+        fork, plans, removed_records, copy, time=time, run=run, actor=find_actor()
+    )
     # Whoever took the lock over in the meantime may be appending to the file that is replaced.
     lease.ensure(0.0)
     sink.replace_whole(chain(_read_staying(sink, fork), (encode(record) for record in joined)))
-    return Mended(others, fork.head.seq + 2 + len(plans), kept.file)
+    return Mended(removed_records, fork.head.seq + 2 + len(plans), copy.file)
 
 
 def _find_plans(sink: LocalSink, fork: Fork, runs: Collection[str]) -> list[Record]:
     """The plans of these runs that are in the branch that stays."""
     staying = compress(sink.lines(), fork.stays)
-    found = (parse_record(line, sink.location) for line in staying if _is_plan(line))
-    return [record for record in found if record.run in runs]
+    records = (parse_record(line, sink.location) for line in staying if _is_plan(line))
+    return [record for record in records if record.run in runs]
 
 
 def _is_plan(line: Line) -> bool:

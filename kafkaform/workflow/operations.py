@@ -55,9 +55,10 @@ def apply_changes(
     approval. expect: the token of a reviewed plan (`Plan.token`): any other plan is refused, and
     `approve` is not called. reviewed: that plan as its JSON (`load_plan_document`), so that a
     refusal can say what differs. fail_on: refuse a plan with `deletes`, `blocked` changes,
-    `drift`, a level, a harm, or findings of a rule. wait: wait until every live node shows the
-    changes. lock_timeout: seconds to wait for the lock of the state. progress: called with events
-    (`RunEvent`). stop: lets another thread end the run in an orderly way.
+    `drift`, a level, a harm, or findings of a rule or of a policy (`policy/NAME`). wait: wait until
+    every live node shows the changes. lock_timeout: seconds to wait for the lock of the state.
+    progress: called with events (`RunEvent`). stop: lets another thread end the run in an orderly
+    way.
     again: how errors name the way to continue.
 
     Raises KafkaformError. Its `applied` is not None if something can have been sent:
@@ -80,7 +81,7 @@ def apply_changes(
         reviewed,
         approve,
         approved_by,
-        check_fail_on(fail_on, registry),
+        check_fail_on(fail_on, registry, list_policies=lambda: workspace.policies.ids),
         wait,
         lock_timeout,
         "apply",

@@ -31,20 +31,20 @@ _HEAD = f"""\
 """
 
 
-def read_declared(found: Connection, scope_id: str) -> tuple[Declared, ...] | None:
+def read_declared(connection: Connection, scope_id: str) -> tuple[Declared, ...] | None:
     """What the configuration declares in the system of this connection, None without a
     configuration. scope_id: of the system that answered. Raises ConfigurationError."""
-    configuration = found.configuration
+    configuration = connection.configuration
     if configuration is None:
         return None
-    configuration.asking.systems.note(found.settings, scope_id, found.provider.words)
+    configuration.asking.systems.note(connection.settings, scope_id, connection.provider.words)
     try:
         desired = configuration.evaluate().desired
     finally:
         configuration.asking.close()
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    return tuple(d for d in desired.declared if d.identity.instance == found.instance)
+    return tuple(d for d in desired.declared if d.identity.instance == connection.instance)
 
 
 def choose_override_file(configuration: Configuration | None, path: Path) -> Path:
@@ -57,8 +57,8 @@ def choose_override_file(configuration: Configuration | None, path: Path) -> Pat
         )
     family = FAMILIES[1 if configuration.tree.terraform else 0]
     ending = family.configuration[0]
-    here = path.resolve().parent == configuration.folder.resolve()
-    if not (here and path.name.endswith(ending) and family.is_override(path.name)):
+    inside = path.resolve().parent == configuration.folder.resolve()
+    if not (inside and path.name.endswith(ending) and family.is_override(path.name)):
         raise UsageError(
             f"{path} would not override the files of this folder",
             f"Name a file of this folder that ends in _override{ending}, such as "
@@ -106,7 +106,7 @@ def _make_blocks(
 ) -> Iterator[NewBlock]:
     for block, values in sorted(instances.items(), key=lambda item: str(item[0])):
         assert not block.module, f"{block} is in a module"
-        names = sorted({name for one in values for name in arguments.get(one, ())})
+        names = sorted({name for identity in values for name in arguments.get(identity, ())})
         yield NewBlock(
             "resource",
             (block.type, block.name),
@@ -126,15 +126,15 @@ def _make_blocks(
 
 def _join_values(values: Mapping[str | int | None, Value]) -> Writable:
     """One expression for the values of all instances of a block, by their keys."""
-    first, *others = values.values()
-    if all(other == first for other in others):
+    first, *remaining = values.values()
+    if all(value == first for value in remaining):
         return _render(first)
     numbers = sorted(key for key in values if isinstance(key, int))
     if numbers:  # `count` has made them
         listed = "".join(f"{_render(values[number]).text},\n" for number in numbers)
         return Code(f"[\n{listed}][count.index]")
     lines = "".join(
-        f"{quote_string(str(key))} = {_render(one).text}\n" for key, one in values.items()
+        f"{quote_string(str(key))} = {_render(item).text}\n" for key, item in values.items()
     )
     return Code(f"{{\n{lines}}}[each.key]")
 

@@ -47,16 +47,16 @@ NOT_REVIEWED = (
 )
 
 
-def find_resumed_runs(ask: ApplyRequest, found: LogIndex) -> frozenset[str]:
+def find_resumed_runs(ask: ApplyRequest, index: LogIndex) -> frozenset[str]:
     """The ids of the runs that this apply continues: those with the approval of the open run, if
     that approval is asked for."""
-    open_run = found.open_run
+    open_run = index.open_run
     if open_run is None or _get_wanted_approval(ask) != open_run.approval:
         return frozenset()
     # An approval of an earlier version covers less, so nothing more is sent under it.
     if open_run.plan is None or open_run.plan.get("rule") != RULE:
         return frozenset()
-    return frozenset(run.run for run in found.runs.values() if run.approval == open_run.approval)
+    return frozenset(run.run for run in index.runs.values() if run.approval == open_run.approval)
 
 
 def _get_wanted_approval(ask: ApplyRequest) -> str:
@@ -67,17 +67,17 @@ def _get_wanted_approval(ask: ApplyRequest) -> str:
 def choose_plan(scene: Scene) -> Chosen:
     """Choose the saved plan, the plan of an open run, or a new one; with --expect only the reviewed
     one. Raises PlanRefused if that is impossible."""
-    ask, found = scene.ask, scene.found
+    ask, index = scene.ask, scene.found
     if ask.make is not None:
-        plan = add_removals(ask.make(scene), scene.space, scene.sessions, found)
+        plan = add_removals(ask.make(scene), scene.space, scene.sessions, index)
         scene.announce(PlanChosen(plan))
         return Chosen(plan, {}, made_now=True)
-    saved, wanted = ask.plan, _get_wanted_approval(ask)
+    saved, approval = ask.plan, _get_wanted_approval(ask)
     if saved is not None:
         refuse_if_altered(saved, scene.space.providers)
         _require_expected(saved, scene)
-    if wanted and found.open_run and found.open_run.approval == wanted and found.open_run.plan:
-        plan = read_recorded_plan(found.open_run.plan, found.open_run.run)
+    if approval and index.open_run and index.open_run.approval == approval and index.open_run.plan:
+        plan = read_recorded_plan(index.open_run.plan, index.open_run.run)
         refuse_if_altered(plan, scene.space.providers)
         _require_expected(plan, scene)
         # The plan of a first run has no lineage yet. It comes from this state's own log, so it
@@ -85,11 +85,11 @@ def choose_plan(scene: Scene) -> Chosen:
         state = replace(scene.ledger.state, lineage=plan.lineage)
         _require_reached(plan, scene)
         refuse_if_foreign(plan, state, scene.sessions)
-        scene.announce(Note(f"Resuming run {found.open_run.run}."))
-        scene.announce(PlanChosen(plan, found.open_run.run))
+        scene.announce(Note(f"Resuming run {index.open_run.run}."))
+        scene.announce(PlanChosen(plan, index.open_run.run))
         return Chosen(plan, _find_still_done(scene, plan))
     # A pipeline that is started twice must find its plan applied, and not refused as stale.
-    past = found.find_last_run(wanted) if wanted else None
+    past = index.find_last_run(approval) if approval else None
     if past is not None and past.complete:
         plan = saved or _read_recorded_plan(scene, past.run)
         settled = not plan.removals or not _has_owed(scene, plan)
@@ -105,7 +105,7 @@ def choose_plan(scene: Scene) -> Chosen:
         scene.announce(PlanChosen(saved))
         return Chosen(saved, {})
     plan = plan_workspace(
-        scene.space, scene.reached, scene.planned, found, ask.options, scene.announce
+        scene.space, scene.reached, scene.planned, index, ask.options, scene.announce
     )
     if ask.imported is not None:
         plan = record_only(plan)
@@ -136,8 +136,8 @@ def _match_reviewed(plan: Plan, scene: Scene) -> Plan:
 
 def _describe_unread(left_out: Sequence[str]) -> str:
     named = ", ".join(left_out[:NAMED])
-    more = f" and {len(left_out) - NAMED:,} more" if left_out[NAMED:] else ""
-    return f"Could not be read, but the approved plan does nothing with it: {named}{more}."
+    remainder = f" and {len(left_out) - NAMED:,} more" if left_out[NAMED:] else ""
+    return f"Could not be read, but the approved plan does nothing with it: {named}{remainder}."
 
 
 def _require_reached(plan: Plan, scene: Scene) -> None:
@@ -160,14 +160,15 @@ def find_remaker(scene: Scene, plan: Plan) -> Remake | None:
         return None
 
     def remake(readings: Mapping[Identity, Reading]) -> Mapping[Identity, Change]:
-        seen = {
+        world = {
             instance: InstanceWorld(
-                session.facts, {i: one for i, one in readings.items() if i.instance == instance}
+                session.facts,
+                {i: reading for i, reading in readings.items() if i.instance == instance},
             )
             for instance, session in scene.sessions.items()
         }
         pending = list_pending(scene.found)
-        return remake_changes(plan, desired, scene.planned, seen, pending, scene.space.providers)
+        return remake_changes(plan, desired, scene.planned, world, pending, scene.space.providers)
 
     return remake
 
@@ -189,15 +190,15 @@ def _require_expected(plan: Plan, scene: Scene) -> None:
         return
     for line in _list_differences(scene, plan):
         scene.announce(Note(line))
-    same = token.partition(".")[0] == plan.approval
-    what = "the configuration differs" if same else "what would be done differs"
-    how = ""
+    same_plan = token.partition(".")[0] == plan.approval
+    difference = "the configuration differs" if same_plan else "what would be done differs"
+    hint = ""
     if not scene.ask.reviewed:
-        what += f" (approved {token}, now {plan.token})"
-        how = " To see what differs, add `--reviewed` with that plan."
+        difference += f" (approved {token}, now {plan.token})"
+        hint = " To see what differs, add `--reviewed` with that plan."
     raise PlanRefused(
-        f"this is not the plan that was approved: {what}",
-        f"Have the new plan reviewed, then apply with its approval.{how}",
+        f"this is not the plan that was approved: {difference}",
+        f"Have the new plan reviewed, then apply with its approval.{hint}",
     )
 
 
@@ -206,31 +207,31 @@ def _list_differences(scene: Scene, plan: Plan) -> Iterator[str]:
     reviewed = scene.ask.reviewed
     if reviewed is None:
         return
-    parts = compare_plans(reviewed, to_json(plan))
+    differences = compare_plans(reviewed, to_json(plan))
     yield "What differs from the reviewed plan, which is the first one here:"
-    yield from (f"  {line}" for line in render_comparison(parts))
-    titles = {part.title.partition(ONLY)[0] for part in parts}
+    yield from (f"  {line}" for line in render_comparison(differences))
+    titles = {difference.title.partition(ONLY)[0] for difference in differences}
     rows = scene.ledger.state.objects.values()
     addresses = {
         **{row.identity: owner for row in rows for owner in row.owners},
         **{change.identity: change.address for change in plan.changes},
     }
-    mine = [identity for identity, address in addresses.items() if inline(address) in titles]
+    identities = [identity for identity, address in addresses.items() if inline(address) in titles]
     since = str(reviewed.get("timestamp", ""))
-    for identity, text in tell_writers_since(scene.space.sink, plan, mine, since).items():
+    for identity, text in tell_writers_since(scene.space.sink, plan, identities, since).items():
         yield f"  {inline(addresses[identity])}: {text}"
 
 
 def _has_owed(scene: Scene, plan: Plan) -> bool:
     """Whether something that the plan removes still has to be removed."""
-    listed = {(one.identity.instance, one.ticket) for one in plan.removals}
+    listed = {(removal.identity.instance, removal.ticket) for removal in plan.removals}
     return bool(listed & scene.ledger.owed)
 
 
 def _read_recorded_plan(scene: Scene, run: str) -> Plan:
     records = read_records(scene.space.sink.lines(), scene.space.sink.location)
-    found = (r.body["plan"] for r in records if r.run == run and r.kind == RecordKind.PLAN)
-    return read_recorded_plan(next(found, None), run)
+    plans = (r.body["plan"] for r in records if r.run == run and r.kind == RecordKind.PLAN)
+    return read_recorded_plan(next(plans, None), run)
 
 
 def _find_still_done(scene: Scene, plan: Plan) -> dict[str, Outcome]:
@@ -264,19 +265,19 @@ def _is_all_there(scene: Scene, plan: Plan) -> bool:
     if not changed:
         return True
     remake = find_remaker(scene, plan)
-    made = remake({identity: readings[identity] for identity in changed}) if remake else {}
-    return all(identity in made and not made[identity].effective for identity in changed)
+    remade = remake({identity: readings[identity] for identity in changed}) if remake else {}
+    return all(identity in remade and not remade[identity].effective for identity in changed)
 
 
 def _read_changes(scene: Scene, changes: Iterable[Change]) -> Mapping[Identity, Reading]:
     """Read every object that these changes write or refresh, in one read per provider instance."""
-    asked: dict[str, set[Identity]] = {}
+    identities: dict[str, set[Identity]] = {}
     for change in changes:
         if change.steps or change.action is Action.REFRESH:
-            asked.setdefault(change.identity.instance, set()).add(change.identity)
+            identities.setdefault(change.identity.instance, set()).add(change.identity)
     readings = {
         identity: reading
-        for instance, ids in asked.items()
+        for instance, ids in identities.items()
         for identity, reading in scene.sessions[instance].read(sorted(ids)).items()
     }
     return hide_all_reported(readings, scene.ledger.state)
@@ -318,7 +319,7 @@ def _is_live(scene: Scene, row: Row, readings: Mapping[Identity, Reading]) -> bo
     return agrees(row.attributes, kind.canonical(compute_destination(reading), facts))
 
 
-def refuse_outdated_refresh(scene: Scene, plan: Plan, done: Collection[str]) -> None:
+def refuse_outdated_refresh(scene: Scene, plan: Plan, applied: Collection[str]) -> None:
     """Raises PlanRefused unless a new plan has every change of this one, with the same values.
 
     done: ids of the steps that an interrupted run has recorded. The new plan proves each absence
@@ -336,7 +337,7 @@ def refuse_outdated_refresh(scene: Scene, plan: Plan, done: Collection[str]) -> 
     stale = [
         change
         for change in plan.effective
-        if make_bookkeeping_step(change).id not in done
+        if make_bookkeeping_step(change).id not in applied
         and digest_change(change, plan.scopes[change.identity.instance], plan.lineage) not in live
     ]
     if stale:
@@ -355,10 +356,10 @@ def _render_outdated(scene: Scene, plan: Plan, stale: Sequence[Change], new: Pla
         change.identity: _compare_recorded(change, changes.get(change.identity), types)
         for change in stale
     }
-    told = tell_writers(scene.space.sink, plan, {i: [*texts] for i, texts in paths.items()})
+    writers = tell_writers(scene.space.sink, plan, {i: [*texts] for i, texts in paths.items()})
     return "; ".join(
         f"{change.address}: {', '.join([*paths[change.identity].values()][:NAMED])} "
-        f"({told[change.identity]})"
+        f"({writers[change.identity]})"
         for change in stale
     )
 

@@ -44,8 +44,8 @@ def save_file(path: Path, data: bytes, *, private: bool) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)
-        told = make_storage_error("cannot save it", path, error)
-        raise StorageError(told.message, "Choose another place.") from None
+        storage_error = make_storage_error("cannot save it", path, error)
+        raise StorageError(storage_error.message, "Choose another place.") from None
 
 
 def _get_umask() -> int:
@@ -77,8 +77,8 @@ def remove_file(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        told = make_storage_error("cannot remove it", path, error)
-        raise StorageError(told.message, "Choose another place.") from None
+        storage_error = make_storage_error("cannot remove it", path, error)
+        raise StorageError(storage_error.message, "Choose another place.") from None
 
 
 def load_plan(path: Path | str) -> Plan:
@@ -107,11 +107,11 @@ def load_plan_document(path: Path | str) -> FrozenMap:
     """
     data = _read_file(Path(path))
     try:
-        found = canonical.loads(data)
+        document = canonical.loads(data)
     except canonical.CanonicalError as error:
         raise _make_no_plan_error(path, str(error)) from None
-    if isinstance(found, FrozenMap) and {"resource_changes", "kafkaform"} <= found.keys():
-        return found
+    if isinstance(document, FrozenMap) and {"resource_changes", "kafkaform"} <= document.keys():
+        return document
     plan = decode(data, str(path))
     return cast(FrozenMap, canonical.loads(canonical.dumps(to_json(plan)).encode()))
 

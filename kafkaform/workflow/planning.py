@@ -189,10 +189,17 @@ def plan_workspace(
     # removed there stays.
     if options.mode is Mode.REFRESH:
         return plan
-    if space.policies is not NO_POLICIES:
-        judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
-        plan = judge_plan(explain_lifts(plan, lifted), judge, space.policies.folders)
-    return add_removals(plan, space, sessions, index)
+    return add_removals(judge_by_policies(plan, space), space, sessions, index)
+
+
+def judge_by_policies(plan: Plan, space: Workspace) -> Plan:
+    """The plan with what the policies of the workspace find, and with the waivers that lift
+    something."""
+    if space.policies is NO_POLICIES:
+        return plan
+    lifted = space.policies.list_lifted(find_today(space.clock))
+    judge = make_judge(space.policies, space.words, space.clock, len(plan.changes))
+    return judge_plan(explain_lifts(plan, lifted), judge, space.policies.folders)
 
 
 def _make_header(space: Workspace, state: State) -> PlanHeader:
@@ -327,8 +334,8 @@ def find_unmet(plan: Plan) -> Blocked | None:
         return None
     named = ", ".join(conditions[:5]) + (" ..." if conditions[5:] else "")
     return Blocked(
-        f"{render_count(len(conditions), 'object')} {'is' if len(conditions) == 1 else 'are'} blocked and "
-        "left as "
+        f"{render_count(len(conditions), 'object')} {'is' if len(conditions) == 1 else 'are'} "
+        "blocked and left as "
         f"{'it is' if len(conditions) == 1 else 'they are'}: {named}",
         "The plan names the reason and what to do for each. Everything else is as it says.",
     )

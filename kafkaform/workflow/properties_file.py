@@ -39,22 +39,22 @@ class Property(Struct, frozen=True):
 
 def parse_properties(data: bytes, name: str) -> tuple[Property, ...]:
     """Parse the properties of a file, in order. Raises ConfigurationError for a broken escape."""
-    found = []
+    properties = []
     for number, column, line in _join_lines(data.decode("latin-1")):
         match = _PAIR.fullmatch(line)
         assert match is not None  # every text fits
-        place = Range(name, number, column, number, column + len(match[1]))
+        source = Range(name, number, column, number, column + len(match[1]))
         try:
-            found.append(Property(unescape_text(match[1]), unescape_text(match[2]), place))
+            properties.append(Property(unescape_text(match[1]), unescape_text(match[2]), source))
         except ValueError as error:
             fault = Diagnostic(
                 Severity.ERROR,
                 f"{name}: {error}",
-                range=place,
+                range=source,
                 advice="Write \\u and four hexadecimal digits, or \\\\ for a backslash.",
             )
             raise ConfigurationError(str(error), diagnostics=(fault,)) from None
-    return tuple(found)
+    return tuple(properties)
 
 
 def unescape_text(text: str) -> str:
@@ -84,8 +84,8 @@ def _join_lines(text: str) -> Iterator[tuple[int, int, str]]:
             continue
         column = len(line) - len(whole) + 1
         while _is_continued(whole):
-            _, more = next(lines, (0, ""))
-            whole = whole[:-1] + more.lstrip(_BLANKS)
+            _, continuation = next(lines, (0, ""))
+            whole = whole[:-1] + continuation.lstrip(_BLANKS)
         yield number, column, whole
 
 

@@ -13,9 +13,9 @@ from ..core.redaction import KnownSecrets, mask_secrets, watch_secrets
 
 
 @contextmanager
-def keep_secrets(known: KnownSecrets) -> Iterator[None]:
+def keep_secrets(secrets: KnownSecrets) -> Iterator[None]:
     """Note every secret that is read inside the block, and mask them in errors that leave it."""
-    with watch_secrets(known):
+    with watch_secrets(secrets):
         try:
             yield
         except KafkaformError as error:

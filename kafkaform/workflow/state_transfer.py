@@ -81,21 +81,21 @@ def edit_state(
         loaded = store.backend.load()
         if loaded.state is None:
             raise UsageError("there is no state here", "Check the folder (-chdir) and --state.")
-        found, version = read_log(store.sink, loaded.state), loaded.version
-        refuse_before_recovery(found, (RecordKind.STATE,))
+        index, version = read_log(store.sink, loaded.state), loaded.version
+        refuse_before_recovery(index, (RecordKind.STATE,))
         before = loaded.state
         # An earlier edit is in the log and not in the state, because its run died in between.
-        if found.unsaved:
-            before = count_change(before, set_head(replay_log(found, before).state, found.head))
+        if index.unsaved:
+            before = count_change(before, set_head(replay_log(index, before).state, index.head))
             version = store.backend.save(before, version)
-        steps = [one for one in found.open_intents if one.body["instance"] == instance]
-        work = [one for one in found.obligations if one.body["instance"] == instance]
+        steps = [intent for intent in index.open_intents if intent.body["instance"] == instance]
+        work = [intent for intent in index.obligations if intent.body["instance"] == instance]
         after = change(before)
         if instance is not None and after == before and not (steps or work):
             raise _make_unknown_error(instance, before)
         rows = compare_rows(before, after)
         edit = make_state_edit_body(before.serial + 1, version or "", command, rows, instance)
-        journal = open_journal(store.sink, clock, run, before, found, lease)
+        journal = open_journal(store.sink, clock, run, before, index, lease)
         # First the log, then the state: the other way round, a crash would leave a state that
         # nobody can prove. In one append, so that a crash leaves all of it or nothing.
         records = journal.write_all(
@@ -133,10 +133,10 @@ def _end_work(obligations: Iterable[Record]) -> Iterator[FrozenMap]:
 
 def _make_unknown_error(instance: str, state: State) -> UsageError:
     counts = _count_objects(state.objects)
-    there = ", ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
+    instances = ", ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
     return UsageError(
         f"the state has nothing of a provider instance {instance!r}",
-        suggest(instance, counts) or f"Objects are recorded for: {there or 'no instance'}.",
+        suggest(instance, counts) or f"Objects are recorded for: {instances or 'no instance'}.",
     )
 
 
@@ -205,9 +205,9 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
     """Raises UsageError unless `new` is a later version of `old`, or `force` is given."""
     if old is None:
         return
-    found = read_log(target.sink, old)
-    cut_off = all(is_push(record) for record in found.unsaved)
-    refuse_before_recovery(found, (RecordKind.STATE,) if cut_off else ())
+    index = read_log(target.sink, old)
+    cut_off = all(is_push(record) for record in index.unsaved)
+    refuse_before_recovery(index, (RecordKind.STATE,) if cut_off else ())
     if new.lineage != old.lineage:
         raise UsageError(
             f"{target.backend.location} has another state: its lineage is {old.lineage}, the "
@@ -229,12 +229,12 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
 def _find_log_end(target: Store, saved: State | None) -> tuple[Head, Head]:
     """The end of the target's log: without the records of pushes that crashed before they saved
     their state, and with them."""
-    known = saved.audit_head.seq if saved and saved.audit_head else 0
+    last_seq = saved.audit_head.seq if saved and saved.audit_head else 0
     end = whole = GENESIS
     target.sink.claim()
     for record in read_records(target.sink.lines(), target.sink.location):
         whole = Head(record.seq, record.hash)
-        if not (is_push(record) and record.seq > known):
+        if not (is_push(record) and record.seq > last_seq):
             end = whole
     return end, whole
 
@@ -249,9 +249,11 @@ def _copy_log(source: Store, target: Store, end: Head, whole: Head) -> None:
     beginning of the source's log, apart from pushes that crashed."""
     result = verify_log(source.sink.lines(), end if end.seq else None)
     if not result.ok or (end != whole and result.head != end):
-        where = f"record {result.seq}: {result.problem}" if not result.ok else f"record {whole.seq}"
+        position = (
+            f"record {result.seq}: {result.problem}" if not result.ok else f"record {whole.seq}"
+        )
         raise UsageError(
-            f"the log at {target.sink.location} differs from {source.sink.location}: {where}",
+            f"the log at {target.sink.location} differs from {source.sink.location}: {position}",
             "Something was applied there in the meantime. `kafkaform state pull` copies what is "
             "there now.",
         )
@@ -260,11 +262,11 @@ def _copy_log(source: Store, target: Store, end: Head, whole: Head) -> None:
         target.sink.append(lines)
 
 
-def _split_lines(lines: Iterable[Line], known: int) -> Iterator[list[bytes]]:
+def _split_lines(lines: Iterable[Line], last_seq: int) -> Iterator[list[bytes]]:
     """The lines after the first `known` ones, in portions."""
     portion: list[bytes] = []
     size = 0
-    for line in islice(lines, known, None):
+    for line in islice(lines, last_seq, None):
         whole = read_line(line)
         if portion and size + len(whole) > AT_ONCE:
             yield portion
@@ -278,13 +280,13 @@ def _split_lines(lines: Iterable[Line], known: int) -> Iterator[list[bytes]]:
 # ── edits of a state ────────────────────────────────────────────────────────────────────
 
 
-def refuse_before_recovery(found: LogIndex, but: Collection[str] = ()) -> None:
+def refuse_before_recovery(index: LogIndex, but: Collection[str] = ()) -> None:
     """Raises OutcomeUnknown if the log has records that the state lacks.
 
     but: kinds of records that the caller handles.
     """
     # An edit anchors the state at the end of the log, so recovery would never look at them again.
-    late = [record for record in found.unsaved if record.kind not in but]
+    late = [record for record in index.unsaved if record.kind not in but]
     edits = [record for record in late if record.kind == RecordKind.STATE]
     if edits:
         reasons = ", ".join(sorted({f"`{record.body.get('reason')}`" for record in edits}))
@@ -305,9 +307,9 @@ def refuse_before_recovery(found: LogIndex, but: Collection[str] = ()) -> None:
 
 def compare_rows(before: State, after: State) -> dict[Identity, FrozenMap | None]:
     """The objects whose rows differ, each with its row in `after`, None if it has none."""
-    found = {}
+    differences = {}
     for identity in before.objects.keys() | after.objects.keys():
         row = after.objects.get(identity)
         if before.objects.get(identity) != row:
-            found[identity] = encode_row(row) if row is not None else None
-    return found
+            differences[identity] = encode_row(row) if row is not None else None
+    return differences

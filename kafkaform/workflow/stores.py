@@ -64,13 +64,13 @@ def open_folder_store(folder: Path, named: str | None, tree: Tree | None) -> Sto
     from ..language.declare.settings import read_settings  # noqa: PLC0415  # a folder without a backend block needs no language
     from .configuration.backend_block import find_backend_faults, read_place  # noqa: PLC0415  # a folder without a backend block needs no language
 
-    found = read_settings(tree)[0]
-    if found.backend is None:
+    settings = read_settings(tree)[0]
+    if settings.backend is None:
         return _open_place(folder, STATE_FILE, {})
-    faults = tuple(find_backend_faults(found))
+    faults = tuple(find_backend_faults(settings))
     if has_errors(faults):
         raise ConfigurationError("the backend block has faults", diagnostics=faults)
-    return _open_place(folder, *read_place(found))
+    return _open_place(folder, *read_place(settings))
 
 
 def find_anchor(sink: Sink, state: State | None) -> Head | None:
@@ -126,10 +126,10 @@ def _may_hold(path: Path) -> bool:
 # ── places ──────────────────────────────────────────────────────────────────────────────
 
 
-def _open_place(folder: Path, place: str, options: Mapping[str, str]) -> Store:
-    if "://" in place:
-        return _open_remote(folder, place, dict(options))
-    path = folder / place
+def _open_place(folder: Path, location: str, options: Mapping[str, str]) -> Store:
+    if "://" in location:
+        return _open_remote(folder, location, dict(options))
+    path = folder / location
     # Each state has a log of its own, so that two states in one folder do not share a chain.
     log = path.parent / (AUDIT_FILE if path.name == STATE_FILE else f"{path.stem}.audit.jsonl")
     return Store(folder, LocalBackend(path), LocalSink(log))

@@ -74,11 +74,11 @@ def _make_block(item: ObjectSchema) -> dict[str, Any]:
 
 
 def _make_attributes(attributes: Mapping[str, AttributeSchema]) -> dict[str, Any]:
-    found = {name: _make_attribute(item, item.doc) for name, item in attributes.items()}
+    described = {name: _make_attribute(item, item.doc) for name, item in attributes.items()}
     for item in attributes.values():
         for alias in item.aliases:
-            found[alias] = _make_attribute(item, f"The same as {item.name}.")
-    return found
+            described[alias] = _make_attribute(item, f"The same as {item.name}.")
+    return described
 
 
 def _make_attribute(item: AttributeSchema, doc: str) -> dict[str, Any]:

@@ -47,13 +47,7 @@ from ..state.backend import Backend, Lease, LockInfo
 from ..state.codec import ADVICE
 from ..state.model import Row, State
 from .configuration.evaluation import Configuration, Inputs, read_configuration
-from .configuration.policies import (
-    NO_POLICIES,
-    VARIABLE,
-    Policies,
-    choose_folders,
-    load_policies,
-)
+from .configuration.policies import NO_POLICIES, Policies, choose_policies
 from .secrecy import keep_secrets
 from .stores import STATE_VARIABLE, find_anchor, open_folder_store
 
@@ -148,13 +142,11 @@ def open_workspace(
             built = configuration.evaluate(leaves_out=True)
         finally:
             configuration.asking.close()
-        desired, judging = built.desired, NO_POLICIES
+        desired = built.desired
         if has_errors(desired.diagnostics):
             faults = desired.diagnostics
             raise ConfigurationError("the configuration has faults", diagnostics=faults)
-        if policies or built.policies or environment.get(VARIABLE):
-            outside = choose_folders(policies, environment)
-            judging = load_policies(configuration, built, outside)
+        judging = choose_policies(configuration, built, policies)
     registry = configuration.registry
     providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
     if not desired.settles:

@@ -75,7 +75,8 @@ def observe(instance: str, connector: Connector, definitions: Mapping[str, Defin
     }
     class_ = connector.config.get(CLASS, "")
     own = definitions.get(class_)
-    defaults = {key: own.defaults[key] for key in config if key in own.defaults} if own else {}
+    known = {k: v for k, v in own.defaults.items() if k not in own.passwords} if own else {}
+    defaults = {key: known[key] for key in config if key in known}
     failed = FrozenMap(dict.fromkeys(find_failed(connector), FAILURE))
     state = compute_state(connector)
     attributes = make_attributes(connector.name, class_, config, secrets, state)
@@ -85,7 +86,7 @@ def observe(instance: str, connector: Connector, definitions: Mapping[str, Defin
         attributes.with_items({"failures": failed}),
         moving=FrozenMap(state=RUNNING) if starts else None,
         ticket=make_ticket(connector.name) if starts else None,
-        fallbacks=FrozenMap({f"config.{key}": value for key, value in defaults.items()}),
+        fallbacks=FrozenMap({f"config.{key}": value for key, value in known.items()}),
         details=_make_details(connector, attributes, failed, starts=starts),
         foreign=frozenset(
             [

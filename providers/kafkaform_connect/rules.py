@@ -120,6 +120,7 @@ HALTED = Rule(
     Needs.OBJECT,
     "The tasks of a paused connector do nothing, and a stopped one has none (KIP-875).",
     'state = "paused"   # was "running"',
+    'Keep state = "running" if somebody needs its records.',
     proof=f"{PROOFS}test_a_halted_connector_copies_nothing",
 )
 CLASS_CHANGED = Rule(
@@ -145,6 +146,7 @@ TOPICS_LEFT = Rule(
     Needs.OBJECT,
     "A sink reads the topics in `topics` and no others.",
     'config = { topics = "orders" }   # was "orders,returns"',
+    "Keep the topics whose records somebody needs.",
     proof=f"{PROOFS}test_a_sink_reads_new_topics_from_the_beginning_and_leaves_others",
 )
 TOPICS_ADDED = Rule(

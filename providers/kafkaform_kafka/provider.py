@@ -61,7 +61,7 @@ class KafkaProvider(Struct, frozen=True):
     words: Words = WORDS
     commands: ClassVar[Mapping[str, str]] = COMMANDS
     """See `kafkaform.provider.commands.CommandProvider`."""
-    simulation: ClassVar[str] = "kafkaform_kafka.memory.simulation:SIMULATION"
+    simulation: ClassVar[str] = "kafkaform_kafka.memory.provider:SIMULATION"
     """See `kafkaform.provider.simulation.SimulatingProvider`."""
     readers: ClassVar[Mapping[str, str]] = READERS
     """See `kafkaform.provider.takeover.TakeOverProvider`."""
@@ -112,9 +112,9 @@ class KafkaProvider(Struct, frozen=True):
 
     @property
     def access_needs(self) -> Mapping[str, Depth]:
-        from .review import users_rights  # noqa: PLC0415  # only plans with users of other systems
+        from . import review  # noqa: PLC0415  # only plans with users of other systems
 
-        return users_rights.NEEDS
+        return review.NEEDS
 
     def find_missing_rights(
         self,
@@ -124,9 +124,9 @@ class KafkaProvider(Struct, frozen=True):
         sweeps: Mapping[str, Sweep],
         facts: Facts,
     ) -> Sequence[MissingRight]:
-        from .review import users_rights  # noqa: PLC0415  # only plans with users of other systems
+        from . import review  # noqa: PLC0415  # only plans with users of other systems
 
-        return users_rights.find_missing_rights(principal, uses, changes, sweeps, facts)
+        return review.find_missing_rights(principal, uses, changes, sweeps, facts)
 
 
 def make_provider(kinds: Sequence[ResourceKind]) -> KafkaProvider:

@@ -29,7 +29,7 @@ from .data_sources import AnswerSource, answer_query
 from .kinds.kind import ResourceKind
 from .kinds.topic import send_placement as placement_sends
 from .resource_kinds import KINDS
-from .review.impact import assess
+from .review import assess
 from .vendors import explanation
 from .vendors.detection import load_profile
 from .vendors.profile import Profile

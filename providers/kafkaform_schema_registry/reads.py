@@ -22,7 +22,7 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
-from kafkaform.core.value import FrozenMap, Value
+from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.http.exchange import Call, HttpAnswer
 
 from .api.answers import SchemaVersion, read_names, read_schema_version, read_word
@@ -155,14 +155,25 @@ def observe_schema(context: RegistryContext, identity: Identity, found: SchemaVe
 
 def _read_configs(context: RegistryContext, ids: Sequence[Identity]) -> list[Reading]:
     values = _read_settings(context, [identity.key for identity in ids])
+    below = _read_fallbacks(context) if ids else EMPTY
     return [
-        _observe_config(context, identity, found)
+        _observe_config(context, identity, found, below)
         for identity, found in zip(ids, values, strict=True)
     ]
 
 
+def _read_fallbacks(context: RegistryContext) -> FrozenMap:
+    """The settings of the registry, for subjects without their own; none that cannot be read."""
+    (whole,) = _read_global(context, [Identity(context.instance, global_config.KIND, "")])
+    known = whole.attributes if isinstance(whole, Observed) else EMPTY
+    return FrozenMap({name: value for name, value in known.items() if value is not None})
+
+
 def _observe_config(
-    context: RegistryContext, identity: Identity, found: Mapping[str, str | HttpAnswer | Fault]
+    context: RegistryContext,
+    identity: Identity,
+    found: Mapping[str, str | HttpAnswer | Fault],
+    below: FrozenMap,
 ) -> Reading:
     for name, value in found.items():
         if not isinstance(value, str):
@@ -174,8 +185,8 @@ def _observe_config(
         level = INHERITED
     values: dict[str, Value] = {"compatibility": str(level), "mode": str(found["mode"])}
     if all(value == INHERITED for value in values.values()):
-        return Absent(identity)
-    return Observed(identity, FrozenMap({"subject": identity.key, **values}))
+        return Absent(identity, fallbacks=below)
+    return Observed(identity, FrozenMap({"subject": identity.key, **values}), fallbacks=below)
 
 
 def _read_settings(

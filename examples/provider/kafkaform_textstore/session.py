@@ -134,7 +134,7 @@ class TextstoreSession:
         if kind == link.KIND or "content" not in item:
             return Observed(identity, attributes, incarnation=item.get("uid"))
         defaults = self._facts.values["default_headers"]
-        fallbacks = {f"headers.{n}": defaults[n] for n in item["headers"] if n in defaults}
+        fallbacks = {f"headers.{name}": value for name, value in defaults.items()}
         return Observed(
             identity,
             attributes,

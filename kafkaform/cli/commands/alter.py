@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import ConnectError, UsageError
+from ...plan.model import Options
 from ...provider.commands import Alteration
 from ...render.page import render_page
 from ...render.style import Detail
@@ -19,13 +21,23 @@ from ...workflow.alter.dry_run import rehearse
 from ...workflow.alter.planning import make_workspace, plan_alteration
 from ...workflow.applying import run_apply
 from ...workflow.connection import Connection
+from ...workflow.judgement.conditions import check_accepted
 from ...workflow.run import ApplyRequest, Approve
 from ...workflow.stores import parse_duration
 from ..offers.commands import make_app
 from ..offers.questions import get_terminal_width
 from ..options.connection import Way, connects
 from ..options.flag_groups import take_flags
-from ..options.flags import AutoApprove, Input, Json, LockTimeout, Quiet, StateFile
+from ..options.flags import (
+    Accept,
+    AutoApprove,
+    Input,
+    Json,
+    LockTimeout,
+    Policy,
+    Quiet,
+    StateFile,
+)
 from ..options.plan_flags import Concise, Single, make_detail
 from ..terminal.console import Console
 from ..terminal.run_command import accept, advise, show_run
@@ -53,6 +65,10 @@ class AlterOptions(Struct, frozen=True):
     quiet: bool
     input: bool
     detail: Detail
+    accept: tuple[str, ...]
+    """The rules whose blocks are lifted."""
+    policies: tuple[Path, ...]
+    """Folders of policies."""
 
 
 def _read_options(
@@ -66,12 +82,24 @@ def _read_options(
     input: Input = True,
     concise: Concise = False,
     single: Single = False,
+    accept: Accept = [],
+    policy: Policy = [],
 ) -> AlterOptions:
     """The options that the flags mean. Raises UsageError."""
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     detail = make_detail(concise, single)
     return AlterOptions(
-        auto_approve, validate, not no_wait, state, seconds, json, quiet, input, detail
+        auto_approve=auto_approve,
+        validate=validate,
+        wait=not no_wait,
+        state=state,
+        lock_timeout=seconds,
+        json=json,
+        quiet=quiet,
+        input=input,
+        detail=detail,
+        accept=check_accepted(accept),
+        policies=tuple(policy),
     )
 
 
@@ -90,11 +118,11 @@ def _carry_out(make: Callable[..., Alteration]) -> Callable[..., None]:
 app = make_app("alter", _carry_out)
 
 
-def _alter(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
+def _alter(way: Way, doing: AlterOptions, alteration: Alteration) -> None:
     """Plan, ask, apply, verify, and describe the result; or only plan. Raises the error of the exit
     code."""
     console = replace(way.console, interactive=way.console.interactive and doing.input)
-    found = way.resolve_connection()
+    connection = way.resolve_connection()
     # The id first: without a configuration it names the folder of the state and the log.
     with way.open_session() as session:
         scope_id = session.facts.scope_id
@@ -107,27 +135,27 @@ def _alter(way: Way, doing: AlterOptions, wanted: Alteration) -> None:
         detail=doing.detail,
         command="alter",
         sends=sends,
-    ) as shown:
-        space = make_workspace(found, scope_id, doing.state, keep=sends)
-        ask = _make_request(doing, found, wanted, shown.ask_approval)
+    ) as screen:
+        space = make_workspace(connection, scope_id, doing.state, doing.policies, keep=sends)
+        ask = _make_request(doing, connection, alteration, screen.ask_approval)
         if not sends:
-            plan = rehearse(space, ask, shown.progress, validate=doing.validate)
+            plan = rehearse(space, ask, screen.progress, validate=doing.validate)
             if not doing.validate:
                 raise UsageError(READS, "Start it with --allow-apply to make changes.")
-            shown.note(VALIDATED if plan.effective else IDLE)
+            screen.note(VALIDATED if plan.effective else IDLE)
             return
-        done = show_run(shown, partial(run_apply, space, ask), outputs=False)
-        if done.report is None:
-            shown.note(IDLE)
-    _show_documents(way, console, wanted, json=doing.json)
+        applied = show_run(screen, partial(run_apply, space, ask), outputs=False)
+        if applied.report is None:
+            screen.note(IDLE)
+    _show_documents(way, console, alteration, json=doing.json)
 
 
-def _show_documents(way: Way, console: Console, wanted: Alteration, *, json: bool) -> None:
+def _show_documents(way: Way, console: Console, alteration: Alteration, *, json: bool) -> None:
     """Describe what was altered. A failure is only noted: the change itself is applied."""
     try:
         # The apply has closed its sessions. These documents are read as anybody would read them.
         with way.open_session() as session:
-            documents = [(ask, ask.read(session).document) for ask in wanted.documents]
+            documents = [(ask, ask.read(session).document) for ask in alteration.documents]
     except ConnectError as error:
         console.note(f"Applied. The result cannot be described: {inline(error.message)}")
         return
@@ -140,15 +168,16 @@ def _show_documents(way: Way, console: Console, wanted: Alteration, *, json: boo
 
 
 def _make_request(
-    doing: AlterOptions, found: Connection, wanted: Alteration, approve: Approve
+    doing: AlterOptions, connection: Connection, alteration: Alteration, approve: Approve
 ) -> ApplyRequest:
     return ApplyRequest(
+        Options(accept=doing.accept),
         approve=accept if doing.auto_approve else approve,
         approved_by="auto_approve" if doing.auto_approve else "terminal",
         wait=doing.wait,
         lock_timeout=doing.lock_timeout,
         command="alter",
-        instance=found.instance,
-        make=lambda scene: plan_alteration(scene, found, wanted),
+        instance=connection.instance,
+        make=lambda scene: plan_alteration(scene, connection, alteration),
         again=advise("alter"),
     )

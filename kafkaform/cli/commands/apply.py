@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ...core.errors import UsageError
 from ...plan.model import Options, Plan
 from ...render.style import Detail
-from ...workflow.configuration.policies import VARIABLE
+from ...workflow.configuration.policies import VARIABLE, list_policy_ids
 from ...workflow.configuration.untrusted import apply_error
 from ...workflow.judgement.conditions import check_accepted, check_fail_on
 from ...workflow.operations import apply_changes
@@ -93,26 +93,22 @@ def apply_command(
         raise UsageError(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
         )
-    conditions = check_fail_on(fail_on)
     options = replace(options, accept=check_accepted(options.accept))
     console = Console.make_standard(no_color=no_color, interactive=input)
     approved = auto_approve or plan_file is not None or expect is not None
-    with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as shown:
+    with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as screen:
         # Read before anything connects, so that a wrong path is reported at once.
         saved = None if plan_file is None else load_plan(plan_file)
+        policies = _choose_policies(policy, saved)
+        conditions = check_fail_on(fail_on, list_policies=partial(list_policy_ids, policies))
         # The log records which of the three it was, for whoever asks later who approved.
         by = "plan_file" if saved else "auto_approve" if auto_approve else "terminal"
         run = partial(
             apply_changes,
-            open_workspace(
-                variables=var,
-                variable_files=var_file,
-                state=state,
-                policies=_choose_policies(policy, saved),
-            ),
+            open_workspace(variables=var, variable_files=var_file, state=state, policies=policies),
             saved,
             options=options,
-            approve=shown.ask_approval if by == "terminal" else accept,
+            approve=screen.ask_approval if by == "terminal" else accept,
             approved_by=by,
             expect=expect,
             reviewed=None if reviewed is None else load_plan_document(reviewed),
@@ -121,7 +117,7 @@ def apply_command(
             lock_timeout=parse_duration(lock_timeout, "--lock-timeout"),
             again=advise("apply", plan_file, expect, options),
         )
-        show_run(shown, run)
+        show_run(screen, run)
 
 
 def _choose_policies(named: list[Path], saved: Plan | None) -> Sequence[Path | str]:

@@ -38,16 +38,16 @@ def show(
 ) -> None:
     """Show the newest records, oldest first."""
     sink = open_store(state).sink
-    kept: list[Record] = []
+    records: list[Record] = []
     for record in read_records(sink.lines(), sink.location):
         if run is None or record.run == run:
             # Only the last ones are kept: a log of years does not fit into memory.
-            kept = [*kept[-(last - 1) :], record] if last > 1 else [record]
+            records = [*records[-(last - 1) :], record] if last > 1 else [record]
     console = Console.make_standard()
-    if not kept and not json:
-        where = f"of run {inline(run)} " if run else ""
-        console.note(f"No records {where}in {sink.location}.")
-    for record in kept:
+    if not records and not json:
+        scope = f"of run {inline(run)} " if run else ""
+        console.note(f"No records {scope}in {sink.location}.")
+    for record in records:
         console.write(
             escape_log_commands(encode(record).decode("ascii")) if json else _render_record(record)
         )
@@ -72,9 +72,9 @@ def verify(
     """
     store = open_store(state)
     recorded = store.backend.load().state
-    kept = find_anchor(store.sink, recorded)
-    given = _parse_anchor(anchor) if anchor is not None else None
-    result = verify_chain(store.sink.lines(), kept, given)
+    stored_anchor = find_anchor(store.sink, recorded)
+    typed_anchor = _parse_anchor(anchor) if anchor is not None else None
+    result = verify_chain(store.sink.lines(), stored_anchor, typed_anchor)
     if not result.ok:
         raise StorageError(
             f"{store.sink.location}: record {result.seq}: {result.problem}",
@@ -106,15 +106,15 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
     from ...workflow.log_repair import mend_log  # noqa: PLC0415  # the other commands of the group do without
 
     store, console = open_store(state), Console.make_standard()
-    found = mend_log(store, SystemClock(), parse_duration(lock_timeout, "--lock-timeout"))
-    if found is None:
+    mended = mend_log(store, SystemClock(), parse_duration(lock_timeout, "--lock-timeout"))
+    if mended is None:
         console.write("The audit log is sound: there is nothing to mend.")
         return
-    for record in found.others:
+    for record in mended.others:
         console.write(_render_record(record))
     console.write(
-        f"Joined {render_count(len(found.others), 'record')} that had the same numbers as others, "
-        f"from record {found.first} on. The original log is kept in .kafkaform/{found.kept}."
+        f"Joined {render_count(len(mended.others), 'record')} that had the same numbers as others, "
+        f"from record {mended.first} on. The original log is kept in .kafkaform/{mended.kept}."
     )
     console.note("Next: `kafkaform apply` finds out what the runs left open.")
 
@@ -147,8 +147,8 @@ def export(
     """
     from ...workflow.log_copies import list_rows, render_csv  # noqa: PLC0415  # the other commands of the group do without
 
-    found = list_rows(open_store(state), run, after)
-    Console.make_standard().write_lines(render_csv(found) if csv else map(render_json, found))
+    rows = list_rows(open_store(state), run, after)
+    Console.make_standard().write_lines(render_csv(rows) if csv else map(render_json, rows))
 
 
 @app.command()
@@ -168,13 +168,14 @@ def publish(
     from ...workflow.log_copies import publish_log  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
-    done, cut = publish_log(open_store(state), way.resolve_connection(), to_topic)
-    new = done.last - done.before
+    published, cut = publish_log(open_store(state), way.resolve_connection(), to_topic)
+    new = published.last - published.before
     text = (
-        f"Published {render_count(new, 'record')} to {inline(to_topic)}: it has 1 to {done.last}."
+        f"Published {render_count(new, 'record')} to {inline(to_topic)}: "
+        f"it has 1 to {published.last}."
     )
     if not new:
-        text = f"{inline(to_topic)} has all {render_count(done.last, 'record')} already."
+        text = f"{inline(to_topic)} has all {render_count(published.last, 'record')} already."
     Console.make_standard().write(text)
     if cut:
         way.console.note(

@@ -85,18 +85,18 @@ def destroy(
     seconds = parse_duration(lock_timeout, "--lock-timeout")
     console = Console.make_standard(no_color=no_color, interactive=input)
     approved = bool(confirm) or expect is not None
-    with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as shown:
+    with open_screen(console, json=json, quiet=quiet, detail=detail, approved=approved) as screen:
         run = partial(
             destroy_objects,
             open_workspace(variables=var, variable_files=var_file, state=state, policies=policy),
             confirm=confirm,
             options=options,
             # No --auto-approve: whoever destroys without a terminal names the clusters.
-            approve=shown.ask_approval,
+            approve=screen.ask_approval,
             approved_by="terminal",
             expect=expect,
             wait=not no_wait,
             lock_timeout=seconds,
             again=advise("destroy", None, expect),
         )
-        show_run(shown, run)
+        show_run(screen, run)

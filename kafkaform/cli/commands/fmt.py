@@ -133,14 +133,14 @@ def _read_texts(
     targets: Sequence[Path], recursive: bool
 ) -> Iterator[ConfigurationText | Diagnostic]:
     """Read each file once, however often it is named or linked; yield a fault if that fails."""
-    seen: set[str] = set()
+    read_paths: set[str] = set()
     for target in targets:
         folder = target.is_dir()
         root = os.path.realpath(target if folder else target.parent)
         for path in _list_files(target, recursive) if folder else (target,):
             real = os.path.realpath(path)
-            if real not in seen:
-                seen.add(real)
+            if real not in read_paths:
+                read_paths.add(real)
                 yield _read_text(path, real, root, named=not folder)
 
 

@@ -220,9 +220,9 @@ def _list_unignored(folder: Path, store: Store) -> list[tuple[str, str]]:
         return []
     ignored = {
         line.strip().removeprefix("**").strip("/")
-        for place in (folder, *folder.parents)
-        if place.is_relative_to(root)
-        for line in _read_ignored(place)
+        for parent in (folder, *folder.parents)
+        if parent.is_relative_to(root)
+        for line in _read_ignored(parent)
     }
     files = sorted(path.name for path in folder.iterdir() if path.is_file())
     reasons: dict[str, str] = {}

@@ -61,11 +61,11 @@ def _print_all(console: Console, outputs: FrozenMap, *, json: bool, raw: bool) -
     for name, item in sorted(outputs.items()):
         text = SENSITIVE if item["sensitive"] else render_output_value(item["value"])
         console.write(f"{inline(name)} = {text}")
-    missing = {name: why for name, why in _find_declared().items() if name not in outputs}
+    missing = {name: reason for name, reason in _find_declared().items() if name not in outputs}
     if not outputs and not missing:
         console.note("No outputs are recorded.")
-    for name, why in sorted(missing.items()):
-        console.note(f"{inline(name)} is declared but not recorded: {why}")
+    for name, reason in sorted(missing.items()):
+        console.note(f"{inline(name)} is declared but not recorded: {reason}")
 
 
 def _make_typed(item: FrozenMap) -> dict[str, object]:
@@ -95,8 +95,8 @@ def _render_plain(name: str, value: Value) -> str:
         return render_number(value)
     if isinstance(value, str) and not _HALVES.search(value):
         return value
-    what = "null" if value is None else "not a single value"
-    raise UsageError(f"output {name!r} is {what}", "Use --json.")
+    noun = "null" if value is None else "not a single value"
+    raise UsageError(f"output {name!r} is {noun}", "Use --json.")
 
 
 def _find_declared() -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from ...core.errors import UsageError
 from ...plan.model import Mode, Options, Plan
 from ...provider.registry import Registry
 from ...render.style import Detail
+from ...workflow.configuration.policies import list_policy_ids
 from ...workflow.configuration.untrusted import dry_run_error, make_registry
 from ...workflow.judgement.conditions import check_accepted, check_fail_on
 from ...workflow.plan_files import remove_file, save_approval, save_file, save_plan
@@ -73,16 +75,16 @@ def plan(
     Changes neither the cluster nor the state.
     """
     console = Console.make_standard(no_color=no_color, interactive=input)
-    if destroy:
-        options = _choose_destroy(options)
+    options = _choose_destroy(options) if destroy else options
     registry = make_registry(os.environ) if untrusted else Registry()
-    conditions = check_fail_on(fail_on, registry)
+    list_policies = partial(list_policy_ids, policy, untrusted=untrusted)
+    conditions = check_fail_on(fail_on, registry, list_policies=list_policies)
     options = replace(options, accept=check_accepted(options.accept, registry))
     if untrusted and validate:
         raise dry_run_error()
     with open_screen(
         console, json=json, quiet=quiet, detail=detail, sends=False, pages=True
-    ) as shown:
+    ) as screen:
         if files.approval is not None:
             # If this plan fails, the approval of an earlier one must not stay in its place.
             remove_file(files.approval)
@@ -93,21 +95,22 @@ def plan(
             untrusted=untrusted,
             policies=policy,
         )
-        made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
+        new_plan = plan_changes(workspace, options, validate=validate, progress=screen.progress)
         # Errors come last: a blocked plan is shown, saved and commented on all the same.
         if files != NO_FILES:
-            _save_plan(shown, made, files)
-        if (made.outputs or not made.idle) and not any(made.list_blocked(stopping=True)):
+            _save_plan(screen, new_plan, files)
+        changed = bool(new_plan.outputs) or not new_plan.idle
+        if changed and not any(new_plan.list_blocked(stopping=True)):
             hidden = workspace.configuration.list_sensitive_variables() if var else ()
             typed = TypedFlags(context, state, (*var_file, *var), hidden)
-            shown.show_next(render_next_command(made, files.out, typed))
-        refuse_if_blocked(made, conditions)
-        if files.approval is not None and not has_errors(made.diagnostics):
-            save_approval(made, files.approval)
-        if (unmet := find_unmet(made)) is not None:
+            screen.show_next(render_next_command(new_plan, files.out, typed))
+        refuse_if_blocked(new_plan, conditions)
+        if files.approval is not None and not has_errors(new_plan.diagnostics):
+            save_approval(new_plan, files.approval)
+        if (unmet := find_unmet(new_plan)) is not None:
             raise unmet
     # Terraform's codes: 2 is "there are changes", and no error.
-    if detailed_exitcode and (made.outputs or not made.idle):
+    if detailed_exitcode and changed:
         raise typer.Exit(2)
 
 
@@ -120,15 +123,15 @@ def _choose_destroy(options: Options) -> Options:
     return replace(options, mode=Mode.DESTROY)
 
 
-def _save_plan(shown: Screen, made: Plan, files: PlanFiles) -> None:
+def _save_plan(screen: Screen, new_plan: Plan, files: PlanFiles) -> None:
     """Write the plan to the files that flags name."""
     out, comment, page = files.out, files.comment, files.page
     if out is not None:
-        save_plan(made, out)
+        save_plan(new_plan, out)
     if page is not None:
-        save_file(page, render_plan(made, "html").encode(), private=False)
+        save_file(page, render_plan(new_plan, "html").encode(), private=False)
     if comment is not None:
-        text = render_plan(made, "markdown", whole=page or out, name=files.comment_name)
+        text = render_plan(new_plan, "markdown", whole=page or out, name=files.comment_name)
         save_file(comment, text.encode(), private=False)
     if out is not None:
-        shown.note(f"Saved to {out}.")
+        screen.note(f"Saved to {out}.")

@@ -118,7 +118,7 @@ def up(
 
     Servers can be added to a sandbox that runs. They belong to it until its data is removed.
     """
-    wanted = sandbox.SandboxOptions(
+    options = sandbox.SandboxOptions(
         name,
         brokers,
         tls,
@@ -130,24 +130,24 @@ def up(
         zookeeper,
         authorizer,
     )
-    asked = {ServerKind.SCHEMA_REGISTRY: schema_registry, ServerKind.CONNECT: connect}
+    servers = {ServerKind.SCHEMA_REGISTRY: schema_registry, ServerKind.CONNECT: connect}
     # Brokers that are starting must not be left behind because a pipe was closed.
     outlive_output()
-    _report_ready(_start(wanted, [kind for kind, is_asked in asked.items() if is_asked]))
+    _report_ready(_start(options, [kind for kind, is_asked in servers.items() if is_asked]))
 
 
-def _start(wanted: sandbox.SandboxOptions, kinds: Sequence[ServerKind]) -> sandbox.Sandbox:
+def _start(options: sandbox.SandboxOptions, kinds: Sequence[ServerKind]) -> sandbox.Sandbox:
     if kinds:
         from ...sandbox.servers import check_servers  # noqa: PLC0415  # loads an HTTP client
 
-        check_servers(kinds, wanted.kafka_version)
+        check_servers(kinds, options.kafka_version)
     with _Screen() as screen:
-        box = sandbox.up(wanted, count_brokers, screen.report)
+        box = sandbox.up(options, count_brokers, screen.report)
         if not kinds and not box.servers:
             return box
         from ...sandbox.servers import start_servers  # noqa: PLC0415  # see above
 
-        return start_servers(box.name, kinds, wanted.ready_within * _SLOWER, screen.report)
+        return start_servers(box.name, kinds, options.ready_within * _SLOWER, screen.report)
 
 
 def _report_ready(box: sandbox.Sandbox) -> None:
@@ -187,17 +187,17 @@ def status(
     ] = None,
 ) -> None:
     """Show all sandboxes and their status."""
-    wanted = (name,) if name is not None else sandbox.list_sandboxes()
-    if not wanted:
+    names = (name,) if name is not None else sandbox.list_sandboxes()
+    if not names:
         typer.echo("there are no sandboxes; `kafkaform sandbox up` makes one")
-    for each in wanted:
+    for sandbox_name in names:
         try:
-            typer.echo(_render_status(sandbox.read_status(each)))
+            typer.echo(_render_status(sandbox.read_status(sandbox_name)))
         except KafkaformError as error:
             # One broken sandbox must not hide the others.
             if name is not None:
                 raise
-            typer.echo(f"{each}: {error.message}\n  {error.advice}")
+            typer.echo(f"{sandbox_name}: {error.message}\n  {error.advice}")
 
 
 @app.command()
@@ -211,11 +211,11 @@ def env(
 
     By default this is a file for a configuration folder: `kafkaform sandbox env > provider.kf.hcl`.
     """
-    found = sandbox.read_status(name)
+    running = sandbox.read_status(name)
     # Standard output can be a file of the configuration, so everything else goes to stderr.
-    if found.state is not sandbox.SandboxState.RUNNING:
-        typer.echo(f"{name} is {found.state}: {found.explanation}", err=True)
-    typer.echo(sandbox.render(found.sandbox, format), nl=False)
+    if running.state is not sandbox.SandboxState.RUNNING:
+        typer.echo(f"{name} is {running.state}: {running.explanation}", err=True)
+    typer.echo(sandbox.render(running.sandbox, format), nl=False)
 
 
 @app.command()
@@ -238,25 +238,25 @@ def logs(
         typer.echo(line)
 
 
-def _render_status(found: sandbox.SandboxStatus) -> str:
-    box = found.sandbox
+def _render_status(running: sandbox.SandboxStatus) -> str:
+    box = running.sandbox
     rows = {
-        "state": found.state.value,
+        "state": running.state.value,
         "kafka": box.kafka_version + (", with ZooKeeper" if box.zookeeper else ""),
-        "brokers": f"{len(found.alive)} of {len(box.brokers)} alive",
+        "brokers": f"{len(running.alive)} of {len(box.brokers)} alive",
         "bootstrap": box.bootstrap,
         "tls": box.bootstrap_tls or "",
-        **{server.kind.value: _render_server(found, server) for server in box.servers},
-        "data": f"{render_amount(found.data_bytes, 'bytes')} in {box.data}",
-        "note": found.explanation,
+        **{server.kind.value: _render_server(running, server) for server in box.servers},
+        "data": f"{render_amount(running.data_bytes, 'bytes')} in {box.data}",
+        "note": running.explanation,
     }
     width = max(10, *map(len, rows))
     lines = (f"  {key:<{width}} {text}" for key, text in rows.items() if text)
     return "\n".join((box.name, *lines))
 
 
-def _render_server(found: sandbox.SandboxStatus, server: sandbox.Server) -> str:
-    return f"{server.url} ({'alive' if server in found.alive_servers else 'ended'})"
+def _render_server(running: sandbox.SandboxStatus, server: sandbox.Server) -> str:
+    return f"{server.url} ({'alive' if server in running.alive_servers else 'ended'})"
 
 
 class _Screen:

@@ -80,11 +80,11 @@ def _show_state(console: Console, state_file: str | None, *, json: bool, detail:
 
 
 def _show_comparison(console: Console, first: Path, second: Path, *, json: bool) -> None:
-    parts = compare_plans(load_plan_document(first), load_plan_document(second))
+    differences = compare_plans(load_plan_document(first), load_plan_document(second))
     if json:
-        console.write(render_json(to_builtins(parts)))
-    elif not parts:
+        console.write(render_json(to_builtins(differences)))
+    elif not differences:
         console.write("Both plans do the same.")
     else:
         title = f"What differs between {first}, the first plan, and {second}, the second:"
-        write_paged(console, "\n".join((title, *render_comparison(parts))))
+        write_paged(console, "\n".join((title, *render_comparison(differences))))

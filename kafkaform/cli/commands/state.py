@@ -41,8 +41,8 @@ def list_(
     state: StateFile = None,
 ) -> None:
     """List the addresses that own objects, one per line."""
-    found = open_store(state).backend.load().state
-    rows = found.objects.values() if found else ()
+    stored = open_store(state).backend.load().state
+    rows = stored.objects.values() if stored else ()
     names = sorted({owner for row in rows for owner in row.owners if matches(pattern, owner)})
     Console.make_standard().write_lines(inline(name) for name in names)
 
@@ -57,11 +57,13 @@ def show(
     state: StateFile = None,
 ) -> None:
     """Show the objects that an address owns."""
-    found = open_store(state).backend.load().state
-    rows = found.find_owned(address) if found else ()
+    stored = open_store(state).backend.load().state
+    rows = stored.find_owned(address) if stored else ()
     if not rows:
-        known = {owner for row in (found.objects.values() if found else ()) for owner in row.owners}
-        hint = suggest(address, known) or "`kafkaform state list` shows all addresses."
+        owners = {
+            owner for row in (stored.objects.values() if stored else ()) for owner in row.owners
+        }
+        hint = suggest(address, owners) or "`kafkaform state list` shows all addresses."
         raise UsageError(f"{address} owns nothing", hint)
     console = Console.make_standard()
     for row in rows:
@@ -158,10 +160,10 @@ def pull(
     """
     store, clock = open_store(state), SystemClock()
     if out is None:
-        found = store.backend.load().state
-        if found is None:
+        stored = store.backend.load().state
+        if stored is None:
             raise UsageError(f"{store.backend.location}: there is no state yet")
-        Console.make_standard().write(encode(found).decode().rstrip("\n"))
+        Console.make_standard().write(encode(stored).decode().rstrip("\n"))
         return
     # The log is appended in portions: a reader that leaves must not cut it in half.
     outlive_output()
@@ -225,8 +227,8 @@ def render_row(row: Row, words: Vocabulary = NO_WORDS, *, detail: bool = False) 
         if isinstance(item, FrozenMap):
             yield f"  {name}:"
             for key, value in sorted(item.items()):
-                shown = mask_value(value, sensitive=False, unit=find_unit((name, key)))
-                yield f"    {inline(key)} = {shown}"
+                text = mask_value(value, sensitive=False, unit=find_unit((name, key)))
+                yield f"    {inline(key)} = {text}"
         else:
             yield f"  {name} = {mask_value(item, sensitive=False, unit=find_unit((name,)))}"
     yield ""

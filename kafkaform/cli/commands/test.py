@@ -63,8 +63,8 @@ def test(
     """
     console = Console.make_standard(no_color=no_color)
     inputs = Inputs.read(var, var_file, simulated=True)
-    found = read_suite_files(files or ())
-    events = run_suites(read_configuration(Path(), inputs), found, filter)
+    suite_files = read_suite_files(files or ())
+    events = run_suites(read_configuration(Path(), inputs), suite_files, filter)
     show = _show_json if json else _show_text
     results = show(console, events, verbose)
     if junit is not None:
@@ -77,14 +77,14 @@ def test(
 def _show_text(
     console: Console, events: Iterable[SuiteEvent], verbose: bool
 ) -> tuple[SuiteResult, ...]:
-    results, shown = list[SuiteResult](), set[Diagnostic]()
+    results, reported = list[SuiteResult](), set[Diagnostic]()
     colour, width = console.colour, console.width
     for event in events:
         match event:
             case SuiteStart():
                 console.write(render_start(event))
             case RunResult():
-                console.write(render_run(event, shown, colour=colour, width=width))
+                console.write(render_run(event, reported, colour=colour, width=width))
                 if verbose and event.plan is not None:
                     text = render_plan(event.plan, colour=colour, width=width)
                     console.write(f"\n{text.rstrip()}\n\n")

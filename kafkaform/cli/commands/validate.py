@@ -93,13 +93,15 @@ def _render_report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
     # Blocks are sorted and searched, because both they and the faults can be thousands.
     files = {item.range.file for item in faults if item.range is not None}
     blocks = [block for block in _walk_blocks(tree) if block.source.file in files] if tree else []
-    places = sorted((block.range.file, block.range.start_byte, n) for n, block in enumerate(blocks))
+    positions = sorted(
+        (block.range.file, block.range.start_byte, n) for n, block in enumerate(blocks)
+    )
 
-    def around(place: Range | None) -> str | None:
+    def around(location: Range | None) -> str | None:
         """The header of the top-level block that a place is in: `resource "kafka_topic" "a"`."""
-        at = bisect(places, (place.file, place.start_byte, len(blocks))) if place else 0
-        block = blocks[places[at - 1][2]] if at else None
-        if block is None or place is None or not _is_within(block.range, place):
+        at = bisect(positions, (location.file, location.start_byte, len(blocks))) if location else 0
+        block = blocks[positions[at - 1][2]] if at else None
+        if block is None or location is None or not _is_within(block.range, location):
             return None
         return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
 
@@ -121,5 +123,5 @@ def _walk_blocks(tree: Tree) -> Iterator[Block]:
         yield from _walk_blocks(module)
 
 
-def _is_within(outer: Range, place: Range) -> bool:
-    return outer.file == place.file and outer.start_byte <= place.start_byte <= outer.end_byte
+def _is_within(outer: Range, inner: Range) -> bool:
+    return outer.file == inner.file and outer.start_byte <= inner.start_byte <= outer.end_byte

@@ -41,11 +41,11 @@ app = make_app("propose", _carry_out)
 
 def _propose(way: Way, proposal: Proposal, out: Path | None, json: bool) -> None:
     """Compute, show and write. Raises KafkaformError, before anything is written."""
-    found, console = way.resolve_connection(), way.console
+    connection, console = way.resolve_connection(), way.console
     # Before anything is computed, which can take long.
-    target = None if out is None else choose_override_file(found.configuration, out)
+    target = None if out is None else choose_override_file(connection.configuration, out)
     with way.open_session() as session:
-        declared = read_declared(found, session.facts.scope_id)
+        declared = read_declared(connection, session.facts.scope_id)
         proposed = proposal.compute(session, declared)
     if json:
         console.write(render_json(proposed.document))

@@ -101,19 +101,19 @@ class Way(Struct, frozen=True):
         ConfigurationError with every fault."""
         if not self.wanted.direct:
             return resolve_configured(self.wanted)
-        found, warnings = resolve_direct(self.wanted, os.environ)
+        connection, warnings = resolve_direct(self.wanted, os.environ)
         if self.wanted is self.flags:  # a shell has shown its own when it began
             self.console.show_diagnostics(warnings)
-        return found
+        return connection
 
     @contextmanager
     def open_session(self) -> Iterator[Session]:
         """Open a session until the block ends, or take the one of the shell."""
-        found = self.resolve_connection()
+        connection = self.resolve_connection()
         if self.kept is not None:
-            yield self.kept.get_session(found)
+            yield self.kept.get_session(connection)
             return
-        session = found.open()
+        session = connection.open()
         try:
             yield session
         finally:
@@ -132,16 +132,16 @@ def make_way(
 ) -> Way:
     """Read the flags. Raises UsageError if they name a cluster in two ways."""
     inputs = Inputs.read(var, var_file)
-    made = ConnectionInputs(
+    direct = ConnectionInputs(
         bootstrap_server, command_config, tuple(client_property), provider, inputs
     )
-    if made.direct and provider is not None:
+    if direct.direct and provider is not None:
         raise UsageError(
             "--provider names a block of the configuration, and --bootstrap-server and its like "
             "go without one",
             "Give one of them.",
         )
-    return Way(made, Console.make_standard(no_color=no_color), context.find_object(ShellContext))
+    return Way(direct, Console.make_standard(no_color=no_color), context.find_object(ShellContext))
 
 
 connects = take_flags("way", make_way)

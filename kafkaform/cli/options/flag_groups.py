@@ -24,12 +24,12 @@ def take_flags(
         own = inspect.signature(function, eval_str=True)
 
         @wraps(function)
-        def command(**given: Any) -> Any:
-            made = make(**{flag: given.pop(flag) for flag in flags})
-            return function(**{name: made}, **given)
+        def command(**values: Any) -> Any:
+            group = make(**{flag: values.pop(flag) for flag in flags})
+            return function(**{name: group}, **values)
 
-        kept = [item for item in own.parameters.values() if item.name != name]
-        ordered = (*flags.values(), *kept) if first else (*kept, *flags.values())
+        parameters = [item for item in own.parameters.values() if item.name != name]
+        ordered = (*flags.values(), *parameters) if first else (*parameters, *flags.values())
         every = [item.replace(kind=item.KEYWORD_ONLY) for item in ordered]
         command.__signature__ = own.replace(parameters=every)  # type: ignore[attr-defined]  # PEP 362
         command.__annotations__ = {}

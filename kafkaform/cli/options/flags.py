@@ -106,7 +106,7 @@ FailOn = Annotated[
         metavar="CONDITION",
         autocompletion=complete_conditions,
         help="Exit with 8 if the plan has any of these: deletes, blocked, drift, danger, caution, "
-        "a kind of harm such as data-loss, or a finding of a rule.",
+        "a kind of harm such as data-loss, a finding of a rule, or of a policy as policy/NAME.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines for programs.")]
@@ -138,4 +138,4 @@ def list_accepted(
 ) -> tuple[str, ...]:
     """The rules whose blocks are lifted. names: of --accept; the others are older flags."""
     older = {"access-opened": open_access, "access-unproven": unproven_access}
-    return (*names, *(name for name, given in older.items() if given and name not in names))
+    return (*names, *(name for name, typed in older.items() if typed and name not in names))

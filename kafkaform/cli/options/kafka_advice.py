@@ -246,7 +246,10 @@ def advise_option(flag: str, command: Any, path: str) -> str | None:
         return f"Put it after the subcommand: `{path} {able[0]} {flag}`."
     if flag not in INSTEAD:
         return None
-    reach = any("--bootstrap-server" in _list_flags(one) for one in (command, *below.values()))
+    reach = any(
+        "--bootstrap-server" in _list_flags(command_below)
+        for command_below in (command, *below.values())
+    )
     if INSTEAD[flag] not in CONNECTING:
         return INSTEAD[flag]
     return f"{INSTEAD[flag]} {_BROKERS if reach or path == ROOT else _CONFIGURED}".lstrip()
@@ -261,4 +264,6 @@ def advise_command(word: str) -> str | None:
 
 
 def _list_flags(command: Any) -> frozenset[str]:
-    return frozenset(opt for one in command.params for opt in (*one.opts, *one.secondary_opts))
+    return frozenset(
+        opt for parameter in command.params for opt in (*parameter.opts, *parameter.secondary_opts)
+    )

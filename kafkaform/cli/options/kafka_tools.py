@@ -83,20 +83,20 @@ def translate_words(words: Sequence[str], root: Any) -> Iterator[list[str]]:
     _refuse_scram_tool(words[:end])
     # What follows `--` are names, which can look like options.
     words = [*_spell_out(words[:end]), *words[end:]]
-    before, command, rest = words[:at], words[at : at + 1], words[at + 1 :]
+    before, command, tail = words[:at], words[at : at + 1], words[at + 1 :]
     does = command[0] if command else ""
     if does not in REDUNDANT:
-        yield [*before, *command, *rest]
+        yield [*before, *command, *tail]
         return
-    rest = list(_drop_redundant(rest, REDUNDANT[does]))
-    options = bool(rest) and rest[0].startswith("-")
-    if not options or not any(word.partition("=")[0] == TYPE for word in rest):
-        yield [*before, *command, *rest]
+    tail = list(_drop_redundant(tail, REDUNDANT[does]))
+    options = bool(tail) and tail[0].startswith("-")
+    if not options or not any(word.partition("=")[0] == TYPE for word in tail):
+        yield [*before, *command, *tail]
         return
-    types, names, others = _read_entities(rest)
+    types, names, remaining = _read_entities(tail)
     _refuse_unknown(types)
     for line in (_translate_describe if does == "describe" else _translate_alter)(
-        types, names, others
+        types, names, remaining
     ):
         yield [*before, does, *line]
 
@@ -109,10 +109,14 @@ def _refuse_scram_tool(words: Sequence[str]) -> None:
     if at is None:
         return
     _, sign, value = flags[at]
-    given = value if sign else next(iter(words[at + 1 :]), "")
-    user = inline(shlex.quote(given)) if given and not given.startswith("-") else "NAME"
-    asked = [line for flag, _, _ in flags for line in SCRAM_TOOL.get(flag, ())]
-    lines = asked or [line for group in SCRAM_TOOL.values() for line in group]
+    value_typed = value if sign else next(iter(words[at + 1 :]), "")
+    user = (
+        inline(shlex.quote(value_typed))
+        if value_typed and not value_typed.startswith("-")
+        else "NAME"
+    )
+    replacements = [line for flag, _, _ in flags for line in SCRAM_TOOL.get(flag, ())]
+    lines = replacements or [line for group in SCRAM_TOOL.values() for line in group]
     named = " ".join(f"{text}: `kafkaform {line.format(user=user)}`." for text, line in lines)
     raise UsageError(
         f"kafkaform has no option {SCRAM_USER}, which is that of KIP-248's tool for SCRAM users",
@@ -122,10 +126,10 @@ def _refuse_scram_tool(words: Sequence[str]) -> None:
 
 def _spell_out(words: Sequence[str]) -> Iterator[str]:
     """The words, with the options of Kafka's tools under our names."""
-    rest = iter(words)
-    for word in rest:
+    remaining = iter(words)
+    for word in remaining:
         flag, sign, value = word.partition("=")
-        listed = (value if sign else next(rest, "")) if flag == LIST else ""
+        listed = (value if sign else next(remaining, "")) if flag == LIST else ""
         if flag == LIST:
             yield from (f"{ONE}={item}" for item in _BETWEEN.split(listed))
         else:
@@ -143,14 +147,14 @@ def _read_entities(words: Sequence[str]) -> tuple[list[str], list[str | None], l
     """Entity types, names (None for the default), and the other words."""
     types: list[str] = []
     names: list[str | None] = []
-    others: list[str] = []
-    rest = iter(words)
-    for word in rest:
+    remaining: list[str] = []
+    stream = iter(words)
+    for word in stream:
         flag, sign, value = word.partition("=")
         if flag == DEFAULT:
             names.append(None)
         elif flag in (TYPE, NAME):
-            text = value if sign else next(rest, None)
+            text = value if sign else next(stream, None)
             if text is None:
                 raise UsageError(f"{flag} has no value", HOW_TO_NAME)
             if flag == TYPE:
@@ -158,8 +162,8 @@ def _read_entities(words: Sequence[str]) -> tuple[list[str], list[str | None], l
             else:
                 names.append(text or None)  # in KIP-248 an empty name is the default
         else:
-            others.append(word)
-    return types, names, others
+            remaining.append(word)
+    return types, names, remaining
 
 
 def _refuse_unknown(types: Sequence[str]) -> None:
@@ -190,12 +194,12 @@ def _pair_entities(types: Sequence[str], names: Sequence[str | None]) -> Mapping
 
 
 def _translate_describe(
-    types: Sequence[str], names: Sequence[str | None], others: Sequence[str]
+    types: Sequence[str], names: Sequence[str | None], remaining: Sequence[str]
 ) -> Iterator[list[str]]:
     kind = types[0]
     if kind in CONFIGURED:
         named = [DEFAULT if name is None else f"{NAME}={name}" for name in names]
-        yield ["configs", f"{TYPE}={kind}", *named, *others]
+        yield ["configs", f"{TYPE}={kind}", *named, *remaining]
         return
     # Two types are one entity, a client of a user. Kafka's tool gives the names to the types in
     # their order, and a type without a name stands for all.
@@ -204,14 +208,18 @@ def _translate_describe(
             _pair_entities(types, names)
         globs = [*map(_escape_glob, names), "*", "*"]
         pairs = zip(types, globs, strict=False)
-        yield ["quotas", *(f"{LIMITED[part]}={glob}" for part, glob in pairs), *others]
+        yield [
+            "quotas",
+            *(f"{LIMITED[entity_type]}={glob}" for entity_type, glob in pairs),
+            *remaining,
+        ]
         return
     for name in names or ["*"]:
         only = "*" if not names else _escape_glob(name)
-        yield ["quotas", f"{LIMITED[kind]}={only}", ONLY, *others]
+        yield ["quotas", f"{LIMITED[kind]}={only}", ONLY, *remaining]
     for name in names or ["*"]:
         if types == ["users"] and name is not None:
-            yield ["users", f"--name={'*' if not names else _escape_glob(name)}", *others]
+            yield ["users", f"--name={'*' if not names else _escape_glob(name)}", *remaining]
 
 
 def _escape_glob(name: str | None) -> str:
@@ -223,14 +231,14 @@ def _escape_glob(name: str | None) -> str:
 
 
 def _translate_alter(
-    types: Sequence[str], names: Sequence[str | None], others: Sequence[str]
+    types: Sequence[str], names: Sequence[str | None], remaining: Sequence[str]
 ) -> Iterator[list[str]]:
     if len(types) > 1:
         pair = _pair_entities(types, names)
         client = pair["clients"]
         beside = "--client-default" if client is None else f"--client-id={client}"
-        types, names, others = ["users"], [pair["users"]], [beside, *others]
+        types, names, remaining = ["users"], [pair["users"]], [beside, *remaining]
     default = [DEFAULT] if None in names else []
     named = [name for name in names if name is not None]
     # A name can begin with a dash, so names come last.
-    yield [ALTERED[types[0]], *default, *others, *(["--", *named] if named else [])]
+    yield [ALTERED[types[0]], *default, *remaining, *(["--", *named] if named else [])]

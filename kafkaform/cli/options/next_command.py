@@ -31,13 +31,13 @@ def render_next_command(plan: Plan, saved: Path | None, typed: TypedFlags) -> st
 
     saved: the file that the plan was saved to, if any.
     """
-    command, *rest = ["apply", str(saved)] if saved else list_apply_words(plan)
+    command, *arguments = ["apply", str(saved)] if saved else list_apply_words(plan)
     words, chdir = ["kafkaform"], typed.context.find_root().params["chdir"]
     words += [] if chdir is None else [f"-chdir={chdir}"]
-    words += [command, *rest]
+    words += [command, *arguments]
     words += [] if typed.state is None else [f"--state={typed.state}"]
-    given = (_render_variable(item, typed.sensitive) for item in typed.given)
-    return " ".join((*map(shlex.quote, words), *given))
+    variables = (_render_variable(item, typed.sensitive) for item in typed.given)
+    return " ".join((*map(shlex.quote, words), *variables))
 
 
 def _render_variable(item: str | Path, sensitive: Collection[str]) -> str:

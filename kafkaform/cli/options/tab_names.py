@@ -38,7 +38,7 @@ def complete_names(
 
 def complete_conditions(context: typer.Context, incomplete: str) -> list[str]:
     """Offer the conditions of --fail-on, also behind a comma."""
-    return _complete_list(_list_conditions, incomplete)
+    return _complete_list(lambda: _list_conditions(context), incomplete)
 
 
 def complete_findings(context: typer.Context, incomplete: str) -> list[str]:
@@ -48,8 +48,8 @@ def complete_findings(context: typer.Context, incomplete: str) -> list[str]:
 
 def _complete_list(find: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
     before = incomplete.rpartition(",")[0]
-    given = f"{before}," if before else ""
-    return offer_within_limit(lambda: (f"{given}{name}" for name in find()), incomplete)
+    prefix = f"{before}," if before else ""
+    return offer_within_limit(lambda: (f"{prefix}{name}" for name in find()), incomplete)
 
 
 def complete_accepted(context: typer.Context, incomplete: str) -> list[str]:
@@ -71,13 +71,13 @@ def offer_within_limit(find: Callable[[], Iterable[str]], incomplete: str) -> li
     """The names that `find` finds in time and that begin with what was typed."""
     from threading import Thread  # noqa: PLC0415  # only completion needs it
 
-    found: list[str] = []
+    offered: list[str] = []
 
     def collect() -> None:
         try:
-            found.extend(find())
+            offered.extend(find())
         except Exception:  # noqa: BLE001  # a shell has no place for an error at a key press
-            found.clear()
+            offered.clear()
 
     # A client that waits for a system cannot be stopped from outside. Its thread ends with the
     # process, which is over as soon as the names are printed.
@@ -85,7 +85,7 @@ def offer_within_limit(find: Callable[[], Iterable[str]], incomplete: str) -> li
     worker.start()
     worker.join(SECONDS)
     prefix = os.environ.get(PREFIX, "")
-    names = sorted({name for name in tuple(found) if name.startswith(prefix + incomplete)})
+    names = sorted({name for name in tuple(offered) if name.startswith(prefix + incomplete)})
     # A name that the shell would take apart is left out, since each shell quotes in its own way.
     return [name[len(prefix) :] for name in names if not _QUOTED.intersection(name)]
 
@@ -123,10 +123,17 @@ def mend_bash_words(environment: MutableMapping[str, str]) -> None:
     environment[PREFIX] = prefix
 
 
-def _list_conditions() -> Iterable[str]:
-    from ...workflow.judgement.conditions import CONDITIONS  # noqa: PLC0415  # only completion needs it
+def _list_conditions(context: typer.Context) -> Iterator[str]:
+    from contextlib import suppress  # noqa: PLC0415  # only completion needs these modules
 
-    return (*CONDITIONS, *_list_rules())
+    from ...core.errors import KafkaformError  # noqa: PLC0415  # see above
+    from ...workflow.configuration.policies import list_policy_ids  # noqa: PLC0415  # see above
+    from ...workflow.judgement.conditions import CONDITIONS  # noqa: PLC0415  # see above
+
+    yield from (*CONDITIONS, *_list_rules())
+    _enter_folder(context)
+    with suppress(KafkaformError):
+        yield from list_policy_ids(context.params.get("policy") or ())
 
 
 def _list_finding_words() -> Iterable[str]:
@@ -179,22 +186,22 @@ def _ask_names(context: typer.Context, complete: Callable[..., Iterable[str]]) -
     from ...workflow.connection import ConnectionInputs, resolve_configured, resolve_direct  # noqa: PLC0415  # see above
 
     _enter_folder(context)
-    given = context.params
+    params = context.params
     # typer makes paths of texts only when it calls a command.
-    files = [Path(file) for file in given.get("var_file") or ()]
-    config = given.get("command_config")
+    files = [Path(file) for file in params.get("var_file") or ()]
+    config = params.get("command_config")
 
     def ask(listing: Callable[..., Iterable[str]]) -> Iterable[str]:
         inputs = ConnectionInputs(
-            given.get("bootstrap_server"),
+            params.get("bootstrap_server"),
             Path(config) if config else None,
-            tuple(given.get("client_property") or ()),
-            given.get("provider"),
-            Inputs.read(given.get("var") or (), files),
+            tuple(params.get("client_property") or ()),
+            params.get("provider"),
+            Inputs.read(params.get("var") or (), files),
         )
         direct = inputs.direct
-        found = resolve_direct(inputs, os.environ)[0] if direct else resolve_configured(inputs)
-        session = found.open()
+        connection = resolve_direct(inputs, os.environ)[0] if direct else resolve_configured(inputs)
+        session = connection.open()
         try:
             return tuple(listing(session))
         finally:

@@ -23,22 +23,22 @@ def normalise_flags(arguments: Sequence[str], root: TyperGroup) -> list[str]:
     """The arguments with `--` before every long flag that was typed with `-`."""
     # Only the flags of the named command count, so that no other command is loaded for this.
     named = (root, *(command for _, command in _find_commands(arguments, root)))
-    known = {"--help"}
+    flags = {"--help"}
     for command in named:
         for parameter in command.params:
-            known.update(o for o in (*parameter.opts, *parameter.secondary_opts) if o[:2] == "--")
+            flags.update(o for o in (*parameter.opts, *parameter.secondary_opts) if o[:2] == "--")
     result: list[str] = []
     for n, argument in enumerate(arguments):
         if argument == "--":
             return [*result, *arguments[n:]]
         match = _SINGLE.fullmatch(argument)
         if match and (
-            f"--{match['name']}" in known or match["value"] or len(match["name"]) >= LONG
+            f"--{match['name']}" in flags or match["value"] or len(match["name"]) >= LONG
         ):
             argument = f"-{argument}"
         flag, _, value = argument.partition("=")
         opposite = f"--no-{flag[2:]}"
-        if opposite in known:
+        if opposite in flags:
             # Terraform's users write `-write=false`; typer knows only `--no-write`.
             argument = {"true": flag, "false": opposite}.get(value, argument)
         result.append(argument)
@@ -49,17 +49,17 @@ def move_color(arguments: Sequence[str]) -> list[str]:
     """The arguments with --color, which belongs to all commands, in front of the command."""
     ending = arguments.index("--") if "--" in arguments else len(arguments)
     front: list[str] = []
-    others: list[str] = []
+    remaining: list[str] = []
     words = iter(arguments[:ending])
     for word in words:
         flag, equal, _ = word.partition("=")
         if flag not in ("--color", "-color"):
-            others.append(word)
+            remaining.append(word)
         elif equal:
             front.append(word)
         else:
             front += (word, *(value for value in [next(words, None)] if value is not None))
-    return [*front, *others, *arguments[ending:]]
+    return [*front, *remaining, *arguments[ending:]]
 
 
 def find_command_path(arguments: Sequence[str], root: TyperGroup) -> str:

@@ -17,9 +17,9 @@ class InOrder(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         words = list(args)  # the parser empties its list
-        rest = super().parse_args(ctx, args)
+        remaining = super().parse_args(ctx, args)
         if ctx.resilient_parsing or not ctx.params.get(VAR_FILE):
-            return rest
+            return remaining
         # The parser knows the order, and typer drops it, so the words are parsed once more.
         _, _, order = self.make_parser(ctx).parse_args(words)
         names = [option.name for option in order if option.name in (VAR, VAR_FILE)]
@@ -27,4 +27,4 @@ class InOrder(TyperCommand):
         values = {VAR: iter(ctx.params[VAR] or ()), VAR_FILE: map(Path, ctx.params[VAR_FILE])}
         ctx.params[VAR] = [next(values[name]) for name in names if name is not None]
         ctx.params[VAR_FILE] = []
-        return rest
+        return remaining

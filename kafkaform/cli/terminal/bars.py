@@ -52,16 +52,18 @@ class Terminal:
         if self._progress is None:
             self._progress = _make_bars(self._console)
         label, task = inline(event.label), self._tasks.get(event.task)
-        total, done, text = (
+        total, completed, text = (
             event.total,
             event.done,
             f"{render_amount(event)}{self._pace.render_time_left(event)}",
         )
         if task is None:
-            task = self._progress.add_task(label, total=total, completed=done, amount=text)
+            task = self._progress.add_task(label, total=total, completed=completed, amount=text)
             self._tasks[event.task] = task
             self._progress.start()
-        self._progress.update(task, description=label, total=total, completed=done, amount=text)
+        self._progress.update(
+            task, description=label, total=total, completed=completed, amount=text
+        )
         self._show_newest()
 
     def _show_newest(self) -> None:

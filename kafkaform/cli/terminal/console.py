@@ -96,8 +96,10 @@ class Console(Struct, frozen=True):
         if diagnostics:
             from ...render.diagnostics import render_diagnostics  # noqa: PLC0415  # only faults need it
 
-            told = clean_diagnostics(diagnostics)
-            sys.stderr.write(render_diagnostics(told, colour=self.errors_colour, width=self.width))
+            cleaned = clean_diagnostics(diagnostics)
+            sys.stderr.write(
+                render_diagnostics(cleaned, colour=self.errors_colour, width=self.width)
+            )
             sys.stderr.flush()
 
     def ask(self, question: str) -> str:

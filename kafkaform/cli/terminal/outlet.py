@@ -33,8 +33,8 @@ class Unwritable(BaseException):
     # Not an Exception, so that no handler for errors of files catches it.
 
     def __init__(self, error: OSError) -> None:
-        why = "it is closed" if error.errno == errno.EBADF else error.strerror
-        super().__init__(f"standard output cannot be written: {why or type(error).__name__}")
+        cause = "it is closed" if error.errno == errno.EBADF else error.strerror
+        super().__init__(f"standard output cannot be written: {cause or type(error).__name__}")
         self.error = error
 
     @property
@@ -150,11 +150,11 @@ def outlive_output() -> None:
 @contextmanager
 def filter_output() -> Iterator[Outlet]:
     """Mask secrets in both streams inside the block, from the moment that they are read."""
-    with watch_secrets() as known:
+    with watch_secrets() as secrets:
         before, outlet = (sys.stdout, sys.stderr), Outlet()
         fates = (outlet.out, outlet.err)
         sys.stdout, sys.stderr = (
-            stream and Fenced(stream, known, fate)
+            stream and Fenced(stream, secrets, fate)
             for stream, fate in zip(before, fates, strict=True)
         )
         try:

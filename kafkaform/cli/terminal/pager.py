@@ -34,9 +34,9 @@ def write_paged(console: Console, text: str) -> None:
 
 def choose_pager(environment: Mapping[str, str]) -> list[str]:
     """The command of the pager in words; empty if it is switched off or cannot be run."""
-    given = next((environment[name] for name in VARIABLES if name in environment), DEFAULT)
+    command = next((environment[name] for name in VARIABLES if name in environment), DEFAULT)
     try:
-        words = shlex.split(given)
+        words = shlex.split(command)
     except ValueError:  # a quote without its end
         return []
     off = words in ([], ["cat"]) or environment.get("TERM") == "dumb"

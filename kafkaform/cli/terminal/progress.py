@@ -73,15 +73,15 @@ class Log(Struct, frozen=True):
             if isinstance(event, events.Message):
                 self._write(inline(event.text))
                 return
-            now, left = self.clock.monotonic(), self.pace.render_time_left(event)
+            now, time_left = self.clock.monotonic(), self.pace.render_time_left(event)
             due = now - self.last.setdefault(event.task, now) >= LOG_INTERVAL
             if event.task in self.closed or not (event.finished or due):
                 return
             self.last[event.task] = now
             if event.finished:
                 self.closed.add(event.task)
-            how = render_end(event) if event.finished else f"{render_amount(event)}{left}"
-            self._write(f"{inline(event.label)}: {how}")
+            progress = render_end(event) if event.finished else f"{render_amount(event)}{time_left}"
+            self._write(f"{inline(event.label)}: {progress}")
 
     def _write(self, text: str) -> None:
         # The name in front keeps foreign text from the start of a line: build servers obey some.

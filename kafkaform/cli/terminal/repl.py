@@ -89,8 +89,8 @@ def _answer_expression(text: str, evaluate: Evaluate, console: Console) -> bool:
     if text.strip() == "help":
         console.write(HELP)
         return True
-    found = scan(Source("", text), Frame.EXPRESSION)
-    if not found.faults and all(token.type in TRIVIA for token in found.tokens):
+    scanned = scan(Source("", text), Frame.EXPRESSION)
+    if not scanned.faults and all(token.type in TRIVIA for token in scanned.tokens):
         return True
     value, faults = evaluate(f"{text}\n")
     console.show_diagnostics(faults)

@@ -16,32 +16,32 @@ from .screen import Screen
 from .signals import stop_on_signals
 
 
-def show_run(shown: Screen, run: Callable[..., Applied], *, outputs: bool = True) -> Applied:
+def show_run(screen: Screen, run: Callable[..., Applied], *, outputs: bool = True) -> Applied:
     """Run an operation, show its progress and its result, also after an error, and raise the error.
 
     run: takes `progress` and `stop`.
     """
     try:
         with stop_on_signals() as stop:
-            applied = run(progress=shown.progress, stop=stop)
+            applied = run(progress=screen.progress, stop=stop)
     # Only before the first send: after it, the rest of the output is dropped instead.
     except Unwritable as fault:
         raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
     except KafkaformError as error:
         if error.applied is not None:
-            _show_applied(shown, error.applied, outputs, complete=False)
+            _show_applied(screen, error.applied, outputs, complete=False)
         raise
-    _show_applied(shown, applied, outputs, complete=True)
+    _show_applied(screen, applied, outputs, complete=True)
     return applied
 
 
-def _show_applied(shown: Screen, applied: Applied, outputs: bool, *, complete: bool) -> None:
+def _show_applied(screen: Screen, applied: Applied, outputs: bool, *, complete: bool) -> None:
     if applied.report is not None:
-        shown.show_result(applied.report, applied.run, applied.plan, complete=complete)
+        screen.show_result(applied.report, applied.run, applied.plan, complete=complete)
     stays = applied.plan.options.mode is not Mode.DESTROY
     if outputs and stays and (applied.report is not None or applied.outputs):
-        shown.show_outputs(applied.outputs)
-    shown.show_diagnostics(applied.diagnostics)
+        screen.show_outputs(applied.outputs)
+    screen.show_diagnostics(applied.diagnostics)
 
 
 def accept(plan: Plan) -> bool:
@@ -63,5 +63,5 @@ def advise(
     token = ["--expect", expect] if expect else []
     flags = map(shlex.quote, list_option_words(options))
     words = " ".join(("kafkaform", command, *plan, *token, *flags))
-    same = f"`{words}`" if command == "apply" else f"the same `{words}`"
-    return Again(command, same, reviewed=bool(plan or token))
+    repeat = f"`{words}`" if command == "apply" else f"the same `{words}`"
+    return Again(command, repeat, reviewed=bool(plan or token))

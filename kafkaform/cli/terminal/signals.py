@@ -64,9 +64,10 @@ def stop_on_signals() -> Iterator[Stop]:
     try:
         yield stop
     finally:
-        for each, earlier in before.items():
-            if signal.getsignal(each) is handle:  # the first signal may have set another one
-                signal.signal(each, earlier)
+        for signal_number, earlier in before.items():
+            # The first signal may have set another handler.
+            if signal.getsignal(signal_number) is handle:
+                signal.signal(signal_number, earlier)
 
 
 def discard_typed_ahead(stream: TextIO) -> None:
@@ -97,10 +98,10 @@ def wait_until_readable(stream: TextIO) -> None:
 def find_end(error: BaseException) -> Ended | None:
     """The Ended that an error comes from, None if it comes from none."""
     # Compiled code that a handler interrupts raises SystemError, with Ended as its cause.
-    seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, Ended):
-        seen = seen.__cause__ or seen.__context__
-    return seen
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, Ended):
+        cause = cause.__cause__ or cause.__context__
+    return cause
 
 
 def work_in_child() -> None:
@@ -143,21 +144,21 @@ def end_process(code: int) -> NoReturn:
 def tell_finishing() -> None:
     """Confirm the first signal on stderr."""
     # Not through the screen: the interrupted code can hold its lock, and would never release it.
-    here = _OVER_THIS_LINE if _is_terminal() else b""
-    _write(here + FINISHING.encode() + b"\n")
+    prefix = _OVER_THIS_LINE if _is_terminal() else b""
+    _write(prefix + FINISHING.encode() + b"\n")
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
-    for each in SIGNALS:
-        signal.signal(each, _end_at_once)
+    for signal_number in SIGNALS:
+        signal.signal(signal_number, _end_at_once)
     raise Ended(number)
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> NoReturn:
     """End the process at a second signal."""
     # Closing connections and threads can take longer than anybody waits.
-    here = _SHOW_CURSOR + _OVER_THIS_LINE if _is_terminal() else b""
-    _write(here + AT_ONCE.encode() + b"\n")
+    prefix = _SHOW_CURSOR + _OVER_THIS_LINE if _is_terminal() else b""
+    _write(prefix + AT_ONCE.encode() + b"\n")
     os._exit(128 + number)
 
 

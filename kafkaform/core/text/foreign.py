@@ -55,5 +55,5 @@ def escape_formula(text: str) -> str:
 
     What would be a formula gets an apostrophe in front, as spreadsheets mark text.
     """
-    shown = inline(text)
-    return f"'{shown}" if _FORMULA.match(shown) else shown
+    cell = inline(text)
+    return f"'{cell}" if _FORMULA.match(cell) else cell

@@ -59,8 +59,9 @@ _AMOUNT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]*(?:/s)?)")
 _FOREVER = ("forever", "unlimited", "-1")
 """Values for no limit."""
 
-# What some values say instead of an amount.
-_UNLIMITED = {LONG_MAX: "no limit", INT_MAX: "no limit", -1: "no limit"}
+NO_LIMIT = "no limit"
+_UNLIMITED = (LONG_MAX, INT_MAX, -1)
+"""Values that are no amounts."""
 
 
 def parse_amount(text: str, unit: str) -> int:
@@ -73,8 +74,8 @@ def parse_amount(text: str, unit: str) -> int:
     while position < len(text.rstrip()):
         match = _AMOUNT.match(text, position)
         if match is None or match[2] not in units:
-            known = ", ".join(name for name in units if name)
-            raise ValueError(f"expected an amount and a unit ({known}), such as {example}")
+            unit_names = ", ".join(name for name in units if name)
+            raise ValueError(f"expected an amount and a unit ({unit_names}), such as {example}")
         # Decimal, because half of a unit must be exact: 0.1 of a day is 8,640,000 ms.
         total += Decimal(match[1]) * units[match[2]]
         position = match.end()
@@ -85,14 +86,15 @@ def parse_amount(text: str, unit: str) -> int:
 
 def render_quantity(value: object, unit: str) -> str:
     """`30 d` for 2592000000 in `ms`. Empty for a value that is no amount of this unit, or that is
-    short already. value: an int, a Decimal or its text."""
+    short already. value: an int, a Decimal or its text; unit: one without a scale has no amounts,
+    but values for no limit."""
     number = _read_number(value)
-    scale = SCALES.get(unit)
-    if number is None or scale is None:
+    if number is None or not unit:
         return ""
     if unit != "percent" and number in _UNLIMITED:
-        return _UNLIMITED[int(number)]
-    if number <= 0:
+        return NO_LIMIT
+    scale = SCALES.get(unit)
+    if scale is None or number <= 0:
         return ""
     for symbol, factor in scale:
         amount = number / factor

@@ -25,7 +25,7 @@ def list_spellings(secret: str) -> set[str]:
         form for text in texts for form in (text, *_list_escapes(text), *_list_encodings(text))
     }
     # Escaped twice, such as in JSON that contains an error message that quotes the secret.
-    return forms | {again for form in forms for again in _list_escapes(form)}
+    return forms | {escaped for form in forms for escaped in _list_escapes(form)}
 
 
 def _list_escapes(text: str) -> Iterator[str]:

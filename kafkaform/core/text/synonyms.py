@@ -251,10 +251,10 @@ _COMMANDS: Mapping[str, str] = {
 def _invert_tables() -> Mapping[str, tuple[str, ...]]:
     meant: dict[str, list[str]] = {}
     for table in (_RESOURCE_TYPES, _ARGUMENTS, _FUNCTIONS, _COMMANDS):
-        for word, others in table.items():
-            for other in others.split():
-                meant.setdefault(other, []).append(word)
-    return {other: tuple(words) for other, words in meant.items()}
+        for word, synonyms in table.items():
+            for synonym in synonyms.split():
+                meant.setdefault(synonym, []).append(word)
+    return {synonym: tuple(words) for synonym, words in meant.items()}
 
 
 def list_meant_words(word: str) -> Iterator[str]:

@@ -7,6 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from kafkaform_kafka.rules.access_rows import EVERY, EVERYBODY, EVERYTHING, UNCHANGED
+from kafkaform_kafka.rules.missing_names import LOGIN_MISSING
+
+from ...core.rule import Rule
 from .charts import Bar, Chart, Series
 from .grids import (
     CLUSTER,
@@ -27,16 +31,21 @@ SEVERITIES = (
     Series("medium", "medium", "M"),
     Series("low", "low", "L"),
 )
+RULES: Mapping[str, Rule] = {
+    "any_principal": EVERYBODY,
+    "any_operation": EVERYTHING,
+    "any_resource": EVERY,
+    "shadowed": UNCHANGED,
+    "no_login": LOGIN_MISSING,
+}
+"""Finding -> the rule that finds the same in a plan."""
 FINDINGS: Mapping[str, str] = {
-    "any_principal": "everybody is allowed",
-    "any_operation": "every operation is allowed",
-    "any_resource": "every resource is allowed",
+    # A cell of a table begins with a small letter.
+    **{finding: rule.title[0].lower() + rule.title[1:] for finding, rule in RULES.items()},
     "short_prefix": "a short prefix is allowed",
     "any_host": "from every host",
-    "shadowed": "the ACL has no effect",
     "matches_nothing": "the ACL matches nothing",
     "unknown_principal": "nobody knows the principal",
-    "no_login": "the principal has no login",
     "open_by_default": "allowed where there is no ACL",
 }
 _PRINCIPALS = (
@@ -110,10 +119,17 @@ def chart_findings(
     return Chart(place, title, "findings", "kind of finding", SEVERITIES, tuple(bars))
 
 
+def _describe_finding(finding: str) -> str:
+    """Its words, with the id of its rule as plans write it."""
+    rule = RULES.get(finding)
+    words = FINDINGS.get(finding, finding)
+    return words if rule is None else f"{words} [{rule.id}]"
+
+
 def show_grants(known: Known, as_of: datetime) -> SectionBlock:
     """The section part on access findings."""
     kinds = known["grant_kinds"]
-    rows = [{**row, "what": FINDINGS.get(row["finding"])} for row in known["grant_rows"]]
+    rows = [{**row, "what": _describe_finding(row["finding"])} for row in known["grant_rows"]]
     high = sum_column([row for row in kinds if row["severity"] == "high"], "findings")
     everything = sum_column(kinds, "findings")
     lead = (

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...core.schema import ANY, STRING, Type
+from ...core.text.sentence import make_sentence
 from ...core.value import SecretRef, Value
 from ...syntax.nodes import Expression, Lit
 from ...syntax.parse import parse_expression
@@ -29,7 +30,6 @@ from ..values.faults import (
     Poisoned,
     make_diagnostic,
     make_error,
-    make_sentence,
 )
 from ..values.types import Default, parse_type
 from ..values.value import (

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic
 from ...core.schema import NUMBER, AttributeSchema, ObjectSchema, Type
+from ...core.text.sentence import make_sentence
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax import nodes
 from ...syntax.nodes import Block, Body
@@ -24,7 +25,6 @@ from ..values.faults import (
     Poisoned,
     make_diagnostic,
     make_error,
-    make_sentence,
     quote_names,
     suggest_near,
 )

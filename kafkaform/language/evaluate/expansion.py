@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct
 
 from ...core.schema import BOOL, NUMBER
+from ...core.text.sentence import make_sentence
 from ...syntax.nodes import Block, Expression
 from ..declare.declarations import get_enabled
 from ..expressions.code import Context, Env
 from ..expressions.namespaces import Fixed
 from ..values.conversion import convert_value
-from ..values.faults import ConvertFault, EvalError, make_sentence
+from ..values.faults import ConvertFault, EvalError
 from ..values.types import describe_value
 from ..values.value import (
     FIELDS,

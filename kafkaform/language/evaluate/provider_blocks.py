@@ -11,6 +11,7 @@ from ...core.address import render_key
 from ...core.diagnostics import Diagnostic
 from ...core.resource import ProviderConfig
 from ...core.schema import STRING, ObjectSchema
+from ...core.text.sentence import make_sentence
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Expression
 from ..declare.addresses import read_provider_instance
@@ -27,7 +28,6 @@ from ..values.faults import (
     Poisoned,
     Skipped,
     make_error,
-    make_sentence,
     suggest_near,
 )
 from ..values.value import Computed, unmark

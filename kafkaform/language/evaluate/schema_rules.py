@@ -6,6 +6,7 @@ from decimal import Decimal
 from math import ceil, floor
 
 from ...core.schema import AttributeSchema, Refuses
+from ...core.text.sentence import make_sentence
 from ...core.value import FrozenMap, Value
 from ...syntax.nodes import ConstantObject, Expression, Lit, Object
 from ...syntax.terms import list_items
@@ -36,9 +37,9 @@ def check_value(
             raise EvalError(place, f'"{name}" cannot have this value')
         if faults:
             (summary, advice), *others = faults
-            more = " ".join(f"Also: {text}. {_end_sentence(todo)}" for text, todo in others)
+            more = " ".join(f"Also: {text}. {make_sentence(todo)}" for text, todo in others)
             entry = _find_entry(place, value, attribute.refuses, faults[0])
-            raise EvalError(entry, summary, more, advice)
+            raise EvalError(entry, summary, more, make_sentence(advice))
     return value
 
 
@@ -53,10 +54,6 @@ def _find_entry(place: Expression, value: Value, refuses: Refuses, fault: tuple[
             if fault in refuses(alone):
                 return item
     return place
-
-
-def _end_sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
 
 
 def _check_whole(value: Value, attribute: AttributeSchema, place: Expression, hidden: bool) -> None:

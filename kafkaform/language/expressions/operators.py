@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from ...core.schema import ANY, BOOL, NUMBER, Type
+from ...core.text.sentence import make_sentence
 from ...core.value import SecretRef
 from ...syntax.nodes import (
     Attr,
@@ -28,7 +29,7 @@ from ..values import numbers
 from ..values.bounds import compute_type_cost, require_shallow
 from ..values.conversion import convert_value
 from ..values.equality import is_equal
-from ..values.faults import ConvertFault, EvalError, LimitError, Place, make_sentence
+from ..values.faults import ConvertFault, EvalError, LimitError, Place
 from ..values.types import describe_type, describe_value, render_type
 from ..values.unification import unify_types
 from ..values.value import (

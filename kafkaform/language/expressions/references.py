@@ -8,10 +8,11 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
+from ...core.text.sentence import make_sentence
 from ...core.value import SecretRef
 from ...syntax.nodes import Attr, Index, LegacyIndex, Root, SplatItem
 from ..values.conversion import convert_value
-from ..values.faults import ConvertFault, EvalError, Place, make_sentence, suggest_near
+from ..values.faults import ConvertFault, EvalError, Place, suggest_near
 from ..values.numbers import render_number
 from ..values.types import describe_value
 from ..values.value import (

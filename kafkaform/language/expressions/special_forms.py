@@ -10,12 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.schema import STRING
+from ...core.text.sentence import make_sentence
 from ...core.value import SecretRef
 from ...syntax.nodes import Expression, FunctionCall
 from ...syntax.parse import parse_template
 from ..functions.spec import render_usage
 from ..values.conversion import convert_value
-from ..values.faults import HIDDEN, ConvertFault, EvalError, LimitError, make_sentence
+from ..values.faults import HIDDEN, ConvertFault, EvalError, LimitError
 from ..values.value import FIELDS, Fields, Marks, Val, add_marks, unmark
 from .code import Code, Context, Env, make_failing
 from .operators import attempt_code, make_secret_misuse

@@ -5,10 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 
 from ...core.schema import STRING
+from ...core.text.sentence import make_sentence
 from ...core.value import SecretRef
 from ...syntax.nodes import Expression, Template, TemplateFor, TemplateIf
 from ..values.conversion import convert_value
-from ..values.faults import ConvertFault, EvalError, LimitError, Place, hide_reasons, make_sentence
+from ..values.faults import ConvertFault, EvalError, LimitError, Place, hide_reasons
 from ..values.limits import LIMITS
 from ..values.value import UNMARKED, Marks, Null, Val, add_marks, normalise_text, unmark
 from .code import Code, Context, Env, compute_weight

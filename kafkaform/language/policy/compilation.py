@@ -8,6 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
+from ...core.finding import POLICY
+from ...core.text.sentence import make_sentence
 from ...core.value import EMPTY
 from ...syntax.nodes import Block, Expression, Lit
 from ...syntax.parse import parse
@@ -24,7 +26,6 @@ from ..values.faults import (
     EvalError,
     make_diagnostic,
     make_error,
-    make_sentence,
     suggest_near,
 )
 from ..values.limits import Budget
@@ -66,6 +67,11 @@ class Policy(Struct, frozen=True):
     message: Code
     place: Expression
     """The condition as written."""
+
+    @property
+    def id(self) -> str:
+        """What findings and `--fail-on` call it."""
+        return f"{POLICY}{self.name}"
 
 
 class _Parts(Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 
 from ...core.diagnostics import Severity
-from ...core.finding import POLICY, Block, Finding, Harm, Level, Waiver
+from ...core.finding import Block, Finding, Harm, Level, Waiver
 from ...syntax.nodes import Expression
 from ..expressions.code import Code, Env, Namespace
 from ..expressions.namespaces import Fixed
@@ -51,7 +51,7 @@ def _make_finding(policy: Policy, message: str, waiver: Waiver | None) -> Findin
     if waiver is not None and waiver.holds:
         level = Level.NOTE
     return Finding(
-        f"{POLICY}{policy.name}",
+        policy.id,
         level,
         Harm.NONE,
         f"policy {policy.name}: {message}" + (f" ({waiver.text})" if waiver else ""),

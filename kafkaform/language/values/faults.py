@@ -24,12 +24,6 @@ def quote_names(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def make_sentence(reason: object) -> str:
-    """The text of a fault, which is a clause, as a sentence: `Expected a number, got a list.`"""
-    clause = str(reason)
-    return f"{clause[:1].upper()}{clause[1:]}."
-
-
 class Place(Protocol):
     """Anything with a place in the text, such as a node."""
 

@@ -58,8 +58,10 @@ def render_level(rule: Rule) -> str:
     if rule.harm is not Harm.NONE:
         text += f", {rule.harm.label}"
     if rule.block is not None:
-        rest = "the whole apply stops" if rule.block.stops else "the rest of the plan is applied"
-        text += f" ({rule.block.value}: {rest})"
+        consequence = (
+            "the whole apply stops" if rule.block.stops else "the rest of the plan is applied"
+        )
+        text += f" ({rule.block.value}: {consequence})"
     return text
 
 
@@ -100,8 +102,8 @@ def render_rules(rules: Iterable[Rule]) -> Iterator[str]:
     groups = list(group_rules(rules))
     cells = [[f"  {row.id}", row.level.value, row.title] for _, rows in groups for row in rows]
     lines = iter(render_table(cells))
-    for place, (subject, rows) in enumerate(groups):
-        if place:
+    for number, (subject, rows) in enumerate(groups):
+        if number:
             yield ""
         yield f"{subject}:"
         yield from (inline(next(lines)) for _ in rows)

@@ -25,8 +25,8 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def render_check(systems: Sequence[CheckedSystem]) -> Iterator[str]:
     """The findings line by line, dangers first. Equal ones of several objects are one row."""
-    for place, system in enumerate(systems):
-        if place:
+    for number, system in enumerate(systems):
+        if number:
             yield ""
         yield from _render_system(system)
 
@@ -166,10 +166,10 @@ def _make_sarif_rule(id: str, rules: Mapping[str, Rule]) -> dict[str, Any]:
 
 def _make_sarif_result(system: CheckedSystem, row: StandingFinding, index: int) -> dict[str, Any]:
     finding, identity = row.finding, row.identity
-    parts = (
+    segments = (
         (system.instance,) if identity is None else (system.instance, identity.kind, identity.key)
     )
-    path = "/".join(quote(part, safe="") for part in parts)
+    path = "/".join(quote(segment, safe="") for segment in segments)
     subject = _name_subject(identity, system.words)
     fix = f" {finding.fix}" if finding.fix else ""
     return {
@@ -185,7 +185,7 @@ def _make_sarif_result(system: CheckedSystem, row: StandingFinding, index: int) 
                 },
                 "logicalLocations": [
                     {
-                        "name": parts[-1],
+                        "name": segments[-1],
                         "fullyQualifiedName": path,
                         "kind": "resource",
                     }

@@ -20,6 +20,7 @@ ACTIONS = {
     "adopt": "adopt",
     "import": "import",
     "forget": "forget",
+    "refresh": "record",
     "noted": "nothing to do",
 }
 """Group -> what happens to its objects, in the words of the table of kinds."""

@@ -25,11 +25,11 @@ def list_run_events(run: RunResult, verbose: bool = False) -> Iterator[Data]:
     """The result of a run, and one event for each diagnostic. verbose: also its plan."""
     data: Data = {"path": run.file, "run": run.name, "status": run.status.value}
     data |= {"elapsed": round(run.seconds * 1000), "reason": run.reason or None}
-    where = {"@testfile": run.file, "@testrun": run.name}
+    labels = {"@testfile": run.file, "@testrun": run.name}
     yield _make_event("test_run", f"  {quote(run.name)}... {run.status.value}", data)
-    yield from _list_diagnostics(run.diagnostics, where)
+    yield from _list_diagnostics(run.diagnostics, labels)
     if verbose and run.plan is not None:
-        yield _make_event("test_plan", f"  plan of {quote(run.name)}", to_json(run.plan)) | where
+        yield _make_event("test_plan", f"  plan of {quote(run.name)}", to_json(run.plan)) | labels
 
 
 def list_suite_events(result: SuiteResult) -> Iterator[Data]:
@@ -43,19 +43,19 @@ def list_suite_events(result: SuiteResult) -> Iterator[Data]:
 def make_summary(results: Sequence[SuiteResult]) -> Data:
     """The last event."""
     counts, names = count_runs(results), {Status.SKIP: "skipped", Status.ERROR: "errored"}
-    counted = {names.get(one, f"{one.value}ed"): counts[one] for one in Status}
+    counted = {names.get(ending, f"{ending.value}ed"): counts[ending] for ending in Status}
     status = Status.FAIL if has_failed(results) else Status.PASS
     return _make_event("test_summary", render_summary(results), {"status": status.value, **counted})
 
 
-def _list_diagnostics(items: Diagnostics, where: Data) -> Iterable[Data]:
+def _list_diagnostics(items: Diagnostics, labels: Data) -> Iterable[Data]:
     for item in clean_diagnostics(items):
         level = "error" if item.severity == "error" else "warn"
         yield {
             "type": "diagnostic",
             "@message": inline(f"{item.severity.value.capitalize()}: {item.summary}"),
             "@level": level,
-            **where,
+            **labels,
             "diagnostic": make_diagnostic_data(item),
         }
 

@@ -61,12 +61,12 @@ def _add_case(suite: ET.Element, file: str, name: str, seconds: float) -> ET.Ele
 
 
 def _add_outcome(case: ET.Element, status: Status, faults: Diagnostics, reason: str) -> None:
-    told = clean_diagnostics(faults)
-    message = reason or "; ".join(item.summary for item in told)
+    cleaned = clean_diagnostics(faults)
+    message = reason or "; ".join(item.summary for item in cleaned)
     element = ET.SubElement(case, _ELEMENTS[status], {"message": _clean(message)})
-    if told:
+    if cleaned:
         # Escaped, because XML has no way to write most control characters.
-        element.text = render_block(render_diagnostics(told))
+        element.text = render_block(render_diagnostics(cleaned))
 
 
 def _clean(text: str) -> str:

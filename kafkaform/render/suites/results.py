@@ -58,8 +58,8 @@ class SuiteResult(Struct, frozen=True):
         """The worst of its runs; a skipped run alone makes no failure."""
         if self.diagnostics:
             return Status.ERROR
-        found = {run.status for run in self.runs}
-        return next((s for s in (Status.ERROR, Status.FAIL) if s in found), Status.PASS)
+        statuses = {run.status for run in self.runs}
+        return next((s for s in (Status.ERROR, Status.FAIL) if s in statuses), Status.PASS)
 
 
 def count_runs(results: Iterable[SuiteResult]) -> Counter[Status]:

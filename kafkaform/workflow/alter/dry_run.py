@@ -33,15 +33,15 @@ def rehearse(
     with keep_secrets(workspace.known):
         loaded = workspace.backend.load()
         state = loaded.state or make_first_state(workspace.sink)
-        found = read_log(workspace.sink, loaded.state)
-        refuse_lost_state(loaded.state, found, workspace)
+        index = read_log(workspace.sink, loaded.state)
+        refuse_lost_state(loaded.state, index, workspace)
         journal = Journal(
             workspace.sink, workspace.clock, make_run_id(), workspace.actor, state.lineage
         )
-        ledger = Ledger(workspace.backend, journal, state, loaded.version, found.obligations)
-        with open_sessions(workspace, state, found, list_named(ask)) as reached:
+        ledger = Ledger(workspace.backend, journal, state, loaded.version, index.obligations)
+        with open_sessions(workspace, state, index, list_named(ask)) as reached:
             lineage = state.lineage
-            scene = Scene(workspace, ask, announce, Stop(), reached, ledger, found, lineage, Held())
+            scene = Scene(workspace, ask, announce, Stop(), reached, ledger, index, lineage, Held())
             plan = choose_plan(scene).plan
             if validate:
                 verdicts = run_first_pass(plan, (), reached.sessions, workspace.clock, announce)

@@ -8,7 +8,7 @@ state.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import field
@@ -41,8 +41,11 @@ from ...version import VERSION
 from ..configuration.data_answers import DataAnswers
 from ..configuration.evaluation import Configuration, Inputs
 from ..configuration.places import find_state_home
+from ..configuration.policies import choose_policies, find_today
 from ..connection import Connection
 from ..events import Note
+from ..judgement.conditions import refuse_unmatched
+from ..planning import judge_by_policies
 from ..run import Scene
 from ..stores import AUDIT_FILE, STATE_FILE, open_store
 from ..workspace import Workspace, list_display_settings
@@ -57,29 +60,35 @@ _SAFE_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 # ── the plan ────────────────────────────────────────────────────────────────────────────
 
 
-def plan_alteration(scene: Scene, found: Connection, wanted: Alteration) -> Plan:
+def plan_alteration(scene: Scene, connection: Connection, alteration: Alteration) -> Plan:
     """The plan of an `alter`. Raises UsageError for missing objects, Blocked for an object that the
     configuration manages."""
-    instance, session = found.instance, scene.sessions[found.instance]
-    identities = [Identity(instance, draft.kind, draft.key) for draft in wanted.drafts]
-    free = [i for i, draft in zip(identities, wanted.drafts, strict=True) if not draft.managed]
+    instance, session = connection.instance, scene.sessions[connection.instance]
+    identities = [Identity(instance, draft.kind, draft.key) for draft in alteration.drafts]
+    free = [i for i, draft in zip(identities, alteration.drafts, strict=True) if not draft.managed]
     for identity in free:
         _refuse_managed(scene, identity)
-    if free and found.configuration is None:
+    if free and connection.configuration is None:
         scene.announce(Note(UNKNOWN_OWNER))
-    needs = [Identity(instance, kind, key) for kind, key in wanted.needs]
+    needs = [Identity(instance, kind, key) for kind, key in alteration.needs]
     # In one call: what must exist is mostly what changes.
     read = hide_all_reported(session.read([*needs, *identities]), scene.ledger.state)
-    wanted.refuse({identity: read[identity] for identity in needs})
+    alteration.refuse({identity: read[identity] for identity in needs})
     readings = {identity: read[identity] for identity in identities}
     changes = [
         _make_change(scene, identity, readings[identity], draft)
-        for identity, draft in zip(identities, wanted.drafts, strict=True)
+        for identity, draft in zip(identities, alteration.drafts, strict=True)
     ]
     world = {instance: InstanceWorld(session.facts, readings)}
     providers = {instance: scene.space.providers[instance]}
-    look = Look(scene.sessions, world)
-    return plan_changes(changes, world, scene.planned, providers, look, _make_header(scene))
+    look, options = Look(scene.sessions, world), scene.ask.options
+    addresses = [change.address for change in changes]
+    refuse_unmatched(options.accept, addresses, f"The plan has {', '.join(addresses[:5])}.")
+    lifted = scene.space.policies.list_lifted(find_today(scene.space.clock))
+    plan = plan_changes(
+        changes, world, scene.planned, providers, look, _make_header(scene), options, tuple(lifted)
+    )
+    return judge_by_policies(plan, scene.space)
 
 
 def _make_change(scene: Scene, identity: Identity, reading: Reading, draft: Draft) -> Change:
@@ -97,7 +106,7 @@ def _make_change(scene: Scene, identity: Identity, reading: Reading, draft: Draf
         # A version of its own for each run: nobody can read whether the secret is the same already.
         f"alter-{scene.ledger.journal.run}" if draft.secret else None,
     )
-    change = draft.finish(block_reserved(change, kind, reading, asked=True), reading)
+    change = draft.finish(block_reserved(change, kind, reading, requested=True), reading)
     if row is None:
         return change
     return replace(
@@ -127,16 +136,18 @@ def _refuse_managed(scene: Scene, identity: Identity) -> None:
     types = scene.space.types
     whole = types[identity.kind].part_of or identity.kind
     kinds = (kind for kind, type_ in types.items() if whole in (kind, type_.part_of))
-    same = {replace(identity, kind=kind) for kind in kinds}
+    alternatives = {replace(identity, kind=kind) for kind in kinds}
     words = scene.sessions[identity.instance].words
     name = inline(words.name_object(identity.kind, identity.key))
     for item in scene.space.desired.declared:
-        if item.identity in same:
+        if item.identity in alternatives:
             raise Blocked(
                 f"{name} is managed: {item.address} ({item.range}) declares it",
                 "Change the block and run `kafkaform apply`. Nothing was sent.",
             )
-    for row in (scene.ledger.state.objects.get(one) for one in same):
+    for row in (
+        scene.ledger.state.objects.get(identity_of_kind) for identity_of_kind in alternatives
+    ):
         if row is not None:
             raise Blocked(
                 f"{name} is managed: the state has it as {', '.join(row.owners)}",
@@ -164,36 +175,58 @@ class NoConfiguration(Configuration, frozen=True):
 
 
 def make_workspace(
-    found: Connection, scope_id: str, state_file: str | None, *, keep: bool = True
+    connection: Connection,
+    scope_id: str,
+    state_file: str | None,
+    policies: Sequence[Path] = (),
+    *,
+    keep: bool = True,
 ) -> Workspace:
-    """The state and log of the configuration folder; without one, those of the system in the user's
-    folder for state. scope_id: of the system that answered, which all further sessions must have;
-    keep: something will be written. Raises ConfigurationError, StorageError, and UsageError for a
-    state file beside a system that flags name."""
-    if found.configuration is not None:
-        found.configuration.asking.systems.note(found.settings, scope_id, found.provider.words)
-        desired = found.configuration.evaluate().desired
-        found.configuration.asking.close()
+    """The state, the log and the policies of the configuration folder; without one, state and log
+    of the system in the user's folder for state.
+
+    scope_id: of the system that answered, which all further sessions must have; policies: further
+    folders of policies, by default those that the environment names; keep: something will be
+    written. Raises ConfigurationError, StorageError, and UsageError for a state file beside a
+    system that flags name.
+    """
+    if connection.configuration is not None:
+        configuration = connection.configuration
+        configuration.asking.systems.note(connection.settings, scope_id, connection.provider.words)
+        built = configuration.evaluate()
+        configuration.asking.close()
+        desired, registry = built.desired, configuration.registry
         if has_errors(desired.diagnostics):
             raise ConfigurationError(
                 "the configuration has faults", diagnostics=desired.diagnostics
             )
         store = open_store(state_file)
-        registry = found.configuration.registry
         providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
-        configuration = found.configuration
         return Workspace(
-            configuration, desired, providers, store.backend, store.sink, SystemClock()
+            configuration,
+            desired,
+            providers,
+            store.backend,
+            store.sink,
+            SystemClock(),
+            policies=choose_policies(configuration, built, policies),
         )
-    system = found.provider.words.system
     if state_file is not None:
+        system = connection.provider.words.system
         raise UsageError(
             f"--state goes with the configuration of a folder, and this {system} is named by flags",
             f"Leave it out: state and log of the {system} are in {locate_system_folder(scope_id)}.",
         )
+    return _make_bare_workspace(connection, scope_id, policies, keep)
+
+
+def _make_bare_workspace(
+    connection: Connection, scope_id: str, policies: Sequence[Path], keep: bool
+) -> Workspace:
+    """The workspace of a system that flags name."""
     folder = make_system_folder(scope_id) if keep else locate_system_folder(scope_id)
-    asking = DataAnswers(lambda _: found.open())
-    asking.systems.note(found.settings, scope_id, found.provider.words)
+    asking = DataAnswers(lambda _: connection.open())
+    asking.systems.note(connection.settings, scope_id, connection.provider.words)
     bare = NoConfiguration(
         folder,
         folder,
@@ -201,17 +234,18 @@ def make_workspace(
         Inputs(),
         Registry(),
         asking,
-        secrets=found.secrets,
+        secrets=connection.secrets,
     )
     # Like a configuration that declares nothing, so that all rules of an apply hold.
-    desired = Desired((), {found.instance: found.settings}, digest="no configuration")
+    desired = Desired((), {connection.instance: connection.settings}, digest="no configuration")
     return Workspace(
         bare,
         desired,
-        {found.instance: found.provider},
+        {connection.instance: connection.provider},
         LocalBackend(folder / STATE_FILE),
         LocalSink(folder / AUDIT_FILE),
         SystemClock(),
+        policies=choose_policies(bare, bare.evaluate(ask=False), policies),
     )
 
 

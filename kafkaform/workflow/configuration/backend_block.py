@@ -15,41 +15,45 @@ LEASE = "lease"
 """The one argument that the store does not know: how long a remote lock outlives a dead run."""
 
 
-def read_place(found: Settings) -> tuple[str, Mapping[str, str]]:
+def read_place(settings: Settings) -> tuple[str, Mapping[str, str]]:
     """The place that a block without faults names, and its options."""
     # Stores take their options as texts, and write booleans in lower case.
-    texts = {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in found.options.items()}
-    if found.backend == LOCAL:
+    texts = {
+        n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in settings.options.items()
+    }
+    if settings.backend == LOCAL:
         return texts["path"], {}
     from ...state.backends.obstores import KINDS  # noqa: PLC0415  # only a state in a store needs its client
 
-    return f"{KINDS[str(found.backend)].start}://", texts
+    return f"{KINDS[str(settings.backend)].start}://", texts
 
 
-def find_backend_faults(found: Settings) -> Iterator[Diagnostic]:
+def find_backend_faults(settings: Settings) -> Iterator[Diagnostic]:
     """Why the backend block names no place; nothing if it names one."""
-    kinds, name = _list_kinds(), str(found.backend)
+    kinds, name = _list_kinds(), str(settings.backend)
     if name not in kinds:
-        yield _make_fault(found, f'There is no backend "{name}"', f"There are: {', '.join(kinds)}.")
+        yield _make_fault(
+            settings, f'There is no backend "{name}"', f"There are: {', '.join(kinds)}."
+        )
         return
     required, optional = kinds[name]
-    known = (*required, *optional)
-    for name, value in found.options.items():
+    names = (*required, *optional)
+    for name, value in settings.options.items():
         # The file is committed, so a key or a password in it would be public.
-        if name not in known:
-            hint = suggest(name, known) or f"It takes: {', '.join(known)}."
+        if name not in names:
+            hint = suggest(name, names) or f"It takes: {', '.join(names)}."
             advice = f"{hint} Credentials come from the environment only."
             yield _make_fault(
-                found, f'The backend "{found.backend}" has no argument "{name}"', advice
+                settings, f'The backend "{settings.backend}" has no argument "{name}"', advice
             )
         elif not isinstance(value, str | bool) or value == "":
             yield _make_fault(
-                found, f'"{name}" of a backend block must be a text', "Put it in quotes."
+                settings, f'"{name}" of a backend block must be a text', "Put it in quotes."
             )
     for name in required:
-        if name not in found.options:
+        if name not in settings.options:
             yield _make_fault(
-                found, f'The backend "{found.backend}" needs "{name}"', f"Add {name}."
+                settings, f'The backend "{settings.backend}" needs "{name}"', f"Add {name}."
             )
 
 
@@ -65,5 +69,5 @@ def _list_kinds() -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     return {LOCAL: (("path",), ()), **remote}
 
 
-def _make_fault(found: Settings, summary: str, advice: str) -> Diagnostic:
-    return Diagnostic(Severity.ERROR, summary, range=found.range, advice=advice)
+def _make_fault(settings: Settings, summary: str, advice: str) -> Diagnostic:
+    return Diagnostic(Severity.ERROR, summary, range=settings.range, advice=advice)

@@ -176,7 +176,7 @@ class Configuration(PartialRepr, frozen=True):
         desired, policies = built.desired, built.policies
         unfit = (*find_unmet_demands(self.tree), *desired.diagnostics)
         if blocks := built.run.graph.modules[()].found.policies:
-            policies, faults = compile_policies(blocks, *self.describe_rules(built))
+            policies, faults = compile_policies(blocks, *self.describe_rules())
             unfit = (*unfit, *faults)
         trusted = not (self.inputs.untrusted or self.inputs.simulated)
         if trusted and any(_READS_FILE in content for content in self.tree.contents.values()):
@@ -188,13 +188,14 @@ class Configuration(PartialRepr, frozen=True):
 
         return add_packages(read, self.opened)
 
-    def describe_rules(self, built: Built) -> tuple[RuleSets, frozenset[str], Mapping[str, bool]]:
+    def describe_rules(self) -> tuple[RuleSets, frozenset[str], Mapping[str, bool]]:
         """What reads the policies of each provider, what its users call a system, and all
         rules: by id, whether their blocks can be lifted."""
         from ...plan.block_judge import collect_rules  # noqa: PLC0415  # only policies name rules
 
-        blocks, registry = built.run.graph.modules[()].found.providers.values(), self.registry
-        added_names = {block.name for block in blocks}.difference(registry.built_in)
+        declarations, registry = declare_blocks(self.tree, ("provider",))[0], self.registry
+        named = {block.name for block in declarations.providers.values()}
+        added_names = named.difference(registry.built_in)
         # Finding the names of other packages takes longer than everything else here.
         names = (
             *registry.built_in,

@@ -28,16 +28,16 @@ def list_checkout_files(root: Path) -> frozenset[str] | None:
     # Variables such as GIT_DIR and GIT_INDEX_FILE would lead to another list.
     environment = {n: text for n, text in os.environ.items() if not n.startswith("GIT_")}
     try:
-        done = subprocess.run(  # noqa: S603  # no shell, and no word comes from the files
+        process = subprocess.run(  # noqa: S603  # no shell, and no word comes from the files
             words, cwd=root, env=environment, capture_output=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = str(getattr(error, "strerror", None) or "it took more than 60 s").lower()
         raise PermissionError(f"git cannot list the files of the checkout: {reason}") from None
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
+    if process.returncode:
+        reason = process.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
         raise PermissionError(f"git cannot list the files of the checkout: {reason[:200]}")
-    return frozenset(done.stdout.decode(errors="surrogateescape").split("\0")[:-1])
+    return frozenset(process.stdout.decode(errors="surrogateescape").split("\0")[:-1])
 
 
 class Buffers(dict[Path, bytes]):
@@ -73,8 +73,8 @@ def read_folder(
         opened = buffers.folders.get(folder, {})
         typed = {name: content for name, content in opened.items() if is_wanted(name)}
     # An editor can have files of a folder that does not exist yet.
-    there = () if typed and not folder.exists() else folder.iterdir()
-    for name in sorted(path.name for path in there if is_wanted(path.name)):
+    entries = () if typed and not folder.exists() else folder.iterdir()
+    for name in sorted(path.name for path in entries if is_wanted(path.name)):
         if (folder / name).is_dir():
             continue
         if not links and (folder / name).is_symlink():

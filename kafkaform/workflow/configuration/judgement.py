@@ -6,13 +6,16 @@ anyway, in the same words, at the argument that causes it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
 
 from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ...core.finding import Finding, Level
-from ...core.resource import Declared
+from ...core.resource import Declared, Identity
 from ...core.rule import Needs, Rule
+from ...core.words import Words
 from ...language.declare.blocks import Header
 from ...language.declare.declarations import ResourceBlock
 from ...language.declare.modules import Module
@@ -20,6 +23,7 @@ from ...language.desired import Built
 from ...language.values.faults import Place
 from ...plan.block_judge import judge_blocks, load_books
 from ...provider.contract import Provider
+from ...render.entries import join_names
 from ...syntax.limits import EXCERPT_CHARACTERS
 from ...syntax.nodes import (
     Attr,
@@ -46,16 +50,19 @@ _ROOT_FOLDERS = ("root", "cwd")
 
 def judge_configuration(configuration: Configuration, built: Built) -> Diagnostics:
     """What the rules find in the declared objects of an evaluated configuration, each finding once
-    for each block."""
+    for each block: a composite stands for many objects, which can have one fault in common."""
     providers = _load_providers(configuration, built)
     declared = [item for item in built.desired.declared if item.identity.instance in providers]
     modules = built.run.graph.modules
-    faults = (
-        _make_diagnostic(finding, item, modules, providers[item.identity.instance])
-        for item, finding in judge_blocks(declared, providers)
-        if finding.level in _SEVERITIES
+    alike: dict[tuple[str, Address, Finding], dict[Identity, Declared]] = {}
+    for item, finding in judge_blocks(declared, providers):
+        if finding.level in _SEVERITIES:
+            key = (item.identity.instance, replace(item.address, child=None), finding)
+            alike.setdefault(key, {})[item.identity] = item
+    return tuple(
+        _make_diagnostic(finding, tuple(items.values()), modules, providers[instance])
+        for (instance, _, finding), items in alike.items()
     )
-    return tuple(dict.fromkeys(faults))
 
 
 def list_block_rules(configuration: Configuration, built: Built) -> tuple[Rule, ...]:
@@ -83,10 +90,12 @@ def _load_providers(configuration: Configuration, built: Built) -> Mapping[str, 
 
 def _make_diagnostic(
     finding: Finding,
-    item: Declared,
+    items: Sequence[Declared],
     modules: Mapping[tuple[str, ...], Module],
     provider: Provider,
 ) -> Diagnostic:
+    """The diagnostic of a finding. items: of one block, all of which have it."""
+    item, several = items[0], len(items) > 1
     severity = _SEVERITIES[finding.level]
     if finding.accept:
         # A plan can be told to make such a change.
@@ -94,9 +103,10 @@ def _make_diagnostic(
     fault = Diagnostic(
         severity,
         f"{finding.text} [{finding.rule}]",
-        advice=_make_sentence(finding.fix),
+        advice=finding.fix,
+        detail=_name_objects(items, provider.words) if several else "",
         range=item.range,
-        address=str(item.address),
+        address=str(replace(item.address, child=None) if several else item.address),
     )
     module, block = _find_block(item, modules)
     if module is None or block is None:
@@ -118,20 +128,23 @@ def _make_diagnostic(
     return _set_place(fault, place.range, None if hidden else place.excerpt)
 
 
-def _make_sentence(text: str) -> str:
-    """The text with a capital letter and a stop."""
-    return f"{text[:1].upper()}{text[1:]}{'' if not text or text[-1] in '.?' else '.'}"
-
-
 def _set_place(fault: Diagnostic, place: Range, excerpt: str | None) -> Diagnostic:
     return Diagnostic(
         fault.severity,
         fault.summary,
+        fault.detail,
         range=place,
         excerpt=excerpt,
         advice=fault.advice,
         address=fault.address,
     )
+
+
+def _name_objects(items: Sequence[Declared], words: Words) -> str:
+    """`2 boxes: a, b.`"""
+    kind = items[0].identity.kind
+    names = [words.name_object(kind, item.identity.key) for item in items]
+    return f"{words.name_objects(len(items), kind)}: {join_names(names)}."
 
 
 def _find_block(

@@ -43,50 +43,50 @@ class ModuleFolders(Struct, frozen=True):
     locks: dict[Package, Lock] = field(default_factory=dict)
     """The lock file, once it was needed."""
 
-    def resolve_own_path(self, where: str) -> str:
+    def resolve_own_path(self, folder: str) -> str:
         """The path of a module's folder without links, so that a folder with two names is read
         once.
 
         "" is the configuration's folder. Without `links` they are left in, for `read_files` to
         refuse.
         """
-        if is_git(where):
-            return where
+        if is_git(folder):
+            return folder
         try:
-            if len(where) > MAX_PATH:
-                return where
+            if len(folder) > MAX_PATH:
+                return folder
             start = self.folder.resolve()
-            target = (start / where).resolve() if self.links else start / where
-            found = os.path.relpath(target, start)
+            target = (start / folder).resolve() if self.links else start / folder
+            relative_path = os.path.relpath(target, start)
         except (OSError, RuntimeError, ValueError):  # reading it raises the error, with its place
-            return where
-        return "" if found == os.curdir else found
+            return folder
+        return "" if relative_path == os.curdir else relative_path
 
-    def read_files(self, where: str) -> dict[str, bytes]:
+    def read_files(self, folder: str) -> dict[str, bytes]:
         """Read the files of a module's folder. Raises OSError that says why it cannot be read."""
-        if is_git(where):
-            return self._read_from_git(where)
+        if is_git(folder):
+            return self._read_from_git(folder)
         try:
-            if len(where) > MAX_PATH:
+            if len(folder) > MAX_PATH:
                 raise ValueError
-            target = (self.folder / where).resolve()
+            target = (self.folder / folder).resolve()
         except (RuntimeError, ValueError):
             raise PermissionError("the path is invalid, or a link that leads to itself") from None
         # After resolving: "modules/../../.." and links out of the root are one and the same attack.
         if not target.is_relative_to(self.root.resolve()):
-            raise PermissionError(f"{where} leads out of the root of the configuration")
-        if not self.links and Path(os.path.normpath(self.folder.resolve() / where)) != target:
-            raise PermissionError(f"{where} is behind a link, and --untrusted follows none")
+            raise PermissionError(f"{folder} leads out of the root of the configuration")
+        if not self.links and Path(os.path.normpath(self.folder.resolve() / folder)) != target:
+            raise PermissionError(f"{folder} is behind a link, and --untrusted follows none")
         return read_folder(self.root, target, links=self.links, buffers=self.buffers)
 
-    def _read_from_git(self, where: str) -> dict[str, bytes]:
+    def _read_from_git(self, folder: str) -> dict[str, bytes]:
         from ..modules.packages import (  # noqa: PLC0415  # few configurations have modules from Git
             open_package,
             read_own_locks,
             read_package_folder,
         )
 
-        package, inside = split_git_folder(where)
+        package, inside = split_git_folder(folder)
         if package not in self.opened:
             if self.open_package is not None:
                 self.opened[package] = self.open_package(package)

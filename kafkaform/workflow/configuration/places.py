@@ -21,30 +21,34 @@ def enter_folder(folder: Path) -> None:
     """Change to a folder, and set PWD to the path as it was named, like shells. Raises OSError."""
     before = _find_current_folder()
     os.chdir(folder)
-    way = before / folder
-    steps = [] if folder.is_absolute() else [p for p in (way, *way.parents) if p != before]
+    target = before / folder
+    steps = [] if folder.is_absolute() else [p for p in (target, *target.parents) if p != before]
     _named[:] = [path for path in steps if not before.is_relative_to(path)]
-    os.environ["PWD"] = str(way)
+    os.environ["PWD"] = str(target)
 
 
 def find_links(to: Path) -> Iterator[Path]:
     """The links on the way to a path that a checkout can contain."""
     # Those are links below a folder that has .git, those that a relative --chdir went through, and
     # the last step. Links above belong to the computer, such as /tmp on macOS.
-    way = _find_current_folder() / to
-    for path in (way, *way.parents):
-        if path.is_symlink() and (path == way or path in _named or _is_in_checkout(path)):
+    target = _find_current_folder() / to
+    for path in (target, *target.parents):
+        if path.is_symlink() and (path == target or path in _named or _is_in_checkout(path)):
             yield path
 
 
 def _find_current_folder() -> Path:
     """The current folder as it was named."""
     # The system knows its path without links only, and the links are what matters here.
-    here, told = Path.cwd(), Path(os.environ.get("PWD", ""))
+    current, shell_folder = Path.cwd(), Path(os.environ.get("PWD", ""))
     try:
-        return told if told.is_absolute() and told.samefile(here) else here
+        return (
+            shell_folder
+            if shell_folder.is_absolute() and shell_folder.samefile(current)
+            else current
+        )
     except OSError:
-        return here
+        return current
 
 
 def _is_in_checkout(path: Path) -> bool:

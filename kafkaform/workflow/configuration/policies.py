@@ -14,15 +14,16 @@ from ...core.address import parse_address
 from ...core.canonical import digest
 from ...core.change import Change
 from ...core.clock import Clock
-from ...core.diagnostics import Diagnostic, has_errors
+from ...core.diagnostics import Diagnostics, has_errors
 from ...core.errors import ConfigurationError, PlanRefused, UsageError
 from ...core.finding import POLICY, AccessRow, Finding, Harm, Level, Waiver
 from ...core.resource import Facts
 from ...core.value import FrozenMap, Value
 from ...core.words import NEUTRAL, Vocabulary, Words
+from ...language.declare.top_level import declare_blocks
 from ...language.desired import Built
+from ...language.policy.blocks import KINDS, read_waivers, select_policy_blocks
 from ...language.policy.blocks import Waiver as WaiverBlock
-from ...language.policy.blocks import read_waivers, select_policy_blocks
 from ...language.policy.compilation import Policy, compile_policies
 from ...language.policy.judgement import find_findings
 from ...language.values.conversion import lift_value
@@ -30,8 +31,9 @@ from ...language.values.limits import LIMITS, Budget
 from ...language.values.value import NULL, SENSITIVE, Marked, ObjectVal, TupleVal, Val
 from ...plan.judge import PolicyJudge
 from ...plan.model import Plan, PolicyFolders
+from ...syntax.nodes import Block
 from ...syntax.parse import parse
-from .evaluation import Configuration
+from .evaluation import Configuration, Inputs, read_configuration
 from .files import find_root, read_folder
 from .untrusted import refuse_links_to
 
@@ -58,6 +60,11 @@ class Policies(Struct, frozen=True):
     lifts: tuple[WaiverBlock, ...] = ()
     """The waivers that name a rule, whose blocks they lift."""
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of their findings, sorted: `policy/NAME`."""
+        return tuple(sorted({policy.id for policy in (*self.own, *self.outside)}))
+
     def list_lifted(self, today: date) -> Mapping[str, Waiver]:
         """`RULE=ADDRESS`, as `--accept` names it -> the waiver, of those that count today."""
         return {
@@ -74,10 +81,23 @@ NO_POLICIES = Policies()
 # ── folders ─────────────────────────────────────────────────────────────────────────────
 
 
-def choose_folders(given: Sequence[Path | str], environment: Mapping[str, str]) -> tuple[Path, ...]:
+def choose_folders(
+    folders: Sequence[Path | str], environment: Mapping[str, str]
+) -> tuple[Path, ...]:
     """The folders of policies that flags name, or else the environment."""
-    named = given or [name for name in environment.get(VARIABLE, "").split(os.pathsep) if name]
+    named = folders or [name for name in environment.get(VARIABLE, "").split(os.pathsep) if name]
     return tuple(map(Path, named))
+
+
+def choose_policies(
+    configuration: Configuration, built: Built, given: Sequence[Path | str]
+) -> Policies:
+    """The policies of the configuration, and of the folders that flags name, or else the
+    environment. Raises as `load_policies` does."""
+    environment = configuration.inputs.environment
+    if not (given or built.policies or environment.get(VARIABLE)):
+        return NO_POLICIES
+    return load_policies(configuration, built, choose_folders(given, environment))
 
 
 def load_policies(configuration: Configuration, built: Built, folders: Sequence[Path]) -> Policies:
@@ -86,24 +106,54 @@ def load_policies(configuration: Configuration, built: Built, folders: Sequence[
     built: the evaluated configuration. Raises UsageError for a folder that cannot be used, and
     ConfigurationError with all faults of its files.
     """
-    checkout = configuration.root if configuration.inputs.untrusted else None
-    contents = {folder: _read_files(folder, checkout) for folder in folders}
-    files, faults = [], list[Diagnostic]()
-    for folder, texts in contents.items():
-        for name, text in texts.items():
-            file, wrong = parse(text, str(folder / name))
-            files.append(file)
-            faults += wrong
-    blocks, wrong = select_policy_blocks(files)
-    sets, systems, rules = configuration.describe_rules(built)
-    outside, more = compile_policies(blocks, sets, systems, rules)
-    faults += (*wrong, *more)
+    contents = _read_folders(configuration, folders)
+    blocks, faults = _parse_files(contents)
+    sets, systems, rules = configuration.describe_rules()
+    outside, set_faults = compile_policies(blocks, sets, systems, rules)
+    faults = (*faults, *set_faults)
     if has_errors(faults):
-        raise ConfigurationError("the policies have faults", diagnostics=tuple(faults))
+        raise ConfigurationError("the policies have faults", diagnostics=faults)
     named = PolicyFolders(tuple(map(str, folders)), _digest_files(contents.values()))
     own = built.run.graph.modules[()].found.policies
     lifts = (waiver for block in (*own, *blocks) for waiver in read_waivers(block) if waiver.rule)
     return Policies(built.policies, outside, named, systems, tuple(lifts))
+
+
+def list_policy_ids(
+    given: Sequence[Path | str] = (), *, untrusted: bool = False
+) -> tuple[str, ...]:
+    """The ids of the policies that judge the plans of the current folder, sorted: `policy/NAME`.
+
+    Evaluates nothing and asks no system; a policy with faults is left out. given: as for
+    `choose_folders`. Raises UsageError for a folder that cannot be used.
+    """
+    configuration = read_configuration(Path(), Inputs.read((), untrusted=untrusted))
+    folders = choose_folders(given, configuration.inputs.environment)
+    own = declare_blocks(configuration.tree, KINDS)[0].policies
+    outside, _ = _parse_files(_read_folders(configuration, folders))
+    known = configuration.describe_rules()
+    policies = (*compile_policies(own, *known)[0], *compile_policies(outside, *known)[0])
+    return tuple(sorted({policy.id for policy in policies}))
+
+
+def _read_folders(
+    configuration: Configuration, folders: Sequence[Path]
+) -> Mapping[Path, Mapping[str, bytes]]:
+    checkout = configuration.root if configuration.inputs.untrusted else None
+    return {folder: _read_files(folder, checkout) for folder in folders}
+
+
+def _parse_files(
+    contents: Mapping[Path, Mapping[str, bytes]],
+) -> tuple[tuple[Block, ...], Diagnostics]:
+    """The blocks of policies in these files, and all faults."""
+    parsed = [
+        parse(text, str(folder / name))
+        for folder, texts in contents.items()
+        for name, text in texts.items()
+    ]
+    blocks, wrong = select_policy_blocks(file for file, _ in parsed)
+    return blocks, (*(fault for _, faults in parsed for fault in faults), *wrong)
 
 
 def _read_files(folder: Path, checkout: Path | None) -> Mapping[str, bytes]:
@@ -117,12 +167,12 @@ def _read_files(folder: Path, checkout: Path | None) -> Mapping[str, bytes]:
                 "Name a folder outside of the checkout with --policy.",
             )
     try:
-        place = folder.resolve()
-        files = read_folder(find_root(place), place, is_wanted=_is_policy_file)
+        resolved = folder.resolve()
+        files = read_folder(find_root(resolved), resolved, is_wanted=_is_policy_file)
     except OSError as error:
-        why = error.strerror or str(error)
+        cause = error.strerror or str(error)
         raise UsageError(
-            f"the folder of policies {folder} cannot be read: {why}",
+            f"the folder of policies {folder} cannot be read: {cause}",
             f"--policy and {VARIABLE} name folders with files *{ENDING}.",
         ) from None
     # A wrong folder must not look like one without policies.
@@ -143,10 +193,10 @@ def _digest_files(contents: Collection[Mapping[str, bytes]]) -> str:
     """The digest of names and contents, whatever the folders are called. "" without any file."""
     if not contents:
         return ""
-    found = [
+    digests = [
         FrozenMap({name: digest(text.hex()) for name, text in files.items()}) for files in contents
     ]
-    return digest(tuple(sorted(found, key=digest)))
+    return digest(tuple(sorted(digests, key=digest)))
 
 
 def refuse_other_policies(plan: Plan, policies: Policies) -> None:
@@ -179,9 +229,9 @@ def make_judge(policies: Policies, words: Vocabulary, clock: Clock, changes: int
     ]
 
     def judge(change: Change, facts: Facts) -> Sequence[Finding]:
-        said = words.get(change.identity.instance, NEUTRAL)
-        seen = describe_change(change, facts, said, policies.systems)
-        return [finding for find in judges for finding in find(seen, change.address)]
+        vocabulary = words.get(change.identity.instance, NEUTRAL)
+        description = describe_change(change, facts, vocabulary, policies.systems)
+        return [finding for find in judges for finding in find(description, change.address)]
 
     return judge
 

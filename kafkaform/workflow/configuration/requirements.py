@@ -18,11 +18,11 @@ _PYTHON = {"~>": "~=", "=": "=="}
 
 def find_unmet_demands(tree: Tree) -> Diagnostics:
     """Why the demands of the block cannot be met; nothing if they are met."""
-    found, faults = read_settings(tree)
-    if found.required_version is not None:
-        faults = (*faults, *_find_version_faults(found.required_version))
-    if found.backend is not None:
-        faults = (*faults, *find_backend_faults(found))
+    settings, faults = read_settings(tree)
+    if settings.required_version is not None:
+        faults = (*faults, *_find_version_faults(settings.required_version))
+    if settings.backend is not None:
+        faults = (*faults, *find_backend_faults(settings))
     return faults
 
 

@@ -126,11 +126,11 @@ class _Batch:
         if code is None:
             return self._explain_timeout(words)
         if code:
-            how = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
-            return NoSecret(f"The command {how}.", self._advise_trial(words, "to see why"))
-        found = decode_secret(output, "The command printed")
-        if isinstance(found, NoSecret) or found:
-            return found
+            ending = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
+            return NoSecret(f"The command {ending}.", self._advise_trial(words, "to see why"))
+        secret = decode_secret(output, "The command printed")
+        if isinstance(secret, NoSecret) or secret:
+            return secret
         return NoSecret("The command printed nothing.", self._advise_trial(words))
 
     def _explain_timeout(self, words: tuple[str, ...]) -> NoSecret:
@@ -140,8 +140,8 @@ class _Batch:
             "cannot ask for input.",
         )
 
-    def _advise_trial(self, words: tuple[str, ...], why: str = "") -> str:
-        return f"Run it by hand in {self.folder}{f' {why}' * bool(why)}: `{shlex.join(words)}`."
+    def _advise_trial(self, words: tuple[str, ...], cause: str = "") -> str:
+        return f"Run it by hand in {self.folder}{f' {cause}' * bool(cause)}: `{shlex.join(words)}`."
 
 
 def ask_commands(
@@ -165,15 +165,15 @@ def ask_commands(
     try:
         for words in new:
             started[words] = pool.submit(batch.ask, words)
-        for words, one in started.items():
-            while not one.done():
-                wait([one], LOOK_SECONDS)
-            answers[words] = one.result()
+        for words, future in started.items():
+            while not future.done():
+                wait([future], LOOK_SECONDS)
+            answers[words] = future.result()
     finally:
         # After a signal they still run. Otherwise there is nothing to stop.
         batch.stop()
         pool.shutdown(wait=False, cancel_futures=True)
-        wait([one for one in started.values() if not one.cancelled()], _REAP_SECONDS)
+        wait([future for future in started.values() if not future.cancelled()], _REAP_SECONDS)
 
 
 def _read_timeout(environment: Mapping[str, str]) -> float:

@@ -37,12 +37,12 @@ def read_file_secret(path: Path) -> Secret | NoSecret | None:
     return Secret(text) if isinstance(text, str) else text
 
 
-def decode_secret(data: bytes, found: str) -> str | NoSecret:
+def decode_secret(data: bytes, origin: str) -> str | NoSecret:
     """The text without the line break at its end. found: the beginning of a sentence about it."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        return NoSecret(f"{found} something that is not UTF-8 text.")
+        return NoSecret(f"{origin} something that is not UTF-8 text.")
     # Windows ends a line with two characters.
     line = text.removesuffix("\n")
     return line.removesuffix("\r") if line != text else text
@@ -59,19 +59,19 @@ def list_users(desired: Desired) -> Iterator[SecretUser]:
 def find_exposed_files(users: Iterable[SecretUser], folder: Path) -> Iterator[Diagnostic]:
     """A warning for each file of a secret that its group or everybody can read. folder: where
     relative paths start."""
-    seen: set[str] = set()
-    for user, place, attributes in users:
+    reported: set[str] = set()
+    for user, location, attributes in users:
         for name in _list_files(attributes):
-            if name not in seen and _is_exposed(folder / name):
+            if name not in reported and _is_exposed(folder / name):
                 yield Diagnostic(
                     Severity.WARNING,
                     f"other users of this computer can read {name}, which contains a secret",
                     f"{user} gets a secret from it.",
-                    range=place,
+                    range=location,
                     # As the configuration names it: a plan tells nothing about the computer.
                     advice=f"Run `chmod 600 {shlex.quote(name)}` in the configuration's folder.",
                 )
-            seen.add(name)
+            reported.add(name)
 
 
 def _list_files(attributes: FrozenMap) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _is_exposed(path: Path) -> bool:
     if os.name == "nt":
         return False  # the mode says nothing about who can read a file there
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):
         return False
-    return found.st_uid == os.getuid() and bool(found.st_mode & _OTHERS)
+    return status.st_uid == os.getuid() and bool(status.st_mode & _OTHERS)

@@ -34,10 +34,10 @@ class Systems(Struct, frozen=True):
         """Remember which system answered. Raises ConfigurationError if another instance has the
         same system, OtherSystem if this instance had another system before."""
         system = words.system
-        for instance, (other, theirs) in self.known.items():
-            if instance != block.instance and theirs == scope:
+        for instance, (config, recorded_scope) in self.known.items():
+            if instance != block.instance and recorded_scope == scope:
                 raise ConfigurationError(
-                    f"provider instances {_describe_block(other, words)} and "
+                    f"provider instances {_describe_block(config, words)} and "
                     f"{_describe_block(block, words)} are the "
                     f"same {system}, {scope}",
                     "An object of it could be recorded, changed and deleted twice. Correct the "

@@ -65,11 +65,11 @@ def refuse_own_code(folder: Path, root: Path) -> None:
     """Raises UsageError if Python imports modules from the folder, or from one above it up to the
     root, or did so when it started (`python -m`)."""
     # A `json.py` in the checkout would run with the credentials of the CI job.
-    theirs = {folder, *(one for one in folder.parents if one.is_relative_to(root))}
+    own_folders = {folder, *(parent for parent in folder.parents if parent.is_relative_to(root))}
     began = getattr(sys.modules["__main__"], "__spec__", None)
     as_module = began is not None and began.name.startswith("kafkaform.")
-    found = any(Path(entry).resolve() in theirs for entry in sys.path)
-    if found or (as_module and not sys.flags.safe_path):
+    importable = any(Path(entry).resolve() in own_folders for entry in sys.path)
+    if importable or (as_module and not sys.flags.safe_path):
         raise UsageError(
             f"Python imports modules from this folder, so {FLAG} would run its code",
             "Run the `kafkaform` command, or `python -P -m kafkaform`, and take the folder out of "
@@ -94,8 +94,8 @@ def refuse_links_to(paths: Iterable[Path]) -> None:
 def restrict_provider(info: ProviderInfo, environ: Mapping[str, str]) -> ProviderInfo:
     """The provider, whose blocks can set policies, but not where to connect."""
     optional = {
-        name: one if one.policy else replace(one, required=False)
-        for name, one in info.schema.attributes.items()
+        name: attribute if attribute.policy else replace(attribute, required=False)
+        for name, attribute in info.schema.attributes.items()
     }
     connect = partial(_replace_connection, info.schema, environ)
     return replace(info, schema=replace(info.schema, attributes=optional), connect=connect)
@@ -106,41 +106,50 @@ def _replace_connection(
 ) -> tuple[FrozenMap, tuple[tuple[str, Diagnostic], ...]]:
     """Replace the connection of a block by that of the environment, with a fault for each argument
     that differs from it: a changed address must be seen, not ignored."""
-    own = {name: one for name, one in schema.attributes.items() if not one.policy}
-    given: dict[str, Value] = {}
+    own = {
+        name: schema_attribute
+        for name, schema_attribute in schema.attributes.items()
+        if not schema_attribute.policy
+    }
+    environment_values: dict[str, Value] = {}
     faults: list[tuple[str, Diagnostic]] = []
     for name, attribute in own.items():
         source = name_variable(instance, name)
-        given[name] = parse_value(attribute, source, environ.get(source) or None)
+        environment_values[name] = parse_value(attribute, source, environ.get(source) or None)
         faults += (
-            (name, fault) for fault in _find_refusals(attribute, source, config, given[name])
+            (name, fault)
+            for fault in _find_refusals(attribute, source, config, environment_values[name])
         )
-    blocks = {name: None for name, one in schema.blocks.items() if not _is_policy(one)}
-    return FrozenMap({**config, **given, **blocks}), tuple(faults)
+    blocks = {
+        name: None
+        for name, schema_attribute in schema.blocks.items()
+        if not _is_policy(schema_attribute)
+    }
+    return FrozenMap({**config, **environment_values, **blocks}), tuple(faults)
 
 
 def _is_policy(schema: ObjectSchema) -> bool:
-    return all(one.policy for one in schema.attributes.values()) and all(
+    return all(item.policy for item in schema.attributes.values()) and all(
         map(_is_policy, schema.blocks.values())
     )
 
 
 def _find_refusals(
-    attribute: AttributeSchema, source: str, config: FrozenMap, given: Value
+    attribute: AttributeSchema, source: str, config: FrozenMap, environment_value: Value
 ) -> Iterator[Diagnostic]:
-    name, said = attribute.name, config.get(attribute.name)
-    if attribute.required and given is None:
+    name, value = attribute.name, config.get(attribute.name)
+    if attribute.required and environment_value is None:
         yield Diagnostic(
             Severity.ERROR,
             f"{FLAG}: the environment does not say where to connect: {source} is not set",
             "Untrusted files cannot set it.",
             advice=f"Whoever runs this sets {source}, with credentials that can only read.",
         )
-    elif said is not None and not isinstance(said, SecretRef) and said != given:
-        why = "is not set" if given is None else "has another value"
+    elif value is not None and not isinstance(value, SecretRef) and value != environment_value:
+        fault = "is not set" if environment_value is None else "has another value"
         yield Diagnostic(
             Severity.ERROR,
-            f"{FLAG}: {name} comes from the environment, and {source} {why}",
+            f"{FLAG}: {name} comes from the environment, and {source} {fault}",
             "A connection that a pull request chooses could take credentials elsewhere.",
             advice=f"Leave {name} as it was; whoever runs this sets {source}.",
         )

@@ -29,8 +29,8 @@ def add_last_writes(plan: Plan, sink: Sink) -> Plan:
 
     def describe(change: Change) -> str:
         write = last.get(change.identity)
-        parts = [_render_write(write) if write else NEVER, since.get(change.identity, "")]
-        return "; ".join(filter(None, parts))
+        sentences = [_render_write(write) if write else NEVER, since.get(change.identity, "")]
+        return "; ".join(filter(None, sentences))
 
     return replace(
         plan,
@@ -72,18 +72,18 @@ def tell_writers_since(
     be read."""
     drifted = {change.identity: change.last_set for change in plan.drifted}
     last = _read_last_writes(sink, identities)
-    told = {}
+    writers = {}
     for identity in identities:
         write = last.get(identity)
         if write is not None and write.time >= since:
-            told[identity] = _render_change(write)
+            writers[identity] = _render_change(write)
         elif identity in drifted:
-            told[identity] = f"{OUTSIDE}; {drifted[identity]}"
-    return told
+            writers[identity] = f"{OUTSIDE}; {drifted[identity]}"
+    return writers
 
 
-def _read_last_writes(sink: Sink, wanted: Collection[Identity]) -> Mapping[Identity, LastWrite]:
-    return find_last_writes(read_glances(sink.lines(), sink.location), wanted)
+def _read_last_writes(sink: Sink, identities: Collection[Identity]) -> Mapping[Identity, LastWrite]:
+    return find_last_writes(read_glances(sink.lines(), sink.location), identities)
 
 
 def _ask_fleet(

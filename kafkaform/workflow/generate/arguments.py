@@ -18,17 +18,17 @@ def choose_arguments(item: Observed, kind: ResourceType, facts: Facts) -> Frozen
     of two arguments that exclude each other the one that leaves more to the system."""
     live = kind.written(item.attributes) if kind.written else item.attributes
     schema = kind.schema
-    given = {
+    arguments = {
         name: live[name]
         for name, attribute in schema.attributes.items()
         if _is_needed(live.get(name), attribute)
     }
-    for one, other in schema.conflicts:
-        if one in given and other in given:
-            del given[one]
+    for first, second in schema.conflicts:
+        if first in arguments and second in arguments:
+            del arguments[first]
     secret = (a.name for a in schema.attributes.values() if a.secret and a.required)
-    told = FrozenMap({**dict.fromkeys(secret, PLACEHOLDER), **given})
-    return told.with_items(_select_own_entries(told, item, kind, facts))
+    complete = FrozenMap({**dict.fromkeys(secret, PLACEHOLDER), **arguments})
+    return complete.with_items(_select_own_entries(complete, item, kind, facts))
 
 
 def _is_needed(value: Value, attribute: AttributeSchema) -> bool:
@@ -37,15 +37,17 @@ def _is_needed(value: Value, attribute: AttributeSchema) -> bool:
 
 
 def _select_own_entries(
-    told: FrozenMap, item: Observed, kind: ResourceType, facts: Facts
+    arguments: FrozenMap, item: Observed, kind: ResourceType, facts: Facts
 ) -> dict[str, FrozenMap]:
     """The maps without the entries that belong to others, because they stay if undeclared."""
-    maps = {name: value for name, value in told.items() if isinstance(value, FrozenMap) and value}
+    maps = {
+        name: value for name, value in arguments.items() if isinstance(value, FrozenMap) and value
+    }
     if not maps:
         return {}
-    bare = fill_defaults(told.with_items(dict.fromkeys(maps, FrozenMap())), kind.schema)
-    left = kind.target(bare, item, facts, False)
-    return {name: value.without(left.get(name) or ()) for name, value in maps.items()}
+    bare = fill_defaults(arguments.with_items(dict.fromkeys(maps, FrozenMap())), kind.schema)
+    remaining = kind.target(bare, item, facts, False)
+    return {name: value.without(remaining.get(name) or ()) for name, value in maps.items()}
 
 
 def fill_defaults(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:

@@ -76,16 +76,16 @@ def render_imports(pairs: Iterable[tuple[Address, str]]) -> str:
 
 def _render_reference(address: Address) -> str:
     """The address as an expression, whose keys are strings of HCL and not of JSON."""
-    return _QUOTED.sub(lambda found: quote_string(json.loads(found[0])), str(address))
+    return _QUOTED.sub(lambda match: quote_string(json.loads(match[0])), str(address))
 
 
 def generate_blocks(
-    found: Sequence[UndeclaredObject], types: Mapping[str, ResourceType], names: TakenNames
+    objects: Sequence[UndeclaredObject], types: Mapping[str, ResourceType], names: TakenNames
 ) -> str:
     """Write the blocks of all objects, with import blocks. Adds their names to `names`."""
     shapes: dict[tuple[Value, ...], list[UndeclaredObject]] = defaultdict(list)
     # Sorted, so that the text does not depend on the order of a listing.
-    for item in sorted(found, key=lambda item: item.identity):
+    for item in sorted(objects, key=lambda item: item.identity):
         shapes[_compute_shape(item, types[item.identity.kind])].append(item)
     drafts = [_Draft(tuple(items), types[items[0].identity.kind]) for items in shapes.values()]
     drafts.sort(key=lambda draft: draft.order)
@@ -157,8 +157,8 @@ def find_prefix(item: UndeclaredObject, kind: ResourceType) -> str:
     """The first part of the object's name, as an identifier; empty if it is no word that the name
     of a file could contain."""
     naming = _Draft((item,), kind).naming
-    told = drop_types([str(item.arguments[n]) for n in naming[:1]] or [item.identity.key])
-    first, *_ = _SEPARATOR.split(told[0].lstrip(SEPARATORS))
+    names = drop_types([str(item.arguments[n]) for n in naming[:1]] or [item.identity.key])
+    first, *_ = _SEPARATOR.split(names[0].lstrip(SEPARATORS))
     fits = first.isascii() and first.isalnum() and len(first) <= _LONGEST_PREFIX
     return make_identifier(first, "") if fits else ""
 
@@ -168,8 +168,8 @@ def _is_part_of_key(kind: ResourceType, item: UndeclaredObject, name: str) -> bo
     value = item.arguments.get(name)
     if not isinstance(value, str | int | Decimal):
         return False
-    other = f"{value} " if isinstance(value, str) else value + 1
-    arguments = fill_defaults(item.arguments, kind.schema).with_items({name: other})
+    counterpart = f"{value} " if isinstance(value, str) else value + 1
+    arguments = fill_defaults(item.arguments, kind.schema).with_items({name: counterpart})
     try:
         return kind.key(arguments) != item.identity.key
     except ValueError:  # no name that an object of this type can have, so the key is made of it
@@ -185,9 +185,9 @@ def _render_draft(draft: _Draft, names: TakenNames) -> str:
 
 def _render_single(draft: _Draft, names: TakenNames) -> str:
     (item,) = draft.items
-    told = [str(item.arguments[name]) for name in draft.naming]
+    labels = [str(item.arguments[name]) for name in draft.naming]
     name = make_unique(
-        make_identifier("_".join(drop_types(told)), get_noun(draft.kind)),
+        make_identifier("_".join(drop_types(labels)), get_noun(draft.kind)),
         names.blocks[draft.kind],
     )
     arguments = {n: _make_argument(draft, n, item.arguments[n], name, names) for n in draft.given}
@@ -229,13 +229,13 @@ def _render_group(draft: _Draft, names: TakenNames) -> str:
     name = make_unique(_choose_group_name(draft, labels), names.blocks[draft.kind])
     local = make_unique(f"{draft.kind}_{name}", names.locals)
     keyed = [n for n in draft.varying if _is_label(draft, n, labels)]
-    rest = [n for n in draft.varying if n not in keyed]
+    own_names = [n for n in draft.varying if n not in keyed]
     entries = dict(zip(labels, draft.items, strict=True))
     arguments: dict[str, Writable] = {"for_each": Code(f"local.{local}")}
     for argument in draft.given:
-        arguments[argument] = _make_shared_value(draft, argument, keyed, rest)
+        arguments[argument] = _make_shared_value(draft, argument, keyed, own_names)
     blocks = [
-        NewBlock("locals", (), {local: _render_collection(entries, rest)}),
+        NewBlock("locals", (), {local: _render_collection(entries, own_names)}),
         _make_resource(draft, name, arguments),
         *_make_imports(draft, name, local, labels),
     ]
@@ -245,9 +245,9 @@ def _render_group(draft: _Draft, names: TakenNames) -> str:
 def _choose_labels(draft: _Draft) -> list[str]:
     """The instance keys: the varying parts of the objects' keys, or the whole keys if the parts are
     not unique."""
-    parts = [n for n in draft.naming if n in draft.varying]
+    varying_names = [n for n in draft.naming if n in draft.varying]
     labels = [
-        " ".join(str(item.arguments[n]) for n in parts if n in item.arguments)
+        " ".join(str(item.arguments[n]) for n in varying_names if n in item.arguments)
         for item in draft.items
     ]
     if len(set(labels)) == len(labels) and all(labels):
@@ -262,37 +262,39 @@ def _is_label(draft: _Draft, name: str, labels: Sequence[str]) -> bool:
 
 
 def _make_shared_value(
-    draft: _Draft, name: str, keyed: Collection[str], rest: Sequence[str]
+    draft: _Draft, name: str, keyed: Collection[str], own_names: Sequence[str]
 ) -> Writable:
     """The value of an argument in the shared block."""
     if name in keyed:
         return Code("each.key")
-    if name not in rest:
+    if name not in own_names:
         value: Value = draft.items[0].arguments[name]
         return value
     if not all(name in item.arguments for item in draft.items):
         return Code(f'lookup(each.value, "{name}", null)')
-    return Code("each.value" if rest == [name] else f"each.value.{name}")
+    return Code("each.value" if own_names == [name] else f"each.value.{name}")
 
 
-def _render_collection(entries: Mapping[str, UndeclaredObject], rest: Sequence[str]) -> Code:
+def _render_collection(entries: Mapping[str, UndeclaredObject], own_names: Sequence[str]) -> Code:
     """The collection for `for_each`: a set of names, or a map with what differs."""
-    if not rest:
+    if not own_names:
         return Code("toset([\n" + "".join(f"{quote_string(label)},\n" for label in entries) + "])")
-    plain = len(rest) == 1 and all(rest[0] in item.arguments for item in entries.values())
+    plain = len(own_names) == 1 and all(own_names[0] in item.arguments for item in entries.values())
     lines = (
-        f"{quote_string(label)} = {_render_entry(item, rest, plain)}\n"
+        f"{quote_string(label)} = {_render_entry(item, own_names, plain)}\n"
         for label, item in entries.items()
     )
     return Code("{\n" + "".join(lines) + "}")
 
 
-def _render_entry(item: UndeclaredObject, rest: Sequence[str], plain: bool) -> str:
+def _render_entry(item: UndeclaredObject, own_names: Sequence[str], plain: bool) -> str:
     """One line. plain: the value alone, since only one argument differs and all have it."""
-    told = {name: write_value(item.arguments[name]) for name in rest if name in item.arguments}
+    values = {
+        name: write_value(item.arguments[name]) for name in own_names if name in item.arguments
+    }
     if plain:
-        return told[rest[0]]
-    return "{ " + ", ".join(f"{name} = {value}" for name, value in told.items()) + " }"
+        return values[own_names[0]]
+    return "{ " + ", ".join(f"{name} = {value}" for name, value in values.items()) + " }"
 
 
 def _make_imports(
@@ -326,8 +328,8 @@ def _make_resource(draft: _Draft, name: str, arguments: Mapping[str, Writable]) 
     return NewBlock("resource", (draft.kind, name), {**provider, **written}, inner)
 
 
-def _make_import(target: str, id: str, each: Code | None = None) -> NewBlock:
-    return NewBlock("import", (), {"for_each": each, "to": Code(target), "id": Code(id)})
+def _make_import(target: str, id: str, iteration: Code | None = None) -> NewBlock:
+    return NewBlock("import", (), {"for_each": iteration, "to": Code(target), "id": Code(id)})
 
 
 # ── names ───────────────────────────────────────────────────────────────────────────────

@@ -17,22 +17,22 @@ _NOWHERE = Range("", 1, 1, 1, 1)
 
 
 def gather_composites(
-    found: Sequence[UndeclaredObject], types: Mapping[str, ResourceType]
+    objects: Sequence[UndeclaredObject], types: Mapping[str, ResourceType]
 ) -> tuple[list[UndeclaredObject], frozenset[Identity]]:
     """The composites, and the objects that they stand for."""
     by_instance: dict[str, list[UndeclaredObject]] = defaultdict(list)
-    for item in found:
+    for item in objects:
         by_instance[item.identity.instance].append(item)
     composites: list[UndeclaredObject] = []
     covered = set[Identity]()
     for instance, items in sorted(by_instance.items()):
-        there = {item.identity for item in items}
+        identities = {item.identity for item in items}
         known = [(i.identity.kind, _fill(i, types[i.identity.kind])) for i in items]
         for kind in types.values():
             for arguments in kind.gather(known) if kind.gather is not None else ():
                 parts = set(_expand(kind, instance, arguments))
                 # A composite that stands for more than what is live would create the rest.
-                if parts and parts <= there:
+                if parts and parts <= identities:
                     key = f"{len(composites):06}"
                     identity = Identity(instance, kind.name, key)
                     composites.append(UndeclaredObject(identity, arguments, None))
@@ -50,5 +50,5 @@ def _expand(kind: ResourceType, instance: str, arguments: FrozenMap) -> Iterable
     identity = Identity(instance, kind.name, "")
     address = Address(type=kind.name, name="new")
     whole = fill_defaults(arguments, kind.schema)
-    for part in kind.expand(Declared(identity, address, whole, _NOWHERE)):
-        yield part.identity
+    for component in kind.expand(Declared(identity, address, whole, _NOWHERE)):
+        yield component.identity

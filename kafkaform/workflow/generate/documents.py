@@ -48,14 +48,14 @@ def list_texts(arguments: FrozenMap, kind: ResourceType) -> Iterator[tuple[Attri
             yield attribute, attribute.ending(arguments)
 
 
-def choose_path(identity: Identity, ending: str, taken: set[str]) -> str:
+def choose_path(identity: Identity, ending: str, paths: set[str]) -> str:
     """A path that no other document has, also where the case of letters makes no difference.
-    taken: the paths of the others, in small letters."""
+    paths: the paths of the others, in small letters."""
     folder = f"{identity.kind.rpartition('_')[2]}s"
     stem = _UNSAFE.sub("_", identity.key).strip("._")[:_LONGEST] or "document"
     number, name = 1, stem
-    while f"{folder}/{name}{ending}".lower() in taken:
+    while f"{folder}/{name}{ending}".lower() in paths:
         number += 1
         name = f"{stem}_{number}"
-    taken.add(f"{folder}/{name}{ending}".lower())
+    paths.add(f"{folder}/{name}{ending}".lower())
     return f"{folder}/{name}{ending}"

@@ -32,15 +32,15 @@ def make_identifier(text: str, otherwise: str) -> str:
     return name if is_identifier(name) else f"{otherwise}_{name}"
 
 
-def make_variable_name(*parts: str) -> str:
-    return re.sub(r"[^A-Z0-9]", "_", "_".join(parts).upper())
+def make_variable_name(*words: str) -> str:
+    return re.sub(r"[^A-Z0-9]", "_", "_".join(words).upper())
 
 
-def make_unique(name: str, taken: set[str]) -> str:
+def make_unique(name: str, names: set[str]) -> str:
     """The name, or the next free one with a number; taken from now on."""
     number, result = 1, name
-    while result in taken:
+    while result in names:
         number += 1
         result = f"{name}_{number}"
-    taken.add(result)
+    names.add(result)
     return result

@@ -44,12 +44,12 @@ class Stock(Struct, frozen=True):
     failed: bool = False
     """A listing did not answer."""
 
-    def __add__(self, other: Stock) -> Stock:
+    def __add__(self, stock: Stock) -> Stock:
         return Stock(
-            self.found + other.found,
-            self.declared + other.declared,
-            tuple(dict.fromkeys((*self.gaps, *other.gaps))),
-            self.failed or other.failed,
+            self.found + stock.found,
+            self.declared + stock.declared,
+            tuple(dict.fromkeys((*self.gaps, *stock.gaps))),
+            self.failed or stock.failed,
         )
 
     @property
@@ -96,11 +96,11 @@ def generate_configuration(
         # With the texts inside, since files cannot be read before they are written.
         prove_files(configuration, tree, files, stock, name)
         if documents:
-            found, texts = extract_documents(stock.found, types)
-            outside = replace(stock, found=found)
+            objects, texts = extract_documents(stock.found, types)
+            outside = replace(stock, found=objects)
             files = render_stock(types, tree, outside, source=source, split=split)
     # The second line of defence: a plain attribute of a live object can contain a known secret.
-    masked = {part: mask_secrets(text) for part, text in files.items()}
+    masked = {file_name: mask_secrets(text) for file_name, text in files.items()}
     texts = {path: mask_secrets(text) for path, text in texts.items()}
     return GeneratedConfiguration(
         masked.pop(""), masked, stock.count, stock.gaps, not stock.failed, texts
@@ -130,13 +130,13 @@ def render_stock(
         # missing, as objects of files can be.
         composites, covered = gather_composites(items, types)
         items = (*(i for i in items if i.identity not in covered), *composites)
-    parts = _divide(items, types) if split else {"": items}
+    groups = _divide(items, types) if split else {"": items}
     head = _render_header(stock, f"--from {source}" if source else "--all")
     files = {}
-    for prefix, members in sorted(parts.items()):
+    for prefix, members in sorted(groups.items()):
         above = () if prefix else (head, render_imports(sorted(stock.declared)))
         blocks = generate_blocks(members, types, names)
-        files[prefix] = "\n".join(part for part in (*above, blocks) if part)
+        files[prefix] = "\n".join(text for text in (*above, blocks) if text)
     return files
 
 
@@ -148,8 +148,8 @@ def _divide(
     for item in items:
         groups[find_prefix(item, types[item.identity.kind])].append(item)
     large = {prefix for prefix, members in groups.items() if prefix and len(members) > 1}
-    rest = [item for prefix in groups if prefix not in large for item in groups[prefix]]
-    return {"": rest, **{prefix: groups[prefix] for prefix in large}}
+    remaining = [item for prefix in groups if prefix not in large for item in groups[prefix]]
+    return {"": remaining, **{prefix: groups[prefix] for prefix in large}}
 
 
 def _render_header(stock: Stock, command: str) -> str:
@@ -163,9 +163,9 @@ def _render_header(stock: Stock, command: str) -> str:
 def _find_taken_names(tree: Tree) -> TakenNames:
     """The names of the folder's own blocks and locals."""
     names = TakenNames()
-    found, _ = declare_blocks(tree)
-    names.locals.update(found.locals)
-    for address in found.resources:
+    declarations, _ = declare_blocks(tree)
+    names.locals.update(declarations.locals)
+    for address in declarations.resources:
         names.blocks[address.type].add(address.name)
     return names
 
@@ -181,40 +181,43 @@ def prove_files(
     # A wrong generator must not become a plan that changes the live objects.
     parsed = [parse(text.encode(), _name_part(name, part)) for part, text in files.items()]
     tree = replace(own, configuration=(*own.configuration, *(file for file, _ in parsed)))
-    made = replace(configuration, tree=tree).evaluate(offline=True).desired
-    said = {item.identity: item.attributes for item in made.declared}
+    desired = replace(configuration, tree=tree).evaluate(offline=True).desired
+    attributes_by_identity = {item.identity: item.attributes for item in desired.declared}
     wrong = [
         str(item.identity)
         for item in stock.found
-        if not _has_arguments(said.get(item.identity, EMPTY), item.arguments)
+        if not _has_arguments(attributes_by_identity.get(item.identity, EMPTY), item.arguments)
     ]
     new, found = {_name_part(name, part) for part in files}, {item.identity for item in stock.found}
     wrong += [
         str(item.identity)
-        for item in made.declared
+        for item in desired.declared
         if item.range.file in new and item.identity not in found
     ]
-    faults = (*(fault for _, some in parsed for fault in some), *made.diagnostics)
+    faults = (
+        *(fault for _, parse_faults in parsed for fault in parse_faults),
+        *desired.diagnostics,
+    )
     broken = tuple(d for d in faults if d.severity is Severity.ERROR)
     if broken or wrong:
-        what = f": {', '.join(wrong[:NAMES_SHOWN])}" if wrong else ""
+        mismatch = f": {', '.join(wrong[:NAMES_SHOWN])}" if wrong else ""
         fault = Diagnostic(
             Severity.ERROR,
-            f"The generated text does not match the objects{what}; nothing was written",
+            f"The generated text does not match the objects{mismatch}; nothing was written",
             advice="Exclude these objects with --match or --type.",
         )
         raise KafkaformError(fault.summary, diagnostics=(fault, *broken))
 
 
-def _name_part(name: str, part: str) -> str:
-    return f"{part}.{name}" if part else name
+def _name_part(name: str, prefix: str) -> str:
+    return f"{prefix}.{name}" if prefix else name
 
 
 def _has_arguments(attributes: FrozenMap, arguments: FrozenMap) -> bool:
     """Whether a declared object has these arguments. Secrets are placeholders on both sides."""
     for name, value in arguments.items():
-        said = attributes.get(name)
-        parts = said.values() if isinstance(said, FrozenMap) else (said,)
-        if said != value and not any(isinstance(part, SecretRef) for part in parts):
+        declared = attributes.get(name)
+        entries = declared.values() if isinstance(declared, FrozenMap) else (declared,)
+        if declared != value and not any(isinstance(entry, SecretRef) for entry in entries):
             return False
     return bool(attributes)

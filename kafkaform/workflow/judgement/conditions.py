@@ -13,8 +13,8 @@ from msgspec import Struct
 from ...core.address import matches
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
-from ...core.finding import Finding, Harm, Level
-from ...core.resource import Desired
+from ...core.finding import POLICY, Finding, Harm, Level
+from ...core.resource import Desired, Unread
 from ...core.rule import Rule
 from ...plan.block_judge import collect_rules
 from ...plan.model import Plan
@@ -91,12 +91,18 @@ def check_fail_on(
     names: Sequence[str],
     registry: Registry | None = None,
     words: Collection[str] = tuple(CONDITIONS),
+    list_policies: Callable[[], Collection[str]] | None = None,
 ) -> tuple[str, ...]:
     """The conditions of `--fail-on`, which may be comma-separated. registry: the providers whose
-    rules count; None for all that are installed. words: what can be named besides rules. Raises
-    UsageError."""
+    rules count; None for all that are installed. words: what can be named besides rules.
+    list_policies: the ids of the policies, None where none judges; called only if one is named.
+    Raises UsageError."""
     conditions = tuple(condition for name in names for condition in name.split(",") if condition)
     unknown = [name for name in conditions if name not in words]
+    if list_policies is not None:
+        policies = [name for name in unknown if name.startswith(POLICY)]
+        _refuse_unknown_policies(policies, list_policies)
+        unknown = [name for name in unknown if name not in policies]
     rules = find_rules(registry or Registry()) if unknown else {}
     for name in unknown:
         if name not in rules:
@@ -107,6 +113,23 @@ def check_fail_on(
                 f"{LIST_RULES}",
             )
     return conditions
+
+
+def _refuse_unknown_policies(
+    names: Sequence[str], list_policies: Callable[[], Collection[str]]
+) -> None:
+    known = list_policies() if names else ()
+    for name in names:
+        if name not in known:
+            near = suggest(name, known)
+            there = (
+                f"The policies are {', '.join(known)}."
+                if known
+                else ("No policy judges this plan: none is declared, and --policy names no folder.")
+            )
+            raise UsageError(
+                f"--fail-on {name!r} is not a policy", f"{near + ' ' if near else ''}{there}"
+            )
 
 
 def check_accepted(names: Sequence[str], registry: Registry | None = None) -> tuple[str, ...]:
@@ -136,19 +159,26 @@ def _check_accepted(name: str, rules: Mapping[str, Rule], liftable: Sequence[str
     raise UsageError(f"--accept {id!r} is not a rule", f"{near + ' ' if near else ''}{choice}")
 
 
-def refuse_idle_accepted(names: Iterable[str], desired: Desired, state: State) -> None:
+def refuse_idle_accepted(names: Collection[str], desired: Desired, state: State) -> None:
     """Raises UsageError for an address of `--accept` that no object has: that is a typing error."""
-    globs = [glob for name in names if (glob := name.partition("=")[2])]
-    if not globs:
-        return
-    addresses = {str(item.address) for item in desired.declared}
-    addresses.update(owner for row in state.objects.values() for owner in row.owners)
-    for glob in globs:
-        unread = any(names_unread((glob,), block) for block in desired.unread)
-        if not unread and not any(matches(glob, address) for address in addresses):
+    if names:
+        addresses = {str(item.address) for item in desired.declared}
+        addresses.update(owner for row in state.objects.values() for owner in row.owners)
+        advice = "Nothing of this address is declared or recorded."
+        refuse_unmatched(names, addresses, advice, desired.unread)
+
+
+def refuse_unmatched(
+    names: Iterable[str], addresses: Collection[str], advice: str, unread: Sequence[Unread] = ()
+) -> None:
+    """The same for these addresses. advice: for a glob that is near none of them; unread: blocks
+    that wait for a data source, whose objects nobody knows."""
+    for glob in filter(None, (name.partition("=")[2] for name in names)):
+        if any(names_unread((glob,), block) for block in unread):
+            continue
+        if not any(matches(glob, address) for address in addresses):
             raise UsageError(
-                f"--accept …={glob} matches no object",
-                suggest(glob, addresses) or "Nothing of this address is declared or recorded.",
+                f"--accept …={glob} matches no object", suggest(glob, addresses) or advice
             )
 
 
@@ -181,11 +211,12 @@ def describe_conditions(plan: Plan, names: Iterable[str]) -> list[str]:
 
 
 def _describe_rule(plan: Plan, id: str) -> str:
-    """What a rule has found, whatever becomes of the change; empty if it has found nothing."""
+    """What a rule or policy has found, whatever becomes of the change; empty if it has found
+    nothing, or only what a waiver covers."""
     subjects = [
         change.address
         for change in plan.changes
-        if any(finding.rule == id for finding in change.findings)
+        if any(finding.rule == id and not _is_waived(finding) for finding in change.findings)
     ]
     subjects += [
         name
@@ -195,3 +226,8 @@ def _describe_rule(plan: Plan, id: str) -> str:
     hidden_count = len(subjects) - _NAMED
     remainder = f" and {hidden_count:,} more" if hidden_count > 0 else ""
     return f"{id} ({', '.join(subjects[:_NAMED])}{remainder})" if subjects else ""
+
+
+def _is_waived(finding: Finding) -> bool:
+    """Whether the waiver of a policy covers what it found."""
+    return finding.level is Level.NOTE and finding.waiver is not None

@@ -59,9 +59,9 @@ def judge_standing(
     for survey in book.surveys:
         for identity, finding in run_survey(survey, Scene(changes, sweeps, facts)):
             rows[StandingFinding(identity, _soften(finding))] = None
-    kept = (row for row in rows if row.finding.level is not Level.NOTE)
+    shown_rows = (row for row in rows if row.finding.level is not Level.NOTE)
     return sorted(
-        kept, key=lambda row: (row.finding.order, row.finding.rule, str(row.identity or ""))
+        shown_rows, key=lambda row: (row.finding.order, row.finding.rule, str(row.identity or ""))
     )
 
 

@@ -57,9 +57,9 @@ def _describe_gaps(sweep: Sweep, principal: str) -> Iterator[str]:
         yield f"{sweep.kind}: this is what {principal} can see; there can be more."
     elif sweep.coverage.kind is CoverageKind.FAILED:
         fault = sweep.coverage.fault
-        why = "the listing failed" if fault is None else f"{fault.message} ({fault.code})"
+        cause = "the listing failed" if fault is None else f"{fault.message} ({fault.code})"
         advice = f" {fault.advice}" if fault is not None and fault.advice else ""
-        yield f"Not checked: {sweep.kind} could not be listed whole: {why}.{advice}"
+        yield f"Not checked: {sweep.kind} could not be listed whole: {cause}.{advice}"
 
 
 def refuse_findings(systems: Iterable[CheckedSystem], fail_on: Sequence[str]) -> None:
@@ -68,10 +68,10 @@ def refuse_findings(systems: Iterable[CheckedSystem], fail_on: Sequence[str]) ->
     if not fail_on:
         return
     systems = tuple(systems)
-    held = list_held((row.finding for system in systems for row in system.rows), fail_on)
-    if held:
+    findings = list_held((row.finding for system in systems for row in system.rows), fail_on)
+    if findings:
         raise Blocked(
-            f"--fail-on: there are findings of {', '.join(held)}",
+            f"--fail-on: there are findings of {', '.join(findings)}",
             "See what the check says of each object.",
         )
     if any(system.failed for system in systems):

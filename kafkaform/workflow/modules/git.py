@@ -72,26 +72,26 @@ def find_commit(package: Package) -> RefCommit:
         kinds = {ref: "tag" if ref.startswith("refs/tags/") else "branch"}
     with _open_repository(package) as run:
         # `^{}` is the commit behind an annotated tag.
-        wanted = [pattern for name in kinds for pattern in (name, f"{name}^{{}}")]
-        text = run(("ls-remote", "--quiet", "--", package.url, *wanted), ASK_SECONDS).decode()
+        patterns = [pattern for name in kinds for pattern in (name, f"{name}^{{}}")]
+        text = run(("ls-remote", "--quiet", "--", package.url, *patterns), ASK_SECONDS).decode()
     lines = [line.partition("\t") for line in text.splitlines()]
     listed = {name: commit for commit, _, name in lines}
-    found = [
+    matches = [
         RefCommit(kind, listed.get(f"{name}^{{}}") or listed[name])
         for name, kind in kinds.items()
         if name in listed
     ]
-    if len(found) > 1:
+    if len(matches) > 1:
         raise UnreadableModule(
             f"{ref} is a tag and a branch of the repository.",
             f"Write ref=refs/tags/{ref} or ref=refs/heads/{ref}.",
         )
-    if not found or not re.fullmatch(_COMMIT, found[0].commit):
+    if not matches or not re.fullmatch(_COMMIT, matches[0].commit):
         raise UnreadableModule(
             f"The repository has no tag and no branch {ref}.",
             f"`git ls-remote {package.url}` lists them. A commit needs all of its 40 digits.",
         )
-    return found[0]
+    return matches[0]
 
 
 def fetch_entries(package: Package, commit: str) -> list[tuple[str, str, bytes]]:
@@ -205,8 +205,8 @@ class _Running:
                     self.stop()
                 self._communicate(self._process, data, seconds)
         except OSError as error:
-            why = (error.strerror or "").lower()
-            self.fault = UnreadableModule(f"git cannot be run: {why}.", "Check its installation.")
+            cause = (error.strerror or "").lower()
+            self.fault = UnreadableModule(f"git cannot be run: {cause}.", "Check its installation.")
         finally:
             self.over.set()
 
@@ -238,7 +238,7 @@ class _Repository(Struct, frozen=True):
 
     def __call__(self, words: Sequence[str], seconds: float, data: bytes = b"") -> bytes:
         """What a command of git prints. Raises UnreadableModule."""
-        settings = [word for one in _SETTINGS for word in ("-c", one)]
+        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         running = _Running([self.program, *settings, *words], self.folder, self.package.url)
         try:
             Thread(target=running.run, args=(data, seconds)).start()
@@ -272,10 +272,10 @@ def _open_repository(package: Package, digits: int = 40) -> Iterator[_Repository
 
 
 def _make_environment(url: str, folder: Path) -> dict[str, str]:
-    kept = {name: text for name, text in os.environ.items() if not _DROPPED.fullmatch(name)}
+    variables = {name: text for name, text in os.environ.items() if not _DROPPED.fullmatch(name)}
     local = url.startswith("file:")
     return {
-        **kept,
+        **variables,
         "GIT_DIR": str(folder),
         # Rules such as `url.….insteadOf` can lead from https to ssh, and never to `ext`, which
         # runs programs.
@@ -286,13 +286,13 @@ def _make_environment(url: str, folder: Path) -> dict[str, str]:
     }
 
 
-def _summarise(said: bytes) -> str:
+def _summarise(output: bytes) -> str:
     """The first fault that git names, without credentials, which a rule of the user can add."""
-    lines = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
     faults = [line for line in lines if line.startswith(("fatal:", "error:"))]
     # If ssh fails, git only says that it could not read, and ssh has said why before.
     if faults and "Could not read from remote" in faults[0]:
         faults = lines
-    told = (faults or lines or ["it gives no reason"])[0]
-    told = re.sub(r"^(?:fatal|error|ssh): ", "", told)
-    return re.sub(r"//[^/@\s']+@", "//…@", told)[:300].rstrip(".")
+    reason = (faults or lines or ["it gives no reason"])[0]
+    reason = re.sub(r"^(?:fatal|error|ssh): ", "", reason)
+    return re.sub(r"//[^/@\s']+@", "//…@", reason)[:300].rstrip(".")

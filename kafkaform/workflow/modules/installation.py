@@ -105,33 +105,35 @@ class Installation(Struct, frozen=True):
             moved = f"{_shorten(before.commit)} → "
         elif before is not None and before.sha256 != digest:
             raise make_content_fault(commit)
-        what = "upgraded" if moved else "fetched" if before else "fetched and locked"
-        return self._use(package, lock, f"{moved}{_shorten(commit)}, {what}")
+        action = "upgraded" if moved else "fetched" if before else "fetched and locked"
+        return self._use(package, lock, f"{moved}{_shorten(commit)}, {action}")
 
     def _store(self, package: Package, commit: str) -> str:
         entries = fetch_entries(package, commit)
         return store_snapshot(self.store, package.source, commit, entries)
 
-    def _use(self, package: Package, lock: Lock, done: str) -> Snapshot:
-        self.used[package], self.done[package] = lock, done
+    def _use(self, package: Package, lock: Lock, action: str) -> Snapshot:
+        self.used[package], self.done[package] = lock, action
         return load_snapshot(self.store, lock)
 
     def _refuse_other_sources(self, package: Package) -> None:
-        if self.sources is not None and not any(_is_allowed(package, one) for one in self.sources):
+        if self.sources is not None and not any(
+            _is_allowed(package, source) for source in self.sources
+        ):
             raise UnreadableModule(
                 f"It is not on this computer, and {SOURCES} does not allow fetching it.",
                 f"Whoever runs this sets {SOURCES} to the allowed sources, such as "
                 "git::https://git.example/acme/ for all below it, or restores the cache.",
             )
 
-    def _warn_moved(self, package: Package, lock: Lock, commit: str, what: str) -> None:
+    def _warn_moved(self, package: Package, lock: Lock, commit: str, action: str) -> None:
         self.warnings.append(
             Diagnostic(
                 Severity.WARNING,
                 f"The tag {package.ref} was at {_shorten(lock.commit)}, "
                 f"and is at {_shorten(commit)} now",
                 f"Tags of {package.source} should never move: somebody may have replaced what was "
-                f"reviewed. {what}",
+                f"reviewed. {action}",
                 advice="Ask the owner of the repository, and read what has changed.",
             )
         )
@@ -149,4 +151,4 @@ def _shorten(commit: str) -> str:
 def read_sources(text: str | None) -> tuple[str, ...]:
     """The sources that KAFKAFORM_MODULE_SOURCES lists. One that ends in a slash stands for all
     repositories below."""
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    return tuple(source.strip() for source in (text or "").split(",") if source.strip())

@@ -67,7 +67,7 @@ def read_locks(read: Callable[[str], bytes]) -> dict[Package, Lock]:
             f"{LOCK_FILE} has format {document.format}, this version reads {FORMAT}",
             "Use the version of kafkaform that wrote it, or a newer one.",
         )
-    locks = {Package(one.source, one.ref): one for one in document.modules}
+    locks = {Package(module.source, module.ref): module for module in document.modules}
     if len(locks) < len(document.modules):
         raise UsageError(f"{LOCK_FILE} has two entries for one source and ref", _REPAIR)
     return locks
@@ -76,9 +76,9 @@ def read_locks(read: Callable[[str], bytes]) -> dict[Package, Lock]:
 def render_locks(locks: Mapping[Package, Lock]) -> bytes:
     """The content of the lock file."""
     return (
-        json.dumps(_list_members(locks[one] for one in sorted(locks)), indent=2) + "\n"
+        json.dumps(_list_members(locks[package] for package in sorted(locks)), indent=2) + "\n"
     ).encode()
 
 
 def _list_members(locks: Iterable[Lock]) -> dict[str, object]:
-    return {"format": FORMAT, "modules": [msgspec.to_builtins(one) for one in locks]}
+    return {"format": FORMAT, "modules": [msgspec.to_builtins(lock) for lock in locks]}

@@ -74,13 +74,13 @@ def add_packages(read: Read, opened: Mapping[Package, Snapshot]) -> Read:
         if not is_git(folder):
             return read.names(folder, pattern)
         snapshot, inside = _find_file(opened, folder)
-        glob, found = parse_glob(pattern), list[str]()
+        glob, paths = parse_glob(pattern), list[str]()
         for path in list_files(snapshot, inside):
             entry = snapshot.files[posixpath.normpath(posixpath.join(inside, path))]
             match = partial(_is_match, glob, path)
             if entry.mode not in (LINK, SUBMODULE) and allowance.spend_time(match):
-                found.append(path)
-        return tuple(sorted(found))
+                paths.append(path)
+        return tuple(sorted(paths))
 
     return Read(content, names)
 

@@ -88,10 +88,10 @@ def load_snapshot(store: Folder, lock: Lock) -> Snapshot:
     if receipt != lock.sha256.encode():
         raise make_content_fault(lock.commit)
     try:
-        found = msgspec.json.decode(_load(store, lock.sha256), type=_List)
+        entries = msgspec.json.decode(_load(store, lock.sha256), type=_List)
     except msgspec.DecodeError:
         raise _make_changed_fault() from None
-    return Snapshot(store, found.files)
+    return Snapshot(store, entries.files)
 
 
 def make_content_fault(commit: str) -> UnreadableModule:
@@ -117,25 +117,25 @@ def is_complete(snapshot: Snapshot) -> bool:
 
 def read_file(snapshot: Snapshot, path: str) -> bytes:
     """The content of a file. Raises OSError that says why it cannot be read."""
-    found = snapshot.files.get(_normalise(path))
+    entry = snapshot.files.get(_normalise(path))
     name = posixpath.basename(path)
-    if found is None:
+    if entry is None:
         raise FileNotFoundError(2, "No such file or directory")
-    if found.mode in (LINK, SUBMODULE):
-        what = "a link" if found.mode == LINK else "a submodule"
-        raise PermissionError(f'"{name}" is {what}, which modules from Git cannot use')
-    if found.size > FILE_BYTES:
+    if entry.mode in (LINK, SUBMODULE):
+        noun = "a link" if entry.mode == LINK else "a submodule"
+        raise PermissionError(f'"{name}" is {noun}, which modules from Git cannot use')
+    if entry.size > FILE_BYTES:
         raise PermissionError(f'"{name}" is larger than {FILE_BYTES:,} bytes')
-    return _load(snapshot.store, found.sha256)
+    return _load(snapshot.store, entry.sha256)
 
 
 def list_files(snapshot: Snapshot, folder: str) -> list[str]:
     """The paths of everything below a folder, seen from there. Raises FileNotFoundError."""
     inside = _normalise(folder)
     prefix = f"{inside}/" if inside else ""
-    found = [path.removeprefix(prefix) for path in snapshot.files if path.startswith(prefix)]
-    if found:
-        return found
+    names = [path.removeprefix(prefix) for path in snapshot.files if path.startswith(prefix)]
+    if names:
+        return names
     if inside in snapshot.files and snapshot.files[inside].mode == SUBMODULE:
         raise PermissionError("it is a submodule, which modules from Git cannot use")
     raise FileNotFoundError(2, "No such folder in the repository")
@@ -143,10 +143,10 @@ def list_files(snapshot: Snapshot, folder: str) -> list[str]:
 
 def _normalise(path: str) -> str:
     """The path as the list has it; "" is the top folder."""
-    found = posixpath.normpath(path or ".")
-    if found.split("/")[0] in ("..", ""):
+    normal = posixpath.normpath(path or ".")
+    if normal.split("/")[0] in ("..", ""):
         raise PermissionError("the path leads out of the repository")
-    return "" if found == "." else found
+    return "" if normal == "." else normal
 
 
 def _store(store: Folder, content: bytes) -> str:
@@ -168,21 +168,21 @@ def _write(store: Folder, key: str, content: bytes) -> None:
 
 def _load(store: Folder, digest: str) -> bytes:
     """What has this digest. Raises UnreadableModule."""
-    found = _read_stored(store, _make_key(digest))
-    if found is None:
+    stored = _read_stored(store, _make_key(digest))
+    if stored is None:
         raise UnreadableModule("It is not on this computer any more.", _FETCH)
-    if sha256(found).hexdigest() != digest:
+    if sha256(stored).hexdigest() != digest:
         raise _make_changed_fault()
-    return found
+    return stored
 
 
 def _read_stored(store: Folder, key: str) -> bytes | None:
     """What is stored there; None for nothing. Raises UnreadableModule."""
     try:
-        found = store.read(key)
+        stored = store.read(key)
     except StorageError as error:
         raise UnreadableModule(error.message, error.advice) from None
-    return None if found is None else found.data
+    return None if stored is None else stored.data
 
 
 def _make_changed_fault() -> UnreadableModule:

@@ -29,9 +29,9 @@ def read_suite_files(named: Sequence[Path] = ()) -> tuple[SuiteFile, ...]:
     folder and of its `tests` folder. Raises UsageError."""
     paths = list(dict.fromkeys(_list_named(named))) if named else list_default_files()
     if not paths:
-        where = ", ".join(map(str, named)) or f"this folder or in {FOLDER}"
+        folders = ", ".join(map(str, named)) or f"this folder or in {FOLDER}"
         raise UsageError(
-            f"there is no test file in {where}",
+            f"there is no test file in {folders}",
             f"Write one whose name ends in {ENDING}, such as {FOLDER}/main{ENDING}.",
         )
     return tuple(SuiteFile(str(path), _read_file(path)) for path in paths)

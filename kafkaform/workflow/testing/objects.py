@@ -50,12 +50,12 @@ def create_given(stage: Stage, blocks: Sequence[Block], values: Mapping[str, Att
     except Interrupted as interrupted:
         raise Ended(interrupted.signal_number) from None
     except Blocked as error:
-        told = tuple(fault for _, fault in list_blocked(plans[-1] if plans else None))
-        raise _make_error(told or error.diagnostics) from None
+        blocked = tuple(fault for _, fault in list_blocked(plans[-1] if plans else None))
+        raise _make_error(blocked or error.diagnostics) from None
     except KafkaformError as error:
         raise _make_error(error.diagnostics) from None
 
 
 def _make_error(faults: Diagnostics) -> ConfigurationError:
-    told = tuple(replace(fault, context=(*fault.context, _CONTEXT)) for fault in faults)
-    return ConfigurationError("the given objects cannot be created", diagnostics=told)
+    causes = tuple(replace(fault, context=(*fault.context, _CONTEXT)) for fault in faults)
+    return ConfigurationError("the given objects cannot be created", diagnostics=causes)

@@ -87,11 +87,11 @@ def _attempt_run(stage: Stage, run: SuiteRun, values: Values) -> Attempt:
 
 def _carry_out(space: Workspace, run: SuiteRun) -> tuple[Plan | None, KafkaformError | None]:
     """Plan or apply. The plan is None if an error came before it."""
-    made: list[Plan] = []
+    plans: list[Plan] = []
 
     def note(event: RunEvent) -> None:
         if isinstance(event, PlanChosen):
-            made.append(event.plan)
+            plans.append(event.plan)
 
     error = None
     options = _make_options(run)
@@ -105,12 +105,12 @@ def _carry_out(space: Workspace, run: SuiteRun) -> tuple[Plan | None, KafkaformE
         raise Ended(interrupted.signal_number) from None
     except KafkaformError as fault:
         error = fault
-    return made[-1] if made else None, error
+    return plans[-1] if plans else None, error
 
 
 def _make_options(run: SuiteRun) -> Options:
-    given = dict(run.options)
-    return Options(mode=Mode(given.pop("mode", Mode.NORMAL)), **given)
+    options = dict(run.options)
+    return Options(mode=Mode(options.pop("mode", Mode.NORMAL)), **options)
 
 
 def _evaluate_live(
@@ -139,18 +139,20 @@ def _judge_attempt(stage: Stage, run: SuiteRun, values: Values, attempt: Attempt
     if attempt.plan is not None and not unexpected:
         unmet = check_assertions(run.assertions, attempt.built, describe_plan(attempt.plan))
     status = Status.ERROR if unexpected else Status.FAIL if missing or unmet else Status.PASS
-    failed = {one.fault for one in failures}
+    failed = {diagnostic.fault for diagnostic in failures}
     warnings = tuple(
-        one for one in attempt.faults if one.severity is Severity.WARNING and one not in failed
+        diagnostic
+        for diagnostic in attempt.faults
+        if diagnostic.severity is Severity.WARNING and diagnostic not in failed
     )
-    told = (*warnings, *unexpected, *missing, *unmet)
-    return RunResult(stage.suite.file, run.name, status, diagnostics=told, plan=attempt.plan)
+    reported = (*warnings, *unexpected, *missing, *unmet)
+    return RunResult(stage.suite.file, run.name, status, diagnostics=reported, plan=attempt.plan)
 
 
 def _name_block(address: str) -> str:
     """The block of the root that a change belongs to; "" if it belongs to none."""
     try:
-        found = parse_address(address)
+        parsed = parse_address(address)
     except ValueError:  # an object without a block has its identity in place of an address
         return ""
-    return "" if found.module else f"{found.type}.{found.name}"
+    return "" if parsed.module else f"{parsed.type}.{parsed.name}"

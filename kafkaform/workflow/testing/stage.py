@@ -75,9 +75,9 @@ class Stage(Struct, frozen=True):
             instance: self.systems.get_provider(config)
             for instance, config in desired.providers.items()
         }
-        known, clock = self.known, self.systems.clock
+        secrets, clock = self.known, self.systems.clock
         return Workspace(
-            *(configuration, desired, providers, backend, sink, clock, ACTOR, known, policies)
+            *(configuration, desired, providers, backend, sink, clock, ACTOR, secrets, policies)
         )
 
 

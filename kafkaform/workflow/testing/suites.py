@@ -50,32 +50,32 @@ def run_suites(
     if has_errors(configuration.tree.diagnostics):
         faults = configuration.tree.diagnostics
         raise ConfigurationError("the configuration has faults", diagnostics=faults)
-    found, _ = declare_blocks(configuration.tree)
+    declarations, _ = declare_blocks(configuration.tree)
     faults = configuration.evaluate(offline=True).desired.diagnostics
-    subject = Subject(configuration, found, find_mistakes(faults, found))
-    parsed = [_parse_file(file, found) for file in files]
+    subject = Subject(configuration, declarations, find_mistakes(faults, declarations))
+    parsed = [_parse_file(file, declarations) for file in files]
     _refuse_idle_names(parsed, names)
     with keep_secrets(watched()):
-        for one in parsed:
-            wanted = _select_runs(one.suite, names)
-            if wanted or one.faults:
-                yield from _run_suite(subject, one, wanted)
+        for parsed_suite in parsed:
+            selected = _select_runs(parsed_suite.suite, names)
+            if selected or parsed_suite.faults:
+                yield from _run_suite(subject, parsed_suite, selected)
 
 
-def _parse_file(file: SuiteFile, found: Declarations) -> ParsedSuite:
+def _parse_file(file: SuiteFile, declarations: Declarations) -> ParsedSuite:
     suite, faults = parse_suite(file.content, file.name)
-    return ParsedSuite(suite, (*faults, *_find_unknown_names(suite, found)))
+    return ParsedSuite(suite, (*faults, *_find_unknown_names(suite, declarations)))
 
 
-def _find_unknown_names(suite: Suite, found: Declarations) -> Iterator[Diagnostic]:
+def _find_unknown_names(suite: Suite, declarations: Declarations) -> Iterator[Diagnostic]:
     """An error for each variable and each expected failure that the configuration does not have."""
     for values in (suite.variables, *(run.variables for run in suite.runs)):
         for name, item in values.items():
-            if name not in found.variables:
+            if name not in declarations.variables:
                 summary = f'The configuration has no variable "{name}"'
-                yield make_error(item, summary, advice=suggest_near(name, found.variables))
+                yield make_error(item, summary, advice=suggest_near(name, declarations.variables))
     for run in suite.runs:
-        yield from find_unknown_expectations(run.expected, found)
+        yield from find_unknown_expectations(run.expected, declarations)
 
 
 # ── which runs ──────────────────────────────────────────────────────────────────────────
@@ -83,17 +83,17 @@ def _find_unknown_names(suite: Suite, found: Declarations) -> Iterator[Diagnosti
 
 def _refuse_idle_names(parsed: Sequence[ParsedSuite], names: Sequence[str]) -> None:
     """Raises UsageError for a glob that matches no run, because that is a typing error."""
-    known = [run.name for one in parsed for run in one.suite.runs]
+    run_names = [run.name for suite in parsed for run in suite.suite.runs]
     for glob in names:
-        if not any(fnmatchcase(name, glob) for name in known):
-            raise UsageError(f"--filter {glob!r} matches no run", _advise_name(glob, known))
+        if not any(fnmatchcase(name, glob) for name in run_names):
+            raise UsageError(f"--filter {glob!r} matches no run", _advise_name(glob, run_names))
 
 
-def _advise_name(glob: str, known: Sequence[str]) -> str:
+def _advise_name(glob: str, names: Sequence[str]) -> str:
     # Terraform's flag of this name selects files.
     if glob.endswith(ENDING):
         return f"Name a test file without a flag: `kafkaform test {glob}`."
-    return suggest(glob, known) or f"The runs are: {', '.join(known[:10])}."
+    return suggest(glob, names) or f"The runs are: {', '.join(names[:10])}."
 
 
 def _select_runs(suite: Suite, names: Sequence[str]) -> frozenset[str]:
@@ -113,18 +113,18 @@ def _select_runs(suite: Suite, names: Sequence[str]) -> frozenset[str]:
 
 
 def _run_suite(
-    subject: Subject, parsed: ParsedSuite, wanted: frozenset[str]
+    subject: Subject, parsed: ParsedSuite, selected: frozenset[str]
 ) -> Iterator[SuiteEvent]:
     suite, faults = parsed.suite, parsed.faults
     yield SuiteStart(suite.file)
-    stage, more = _prepare_stage(subject, suite, faults)
+    stage, stage_faults = _prepare_stage(subject, suite, faults)
     results: list[RunResult] = []
     if stage is not None:
-        for result in _execute_runs(stage, wanted):
+        for result in _execute_runs(stage, selected):
             # Plans of large configurations are not kept until the end.
             results.append(replace(result, plan=None))
             yield result
-    yield SuiteResult(suite.file, tuple(results), more)
+    yield SuiteResult(suite.file, tuple(results), stage_faults)
 
 
 def _prepare_stage(
@@ -133,8 +133,8 @@ def _prepare_stage(
     """The world of a file with its given objects; None and the faults if it cannot be made."""
     registry = subject.configuration.registry
     aliases = [name for name in subject.found.providers if "." in name]
-    settings, more = read_settings(suite.systems, registry, aliases)
-    faults = (*faults, *more)
+    settings, setting_faults = read_settings(suite.systems, registry, aliases)
+    faults = (*faults, *setting_faults)
     if has_errors(faults):
         return None, faults
     # A clock of today, so that dates in the configuration mean what they mean outside of tests.
@@ -147,12 +147,12 @@ def _prepare_stage(
     return stage, ()
 
 
-def _execute_runs(stage: Stage, wanted: frozenset[str]) -> Iterator[RunResult]:
+def _execute_runs(stage: Stage, selected: frozenset[str]) -> Iterator[RunResult]:
     """Each run in order. After an apply run that did not pass, the others are skipped: they would
     start from another world than they expect."""
     failed = ""
     for run in stage.suite.runs:
-        if run.name not in wanted:
+        if run.name not in selected:
             continue
         if failed:
             reason = f'run "{failed}" did not pass'

@@ -55,12 +55,12 @@ def read_settings(
 
     aliases: the provider instances with an alias that the configuration declares.
     """
-    found: dict[str, FrozenMap] = {}
+    settings_by_instance: dict[str, FrozenMap] = {}
     faults: list[Diagnostic] = []
-    known = tuple(aliases)
+    instances = tuple(aliases)
     for block in blocks:
         instance = name_instance(block)
-        wrong = list(_find_unknown(block, instance, known))
+        wrong = list(_find_unknown(block, instance, instances))
         faults += wrong
         if wrong:
             continue
@@ -72,13 +72,13 @@ def read_settings(
         settings, problems = evaluate_settings(block, schema)
         faults += problems
         if settings is not None:
-            found[instance] = settings
-    return found, tuple(faults)
+            settings_by_instance[instance] = settings
+    return settings_by_instance, tuple(faults)
 
 
-def _find_unknown(block: Block, instance: str, known: tuple[str, ...]) -> Iterator[Diagnostic]:
-    if "." in instance and instance not in known:
-        advice = suggest(instance, known)
+def _find_unknown(block: Block, instance: str, instances: tuple[str, ...]) -> Iterator[Diagnostic]:
+    if "." in instance and instance not in instances:
+        advice = suggest(instance, instances)
         yield make_error(Header(block), f"There is no provider instance {instance}", advice=advice)
 
 

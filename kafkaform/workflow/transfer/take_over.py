@@ -89,25 +89,25 @@ def take_over(
 
 
 def _load_providers(registry: Registry, desired: Desired) -> Iterable[Provider]:
-    return [registry.load(name) for name in {one.name for one in desired.providers.values()}]
+    return [registry.load(name) for name in {config.name for config in desired.providers.values()}]
 
 
 def _choose_instance(
-    desired: Desired, registry: Registry, tool: str, wanted: Sequence[str]
+    desired: Desired, registry: Registry, tool: str, provider_names: Sequence[str]
 ) -> tuple[str, Callable[[], Reader]]:
     """The provider instance that the objects belong to, and a function that imports the reader."""
-    names = sorted({*registry.built_in, *(one.name for one in desired.providers.values())})
+    names = sorted({*registry.built_in, *(config.name for config in desired.providers.values())})
     readers = {name: registry.load_readers(name) for name in names}
-    tools = sorted({known for of_one in readers.values() for known in of_one})
+    tools = sorted({tool_name for tools_read in readers.values() for tool_name in tools_read})
     if tool not in tools:
         raise UsageError(
             f"--from {tool!r} is no tool whose files kafkaform reads",
             suggest(tool, tools) or f"It is one of: {', '.join(tools)}.",
         )
     fit = {
-        instance: readers[one.name][tool]
-        for instance, one in sorted(desired.providers.items())
-        if tool in readers[one.name]
+        instance: readers[config.name][tool]
+        for instance, config in sorted(desired.providers.items())
+        if tool in readers[config.name]
     }
     if not fit:
         (name, *_) = (name for name in names if tool in readers[name])
@@ -115,13 +115,13 @@ def _choose_instance(
             f'this folder has no provider "{name}" block, so nothing says where the objects are',
             f'Write a provider "{name}" block into a file of this folder.',
         )
-    for name in wanted:
+    for name in provider_names:
         if name not in desired.providers:
-            known = ", ".join(sorted(desired.providers))
+            instances = ", ".join(sorted(desired.providers))
             raise UsageError(
-                f"--provider {name!r} is not in this folder", f"It is one of: {known}."
+                f"--provider {name!r} is not in this folder", f"It is one of: {instances}."
             )
-    chosen = _choose_one([name for name in fit if name in wanted] or list(fit))
+    chosen = _choose_one([name for name in fit if name in provider_names] or list(fit))
     return chosen, fit[chosen]
 
 
@@ -135,7 +135,7 @@ def _choose_one(instances: Sequence[str]) -> str:
 
 
 def _find_homes(
-    desired: Desired, registry: Registry, chosen: str, wanted: Sequence[str]
+    desired: Desired, registry: Registry, chosen: str, provider_names: Sequence[str]
 ) -> Mapping[str, Sequence[str]]:
     """Resource type -> the provider instances that can have the objects of these files."""
     homes: dict[str, list[str]] = defaultdict(list)
@@ -145,7 +145,7 @@ def _find_homes(
             for kind in registry.load(block.name).types:
                 homes[kind].append(instance)
     return {
-        kind: [instance for instance in instances if instance in wanted] or instances
+        kind: [instance for instance in instances if instance in provider_names] or instances
         for kind, instances in homes.items()
     }
 
@@ -165,7 +165,7 @@ def _refuse_empty(gaps: Iterable[str], source: ForeignSource) -> None:
 
 
 def _select_system(
-    read: ForeignFiles, wanted: str, own: Mapping[str, ResourceType]
+    read: ForeignFiles, system: str, own: Mapping[str, ResourceType]
 ) -> ForeignFiles:
     """Only the objects of one system. Those of other providers are in systems of their own, so each
     kind of system has to be clear. own: the types of the provider that reads the files.
@@ -176,15 +176,15 @@ def _select_system(
     for item in read.objects:
         groups["" if item.kind in own else item.kind].add(item.system)
     every = sorted(set[str]().union(*groups.values()))
-    if wanted and wanted not in every:
+    if system and system not in every:
         raise UsageError(
-            f"--only {wanted!r} is nothing that the files name",
-            suggest(wanted, every) or f"They name {', '.join(filter(None, every)) or 'none'}.",
+            f"--only {system!r} is nothing that the files name",
+            suggest(system, every) or f"They name {', '.join(filter(None, every)) or 'none'}.",
         )
     unclear = [
         sorted(systems)
         for systems in groups.values()
-        if len(systems) > 1 and (not wanted or wanted not in systems)
+        if len(systems) > 1 and (not system or system not in systems)
     ]
     if unclear:
         systems = unclear[0]
@@ -192,15 +192,15 @@ def _select_system(
             f"the files describe objects of {len(systems)} systems: {', '.join(systems)}",
             "Choose the one that the provider block leads to with --only.",
         )
-    left, others = [], list(read.omissions)
+    selected, omissions = [], list(read.omissions)
     for item in read.objects:
-        known = groups["" if item.kind in own else item.kind]
-        if not wanted or item.system == wanted or (len(groups) > 1 and wanted not in known):
-            left.append(item)
+        group = groups["" if item.kind in own else item.kind]
+        if not system or item.system == system or (len(groups) > 1 and system not in group):
+            selected.append(item)
         else:
-            reason = f"it is in {item.system or 'another system'}, not in {wanted}"
-            others.append(Omission(item.place, reason))
-    return replace(read, objects=tuple(left), omissions=tuple(others))
+            reason = f"it is in {item.system or 'another system'}, not in {system}"
+            omissions.append(Omission(item.place, reason))
+    return replace(read, objects=tuple(selected), omissions=tuple(omissions))
 
 
 # ── objects ─────────────────────────────────────────────────────────────────────────────
@@ -211,7 +211,7 @@ def _make_objects(
 ) -> tuple[list[UndeclaredObject], tuple[str, ...]]:
     """The objects of the files, and as gaps what is not taken over and why."""
     objects: dict[Identity, UndeclaredObject] = {}
-    places: dict[Identity, str] = {}
+    sources: dict[Identity, str] = {}
     omissions, spoiled = list(read.omissions), set[Identity]()
     for item in read.objects:
         if item.kind not in homes:
@@ -221,22 +221,24 @@ def _make_objects(
             )
             omissions.append(Omission(item.place, reason))
             continue
-        made = _make_object(item, types[item.kind], _choose_one(homes[item.kind]))
-        if isinstance(made, Omission):
-            omissions.append(made)
+        declared = _make_object(item, types[item.kind], _choose_one(homes[item.kind]))
+        if isinstance(declared, Omission):
+            omissions.append(declared)
             continue
-        identity = made.identity
-        if identity in objects and objects[identity] != made:
+        identity = declared.identity
+        if identity in objects and objects[identity] != declared:
             # Which of the two is live is unknown, so neither may become a plan.
             spoiled.add(identity)
             omissions.append(
-                Omission(item.place, f"{identity} is also at {places[identity]}, and differs there")
+                Omission(
+                    item.place, f"{identity} is also at {sources[identity]}, and differs there"
+                )
             )
-        objects.setdefault(identity, made)
-        places.setdefault(identity, item.place)
+        objects.setdefault(identity, declared)
+        sources.setdefault(identity, item.place)
     gaps = [f"Not taken over: {omission.place}: {omission.reason}." for omission in omissions]
-    left = [item for identity, item in objects.items() if identity not in spoiled]
-    return left, tuple(dict.fromkeys((*read.notes, *gaps)))
+    remaining = [item for identity, item in objects.items() if identity not in spoiled]
+    return remaining, tuple(dict.fromkeys((*read.notes, *gaps)))
 
 
 def _divide(items: Iterable[UndeclaredObject], desired: Desired) -> Stock:
@@ -244,17 +246,17 @@ def _divide(items: Iterable[UndeclaredObject], desired: Desired) -> Stock:
     that is there already."""
     blocks = {item.identity: item.address for item in desired.declared}
     coming = {block.target for block in desired.imports}
-    found, declared, gaps = [], [], []
+    undeclared, declared, gaps = [], [], []
     for item in items:
         address = blocks.get(item.identity)
         if address is None:
-            found.append(item)
+            undeclared.append(item)
         elif address.child is not None or item.id is None:
             whole = replace(address, child=None)
             gaps.append(f"{whole} declares {item.identity}: apply with --adopt='{whole}'.")
         elif address not in coming:
             declared.append((address, item.id))
-    return Stock(tuple(found), declared=tuple(declared), gaps=tuple(dict.fromkeys(gaps)))
+    return Stock(tuple(undeclared), declared=tuple(declared), gaps=tuple(dict.fromkeys(gaps)))
 
 
 def _make_object(
@@ -270,17 +272,17 @@ def _make_object(
             faults = [(item.place, str(error))]
     if faults:
         values = (item.arguments.get(name) for name in kind.schema.attributes)
-        what = f"{kind.name} {next((v for v in values if isinstance(v, str)), '')}".rstrip()
+        title = f"{kind.name} {next((v for v in values if isinstance(v, str)), '')}".rstrip()
         reasons = "; ".join(dict.fromkeys(reason for _, reason in faults))
-        return Omission(faults[0][0], f"{what} is left out whole: {reasons}")
-    given = {
+        return Omission(faults[0][0], f"{title} is left out whole: {reasons}")
+    attributes = {
         name: value
         for name, value in item.arguments.items()
         if value is not None and value != kind.schema.attributes[name].default
     }
     secrets = [a.name for a in kind.schema.attributes.values() if a.secret and a.required]
     identity = Identity(instance, kind.name, key)
-    arguments = FrozenMap({**dict.fromkeys(secrets, PLACEHOLDER), **given})
+    arguments = FrozenMap({**dict.fromkeys(secrets, PLACEHOLDER), **attributes})
     return UndeclaredObject(identity, arguments, find_import_id(identity, kind))
 
 
@@ -310,29 +312,35 @@ def _find_faults(item: ForeignObject, kind: ResourceType) -> Iterator[tuple[str,
             continue
         if isinstance(value, FrozenMap) and attribute.refuses is not None:
             # Entry by entry, so that the one with the fault is known.
-            parts = {f"{name}.{key}": FrozenMap({key: entry}) for key, entry in value.items()}
+            entries = {f"{name}.{key}": FrozenMap({key: entry}) for key, entry in value.items()}
         else:
-            parts = {name: value}
-        for path, part in parts.items():
-            place = item.places.get(path) or item.places.get(name) or item.place
-            yield from ((place, reason) for reason in _judge_part(path, part, attribute, kind))
+            entries = {name: value}
+        for path, item_value in entries.items():
+            source = item.places.get(path) or item.places.get(name) or item.place
+            yield from (
+                (source, reason) for reason in _judge_part(path, item_value, attribute, kind)
+            )
 
 
 def _judge_part(
-    path: str, part: Value, attribute: AttributeSchema, kind: ResourceType
+    path: str, item_value: Value, attribute: AttributeSchema, kind: ResourceType
 ) -> Iterator[str]:
     """Why an argument, or an entry of one, cannot have its value. It is shown unless objects of
     this type can have secrets."""
-    secret = any(other.secret for other in kind.schema.attributes.values())
-    value = next(iter(part.values())) if isinstance(part, FrozenMap) and part else part
-    shown = path if secret or len(str(value)) > _LONGEST else f"{path} = {value!r}"
-    if attribute.choices and part not in attribute.choices:
-        yield f"{shown}: it is not one of {', '.join(attribute.choices)}"
+    secret = any(schema.secret for schema in kind.schema.attributes.values())
+    value = (
+        next(iter(item_value.values()))
+        if isinstance(item_value, FrozenMap) and item_value
+        else item_value
+    )
+    argument = path if secret or len(str(value)) > _LONGEST else f"{path} = {value!r}"
+    if attribute.choices and item_value not in attribute.choices:
+        yield f"{argument}: it is not one of {', '.join(attribute.choices)}"
     elif attribute.refuses is not None:
         key = path.removeprefix(f"{attribute.name}.")
-        for summary, _ in attribute.refuses(part):
-            told = summary.startswith(key) and str(value) in summary
-            yield summary if told else f"{shown}: {summary}"
+        for summary, _ in attribute.refuses(item_value):
+            self_explaining = summary.startswith(key) and str(value) in summary
+            yield summary if self_explaining else f"{argument}: {summary}"
 
 
 _LONGEST = 60

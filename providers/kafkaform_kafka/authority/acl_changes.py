@@ -20,7 +20,7 @@ from kafkaform.core.resource import CoverageKind, Facts, Identity, Sweep
 from kafkaform.core.value import EMPTY
 
 from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import EVERY_TOPIC, SUPPORTED, Acl
+from ..kinds.acl.resource_type import SUPPORTED, Acl
 from .acl_words import OTHER, describe_pattern, join_words
 from .authorizer import (
     PREFIXED,
@@ -86,6 +86,7 @@ def build_access(listed: Iterable[Acl], facts: Facts) -> Access:
         index_acls(listed),
         None if supers is None else frozenset(supers),
         rule,
+        zookeeper=bool(facts.values.get("zookeeper")),
     )
 
 
@@ -107,34 +108,28 @@ _DEFAULTS: Mapping[str, Any] = {"super_users": (), "allow_if_no_acl": False}
 # ── resources that close and open ───────────────────────────────────────────────────────
 
 
-def find_closing(
-    acl: Acl, before: Access, after: Access, *, zookeeper: bool = False
-) -> AccessChange | None:
+def find_closing(acl: Acl, before: Access, after: Access) -> AccessChange | None:
     """What everybody loses because this created ACL is the first one of an open resource; None if
-    it closes nothing, or if the ACLs of the plan give it back to everybody.
-
-    zookeeper: brokers ask about a topic alone before they delete it.
-    """
+    it closes nothing, or if the ACLs of the plan give it back to everybody."""
     if before.allow_if_no_acl is not True or not _is_only_acl(acl, after, before):
         return None
     point = Probe(f"User:{OTHER}", OTHER, generalize_name(acl))
-    had, has = (
-        list_held(access, acl.resource_type, point, by_cluster=not zookeeper)
-        for access in (before, after)
-    )
+    had, has = (list_held(access, acl.resource_type, point) for access in (before, after))
     names = [name for name in SUPPORTED[acl.resource_type] if name in had - has]
     if not names:
         return None
-    # The controller asks about the cluster before the topic.
-    by_cluster = EVERY_TOPIC if acl.resource_type == "Topic" else frozenset()
+    # Kafka asks about the cluster before the topic.
+    by_cluster = after.every_topic if acl.resource_type == "Topic" else frozenset()
     partly = has & {*SUPPORTED[acl.resource_type]} - by_cluster
-    what = f"{join_words(names)} on" if partly else "access to"
+    scope = f"{join_words(names)} on" if partly else "access to"
     text = (
-        f"everybody loses {what} {describe_pattern(acl)}, which was open, except for what ACLs "
+        f"everybody loses {scope} {describe_pattern(acl)}, which was open, except for what ACLs "
         "allow"
     )
-    if acl.resource_type == "Cluster" and {"Create", "Delete"} & {*names}:
-        text += "; topics that have ACLs can no longer be created and deleted by everybody"
+    of_topics = [name for name in ("Create", "Delete") if name in after.every_topic & {*names}]
+    if acl.resource_type == "Cluster" and of_topics:
+        done = " and ".join(f"{name.lower()}d" for name in of_topics)
+        text += f"; topics that have ACLs can no longer be {done} by everybody"
     elif acl.resource_type == "Topic" and {"Create", "Delete"} <= has:
         open_ = not has_acl(after.index, "Cluster", acls.CLUSTER)
         text += "; everybody can still create and delete it, because the cluster " + (
@@ -193,11 +188,11 @@ def find_opening(
     existing = [name for name in opened if _may_exist(kind, name, before, me, live)]
     for name in (*existing, *opened):
         resource = describe_pattern(acl) if name == general else f"{kind} {name}"
-        more = ", and can create and delete every topic" if kind == "Cluster" else ""
+        consequence = ", and can create and delete every topic" if kind == "Cluster" else ""
         return Opening(
             resource,
             AccessChange(
-                f"everybody gains everything on {resource}{more}",
+                f"everybody gains everything on {resource}{consequence}",
                 (_make_opened_row(acl, name, before, after),),
             ),
             bool(existing),
@@ -214,10 +209,10 @@ def _make_opened_row(acl: Acl, name: str, before: Access, after: Access) -> Acce
     return make_row(acl, point, SUPPORTED[acl.resource_type], *sets)
 
 
-def _is_only_acl(acl: Acl, access: Access, other: Access) -> bool:
+def _is_only_acl(acl: Acl, access: Access, counterpart: Access) -> bool:
     """True if the resource of the ACL has an ACL in `access` and none in `other`."""
     kind, name = acl.resource_type, generalize_name(acl)
-    return has_acl(access.index, kind, name) and not has_acl(other.index, kind, name)
+    return has_acl(access.index, kind, name) and not has_acl(counterpart.index, kind, name)
 
 
 def generalize_name(acl: Acl) -> str:

@@ -17,8 +17,8 @@ SHOWN = 3
 def describe_acl(acl: Acl) -> str:
     """`Allow User:app Write on topic "shop.orders" from any host`: all seven fields."""
     host = "any host" if acl.host == EVERYTHING else _quote_gaps(acl.host)
-    who = _quote_gaps(acl.principal)
-    return f"{acl.permission} {who} {acl.operation} on {_describe_resource(acl)} from {host}"
+    principal = _quote_gaps(acl.principal)
+    return f"{acl.permission} {principal} {acl.operation} on {_describe_resource(acl)} from {host}"
 
 
 def describe_acl_key(key: str) -> str:
@@ -59,21 +59,23 @@ def describe_pattern(acl: Acl) -> str:
     return f"{acl.resource_type} {acl.resource_name}"
 
 
-def describe_names(acl: Acl, found: Sequence[str], asked: Sequence[str]) -> str:
+def describe_names(acl: Acl, names: Sequence[str], candidates: Sequence[str]) -> str:
     """The resources in words: the names in `found`, or the pattern with its exceptions."""
     kind = acl.resource_type
-    if asked[0] not in found:
-        return f"{kind} {join_words([describe_name(name) for name in dict.fromkeys(found)])}"
-    left = [describe_name(name) for name in dict.fromkeys(asked) if name not in found]
-    return describe_pattern(acl) + (f", but not on {join_words(left)}" if left else "")
+    if candidates[0] not in names:
+        return f"{kind} {join_words([describe_name(name) for name in dict.fromkeys(names)])}"
+    exceptions = [describe_name(name) for name in dict.fromkeys(candidates) if name not in names]
+    return describe_pattern(acl) + (f", but not on {join_words(exceptions)}" if exceptions else "")
 
 
-def describe_principals(found: Sequence[str], asked: Sequence[str]) -> str:
+def describe_principals(principals: Sequence[str], candidates: Sequence[str]) -> str:
     """The principals in words: those in `found`, or everybody with exceptions."""
-    if asked[0] not in found or not asked[0].endswith(OTHER):
-        return join_words(list(dict.fromkeys(found)))
-    left = [one for one in dict.fromkeys(asked) if one not in found]
-    return "everybody" + (f" except {join_words(left)}" if left else "")
+    if candidates[0] not in principals or not candidates[0].endswith(OTHER):
+        return join_words(list(dict.fromkeys(principals)))
+    exceptions = [
+        principal for principal in dict.fromkeys(candidates) if principal not in principals
+    ]
+    return "everybody" + (f" except {join_words(exceptions)}" if exceptions else "")
 
 
 def describe_name(name: str) -> str:
@@ -84,6 +86,6 @@ def describe_name(name: str) -> str:
 def join_words(words: Sequence[str]) -> str:
     """`a, b, c and 4 more`."""
     # One more than SHOWN is listed whole: "and 1 more" would not be shorter.
-    shown = [*words[:SHOWN]] if len(words) > SHOWN + 1 else [*words]
-    more = len(words) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    listed = [*words[:SHOWN]] if len(words) > SHOWN + 1 else [*words]
+    hidden_count = len(words) - len(listed)
+    return ", ".join(listed) + (f" and {hidden_count} more" if hidden_count else "")

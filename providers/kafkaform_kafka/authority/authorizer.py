@@ -1,6 +1,7 @@
 """Decides who may do what, by the rules of Kafka's authorizer and controller.
 
-Source: StandardAuthorizerData, AclEntry and ControllerApis of Kafka 4.3. The first rule that fits
+Source: StandardAuthorizerData, AclEntry and ControllerApis of Kafka 4.3; for clusters with
+ZooKeeper, AclAuthorizer and KafkaApis of Kafka 3.9. The first rule that fits
 decides:
 
 1. A super user may do everything.
@@ -120,6 +121,13 @@ class Access(Struct, frozen=True):
     """None if they are not declared."""
     allow_if_no_acl: bool | None = None
     """`allow.everyone.if.no.acl.found`, None if it is not declared."""
+    zookeeper: bool = False
+    """Brokers with ZooKeeper decide (AclAuthorizer and KafkaApis of Kafka 3.9)."""
+
+    @property
+    def every_topic(self) -> Set[str]:
+        """The operations whose right on the cluster applies to every topic."""
+        return select_for_every_topic(zookeeper=self.zookeeper)
 
 
 def index_acls(acls: Iterable[Acl]) -> AclIndex:
@@ -139,25 +147,25 @@ def index_acls(acls: Iterable[Acl]) -> AclIndex:
     literal, prefixed = (
         {key: _freeze_bucket(bucket) for key, bucket in table.items()} for table in tables.values()
     )
-    sizes = {kind: tuple(sorted(found)) for kind, found in lengths.items()}
+    sizes = {kind: tuple(sorted(prefix_lengths)) for kind, prefix_lengths in lengths.items()}
     return AclIndex(literal, prefixed, sizes, _freeze_bucket(writers))
 
 
 def _freeze_bucket(bucket: Mapping[str, Sequence[Acl]]) -> Bucket:
-    return {who: tuple(found) for who, found in bucket.items()}
+    return {principal: tuple(acls) for principal, acls in bucket.items()}
 
 
 def find_covering(index: AclIndex, resource_type: str, name: str) -> list[Bucket]:
     """The ACLs of every pattern that covers this resource, for whatever principal."""
     # Also for others: the first ACL of a resource closes it for everybody whom no ACL names.
-    found = [index.literal.get((resource_type, name))]
+    buckets = [index.literal.get((resource_type, name))]
     for length in index.lengths.get(resource_type, ()):
         if length <= len(name):
-            found.append(index.prefixed.get((resource_type, name[:length])))
+            buckets.append(index.prefixed.get((resource_type, name[:length])))
     # Kafka's search in the sorted ACLs misses the wildcard for names that start with `*`.
     if not name.startswith(EVERYTHING):
-        found.append(index.literal.get((resource_type, EVERYTHING)))
-    return [bucket for bucket in found if bucket is not None]
+        buckets.append(index.literal.get((resource_type, EVERYTHING)))
+    return [bucket for bucket in buckets if bucket is not None]
 
 
 def has_acl(index: AclIndex, resource_type: str, name: str) -> bool:
@@ -165,9 +173,20 @@ def has_acl(index: AclIndex, resource_type: str, name: str) -> bool:
     return bool(find_covering(index, resource_type, name))
 
 
-def to_cluster_question(question: AccessQuestion) -> AccessQuestion | None:
+def select_for_every_topic(*, zookeeper: bool) -> Set[str]:
+    """The operations whose right on the cluster applies to every topic."""
+    # The controller of KRaft asks about the cluster before it deletes a topic
+    # (ControllerApis.handleDeleteTopics), a broker with ZooKeeper only about the topic
+    # (KafkaApis.handleDeleteTopicsRequest). Both ask about it before they create one.
+    return EVERY_TOPIC - {"Delete"} if zookeeper else EVERY_TOPIC
+
+
+def to_cluster_question(
+    question: AccessQuestion, *, zookeeper: bool = False
+) -> AccessQuestion | None:
     """The question about the cluster that Kafka asks before one about a topic: a yes decides."""
-    if question.resource_type != "Topic" or question.operation not in EVERY_TOPIC:
+    every_topic = select_for_every_topic(zookeeper=zookeeper)
+    if question.resource_type != "Topic" or question.operation not in every_topic:
         return None
     return replace(question, resource_type="Cluster", resource_name=CLUSTER)
 
@@ -191,26 +210,27 @@ def decide(access: Access, question: AccessQuestion) -> Decision:
         return own
     if question.resource_type == "User":
         return _decide_tokens(own, question)
-    first, later = to_cluster_question(question), to_topics_question(question)
+    first = to_cluster_question(question, zookeeper=access.zookeeper)
+    later = to_topics_question(question)
     if first is not None:
         whole = replace(authorize(access, first), on_cluster=True)
         return _combine_decisions((whole, own), own)
     if later is not None:
-        some = replace(authorize_any(access, later), on_topic=True)
-        return _combine_decisions((own, some), own)
+        topic_decision = replace(authorize_any(access, later), on_topic=True)
+        return _combine_decisions((own, topic_decision), own)
     return own
 
 
-def _combine_decisions(asked: tuple[Decision, Decision], own: Decision) -> Decision:
+def _combine_decisions(alternatives: tuple[Decision, Decision], own: Decision) -> Decision:
     """The answer if one of two rights is enough. own: the one on the resource of the question."""
-    for one in asked:
-        if one.verdict is AccessVerdict.ALLOWED:
-            return one
-    unsure = [one for one in asked if one.verdict is AccessVerdict.UNKNOWN]
+    for decision in alternatives:
+        if decision.verdict is AccessVerdict.ALLOWED:
+            return decision
+    unsure = [decision for decision in alternatives if decision.verdict is AccessVerdict.UNKNOWN]
     if len(unsure) < 2:
         return unsure[0] if unsure else own
-    needs = tuple(need for need in Need if any(need in one.needs for one in unsure))
-    acl = own.acl or next((one.acl for one in unsure if one.acl), None)
+    needs = tuple(need for need in Need if any(need in decision.needs for decision in unsure))
+    acl = own.acl or next((decision.acl for decision in unsure if decision.acl), None)
     return replace(own, acl=acl, needs=needs)
 
 
@@ -227,8 +247,8 @@ def _decide_tokens(own: Decision, question: AccessQuestion) -> Decision:
 def authorize_any(access: Access, question: AccessQuestion) -> Decision:
     """The authorizer's answer to whether a principal may Write to some topic, whichever it is.
 
-    Source: Authorizer.authorizeByResourceType. A DENY of every topic refuses; otherwise an ALLOW
-    permits unless a DENY covers its whole pattern.
+    Source: Authorizer.authorizeByResourceType, and AclAuthorizer's own. A DENY of every topic
+    refuses; otherwise an ALLOW permits unless a DENY covers its whole pattern.
     """
     # The first question is about SOME_TOPIC. It lets in super users, and everybody if no ACL covers
     # that name and allow.everyone.if.no.acl.found is true.
@@ -236,7 +256,11 @@ def authorize_any(access: Access, question: AccessQuestion) -> Decision:
     if usual.verdict is AccessVerdict.ALLOWED:
         return usual
     sure, perhaps = _select_fitting((access.index.writers,), question)
-    worst = _find_undenied(sure[ALLOW], sure[DENY] + perhaps[DENY])
+    # AclAuthorizer asks about no name: in an open cluster, only a DENY of every topic refuses.
+    denies = sure[DENY] + perhaps[DENY]
+    if access.zookeeper and access.allow_if_no_acl and not any(map(_is_wild, denies)):
+        return Decision(AccessVerdict.ALLOWED, DecisionRule.NO_ACL)
+    worst = _find_undenied(sure[ALLOW], denies)
     if worst is not None:
         return Decision(AccessVerdict.ALLOWED, DecisionRule.ACL, worst)
     best = _find_undenied(sure[ALLOW] + perhaps[ALLOW], sure[DENY])
@@ -244,8 +268,8 @@ def authorize_any(access: Access, question: AccessQuestion) -> Decision:
         return usual
     root = is_super(access, question.principal)
     answer = Decision(AccessVerdict.ALLOWED, DecisionRule.ACL, best)
-    found = _find_needs(question, root, [*perhaps[ALLOW], *perhaps[DENY]], answer)
-    needs = tuple(need for need in Need if need in (*found, *usual.needs))
+    open_needs = _find_needs(question, root, [*perhaps[ALLOW], *perhaps[DENY]], answer)
+    needs = tuple(need for need in Need if need in (*open_needs, *usual.needs))
     return Decision(AccessVerdict.UNKNOWN, DecisionRule.UNDECLARED, usual.acl, needs)
 
 
@@ -315,8 +339,8 @@ def _select_fitting(
     for acl in _select_for_principal(buckets, principal):
         if not fits(acl, question.operation):
             continue
-        known = acl.host in (EVERYTHING, host) and acl.principal in (EVERYBODY, principal)
-        if known:
+        certain = acl.host in (EVERYTHING, host) and acl.principal in (EVERYBODY, principal)
+        if certain:
             sure[acl.permission].append(acl)
         elif host is None or acl.host in (EVERYTHING, host):
             perhaps[acl.permission].append(acl)
@@ -325,8 +349,8 @@ def _select_fitting(
 
 def _select_for_principal(buckets: Sequence[Bucket], principal: str | None) -> Iterator[Acl]:
     for bucket in buckets:
-        for who in bucket if principal is None else {principal, EVERYBODY}:
-            yield from bucket.get(who, ())
+        for name in bucket if principal is None else {principal, EVERYBODY}:
+            yield from bucket.get(name, ())
 
 
 def _decide_by_acls(
@@ -374,10 +398,11 @@ def list_principals(access: Access, question: AccessQuestion) -> tuple[str, ...]
     """All super users, and all principals in ACLs that can decide the question, sorted."""
     named = set(access.super_users or ())
     later = to_topics_question(question)
-    for asked in (question, to_cluster_question(question), later):
-        if asked is not None:
-            buckets = find_covering(access.index, asked.resource_type, asked.resource_name)
-            named.update(who for bucket in buckets for who in bucket)
+    first = to_cluster_question(question, zookeeper=access.zookeeper)
+    for checked in (question, first, later):
+        if checked is not None:
+            buckets = find_covering(access.index, checked.resource_type, checked.resource_name)
+            named.update(principal for bucket in buckets for principal in bucket)
     if later is not None:
         named.update(access.index.writers)
     if question.resource_type == "User" and ":" in question.resource_name:
@@ -388,4 +413,4 @@ def list_principals(access: Access, question: AccessQuestion) -> tuple[str, ...]
 def list_acls(access: Access, resource_type: str, name: str) -> tuple[Acl, ...]:
     """All ACLs that cover the resource, the most specific first."""
     buckets = find_covering(access.index, resource_type, name)
-    return tuple(sorted((a for b in buckets for found in b.values() for a in found), key=_rank_acl))
+    return tuple(sorted((a for b in buckets for acls in b.values() for a in acls), key=_rank_acl))

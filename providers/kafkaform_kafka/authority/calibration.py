@@ -69,16 +69,16 @@ def _exceeds_acls(before: Access, principal: str | None, sweep: Sweep | None) ->
     return any(
         authorize(alone, AccessQuestion(principal, None, operation, kind, name)).verdict
         is AccessVerdict.DENIED
-        for (kind, name), held in list(list_rights(sweep).items())[:ASKED]
-        for operation in held
+        for (kind, name), operations in list(list_rights(sweep).items())[:ASKED]
+        for operation in operations
     )
 
 
 def acts_without_acls(before: Access, sweep: Sweep | None) -> bool:
     """True if the cluster reports rights of ours on a resource that no ACL covers."""
     return any(
-        held - {IDEMPOTENT} and not has_acl(before.index, kind, name)
-        for (kind, name), held in list_rights(sweep).items()
+        operations - {IDEMPOTENT} and not has_acl(before.index, kind, name)
+        for (kind, name), operations in list_rights(sweep).items()
     )
 
 
@@ -88,9 +88,9 @@ def find_mismatches(before: Access, me: OwnPrincipal, sweep: Sweep | None) -> st
     differences = _compare_rights(me.access(before) if me.root is False else before, me, sweep)
     principal = me.principal or "the current principal"
     clauses = [
-        f"{principal} {'may' if allowed else 'may not'} {', '.join(operations)} on {what}, but "
-        f"{why} it {'may not' if allowed else 'may'}"
-        for (what, why, allowed), operations in list(differences.items())[:SHOWN]
+        f"{principal} {'may' if allowed else 'may not'} {', '.join(operations)} on {resource}, but "
+        f"{reason} it {'may not' if allowed else 'may'}"
+        for (resource, reason, allowed), operations in list(differences.items())[:SHOWN]
     ]
     if len(differences) > SHOWN:
         clauses.append(f"there are {len(differences) - SHOWN} more differences")
@@ -101,16 +101,16 @@ def _compare_rights(
     access: Access, me: OwnPrincipal, sweep: Sweep | None
 ) -> dict[tuple[str, str, bool], list[str]]:
     """(resource, reason of the simulation, the cluster's answer) -> operations."""
-    found: dict[tuple[str, str, bool], list[str]] = {}
-    for (kind, name), held in list(list_rights(sweep).items())[:ASKED]:
-        asked = list_reported_operations(kind) if held else ("Describe",)
-        for operation in asked:
+    differences: dict[tuple[str, str, bool], list[str]] = {}
+    for (kind, name), reported in list(list_rights(sweep).items())[:ASKED]:
+        operations = list_reported_operations(kind) if reported else ("Describe",)
+        for operation in operations:
             decision = authorize(access, AccessQuestion(me.principal, None, operation, kind, name))
-            says = AccessVerdict.ALLOWED if operation in held else AccessVerdict.DENIED
+            says = AccessVerdict.ALLOWED if operation in reported else AccessVerdict.DENIED
             if decision.verdict not in (says, AccessVerdict.UNKNOWN):
                 key = f"{kind} {name}", _describe_basis(decision), says is AccessVerdict.ALLOWED
-                found.setdefault(key, []).append(operation)
-    return found
+                differences.setdefault(key, []).append(operation)
+    return differences
 
 
 def _describe_basis(decision: Decision) -> str:

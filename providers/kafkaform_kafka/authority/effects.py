@@ -17,7 +17,7 @@ from kafkaform.core.canonical import digest
 from kafkaform.core.finding import AccessRow, Breadth
 from kafkaform.core.value import FrozenMap
 
-from ..kinds.acl.resource_type import ALLOW, EVERY_TOPIC, EVERYTHING, SUPPORTED, Acl
+from ..kinds.acl.resource_type import ALLOW, EVERYTHING, SUPPORTED, Acl
 from .acl_words import (
     OTHER,
     describe_acl,
@@ -90,7 +90,7 @@ def compute_effect(acl: Acl, worlds: AccessPair, *, created: bool) -> Effect:
         )
     # Create and Delete on the cluster apply to every topic, so such an ACL is probed a second time,
     # as if it were an ACL on all topics.
-    operations = _list_topic_operations(acl)
+    operations = _list_topic_operations(acl, worlds.after.every_topic)
     if not operations:
         return own
     every = replace(acl, resource_type="Topic", resource_name="", pattern_type=PREFIXED)
@@ -112,13 +112,13 @@ def _add_reason(changes: tuple[AccessChange, ...], reason: str) -> tuple[AccessC
 def _probe_effect(
     acl: Acl, operations: Sequence[str], worlds: AccessPair, *, created: bool
 ) -> Effect:
-    asked = ask_about(acl, operations, worlds)
-    points = list(asked.changed)
+    results = ask_about(acl, operations, worlds)
+    points = list(results.changed)
     gains: dict[tuple[str, ...], list[Probe]] = defaultdict(list)
     losses: dict[tuple[str, ...], list[Probe]] = defaultdict(list)
-    for point, (gained, lost) in asked.changed.items():
-        gains[_select(operations, gained)].append(point)
-        losses[_select(operations, lost)].append(point)
+    for point, (gained_operations, lost_operations) in results.changed.items():
+        gains[_select(operations, gained_operations)].append(point)
+        losses[_select(operations, lost_operations)].append(point)
     changes = {
         verb: tuple(
             AccessChange(
@@ -135,26 +135,23 @@ def _probe_effect(
     if not gain and not changes["loses"]:
         reason = (
             f"{_choose_verb(acl, created)} nothing as far as it was checked"
-            if asked.left
+            if results.left
             else _explain_no_effect(acl, operations, points[0], worlds, created=created)
         )
     takes = created != (acl.permission == ALLOW)
-    unasked = _render_unasked(acl, operations, asked, worlds, takes=takes) if asked.left else ""
+    unasked = _render_unasked(acl, operations, results, worlds, takes=takes) if results.left else ""
     return Effect(gain, changes["loses"], reason, unasked)
 
 
-def list_held(
-    access: Access, resource_type: str, point: Probe, *, by_cluster: bool = True
-) -> Set[str]:
-    """All operations that a principal may do at this point. by_cluster: also to a topic by a right
-    on the cluster."""
+def list_held(access: Access, resource_type: str, point: Probe) -> Set[str]:
+    """All operations that a principal may do at this point."""
     return list_allowed(
         access,
         point.principal,
         point.host,
         resource_type,
         point.name,
-        topics=by_cluster,
+        topics=True,
         idempotent=True,
     )
 
@@ -197,8 +194,8 @@ def _sum_up(
     supported = SUPPORTED[resource_type]
     names = tuple(name for name in supported if name in operations)
     whole = len(names) == len(supported) > 1
-    more = tuple(name for name in besides if name in operations and name not in supported)
-    return ((ALL,) if whole else names) + more
+    implied = tuple(name for name in besides if name in operations and name not in supported)
+    return ((ALL,) if whole else names) + implied
 
 
 def _sum_up_held(
@@ -209,8 +206,12 @@ def _sum_up_held(
     names = _sum_up(resource_type, operations, besides)
     if resource_type != "Topic" or (names[:1] == (ALL,) and RECORDS in operations):
         return names
-    held = SUPPORTED[resource_type] if names[:1] == (ALL,) else names
-    return (*held, RECORDS) if RECORDS in operations and RECORDS not in held else held
+    held_operations = SUPPORTED[resource_type] if names[:1] == (ALL,) else names
+    return (
+        (*held_operations, RECORDS)
+        if RECORDS in operations and RECORDS not in held_operations
+        else held_operations
+    )
 
 
 def _measure_breadth(principal: str, resource_type: str, name: str, pattern: str) -> Breadth:
@@ -243,18 +244,18 @@ def _rank_row(row: AccessRow) -> tuple[object, ...]:
 def _drop_covered(rows: Sequence[AccessRow]) -> tuple[AccessRow, ...]:
     """The rows without those that a row of everybody, of the widest name or of any host covers."""
     # All rows have the same operations, and the widest comes first.
-    places = {_find_place(row) for row in rows}
+    patterns = {_find_place(row) for row in rows}
     return tuple(
         row
         for row in rows
         if not any(
-            place in places and place != _find_place(row)
-            for place in product(
+            pattern in patterns and pattern != _find_place(row)
+            for pattern in product(
                 {row.principal, EVERYBODY},
                 {_find_place(row)[1], *(_find_place(wide)[1] for wide in rows[:1])},
                 {row.host, EVERYTHING},
             )
-            if _covers_name(place[1], row.name)
+            if _covers_name(pattern[1], row.name)
         )
     )
 
@@ -279,57 +280,71 @@ def _list_operations(resource_type: str, operation: str, permission: str) -> tup
     if operation == ALL:
         return (*supported, *records)
     implied = (
-        one for one in supported if one != operation and operation in IMPLIED_BY.get(one, ())
+        candidate
+        for candidate in supported
+        if candidate != operation and operation in IMPLIED_BY.get(candidate, ())
     )
     return (operation, *(implied if permission == ALLOW else ()), *records)
 
 
-def _list_topic_operations(acl: Acl) -> tuple[str, ...]:
+def _list_topic_operations(acl: Acl, every_topic: Set[str]) -> tuple[str, ...]:
     """The operations on every topic that an ACL on the cluster decides."""
     if acl.resource_type != "Cluster":
         return ()
-    return tuple(one for one in SUPPORTED["Topic"] if one in EVERY_TOPIC and fits(acl, one))
+    return tuple(
+        operation
+        for operation in SUPPORTED["Topic"]
+        if operation in every_topic and fits(acl, operation)
+    )
 
 
 def _select(operations: Sequence[str], changed: Set[str]) -> tuple[str, ...]:
     """Those of the operations that are in `changed`."""
     # Who gains or loses Delete on a topic need not be told about its records.
-    more = "Delete" in changed
-    return tuple(one for one in operations if one in changed and not (more and one == RECORDS))
+    with_records = "Delete" in changed
+    return tuple(
+        operation
+        for operation in operations
+        if operation in changed and not (with_records and operation == RECORDS)
+    )
 
 
 def _render_unasked(
-    acl: Acl, operations: Sequence[str], asked: ProbeResults, worlds: AccessPair, *, takes: bool
+    acl: Acl, operations: Sequence[str], results: ProbeResults, worlds: AccessPair, *, takes: bool
 ) -> str:
     """A sentence that stands for the gains or losses of those who are not asked about."""
-    others = f"other ACLs name {join_words(asked.left)}, which were not checked and may"
+    named_acls = f"other ACLs name {join_words(results.left)}, which were not checked and may"
     if not takes:
-        return f"{others} gain something on {describe_pattern(acl)}"
+        return f"{named_acls} gain something on {describe_pattern(acl)}"
     # The digest changes with any ACL there, so that no new loss hides behind the limits. It covers
     # the ACLs after the plan, which stay the same while the plan is applied.
     near = find_deciding(acl, operations, worlds)
-    mark = digest(FrozenMap(acls=tuple(sorted(other.fields for other in near))))[:8]
-    return f"{others} lose something on {describe_pattern(acl)} (ACLs there: {mark})"
+    mark = digest(FrozenMap(acls=tuple(sorted(acl.fields for acl in near))))[:8]
+    return f"{named_acls} lose something on {describe_pattern(acl)} (ACLs there: {mark})"
 
 
 # ── in words ────────────────────────────────────────────────────────────────────────────
 
 
 def _render_sentence(
-    acl: Acl, verb: str, operations: Sequence[str], found: Sequence[Probe], asked: Sequence[Probe]
+    acl: Acl,
+    verb: str,
+    operations: Sequence[str],
+    changed: Sequence[Probe],
+    probes: Sequence[Probe],
 ) -> str:
-    what = (
+    object_words = (
         "everything"
         if set(operations) == set(SUPPORTED[acl.resource_type])
         else join_words(operations)
     )
-    names = describe_names(acl, [point.name for point in found], [point.name for point in asked])
-    who = describe_principals(
-        [point.principal for point in found], [point.principal for point in asked]
+    names = describe_names(acl, [point.name for point in changed], [point.name for point in probes])
+    subjects = describe_principals(
+        [point.principal for point in changed], [point.principal for point in probes]
     )
-    hosts = {point.host for point in found}
-    where = "" if OTHER in hosts else f" from {join_words(sorted(hosts))}"
-    return f"{who} {verb} {what} on {names}{where}"
+    hosts = {point.host for point in changed}
+    hosts_words = "" if OTHER in hosts else f" from {join_words(sorted(hosts))}"
+    return f"{subjects} {verb} {object_words} on {names}{hosts_words}"
 
 
 def _choose_verb(acl: Acl, created: bool) -> str:
@@ -352,10 +367,10 @@ def _explain_no_effect(
             f", by {describe_acl(decision.acl)}" if decision.acl else ""
         )
     if decision.rule is DecisionRule.ACL and decision.acl is not None:
-        same = decision.acl.permission == acl.permission
+        agrees = decision.acl.permission == acl.permission
         return (
             f"{verb} nothing: {describe_acl(decision.acl)} "
-            f"{'has the same effect' if same else 'overrides it'}"
+            f"{'has the same effect' if agrees else 'overrides it'}"
         )
     reason = {
         DecisionRule.SUPER_USER: "super users may do everything",

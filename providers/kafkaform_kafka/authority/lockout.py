@@ -79,8 +79,8 @@ class Moment(Struct, frozen=True):
     def access(self, live: frozenset[Acl], new: frozenset[Acl], rules: Access) -> Access:
         """The authorizer at this moment. live, new: the ACLs that it is asked about, as far as they
         are there before the plan, and as far as the plan creates them; rules: its settings."""
-        left = live.difference(self.gone.values())
-        return replace(rules, index=index_acls((*left, *new.intersection(self.made.values()))))
+        remaining = live.difference(self.gone.values())
+        return replace(rules, index=index_acls((*remaining, *new.intersection(self.made.values()))))
 
 
 def find_lockouts(
@@ -90,24 +90,24 @@ def find_lockouts(
     # No ACL stops a super user.
     if me.root:
         return
-    mine = me.access(before)
-    wanted = {
-        right: why
-        for right, why in _list_needed_rights(plan).items()
-        if _has_right(right, mine, me)
+    own_access = me.access(before)
+    needed = {
+        right: reason
+        for right, reason in _list_needed_rights(plan).items()
+        if _has_right(right, own_access, me)
     }
-    made = index_acls(plan.created.values())
+    created = index_acls(plan.created.values())
     live, new = (
-        frozenset(acl for right in wanted for acl in _find_acls(index, right))
-        for index in (before.index, made)
+        frozenset(acl for right in needed for acl in _find_acls(index, right, before))
+        for index in (before.index, created)
     )
     for moment in _list_moments(plan.created, plan.deleted, facts):
-        during = moment.access(live, new, mine)
-        for right, why in wanted.items():
+        during = moment.access(live, new, own_access)
+        for right, reason in needed.items():
             decision = decide(during, AccessQuestion(me.principal, None, *right))
             if decision.verdict is not AccessVerdict.ALLOWED:
-                for identity in _find_culprits(moment, right, mine, me):
-                    yield identity, _make_lockout(right, why, decision, me)
+                for identity in _find_culprits(moment, right, own_access, me):
+                    yield identity, _make_lockout(right, reason, decision, me)
 
 
 def _list_needed_rights(plan: GuardedPlan) -> dict[Right, str]:
@@ -159,8 +159,8 @@ def _list_moments(
     yield Moment(created, deleted)
 
 
-def _select_allows(found: Mapping[Identity, Acl]) -> dict[Identity, Acl]:
-    return {identity: acl for identity, acl in found.items() if acl.permission == ALLOW}
+def _select_allows(acl_by_identity: Mapping[Identity, Acl]) -> dict[Identity, Acl]:
+    return {identity: acl for identity, acl in acl_by_identity.items() if acl.permission == ALLOW}
 
 
 def _find_culprits(
@@ -178,23 +178,24 @@ def _find_culprits(
         allowed = acl.permission == ALLOW and _concerns(acl, operation, me)
         if _covers(acl, right) and allowed:
             yield identity
-    first = _cluster_right(right)
+    first = _cluster_right(right, access)
     if first is not None:
         yield from _find_culprits(moment, first, access, me)
 
 
-def _cluster_right(right: Right) -> Right | None:
+def _cluster_right(right: Right, access: Access) -> Right | None:
     """The right on the cluster that is enough instead, if there is one."""
-    first = to_cluster_question(AccessQuestion(None, None, *right))
+    question = AccessQuestion(None, None, *right)
+    first = to_cluster_question(question, zookeeper=access.zookeeper)
     return None if first is None else (first.operation, first.resource_type, first.resource_name)
 
 
-def _find_acls(index: AclIndex, right: Right) -> Iterator[Acl]:
-    """The ACLs that decide about this right."""
-    for _, kind, name in filter(None, (right, _cluster_right(right))):
+def _find_acls(index: AclIndex, right: Right, access: Access) -> Iterator[Acl]:
+    """The ACLs of this index that decide about this right. access: the authorizer."""
+    for _, kind, name in filter(None, (right, _cluster_right(right, access))):
         for bucket in find_covering(index, kind, name):
-            for found in bucket.values():
-                yield from found
+            for bucket_acls in bucket.values():
+                yield from bucket_acls
 
 
 # ── what later plans need ───────────────────────────────────────────────────────────────
@@ -221,26 +222,36 @@ def find_sight_losses(
     )
     taking = index_acls((*end.made.values(), *end.gone.values()))
     denying = index_acls(acl for acl in end.made.values() if acl.permission == DENY)
-    kept = _collect_rights(plan)
-    seen = {("Describe", *one): ("", True) for one, held in reported.items() if "Describe" in held}
-    found = [(right, why) for right, why in kept.items() if has_acl(taking, *right[1:])]
-    found += [(r, w) for r, w in seen.items() if r not in kept and has_acl(denying, *r[1:])]
-    mine, then = me.access(before), me.access(after)
-    for right, (address, sees) in found:
-        decision = _judge_right(right, mine, then, me, reported, maybe_open=plan.maybe_open)
+    collected = _collect_rights(plan)
+    visible = {
+        ("Describe", *resource): ("", True)
+        for resource, operations in reported.items()
+        if "Describe" in operations
+    }
+    concerned = [
+        (right, reason) for right, reason in collected.items() if has_acl(taking, *right[1:])
+    ]
+    concerned += [
+        (r, w) for r, w in visible.items() if r not in collected and has_acl(denying, *r[1:])
+    ]
+    access_before, access_after = me.access(before), me.access(after)
+    for right, (address, sees) in concerned:
+        decision = _judge_right(
+            right, access_before, access_after, me, reported, maybe_open=plan.maybe_open
+        )
         if decision is not None:
-            for identity in _find_culprits(end, right, mine, me):
+            for identity in _find_culprits(end, right, access_before, me):
                 yield identity, _make_sight_lockout(right, address, sees, decision, me)
 
 
 def _select_takers(
-    found: Mapping[Identity, Acl], permission: str, before: Access, me: OwnPrincipal
+    acl_by_identity: Mapping[Identity, Acl], permission: str, before: Access, me: OwnPrincipal
 ) -> dict[Identity, Acl]:
     """The changed ACLs that can take a right from us: those with this permission, and the first
     ones of resources that can be open."""
     return {
         identity: acl
-        for identity, acl in found.items()
+        for identity, acl in acl_by_identity.items()
         if (acl.permission == permission and acl.principal in (me.principal, EVERYBODY))
         or (permission == DENY and before.allow_if_no_acl is not False)
     }
@@ -248,7 +259,7 @@ def _select_takers(
 
 def _collect_rights(plan: GuardedPlan) -> dict[Right, tuple[str, bool]]:
     """Right -> the address that needs it, and whether it is needed to see the object."""
-    kept: dict[Right, tuple[str, bool]] = {}
+    collected: dict[Right, tuple[str, bool]] = {}
     for change in plan.changes:
         rights = plan.rights.get(change.identity.kind)
         if rights is None or change.action not in _KEEPS:
@@ -256,8 +267,8 @@ def _collect_rights(plan: GuardedPlan) -> dict[Right, tuple[str, bool]]:
         name = _get_resource_name(rights, change)
         for operation in (*rights.sees, *rights.changes):
             right = (operation, rights.resource_type, name)
-            kept.setdefault(right, (change.address, operation in rights.sees))
-    return kept
+            collected.setdefault(right, (change.address, operation in rights.sees))
+    return collected
 
 
 def find_hiding(
@@ -277,14 +288,16 @@ def find_hiding(
         for acl in [acls.parse_acl_key(change.identity.key)]
         if acl.permission == DENY and acl.principal in (principal, EVERYBODY)
     }
-    known = index_acls(denies)
+    denied = index_acls(denies)
     for change in hidden:
         needed = rights.get(change.identity.kind)
         if needed is None:
             continue
-        buckets = find_covering(known, needed.resource_type, _get_resource_name(needed, change))
-        near = (acl for bucket in buckets for found in bucket.values() for acl in found)
-        acl = next((acl for acl in near if any(fits(acl, one) for one in needed.sees)), None)
+        buckets = find_covering(denied, needed.resource_type, _get_resource_name(needed, change))
+        near = (acl for bucket in buckets for bucket_acls in bucket.values() for acl in bucket_acls)
+        acl = next(
+            (acl for acl in near if any(fits(acl, question) for question in needed.sees)), None
+        )
         if acl is not None:
             yield change.identity, denies[acl], acl
 
@@ -307,8 +320,8 @@ def _judge_right(
     # While allow_if_no_acl is undeclared, only an ACL or the cluster's report proves that we have
     # the right now.
     if then.verdict is AccessVerdict.DENIED:
-        held = now is AccessVerdict.ALLOWED or operation in reported.get((kind, name), ())
-        return then if held else None
+        certain = now is AccessVerdict.ALLOWED or operation in reported.get((kind, name), ())
+        return then if certain else None
     for is_open in (False, True) if maybe_open else (False,):
         had, has = (
             decide(assume_settings(access, is_open=is_open), question).verdict
@@ -323,8 +336,10 @@ def assume_settings(access: Access, *, is_open: bool = False) -> Access:
     """The authorizer without unknown settings: no super users and, unless told otherwise, closed
     resources, which are Kafka's defaults."""
     rule = access.allow_if_no_acl
-    return Access(
-        access.index, access.super_users or frozenset(), is_open if rule is None else rule
+    return replace(
+        access,
+        super_users=access.super_users or frozenset(),
+        allow_if_no_acl=is_open if rule is None else rule,
     )
 
 
@@ -332,12 +347,12 @@ def _make_sight_lockout(
     right: Right, address: str, sees: bool, decision: Decision, me: OwnPrincipal
 ) -> Lockout:
     if not address:
-        why = "if this state manages it, no later plan could see it"
+        reason = "if this state manages it, no later plan could see it"
     elif sees:
-        why = f"no later plan could see {address}"
+        reason = f"no later plan could see {address}"
     else:
-        why = f"no later plan could change {address}"
-    lockout = _make_lockout(right, why, decision, me)
+        reason = f"no later plan could change {address}"
+    lockout = _make_lockout(right, reason, decision, me)
     if not lockout.certain or (sees and address):
         return lockout
     fix = "Add an ACL that keeps the right, or accept the risk with --accept access-unproven."
@@ -359,20 +374,20 @@ def _covers(acl: Acl, right: Right) -> bool:
     return acl.resource_name in (name, EVERYTHING)
 
 
-def _make_lockout(right: Right, why: str, decision: Decision, me: OwnPrincipal) -> Lockout:
+def _make_lockout(right: Right, reason: str, decision: Decision, me: OwnPrincipal) -> Lockout:
     operation, kind, name = right
     owner = f"{me.principal}, which runs this plan" if me.principal else "the current principal"
-    what = f"{operation} on {kind} {name}"
+    right_words = f"{operation} on {kind} {name}"
     if decision.verdict is AccessVerdict.DENIED:
         return Lockout(
-            f"it would take {what} from {owner}: {why}",
+            f"it would take {right_words} from {owner}: {reason}",
             "Add an ACL that keeps the right, or run as a principal that does not need it.",
             certain=True,
         )
     missing = ", ".join(_DECLARE[need] for need in decision.needs)
     return Lockout(
-        f"it may take {what} from {owner}: {why}",
-        f"{missing[:1].upper()}{missing[1:]}, or accept the risk with --accept access-unproven.",
+        f"it may take {right_words} from {owner}: {reason}",
+        f"{missing}, or accept the risk with --accept access-unproven.",
         certain=False,
     )
 

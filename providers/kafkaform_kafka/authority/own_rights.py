@@ -29,40 +29,44 @@ def read_held(context: ClusterContext, steps: Sequence[Step]) -> HeldRights:
     return explain_missing(context, steps, _ask_rights(context, steps))
 
 
-def explain_missing(context: ClusterContext, steps: Sequence[Step], held: HeldRights) -> HeldRights:
+def explain_missing(
+    context: ClusterContext, steps: Sequence[Step], rights: HeldRights
+) -> HeldRights:
     """The same rights, with what ACLs say about those that these steps lack. Never raises."""
-    wanting = tuple(dict.fromkeys(right for _, right in find_missing(steps, held)))
+    wanting = tuple(dict.fromkeys(right for _, right in find_missing(steps, rights)))
     if not wanting:
-        return held
+        return rights
     live = list_live_acls(context)
     if isinstance(live, Fault):
         # Delete implies Describe, so a missing Describe on the cluster shows that Delete is missing
         # as well, unless a DENY takes only Describe away.
-        hidden = held.cluster is not None and "Describe" not in held.cluster
-        return replace(held, every_topic=False if hidden else None, hidden=hidden)
-    access = _build_authorizer(live, context.facts, held.cluster)
+        hidden = rights.cluster is not None and "Describe" not in rights.cluster
+        return replace(rights, every_topic=False if hidden else None, hidden=hidden)
+    access = _build_authorizer(live, context.facts, rights.cluster)
     me = context.facts.principal
-    whole = authorize(access, AccessQuestion(me, None, "Delete", "Cluster", CLUSTER)).verdict
+    whole = AccessVerdict.DENIED
+    if "Delete" in access.every_topic:
+        whole = authorize(access, AccessQuestion(me, None, "Delete", "Cluster", CLUSTER)).verdict
     deciding = {right: authorize(access, AccessQuestion(me, None, *right)) for right in wanting}
     return replace(
-        held,
+        rights,
         every_topic=None if whole is AccessVerdict.UNKNOWN else whole is AccessVerdict.ALLOWED,
         denied={
-            right: describe_acl(found.acl)
-            for right, found in deciding.items()
-            if found.acl is not None and found.verdict is AccessVerdict.DENIED
+            right: describe_acl(decision.acl)
+            for right, decision in deciding.items()
+            if decision.acl is not None and decision.verdict is AccessVerdict.DENIED
         },
     )
 
 
-def _build_authorizer(found: Sequence[Acl], facts: Facts, cluster: Set[str] | None) -> Access:
-    known = index_acls(found)
+def _build_authorizer(acls: Sequence[Acl], facts: Facts, cluster: Set[str] | None) -> Access:
+    index = index_acls(acls)
     rule = read_setting("allow_if_no_acl", facts)
     # If no ACL covers the cluster, our rights on it show what allow.everyone.if.no.acl.found is.
     # We are not a super user, because a right is missing.
-    if rule is None and cluster is not None and not has_acl(known, "Cluster", CLUSTER):
+    if rule is None and cluster is not None and not has_acl(index, "Cluster", CLUSTER):
         rule = bool(cluster)
-    return Access(known, frozenset(), rule)
+    return Access(index, frozenset(), rule, zookeeper=bool(facts.values.get("zookeeper")))
 
 
 def _ask_rights(context: ClusterContext, steps: Sequence[Step]) -> HeldRights:

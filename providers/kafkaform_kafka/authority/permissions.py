@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from ..kinds.acl.resource_type import ALLOW, CLUSTER, EVERY_TOPIC, EVERYTHING, OPERATIONS
+from ..kinds.acl.resource_type import ALLOW, CLUSTER, EVERYTHING, OPERATIONS
 from .authorizer import (
     ALL,
     EVERYBODY,
@@ -57,12 +57,14 @@ def list_allowed(
     own = _list_authorized(access, principal, host, resource_type, name)
     if resource_type == "Topic" and topics:
         whole = _list_authorized(access, principal, host, "Cluster", CLUSTER)
-        return own | (whole & EVERY_TOPIC) | ({RECORDS} if "Delete" in own else _NONE)
+        return own | (whole & access.every_topic) | ({RECORDS} if "Delete" in own else _NONE)
     if resource_type == "User" and principal == name:
         return _EVERY
     if resource_type == "Cluster" and idempotent and IDEMPOTENT not in own:
-        asked = AccessQuestion(principal, host, IDEMPOTENT, resource_type, name)
-        return own | {IDEMPOTENT} if decide(access, asked).verdict is AccessVerdict.ALLOWED else own
+        question = AccessQuestion(principal, host, IDEMPOTENT, resource_type, name)
+        return (
+            own | {IDEMPOTENT} if decide(access, question).verdict is AccessVerdict.ALLOWED else own
+        )
     return own
 
 
@@ -78,8 +80,8 @@ def _list_authorized(
     allowed: set[str] = set()
     denied: set[str] = set()
     for bucket in buckets:
-        for who in (principal, EVERYBODY):
-            for acl in bucket.get(who, ()):
+        for subject in (principal, EVERYBODY):
+            for acl in bucket.get(subject, ()):
                 if acl.host not in (EVERYTHING, host):
                     continue
                 if acl.permission == ALLOW:

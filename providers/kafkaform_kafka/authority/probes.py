@@ -75,21 +75,21 @@ def pair_access(before: Access, after: Access) -> AccessPair:
     for index in (before.index, after.index):
         for table, end in ((index.literal, ""), (index.prefixed, OTHER)):
             for (kind, name), bucket in table.items():
-                for who in (None, *bucket):
-                    names[kind, who].add(name + end)
-    return AccessPair(before, after, {key: sorted(found) for key, found in names.items()})
+                for principal in (None, *bucket):
+                    names[kind, principal].add(name + end)
+    return AccessPair(before, after, {key: sorted(prefixes) for key, prefixes in names.items()})
 
 
 def ask_about(acl: Acl, operations: Sequence[str], worlds: AccessPair) -> ProbeResults:
     """What anybody gains and loses of these operations, and perhaps of others, where the ACL can
     decide."""
     inquiry = _make_inquiry(acl, operations)
-    found = worlds.results.get(inquiry)
-    if found is None:
-        points, left = _choose_probes(inquiry, worlds)
+    results = worlds.results.get(inquiry)
+    if results is None:
+        points, skipped = _choose_probes(inquiry, worlds)
         changed = {point: _compare_decisions(inquiry, point, worlds) for point in points}
-        found = worlds.results[inquiry] = ProbeResults(changed, left)
-    return found
+        results = worlds.results[inquiry] = ProbeResults(changed, skipped)
+    return results
 
 
 def _make_inquiry(acl: Acl, operations: Sequence[str]) -> Inquiry:
@@ -123,29 +123,34 @@ def _compare_decisions(
     return after - before, before - after
 
 
-def _choose_probes(asked: Inquiry, worlds: AccessPair) -> tuple[Iterable[Probe], tuple[str, ...]]:
+def _choose_probes(inquiry: Inquiry, worlds: AccessPair) -> tuple[Iterable[Probe], tuple[str, ...]]:
     """The questions, so many that a plan of thousands of ACLs can ask them, and what is left."""
     # Sorted by name, so that a plan and its apply ask the same questions.
-    all_names = list(_list_names(asked, worlds))
+    all_names = list(_list_names(inquiry, worlds))
     names = all_names[: 1 + NAMES]
-    near = [found for name in names for found in _find_buckets(worlds, asked, name)]
-    all_principals, all_hosts = [asked.principal], [asked.host]
-    if asked.principal == EVERYBODY:
-        named = {who for bucket in near for who in bucket} - {EVERYBODY}
+    near = [near_bucket for name in names for near_bucket in _find_buckets(worlds, inquiry, name)]
+    all_principals, all_hosts = [inquiry.principal], [inquiry.host]
+    if inquiry.principal == EVERYBODY:
+        named = {principal for bucket in near for principal in bucket} - {EVERYBODY}
         all_principals = [f"User:{OTHER}", *sorted(named)]
     principals = all_principals[: 1 + PRINCIPALS]
-    if asked.host == EVERYTHING:
-        who = {*principals, EVERYBODY}
-        places = {acl.host for bucket in near for one in who for acl in bucket.get(one, ())}
-        all_hosts = [OTHER, *sorted(places - {EVERYTHING})]
+    if inquiry.host == EVERYTHING:
+        concerned = {*principals, EVERYBODY}
+        near_hosts = {
+            acl.host
+            for bucket in near
+            for principal in concerned
+            for acl in bucket.get(principal, ())
+        }
+        all_hosts = [OTHER, *sorted(near_hosts - {EVERYTHING})]
     hosts = all_hosts[: 1 + HOSTS]
     counts = {
         "name": len(all_names) - len(names),
         "principal": len(all_principals) - len(principals),
         "host": len(all_hosts) - len(hosts),
     }
-    left = tuple(f"{n} more {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n)
-    return (Probe(p, h, n) for n, p, h in product(names, principals, hosts)), left
+    skipped = tuple(f"{n} more {noun}{'s' if n > 1 else ''}" for noun, n in counts.items() if n)
+    return (Probe(p, h, n) for n, p, h in product(names, principals, hosts)), skipped
 
 
 def find_deciding(acl: Acl, operations: Sequence[str], worlds: AccessPair) -> set[Acl]:
@@ -155,41 +160,43 @@ def find_deciding(acl: Acl, operations: Sequence[str], worlds: AccessPair) -> se
     buckets = [*_find_buckets(after, inquiry, next(_list_names(inquiry, worlds)))]
     for name in _find_names(worlds, inquiry, None) if _is_wide(inquiry) else ():
         buckets += _find_own(worlds.after, acl.resource_type, name)
-    return {one for bucket in buckets for found in bucket.values() for one in found}
+    return {near_acl for bucket in buckets for acls in bucket.values() for near_acl in acls}
 
 
-def _list_names(asked: Inquiry, worlds: AccessPair) -> Iterator[str]:
+def _list_names(inquiry: Inquiry, worlds: AccessPair) -> Iterator[str]:
     """The most general name first, then those that another ACL can make an exception."""
-    if not _is_wide(asked):
-        yield asked.resource_name
+    if not _is_wide(inquiry):
+        yield inquiry.resource_name
         return
-    general = _prefix(asked) + OTHER
+    general = _prefix(inquiry) + OTHER
     yield general
-    for name in _find_exceptions(asked, worlds):
+    for name in _find_exceptions(inquiry, worlds):
         # Kafka does not apply the wildcard to names that start with `*`.
         if name != general and not (general == OTHER and name.startswith(EVERYTHING)):
             yield name
 
 
-def _is_wide(asked: Inquiry) -> bool:
-    return asked.pattern_type == PREFIXED or asked.resource_name == EVERYTHING
+def _is_wide(inquiry: Inquiry) -> bool:
+    return inquiry.pattern_type == PREFIXED or inquiry.resource_name == EVERYTHING
 
 
-def _prefix(asked: Inquiry) -> str:
-    return asked.resource_name if asked.pattern_type == PREFIXED else ""
+def _prefix(inquiry: Inquiry) -> str:
+    return inquiry.resource_name if inquiry.pattern_type == PREFIXED else ""
 
 
-def _find_exceptions(asked: Inquiry, worlds: AccessPair) -> Sequence[str]:
-    if asked.principal == EVERYBODY:
-        return _find_names(worlds, asked, None)
-    concerned = (asked.principal, EVERYBODY)
-    return sorted({name for who in concerned for name in _find_names(worlds, asked, who)})
+def _find_exceptions(inquiry: Inquiry, worlds: AccessPair) -> Sequence[str]:
+    if inquiry.principal == EVERYBODY:
+        return _find_names(worlds, inquiry, None)
+    concerned = (inquiry.principal, EVERYBODY)
+    return sorted(
+        {name for principal in concerned for name in _find_names(worlds, inquiry, principal)}
+    )
 
 
-def _find_names(worlds: AccessPair, asked: Inquiry, principal: str | None) -> Sequence[str]:
+def _find_names(worlds: AccessPair, inquiry: Inquiry, principal: str | None) -> Sequence[str]:
     """The names of the patterns that the pattern of a wide ACL contains."""
-    known, prefix = worlds.names.get((asked.resource_type, principal), ()), _prefix(asked)
-    return known[bisect_left(known, prefix) : bisect_right(known, prefix + OTHER)]
+    names, prefix = worlds.names.get((inquiry.resource_type, principal), ()), _prefix(inquiry)
+    return names[bisect_left(names, prefix) : bisect_right(names, prefix + OTHER)]
 
 
 def _find_own(access: Access, kind: str, name: str) -> Iterator[Bucket]:
@@ -199,24 +206,28 @@ def _find_own(access: Access, kind: str, name: str) -> Iterator[Bucket]:
         yield access.index.prefixed.get((kind, name.removesuffix(OTHER)), {})
 
 
-def _find_buckets(worlds: AccessPair, asked: Inquiry, name: str) -> Iterator[Bucket]:
+def _find_buckets(worlds: AccessPair, inquiry: Inquiry, name: str) -> Iterator[Bucket]:
     """The ACLs that decide about this name, including those of the cluster and of other topics."""
-    resources = [(asked.resource_type, name)]
-    if asked.topics:
+    resources = [(inquiry.resource_type, name)]
+    if inquiry.topics:
         resources.append(("Cluster", CLUSTER))
     for access, resource in product((worlds.before, worlds.after), resources):
         yield from find_covering(access.index, *resource)
-    if asked.idempotent:
-        yield _select_writers(worlds, asked.principal)
+    if inquiry.idempotent:
+        yield _select_writers(worlds, inquiry.principal)
 
 
 def _select_writers(worlds: AccessPair, principal: str) -> Bucket:
     """The ACLs of topics that decide about an idempotent producer (KIP-679)."""
     # For an ACL of everybody, writers whose ACLs do not change are skipped: they keep their right.
-    one, other = (access.index.writers for access in (worlds.before, worlds.after))
+    writers_before, writers_after = (
+        access.index.writers for access in (worlds.before, worlds.after)
+    )
     near = {}
-    for who in {*one, *other} if principal == EVERYBODY else {principal, EVERYBODY}:
-        before, after = one.get(who, ()), other.get(who, ())
-        every = principal != EVERYBODY or who == EVERYBODY or set(before) != set(after)
-        near[who] = tuple(acl for acl in (*before, *after) if every or acl.permission == DENY)
-    return {who: found for who, found in near.items() if found}
+    for name in (
+        {*writers_before, *writers_after} if principal == EVERYBODY else {principal, EVERYBODY}
+    ):
+        before, after = writers_before.get(name, ()), writers_after.get(name, ())
+        every = principal != EVERYBODY or name == EVERYBODY or set(before) != set(after)
+        near[name] = tuple(acl for acl in (*before, *after) if every or acl.permission == DENY)
+    return {name: acls for name, acls in near.items() if acls}

@@ -49,36 +49,39 @@ def list_step_topics(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def judge_steps(
-    steps: Sequence[Step], held: HeldRights, principal: str | None
+    steps: Sequence[Step], held_rights: HeldRights, principal: str | None
 ) -> Iterator[Verdict]:
     """A verdict for each step whose right is missing for certain. principal: ours, None if it is
     unknown."""
     # A plan that grants us rights needs only the right to do that beforehand.
     granting = any(_grants(step, principal) for step in steps)
-    for step, right in find_missing(steps, held):
-        if _may_succeed_anyway(right, held) or (granting and step.request.name != _GRANTING):
+    for step, right in find_missing(steps, held_rights):
+        if _may_succeed_anyway(right, held_rights) or (granting and step.request.name != _GRANTING):
             continue
         yield Verdict(
-            step.id, step.evidence, _make_fault(step.request.name, right, held, principal)
+            step.id, step.evidence, _make_fault(step.request.name, right, held_rights, principal)
         )
 
 
-def find_missing(steps: Sequence[Step], held: HeldRights) -> Iterator[tuple[Step, Right]]:
+def find_missing(steps: Sequence[Step], held_rights: HeldRights) -> Iterator[tuple[Step, Right]]:
     """The steps with a right on their resource that we lack according to the cluster."""
     for step in steps:
         name = _get_topic(step)
-        known = held.cluster if name is None else held.topics.get(name)
-        wanted = _find_operation(step, name)
-        if known is not None and wanted is not None and wanted not in known:
-            yield step, (wanted, "Cluster", CLUSTER) if name is None else (wanted, "Topic", name)
+        operations = held_rights.cluster if name is None else held_rights.topics.get(name)
+        operation = _find_operation(step, name)
+        if operations is not None and operation is not None and operation not in operations:
+            yield (
+                step,
+                (operation, "Cluster", CLUSTER) if name is None else (operation, "Topic", name),
+            )
 
 
-def _may_succeed_anyway(right: Right, held: HeldRights) -> bool:
+def _may_succeed_anyway(right: Right, held_rights: HeldRights) -> bool:
     """True if the step can succeed without this right."""
     # Delete on the cluster is enough to delete a topic. While it is unknown whether we have it, the
     # broker decides.
     operation, kind, _ = right
-    return kind == "Topic" and operation == "Delete" and held.every_topic is not False
+    return kind == "Topic" and operation == "Delete" and held_rights.every_topic is not False
 
 
 def _grants(step: Step, principal: str | None) -> bool:
@@ -108,19 +111,19 @@ def _find_operation(step: Step, topic: str | None) -> str | None:
     return api.operation or None
 
 
-def _make_fault(api: str, right: Right, held: HeldRights, principal: str | None) -> Fault:
+def _make_fault(api: str, right: Right, held_rights: HeldRights, principal: str | None) -> Fault:
     operation, kind, name = right
-    place, code = (
+    resource, code = (
         ("Cluster", _CLUSTER_DENIED) if kind == "Cluster" else (f"Topic {name}", _TOPIC_DENIED)
     )
-    denied = held.denied.get(right)
+    denied = held_rights.denied.get(right)
     return Fault(
         code_name(code),
-        f"{principal or 'the current user'} lacks {operation} on {place}"
+        f"{principal or 'the current user'} lacks {operation} on {resource}"
         + (f", because of the ACL {denied}" if denied else ""),
         FaultClass.PERMISSION,
         api,
-        _choose_advice(denied, name_right(api, name, code)) + _explain_unseen(right, held),
+        _choose_advice(denied, name_right(api, name, code)) + _explain_unseen(right, held_rights),
     )
 
 
@@ -131,9 +134,9 @@ def _choose_advice(denied: str | None, right: str) -> str:
     return f"grant {right}, or run as a principal that has it"
 
 
-def _explain_unseen(right: Right, held: HeldRights) -> str:
+def _explain_unseen(right: Right, held_rights: HeldRights) -> str:
     """Advice for a principal with Delete on Cluster that cannot see its own right."""
-    if not held.hidden or right[:2] != ("Delete", "Topic"):
+    if not held_rights.hidden or right[:2] != ("Delete", "Topic"):
         return ""
     return "; if it has Delete on Cluster, grant Describe on Cluster, so that kafkaform can see it"
 

@@ -61,9 +61,9 @@ def alter_topic(
     configs = bool(add_config or delete_config)
     documents = tuple(ask_document("topics", DescribeQuery(escape_glob(name))) for name in topics)
     if elect:
-        return elect_preferred(topics, documents, others=configs or cancel_move)
+        return elect_preferred(topics, documents, other_changes=configs or cancel_move)
     if cancel_move:
-        return cancel_moves(topics, documents, others=configs)
+        return cancel_moves(topics, documents, other_changes=configs)
     return _alter_configs(read_edit("topic", names, add_config or (), delete_config or ()))
 
 

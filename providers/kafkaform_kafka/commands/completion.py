@@ -49,15 +49,15 @@ def list_brokers(session: Session) -> Iterable[str]:
 
 def list_users(session: Session) -> Iterable[str]:
     """Users with a password and users with a limit."""
-    found = read_document(session, "users", DescribeQuery())["users"]
-    return {*(row["name"] for row in found), *_list_limited(session, "user")}
+    users = read_document(session, "users", DescribeQuery())["users"]
+    return {*(row["name"] for row in users), *_list_limited(session, "user")}
 
 
 def list_principals(session: Session) -> Iterable[str]:
     """Principals of ACLs, and the users."""
-    found = read_document(session, "acls", DescribeQuery())["acls"]
+    acls = read_document(session, "acls", DescribeQuery())["acls"]
     users = (f"User:{name}" for name in list_users(session))
-    return {*(row["acl_principal"] for row in found), *users}
+    return {*(row["acl_principal"] for row in acls), *users}
 
 
 def list_clients(session: Session) -> Iterable[str]:
@@ -77,17 +77,17 @@ def list_groups(session: Session) -> Iterable[str]:
 
 def list_active_groups(session: Session) -> Iterable[str]:
     """Groups that have members or offsets now, without a look at their configs."""
-    from ..inspect.activity.group_listing import list_all_groups  # noqa: PLC0415  # the messages are slow to load
+    from ..inspect.group_details import list_all_groups  # noqa: PLC0415  # the messages are slow to load
 
     return [group.name for group in list_all_groups(open_source(session)).groups]
 
 
 def list_transactional_ids(session: Session) -> Iterable[str]:
     """Transactional ids that a coordinator remembers."""
-    from ..inspect.activity.transactions import list_all_transactions  # noqa: PLC0415  # only this completion needs it
+    from ..inspect.transactions import list_all_transactions  # noqa: PLC0415  # only this completion needs it
 
-    found = list_all_transactions(open_source(session)).transactions
-    return [each.row.transactional_id for each in found]
+    transactions = list_all_transactions(open_source(session)).transactions
+    return [transaction.row.transactional_id for transaction in transactions]
 
 
 def list_subscriptions(session: Session) -> Iterable[str]:
@@ -101,16 +101,16 @@ def list_tokens(session: Session) -> Iterable[str]:
     return [row["token_id"] for row in rows]
 
 
-def _list_limited(session: Session, part: str) -> Iterable[str]:
+def _list_limited(session: Session, kind: str) -> Iterable[str]:
     """The names in entities of quotas."""
     rows = read_document(session, "quotas", DescribeQuery())["quotas"]
-    names = (row["entity"].get(part) for row in rows)
+    names = (row["entity"].get(kind) for row in rows)
     return [name for name in names if name is not None]  # the default entity has no name
 
 
 def _list_entities(session: Session, entity_type: str) -> Iterable[str]:
-    found = read_document(session, "configs", DescribeQuery(entity_type=entity_type))
-    return [entity["name"] for entity in found["entities"]]
+    document = read_document(session, "configs", DescribeQuery(entity_type=entity_type))
+    return [entity["name"] for entity in document["entities"]]
 
 
 LISTINGS: Mapping[str, NameListing] = {
@@ -136,8 +136,8 @@ def offer_names(listing: NameListing) -> Complete:
 
 def offer_words(words: Iterable[str]) -> Complete:
     """Complete with fixed words."""
-    kept = tuple(words)
-    return lambda *_: kept
+    offered = tuple(words)
+    return lambda *_: offered
 
 
 def complete_entity(words: Sequence[str], ask: Ask) -> Iterable[str]:
@@ -154,8 +154,8 @@ def complete_described_configs(words: Sequence[str], ask: Ask) -> Iterable[str]:
     entity_type = _read_entity_type(words)
     kinds: Iterable[str] = ()
     if operands[:1] and operands[0] in ENTITY_TYPES:
-        kind, *rest = operands
-        if not rest and kind != "cluster":
+        kind, *names = operands
+        if not names and kind != "cluster":
             return complete_entity(("alter", kind), ask)
         entity_type = ENTITY_TYPES[kind]
     elif entity_type == "topics" and operands in ([], ["topics"]):

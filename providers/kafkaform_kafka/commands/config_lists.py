@@ -25,33 +25,33 @@ class Pair(NamedTuple):
 
 def parse_pairs(text: str, flag: str) -> tuple[Pair, ...]:
     """The configs in the text of a flag. Raises UsageError with the position of the fault."""
-    found: dict[str, Pair] = {}
-    for start, part in _split_parts(text, flag):
-        key, sign, value = part.partition("=")
+    pairs: dict[str, Pair] = {}
+    for start, item in _split_parts(text, flag):
+        key, sign, value = item.partition("=")
         at = start + len(key) - len(key.lstrip())
         if not sign:
             raise _make_usage_error(flag, at, "a config without `=`")
         pair = Pair(key.strip(), _drop_brackets(value.strip(), flag, start + len(key) + 1), at + 1)
         if not pair.key:
             raise _make_usage_error(flag, at, "a value without a name")
-        if pair.key in found:
+        if pair.key in pairs:
             raise _make_usage_error(
-                flag, at, f"{pair.key} again, which is at {found[pair.key].at}, too"
+                flag, at, f"{pair.key} again, which is at {pairs[pair.key].at}, too"
             )
-        found[pair.key] = pair
-    return tuple(found.values())
+        pairs[pair.key] = pair
+    return tuple(pairs.values())
 
 
 def parse_keys(text: str, flag: str) -> tuple[str, ...]:
     """The names in the text of a flag, each of them once. Raises UsageError."""
-    found = []
-    for start, part in _split_parts(text, flag):
-        if not part.strip() or "=" in part:
+    keys = []
+    for start, item in _split_parts(text, flag):
+        if not item.strip() or "=" in item:
             raise _make_usage_error(
                 flag, start, "only a name is allowed here", "Write it as k1,k2."
             )
-        found.append(part.strip())
-    return tuple(dict.fromkeys(found))
+        keys.append(item.strip())
+    return tuple(dict.fromkeys(keys))
 
 
 def _split_parts(text: str, flag: str) -> Iterator[tuple[int, str]]:
@@ -82,5 +82,5 @@ def _drop_brackets(value: str, flag: str, at: int) -> str:
     return value[1:-1]
 
 
-def _make_usage_error(flag: str, at: int, what: str, advice: str = FORM) -> UsageError:
-    return UsageError(f"{flag}, character {at + 1}: {what}", advice)
+def _make_usage_error(flag: str, at: int, fault: str, advice: str = FORM) -> UsageError:
+    return UsageError(f"{flag}, character {at + 1}: {fault}", advice)

@@ -93,8 +93,8 @@ def alter_delegation_token(
         _check_period("--max-lifetime", max_lifetime)
         return _create(owner, renewer or (), max_lifetime, check_hmac_file(hmac_file))
     flag = "--renew" if renew else "--expire"
-    others = {"--owner": owner, "--renewer": renewer, "--max-lifetime": max_lifetime}
-    _refuse_others(flag, {**others, FLAG: hmac_file})
+    other_flags = {"--owner": owner, "--renewer": renewer, "--max-lifetime": max_lifetime}
+    _refuse_others(flag, {**other_flags, FLAG: hmac_file})
     _check_period("--period", period)
     if not ids or "" in ids:
         raise UsageError("no token is named", "`kafkaform describe delegation-tokens` lists ids.")
@@ -113,7 +113,7 @@ class _Existing(Struct):
 def _create(
     owner: str | None, renewers: Sequence[str], lifetime: str | None, path: Path | None
 ) -> Alteration:
-    for flag, name in (("--owner", owner), *(("--renewer", each) for each in renewers)):
+    for flag, name in (("--owner", owner), *(("--renewer", renewer) for renewer in renewers)):
         _check_principal(flag, name)
     stamp = f"{int(time.time() * 1000)}-{secrets.token_hex(3)}"
     new = NewToken(owner or "", tuple(sorted(set(renewers))), lifetime or "", stamp)
@@ -170,24 +170,24 @@ def _read_created(
 def _end(ids: Sequence[str], period: str | None, *, renews: bool) -> Alteration:
     removes = not renews and period is None
     name = "renew_period" if renews else "expiry_period"
-    wanted: dict[str, Value] = {name: period or LONGEST}
+    target: dict[str, Value] = {name: period or LONGEST}
 
     def edit(before: FrozenMap | None, _: Reading) -> FrozenMap | None:
         if before is None or removes:
             return None
         # Only what the change is about: others can renew the token until the plan is applied.
-        kept = {each: before[each] for each in ("token_id", "owner")}
-        return FrozenMap({**kept, **wanted})
+        identity = {token_id: before[token_id] for token_id in ("token_id", "owner")}
+        return FrozenMap({**identity, **target})
 
     note = _note_end if not removes else _note_removal
     drafts = tuple(
-        Draft(KIND, each, edit, note, address=f'{KIND}.alter["{each}"]', managed=True)
-        for each in ids
+        Draft(KIND, token_id, edit, note, address=f'{KIND}.alter["{token_id}"]', managed=True)
+        for token_id in ids
     )
     show = Question(
         lambda session: Answer(_read_tokens(session, DescribeQuery(), ids)), document_page
     )
-    needs = tuple((KIND, each) for each in ids)
+    needs = tuple((KIND, token_id) for token_id in ids)
     return Alteration(drafts, () if removes else (show,), needs, _refuse_missing)
 
 
@@ -216,16 +216,16 @@ def _note_removal(change: Change, _: Reading) -> Change:
 # ── what both need ──────────────────────────────────────────────────────────────────────
 
 
-def _read_tokens(session: Session, wanted: DescribeQuery, ids: Sequence[str]) -> FrozenMap:
+def _read_tokens(session: Session, query: DescribeQuery, ids: Sequence[str]) -> FrozenMap:
     """The document of these tokens, of all without ids. Raises KafkaformError for a missing one."""
-    document = read_document(session, DOCUMENT, wanted)
+    document = read_document(session, DOCUMENT, query)
     if not ids:
         return document
-    found = {row["token_id"]: row for row in document[DOCUMENT]}
-    for each in ids:
-        if each not in found:
-            raise _make_missing_error(each)
-    return document.with_items({DOCUMENT: tuple(found[each] for each in ids)})
+    tokens = {row["token_id"]: row for row in document[DOCUMENT]}
+    for token_id in ids:
+        if token_id not in tokens:
+            raise _make_missing_error(token_id)
+    return document.with_items({DOCUMENT: tuple(tokens[token_id] for token_id in ids)})
 
 
 def _make_missing_error(token_id: str) -> UsageError:
@@ -235,10 +235,10 @@ def _make_missing_error(token_id: str) -> UsageError:
     )
 
 
-def _refuse_others(flag: str, others: Mapping[str, object]) -> None:
+def _refuse_others(flag: str, other_flags: Mapping[str, object]) -> None:
     """Raise UsageError for what has no meaning beside this flag."""
-    given: Iterable[str] = (name for name, value in others.items() if value)
-    if listed := ", ".join(given):
+    used: Iterable[str] = (name for name, value in other_flags.items() if value)
+    if listed := ", ".join(used):
         raise UsageError(f"{flag} does not take {listed}", f"Leave it out. {_CHOICE}")
 
 

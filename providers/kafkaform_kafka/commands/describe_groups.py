@@ -76,11 +76,11 @@ def ask_groups(
     everything = bool(names) and not members and not offsets
 
     def read(session: Session) -> Answer:
-        from ..inspect.activity.groups import GroupQuery, read_groups  # noqa: PLC0415  # the messages are slow to load
+        from ..inspect.groups import GroupQuery, read_groups  # noqa: PLC0415  # the messages are slow to load
 
         exact = tuple(dict.fromkeys(names or ()))
-        shown = (members or everything, offsets or everything)
-        query = GroupQuery(name, exact, states, types, topic, *shown)
+        details = (members or everything, offsets or everything)
+        query = GroupQuery(name, exact, states, types, topic, *details)
         return read_groups(open_source(session), query)
 
     return Question(read, _render_groups)
@@ -88,17 +88,17 @@ def ask_groups(
 
 def find_words(typed: Sequence[str], words: Sequence[str], flag: str) -> tuple[str, ...]:
     """The words that were typed, as Kafka spells them. Raises UsageError for an unknown one."""
-    known = {word.lower(): word for word in words}
+    spellings = {word.lower(): word for word in words}
     for text in typed:
-        if text.lower() not in known:
+        if text.lower() not in spellings:
             raise UsageError(
                 f"{flag} {text!r} does not exist",
                 suggest(text, words) or f"It is one of {', '.join(words)}.",
             )
-    return tuple(dict.fromkeys(known[text.lower()] for text in typed))
+    return tuple(dict.fromkeys(spellings[text.lower()] for text in typed))
 
 
 def _render_groups(document: FrozenMap) -> Page:
-    from ..inspect.activity.group_page import groups_page  # noqa: PLC0415  # like the document, only this command needs it
+    from ..inspect.groups import groups_page  # noqa: PLC0415  # like the document, only this command needs it
 
     return groups_page(document)

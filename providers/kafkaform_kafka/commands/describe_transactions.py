@@ -79,7 +79,8 @@ def ask_transactions(
     limit = None if older_than is None else older_than * _MINUTE_MS
 
     def read(session: Session) -> Answer:
-        from ..inspect.activity import hanging_transactions, transactions  # noqa: PLC0415  # only this command needs it
+        # Only this command needs them.
+        from ..inspect import hanging_transactions, transactions  # noqa: PLC0415
 
         source = open_source(session)
         if hanging:
@@ -94,12 +95,12 @@ def ask_transactions(
 
 
 def _render_transactions(document: FrozenMap) -> Page:
-    from ..inspect.activity.transaction_page import transactions_page  # noqa: PLC0415  # like the document, only this command needs it
+    from ..inspect.transactions import transactions_page  # noqa: PLC0415  # as above
 
     return transactions_page(document)
 
 
 def _render_hanging(document: FrozenMap) -> Page:
-    from ..inspect.activity.transaction_page import hanging_page  # noqa: PLC0415  # like the document, only this command needs it
+    from ..inspect.hanging_transactions import hanging_page  # noqa: PLC0415  # as above
 
     return hanging_page(document)

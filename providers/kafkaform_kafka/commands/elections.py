@@ -22,11 +22,11 @@ from .drafts import refuse_missing
 
 
 def elect_preferred(
-    names: Sequence[str], documents: tuple[Question, ...] = (), *, others: bool = False
+    names: Sequence[str], documents: tuple[Question, ...] = (), *, other_changes: bool = False
 ) -> Alteration:
     """The alteration that elects the first replicas of these topics as leaders. others: other
     options are given beside it. Raises UsageError."""
-    if others:
+    if other_changes:
         raise UsageError(
             "--elect-preferred cannot be combined with other options", "Use separate commands."
         )
@@ -58,13 +58,13 @@ def _read_candidates(reading: Reading) -> tuple[FrozenMap, Sequence[str]]:
 
 
 def _note_election(change: Change, reading: Reading) -> Change:
-    shown = replace(
+    noted = replace(
         change,
         before=_select_changing(change.before, change),
         after=_select_changing(change.after, change),
     )
     notes = _list_notes(change, *_read_candidates(reading))
-    return add_findings(shown, *map(LEADERS_ELECTED.find, notes))
+    return add_findings(noted, *map(LEADERS_ELECTED.find, notes))
 
 
 def _select_changing(attributes: FrozenMap | None, change: Change) -> FrozenMap | None:
@@ -80,11 +80,13 @@ def _select_changing(attributes: FrozenMap | None, change: Change) -> FrozenMap 
 def _list_notes(change: Change, first: FrozenMap, ready: Sequence[str]) -> tuple[str, ...]:
     if change.before is None:
         return ()
-    said = [f"preferred leaders of {count(len(change.paths), 'partition')}"] if change.paths else []
+    notes = (
+        [f"preferred leaders of {count(len(change.paths), 'partition')}"] if change.paths else []
+    )
     unable = [f"{number} (broker {first[number]})" for number in first if number not in ready]
     if unable:
-        said.append(
+        notes.append(
             f"left out, because the first replica is not in sync and cannot lead: partition "
             f"{', '.join(unable)}"
         )
-    return tuple(said)
+    return tuple(notes)

@@ -21,10 +21,8 @@ from kafkaform.provider.commands import (
 )
 from kafkaform.provider.contract import Session
 
-from ..inspect.config_explanation import ENTITIES, explain_config
-from ..inspect.config_page import config_page
-from ..inspect.quota_explanation import Client, explain_quotas
-from ..inspect.quota_page import quota_page
+from ..inspect.config_explanation import ENTITIES, config_page, explain_config
+from ..inspect.quotas import Client, explain_quotas, quota_page
 from ..kinds.quota import resource_type as quotas
 from ..protocol.broker_keys import broker_keys
 from ..protocol.broker_rules import plain_name_faults

@@ -11,14 +11,14 @@ from kafkaform.core.resource import CoverageKind, Depth, Sweep
 from kafkaform.provider.commands import Answer, NameListing, Operand, Option, Question
 from kafkaform.provider.contract import Session
 
-from ..inspect.access_explanation import (
+from ..inspect.access import (
     AccessQuery,
+    access_page,
     build_access,
     explain_access,
     find_principal_fault,
     normalize_host,
 )
-from ..inspect.access_page import access_page
 from ..kinds.acl import resource_type as acls
 from .completion import (
     list_groups,

@@ -68,45 +68,45 @@ def alter_features(
     """
     if downgrade and unsafe:
         raise UsageError(f"{' and '.join(_WAYS)} exclude each other", "Give one of them.")
-    wanted: dict[str, int] = {}
+    targets: dict[str, int] = {}
     for text in levels:
         name, level = parse_level(text)
-        if wanted.setdefault(name, level) != level:
+        if targets.setdefault(name, level) != level:
             raise UsageError(f"{inline(name)} is given twice", "Name each feature only once.")
-    way = _WAYS[unsafe] if downgrade or unsafe else ""
+    mode = _WAYS[unsafe] if downgrade or unsafe else ""
     drafts = tuple(
-        Draft(KIND, name, partial(_edit_level, name, level, way), managed=True)
-        for name, level in wanted.items()
+        Draft(KIND, name, partial(_edit_level, name, level, mode), managed=True)
+        for name, level in targets.items()
     )
     return Alteration(drafts, (ask_features(),))
 
 
 def parse_level(text: str) -> tuple[str, int]:
     """The feature and the level of `FEATURE=LEVEL`. Raises UsageError."""
-    name, sign, said = text.partition("=")
+    name, sign, number = text.partition("=")
     if not sign or not name:
         raise UsageError(
             f"{inline(text)!r} is not FEATURE=LEVEL",
             f"For instance {METADATA_VERSION}={LEVELS[max(LEVELS)]}, or group.version=1.",
         )
-    if _LEVEL.fullmatch(said) and int(said) <= _MOST:
-        return name, int(said)
-    if name == METADATA_VERSION and _RELEASE.fullmatch(said):
-        level = find_level(said)
+    if _LEVEL.fullmatch(number) and int(number) <= _MOST:
+        return name, int(number)
+    if name == METADATA_VERSION and _RELEASE.fullmatch(number):
+        level = find_level(number)
         if level is None:
             raise UsageError(
-                f"the level of {METADATA_VERSION} for Kafka {said} is not known",
+                f"the level of {METADATA_VERSION} for Kafka {number} is not known",
                 f"Give its number, or one of {', '.join(LEVELS.values())}.",
             )
         return name, level
     raise UsageError(
-        f"{inline(said)!r} is not a level of {inline(name)}",
+        f"{inline(number)!r} is not a level of {inline(name)}",
         "A level is a whole number; 0 switches a feature off.",
     )
 
 
 def _edit_level(
-    name: str, level: int, way: str, attributes: FrozenMap | None, _: Reading
+    name: str, level: int, mode: str, attributes: FrozenMap | None, _: Reading
 ) -> FrozenMap | None:
     """The attributes with the wanted level. way: the flag that allows a lower one, or empty.
     Raises UsageError."""
@@ -115,17 +115,17 @@ def _edit_level(
             f"the cluster has no feature {inline(name)}",
             suggest(name, FEATURES) or "`kafkaform describe features` lists its features.",
         )
-    now, wanted = attributes[LEVEL], render_level(name, level)
-    if level < now and not way:
+    now, target = attributes[LEVEL], render_level(name, level)
+    if level < now and not mode:
         raise UsageError(
-            f"{name} is at level {render_level(name, now)}, so {wanted} is a downgrade: "
+            f"{name} is at level {render_level(name, now)}, so {target} is a downgrade: "
             f"{FEATURES.get(name, UNKNOWN).loss}",
             f"Give {_WAYS[0]}, with which Kafka refuses to lose metadata, or {_WAYS[1]}.",
         )
-    if level > now and way:
+    if level > now and mode:
         raise UsageError(
-            f"{name} is at level {render_level(name, now)}, so {wanted} is no downgrade",
-            f"Leave out {way}.",
+            f"{name} is at level {render_level(name, now)}, so {target} is no downgrade",
+            f"Leave out {mode}.",
         )
-    unsafe = level < now and way == _WAYS[1]
+    unsafe = level < now and mode == _WAYS[1]
     return FrozenMap({"name": name, UNSAFE if unsafe else LEVEL: level})

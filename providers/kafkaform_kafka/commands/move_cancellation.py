@@ -24,11 +24,11 @@ STOPPED = "the move that runs is stopped; its replicas stay where they are"
 
 
 def cancel_moves(
-    names: Sequence[str], documents: tuple[Question, ...], *, others: bool
+    names: Sequence[str], documents: tuple[Question, ...], *, other_changes: bool
 ) -> Alteration:
     """The alteration that stops the moves of these topics. others: other options are given beside
     it. Raises UsageError."""
-    if others:
+    if other_changes:
         raise UsageError(
             "--cancel-move cannot be combined with other options", "Use separate commands."
         )

@@ -19,16 +19,16 @@ NAMELESS = "cluster"
 def read_objects(words: Sequence[str], kinds: Iterable[str]) -> Mapping[str, str | None]:
     """Kind -> name, of words such as `user ci client app`; None if the last kind has no name.
     Raises UsageError."""
-    known = tuple(kinds)
+    kind_names = tuple(kinds)
     named: dict[str, str | None] = {}
-    rest = list(words)
-    while rest:
-        kind = rest.pop(0)
-        if kind not in known:
-            raise make_kind_error(kind, known)
+    remaining = list(words)
+    while remaining:
+        kind = remaining.pop(0)
+        if kind not in kind_names:
+            raise make_kind_error(kind, kind_names)
         if kind in named:
             raise UsageError(f"{kind} is named twice", "Name each kind only once.")
-        named[kind] = NAMELESS if kind == NAMELESS else rest.pop(0) if rest else None
+        named[kind] = NAMELESS if kind == NAMELESS else remaining.pop(0) if remaining else None
     return named
 
 
@@ -37,16 +37,16 @@ def merge_objects(
 ) -> Mapping[str, str | None]:
     """The objects of the words and those of the flags, without those that neither names. Raises
     UsageError if both name one kind, and for a kind without a name."""
-    given = {kind: name for kind, name in flags.items() if name is not None}
+    flag_values = {kind: name for kind, name in flags.items() if name is not None}
     for kind, name in named.items():
         if name is None:
             raise UsageError(f"{kind} has no name", f"Write {kind} NAME.")
-        if kind in given:
+        if kind in flag_values:
             raise UsageError(
                 f"{kind} {inline(name)} and --{FLAGS.get(kind, kind)} exclude each other",
                 "Give one of them.",
             )
-    return {**given, **{kind: name for kind, name in named.items() if name is not None}}
+    return {**flag_values, **{kind: name for kind, name in named.items() if name is not None}}
 
 
 FLAGS: Mapping[str, str] = {"client": "client-id"}

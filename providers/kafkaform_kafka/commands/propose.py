@@ -19,9 +19,8 @@ from kafkaform.provider.commands import (
 )
 from kafkaform.provider.contract import Session
 
-from ..inspect.cluster_layout import read_layout
-from ..inspect.placement_page import placement_page
-from ..inspect.placement_proposal import PlacementQuery, propose_placement
+from ..placement.page import placement_page
+from ..placement.proposal import PlacementQuery, propose_placement, read_layout
 from ..protocol.sizes import parse_size
 from ..session import KafkaSession
 from .completion import list_brokers, list_topics, offer_names
@@ -54,14 +53,14 @@ def place_replicas(
     limit = None if max_bytes is None else parse_size(max_bytes)
     if max_bytes is not None and limit is None:
         raise UsageError(f"--max-bytes {max_bytes!r} is not a size", "For example 500GiB or 20 GB.")
-    wanted = PlacementQuery(
+    query = PlacementQuery(
         topics=tuple(topics or ()),
         undeclared=undeclared,
         drain=_read_ids("--drain", drain or ()),
         brokers=_read_ids("--brokers", brokers.split(",") if brokers is not None else ()),
         max_bytes=limit,
     )
-    return Proposal(partial(_compute, wanted=wanted), placement_page)
+    return Proposal(partial(_compute, query=query), placement_page)
 
 
 def _read_ids(flag: str, texts: Sequence[str]) -> frozenset[int]:
@@ -77,14 +76,14 @@ def _read_ids(flag: str, texts: Sequence[str]) -> frozenset[int]:
 
 
 def _compute(
-    session: Session, declared: Sequence[Declared] | None, wanted: PlacementQuery
+    session: Session, declared: Sequence[Declared] | None, query: PlacementQuery
 ) -> Proposed:
     if not isinstance(session, KafkaSession):
         raise UsageError("only Kafka clusters have a placement", "Choose a kafka provider block.")
-    found = propose_placement(read_layout(session.context), declared, wanted)
+    proposal = propose_placement(read_layout(session.context), declared, query)
     # What another cluster has answered would move replicas of this one.
     session.prove()
-    return Proposed(found.document, found.arguments)
+    return Proposed(proposal.document, proposal.arguments)
 
 
 GROUP = CommandGroup(

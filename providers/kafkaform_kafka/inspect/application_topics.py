@@ -89,8 +89,8 @@ def find_owner(topic: Observed, groups: Mapping[str, str]) -> str | None:
     name, config = topic.identity.key, topic.attributes.get("config") or {}
     compacted = _COMPACTED in str(config.get("cleanup.policy", ""))
     # Streams creates both with these settings, unlike topics that only have such a name.
-    kept = compacted or str(config.get("retention.ms", "")) == "-1"
-    if kept and (match := _STREAMS.fullmatch(name)) is not None:
+    permanent = compacted or str(config.get("retention.ms", "")) == "-1"
+    if permanent and (match := _STREAMS.fullmatch(name)) is not None:
         for group in _list_prefixes(match[1]):
             if group in groups:
                 return f"Kafka Streams for the group {group}"
@@ -107,12 +107,12 @@ def find_owner(topic: Observed, groups: Mapping[str, str]) -> str | None:
 
 def _list_prefixes(text: str) -> Iterator[str]:
     """The text up to each of its hyphens, the longest first: an application id can have some."""
-    parts = text.split("-")
-    yield from ("-".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))
+    words = text.split("-")
+    yield from ("-".join(words[:count]) for count in range(len(words) - 1, 0, -1))
 
 
 def _is_of_workers(name: str, group: str) -> bool:
-    return any(name == f"{group}{mark}{what}" for mark in "-_." for what in _WORKERS)
+    return any(name == f"{group}{mark}{role}" for mark in "-_." for role in _WORKERS)
 
 
 def _list_groups(session: KafkaSession) -> Mapping[str, str]:

@@ -59,10 +59,10 @@ def _find_unit(name: str) -> str:
     for table in (ALL_TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS):
         if name in table:
             return table[name].unit
-    known = find_broker_key(name)
-    if known is None or known.key.kind not in ("int", "long", "short"):
+    row = find_broker_key(name)
+    if row is None or row.key.kind not in ("int", "long", "short"):
         return ""
-    return "ms" if name.endswith(tuple(_COARSE)) else known.key.unit
+    return "ms" if name.endswith(tuple(_COARSE)) else row.key.unit
 
 
 def _render_coarse(value: str, factor: int) -> str:
@@ -79,6 +79,6 @@ def count(number: int, noun: str) -> str:
 def entity_text(entity: Mapping[str, str | None]) -> str:
     """`user "ci", client-id default`."""
     return ", ".join(
-        f"{part} default" if name is None else f'{part} "{name}"'
-        for part, name in sorted(entity.items(), reverse=True)
+        f"{kind} default" if name is None else f'{kind} "{name}"'
+        for kind, name in sorted(entity.items(), reverse=True)
     )

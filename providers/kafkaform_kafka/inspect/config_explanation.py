@@ -1,4 +1,4 @@
-"""Explain where the value of a config comes from: all levels that can set it, and the winner."""
+"""Explain where the value of a config comes from: the document and the page of `explain config`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.page import Cells, Grid, Page, Prose
 
 from ..cluster.brokers import find_answering_node
 from ..cluster.context import ClusterContext
@@ -21,6 +22,7 @@ from ..protocol.config_faults import DESCRIBE, config_fault
 from ..protocol.config_keys import BROKER_TIMES
 from ..wire.answers import ConfigEntry, Synonym
 from ..wire.configs import describe_configs
+from .cells import config_text
 from .configs import SOURCES
 from .source import add_suggestion, list_topic_names, require_feature
 
@@ -69,8 +71,8 @@ def explain_config(context: ClusterContext, entity: str, name: str, key: str) ->
             f"{_make_title(entity, name)} has no config {key}",
             suggest(key, entries) or "Configs of plugins are only listed where they are set.",
         )
-    found = [*_list_synonyms(context, entity, entry, broker)]
-    levels = tuple(_describe_levels(entity, entry, found))
+    synonyms = [*_list_synonyms(context, entity, entry, broker)]
+    levels = tuple(_describe_levels(entity, entry, synonyms))
     winner = next((level for level in levels if level["wins"]), None)
     return FrozenMap(
         format_version="1.0",
@@ -153,28 +155,30 @@ def _list_synonyms(
 
 
 def _describe_levels(
-    entity: str, entry: ConfigEntry, found: Iterable[Synonym]
+    entity: str, entry: ConfigEntry, synonyms: Iterable[Synonym]
 ) -> Iterator[FrozenMap]:
     sources = _LEVELS[entity]
-    known = [item for item in found if item.source in sources]
-    if not known and entry.value is not None and entry.source in sources:
-        known = [Synonym(entry.name, entry.value, entry.source)]
-    missing = [source for source in sources if source not in {item.source for item in known}]
-    rows = [(item, index == 0) for index, item in enumerate(known)]
+    level_synonyms = [item for item in synonyms if item.source in sources]
+    if not level_synonyms and entry.value is not None and entry.source in sources:
+        level_synonyms = [Synonym(entry.name, entry.value, entry.source)]
+    missing = [
+        source for source in sources if source not in {item.source for item in level_synonyms}
+    ]
+    rows = [(item, index == 0) for index, item in enumerate(level_synonyms)]
     rows += [(Synonym(entry.name, None, source), False) for source in missing]
     strength = {source: index for index, source in enumerate(sources)}
-    if sorted(ranks := [strength[item.source] for item in known]) == ranks:
+    if sorted(ranks := [strength[item.source] for item in level_synonyms]) == ranks:
         # Only if the levels are in order: else a config in another unit beats a stronger level.
         rows.sort(key=lambda row: strength[row[0].source])
     for item, wins in rows:
-        yield _describe_level(entry, item, wins=wins, there=item.source not in missing)
+        yield _describe_level(entry, item, wins=wins, present=item.source not in missing)
 
 
-def _describe_level(entry: ConfigEntry, item: Synonym, *, wins: bool, there: bool) -> FrozenMap:
+def _describe_level(entry: ConfigEntry, item: Synonym, *, wins: bool, present: bool) -> FrozenMap:
     """One level. The value of a sensitive config is None although it is set."""
     source, title = SOURCES.get(item.source, SOURCES[0])
     value: Value = None if entry.sensitive else item.value
-    return FrozenMap(source=source, title=title, key=item.name, value=value, set=there, wins=wins)
+    return FrozenMap(source=source, title=title, key=item.name, value=value, set=present, wins=wins)
 
 
 def _effective_value(entity: str, entry: ConfigEntry, winner: FrozenMap | None) -> Value:
@@ -193,11 +197,53 @@ def _describe_change(entity: str, entry: ConfigEntry) -> str:
     # distinguish a broker's own setting from that of all brokers.
     if entity not in ("broker", "cluster"):
         return f"for each {entity}" if entity != "client-metrics" else "for each subscription"
-    known = broker_keys.find_broker_key(entry.name)
-    if known is None:
+    row = broker_keys.find_broker_key(entry.name)
+    if row is None:
         return _CHANGES[UpdateMode.READ_ONLY] if entry.source > 3 else _CHANGES[UpdateMode.CLUSTER]
-    return _CHANGES[known.mode].format(key=entry.name)
+    return _CHANGES[row.mode].format(key=entry.name)
 
 
 def _make_title(entity: str, name: str) -> str:
     return f"{entity} {name}" if name else "the cluster"
+
+
+SENSITIVE = "(sensitive)"
+_HEADER = ("", "SOURCE", "CONFIG", "VALUE")
+
+
+def config_page(document: FrozenMap) -> Page:
+    """The page of a document of `explain config`."""
+    name = f" {document['name']}" if document["name"] else ""
+    yield f"{document['key']} of {document['entity']}{name}"
+    yield ""
+    yield Grid((_HEADER, *map(_render_row, _mask_levels(document))))
+    yield ""
+    if not any(level["wins"] for level in document["levels"]):
+        yield "Nothing sets it, and it has no default."
+    if document["type"]:
+        yield f"Type: {document['type'].lower()}"
+    yield f"Can be changed: {document['changed']}"
+    if document["sensitive"]:
+        yield "Brokers never report its value."
+    if document["documentation"]:
+        yield ""
+        yield Prose(document["documentation"])
+
+
+def _mask_levels(document: FrozenMap) -> Iterator[FrozenMap]:
+    for level in document["levels"]:
+        hidden = document["sensitive"] and level["set"]
+        yield level.with_items({"value": SENSITIVE}) if hidden else level
+
+
+def _render_row(level: FrozenMap) -> Cells:
+    if not level["set"]:
+        return "", level["title"], "", "-"
+    value = _render_value(level["key"], level["value"])
+    return "→" if level["wins"] else "", level["title"], level["key"], value
+
+
+def _render_value(key: str, value: str | None) -> str:
+    if value is None:
+        return "null"
+    return config_text(key, value) if value else '""'

@@ -59,22 +59,22 @@ def is_glob(text: str) -> bool:
     return _GLOB.search(text) is not None
 
 
-def document_configs(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
+def document_configs(source: DescribeSource, query: DescribeQuery) -> dict[str, Value]:
     """The members of the document `configs`."""
-    require_feature(source.context, CONFIG_ENTITIES[wanted.entity_type].capability)
+    require_feature(source.context, CONFIG_ENTITIES[query.entity_type].capability)
     # Full names are sent along (KIP-133), because a broker has hundreds of configs. Globs cannot
     # be.
-    names, hidden = _list_entities(source, wanted)
-    keys = None if not wanted.keys or any(map(is_glob, wanted.keys)) else wanted.keys
-    found = read_config_rows(source, wanted.entity_type, names, keys)
-    faults = {name: fault for name in names if (fault := _find_fault(name, found[name]))}
-    if faults and wanted.exact and wanted.entity_type == "topics":
-        known = list_topic_names(source.context)
-        faults = {name: add_suggestion(fault, name, known) for name, fault in faults.items()}
+    names, hidden = _list_entities(source, query)
+    keys = None if not query.keys or any(map(is_glob, query.keys)) else query.keys
+    rows = read_config_rows(source, query.entity_type, names, keys)
+    faults = {name: fault for name in names if (fault := _find_fault(name, rows[name]))}
+    if faults and query.exact and query.entity_type == "topics":
+        topic_names = list_topic_names(source.context)
+        faults = {name: add_suggestion(fault, name, topic_names) for name, fault in faults.items()}
     return {
-        "entity_type": wanted.entity_type,
+        "entity_type": query.entity_type,
         "entities": tuple(
-            _document_entity(name, found[name], faults.get(name), wanted.keys) for name in names
+            _document_entity(name, rows[name], faults.get(name), query.keys) for name in names
         ),
         "complete": hidden is None,
         "hidden": hidden,
@@ -85,12 +85,12 @@ def find_unknown(document: FrozenMap, keys: Sequence[str]) -> tuple[str, ...]:
     """The names and globs that match no config of Kafka and none of the described entities."""
     # Entities can have configs that Kafka does not define: those of plugins, and of listeners.
     kind = document["entity_type"]
-    there = {row["name"] for entity in document["entities"] for row in entity["configs"]}
-    known = there.union(CONFIG_ENTITIES[kind].known())
+    reported = {row["name"] for entity in document["entities"] for row in entity["configs"]}
+    names = reported.union(CONFIG_ENTITIES[kind].known())
     return tuple(
         key
         for key in keys
-        if not any(fnmatchcase(name, key) for name in known)
+        if not any(fnmatchcase(name, key) for name in names)
         and not (kind == "brokers" and find_broker_key(key))
     )
 
@@ -98,12 +98,12 @@ def find_unknown(document: FrozenMap, keys: Sequence[str]) -> tuple[str, ...]:
 def select_own(document: FrozenMap) -> FrozenMap:
     """The document with only those configs that are set on each entity itself."""
     # All that brokers report about the default of brokers is set there, whatever its source.
-    mine = CONFIG_ENTITIES[document["entity_type"]].source
+    source = CONFIG_ENTITIES[document["entity_type"]].source
     entities = tuple(
         entity
         if entity["default"]
         else entity.with_items(
-            {"configs": tuple(row for row in entity["configs"] if row["source"] == mine)}
+            {"configs": tuple(row for row in entity["configs"] if row["source"] == source)}
         )
         for entity in document["entities"]
     )
@@ -111,15 +111,15 @@ def select_own(document: FrozenMap) -> FrozenMap:
 
 
 def _list_entities(
-    source: DescribeSource, wanted: DescribeQuery
+    source: DescribeSource, query: DescribeQuery
 ) -> tuple[tuple[str, ...], str | None]:
     """The names to describe, and what can be missing among them."""
-    if wanted.default:
+    if query.default:
         return ("",), None
-    if wanted.exact:
-        return wanted.exact, None
-    names, hidden = CONFIG_ENTITIES[wanted.entity_type].names(source)
-    return tuple(name for name in names if fnmatchcase(name, wanted.name)), hidden
+    if query.exact:
+        return query.exact, None
+    names, hidden = CONFIG_ENTITIES[query.entity_type].names(source)
+    return tuple(name for name in names if fnmatchcase(name, query.name)), hidden
 
 
 def _list_topic_names(source: DescribeSource) -> tuple[tuple[str, ...], str | None]:
@@ -137,9 +137,9 @@ def _list_group_names(source: DescribeSource) -> tuple[tuple[str, ...], str | No
     alone = explain_absence(GROUP_CONFIG_LISTING, source.context.facts)
     names = set() if alone else set(_list_resources(source, "group"))
     for node in source.context.facts.nodes:
-        found = source.ask("ListGroups", wire.list_groups, node, node=node)
-        if isinstance(found, NameListing) and not found.code:
-            names |= set(found.names)
+        answer = source.ask("ListGroups", wire.list_groups, node, node=node)
+        if isinstance(answer, NameListing) and not answer.code:
+            names |= set(answer.names)
     hidden = "Kafka leaves out groups that this principal may not describe"
     return tuple(
         sorted(names)
@@ -151,10 +151,10 @@ def _list_metrics_names(source: DescribeSource) -> tuple[tuple[str, ...], str | 
 
 
 def _list_resources(source: DescribeSource, resource: str) -> tuple[str, ...]:
-    found = source.require("ListConfigResources", list_config_resources, resource)
-    if found.code:
-        raise make_read_error(fault_of("ListConfigResources", found.code, ""))
-    return tuple(sorted(found.names))
+    listing = source.require("ListConfigResources", list_config_resources, resource)
+    if listing.code:
+        raise make_read_error(fault_of("ListConfigResources", listing.code, ""))
+    return tuple(sorted(listing.names))
 
 
 class Entity(Struct, frozen=True):
@@ -200,24 +200,24 @@ def read_config_rows(
     """Name -> configs of this entity, or the fault. keys: only these configs."""
     # A broker is asked for its own configs (KIP-226), any broker for all others; the empty name is
     # the default of all brokers, which every broker knows.
-    found: dict[str, ResourceRow | Fault] = {}
-    there = source.context.facts.nodes
+    rows: dict[str, ResourceRow | Fault] = {}
+    nodes = source.context.facts.nodes
     if entity_type == "brokers":
-        found.update({name: _no_broker_fault(name) for name in names if name and name not in there})
-        names = [name for name in names if name not in found]
-    for some, node in _split_requests(entity_type, names):
+        rows.update({name: _no_broker_fault(name) for name in names if name and name not in nodes})
+        names = [name for name in names if name not in rows]
+    for batch, node in _split_requests(entity_type, names):
         answer = source.ask(
             "DescribeConfigs",
             partial(wire.describe_all_configs, node=node, keys=keys),
             CONFIG_ENTITIES[entity_type].resource,
-            some,
+            batch,
             node=node,
         )
-        for name in some:
-            found[name] = (
+        for name in batch:
+            rows[name] = (
                 answer if isinstance(answer, Fault) else answer.get(name) or _left_out_fault()
             )
-    return found
+    return rows
 
 
 def _split_requests(

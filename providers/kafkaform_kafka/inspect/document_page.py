@@ -77,12 +77,12 @@ def _render_factor(row: FrozenMap) -> str:
 
 def _render_problems(row: FrozenMap) -> str:
     """The problems of the partitions of a topic, the worst first."""
-    found = (
+    unread = (
         (row["leaderless"], "without leader"),
         (row["offline_replicas"], "replicas offline"),
         (row["under_replicated"], "under-replicated"),
     )
-    problems = [f"{number} {text}" for number, text in found if number]
+    problems = [f"{number} {text}" for number, text in unread if number]
     if row["fewest_replicas"] != row["replication_factor"]:
         problems.append("different numbers of replicas")
     if row["throttled"]:
@@ -92,10 +92,10 @@ def _render_problems(row: FrozenMap) -> str:
 
 def _render_configs(document: FrozenMap) -> Page:
     """The columns of KIP-248."""
-    what = _ENTITIES[document["entity_type"]]
+    noun = _ENTITIES[document["entity_type"]]
     for entity in document["entities"]:
         name = "DEFAULT" if entity["default"] else entity["name"]
-        yield f"CONFIGS FOR {what} {name}"
+        yield f"CONFIGS FOR {noun} {name}"
         yield ""
         if entity["error"]:
             yield f"  They cannot be read: {_render_error(entity['error'])}"
@@ -173,7 +173,9 @@ _QUOTA: tuple[Column, ...] = (
 
 def _render_users(document: FrozenMap) -> Page:
     rows = [
-        held.with_items({"name": u["name"]}) for u in document["users"] for held in u["credentials"]
+        credential.with_items({"name": u["name"]})
+        for u in document["users"]
+        for credential in u["credentials"]
     ]
     if rows:
         yield _grid(rows, _USER)

@@ -49,20 +49,20 @@ RELEASE_SECONDS = 3.0
 
 
 def describe(
-    name: str, context: ClusterContext, sweep: Callable[[str, Depth], Sweep], wanted: DescribeQuery
+    name: str, context: ClusterContext, sweep: Callable[[str, Depth], Sweep], query: DescribeQuery
 ) -> FrozenMap:
     """The document of this name. Raises KafkaformError if it cannot be read at all."""
     if name in OBJECTS:
-        return describe_objects(OBJECTS[name], context.facts.scope_id, sweep, wanted)
+        return describe_objects(OBJECTS[name], context.facts.scope_id, sweep, query)
     source = DescribeSource(context, sweep)
-    return _make_document(name, context.facts.scope_id, ASKED[name](source, wanted))
+    return _make_document(name, context.facts.scope_id, ASKED[name](source, query))
 
 
-def read_document(session: Session, kind: str, wanted: DescribeQuery) -> FrozenMap:
+def read_document(session: Session, kind: str, query: DescribeQuery) -> FrozenMap:
     """The document of this name, as a session shows it. Raises KafkaformError, UsageError for a
     session of another system."""
     source = open_source(session)
-    return describe(kind, source.context, source.sweep, wanted)
+    return describe(kind, source.context, source.sweep, query)
 
 
 def open_source(session: Session) -> DescribeSource:
@@ -76,33 +76,33 @@ def open_source(session: Session) -> DescribeSource:
 # ── topics ──────────────────────────────────────────────────────────────────────────────
 
 
-def _document_topics(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
-    rows = source.require("Metadata", wire.describe_topics, wanted.exact or None)
-    _require_all(source, rows, wanted)
-    seen = sorted(
-        (row for row in rows if row.code == 0 and fnmatchcase(row.name, wanted.name)),
+def _document_topics(source: DescribeSource, query: DescribeQuery) -> dict[str, Value]:
+    rows = source.require("Metadata", wire.describe_topics, query.exact or None)
+    _require_all(source, rows, query)
+    visible = sorted(
+        (row for row in rows if row.code == 0 and fnmatchcase(row.name, query.name)),
         key=lambda row: row.name,
     )
-    sizes, why = _read_sizes(source, seen) if wanted.sizes else ({}, None)
-    throttled = _find_throttled(source, [row.name for row in seen])
+    sizes, size_gap = _read_sizes(source, visible) if query.sizes else ({}, None)
+    throttled = _find_throttled(source, [row.name for row in visible])
     return {
         "topics": tuple(
-            _document_topic(row, sizes.get(row.name), throttled.get(row.name), wanted)
-            for row in seen
+            _document_topic(row, sizes.get(row.name), throttled.get(row.name), query)
+            for row in visible
         ),
         # By name, a topic that we may not describe is an error and not omitted.
-        "complete": bool(wanted.exact),
-        "hidden": None if wanted.exact else TOPICS_HIDDEN,
-        "sizes_unknown": why,
+        "complete": bool(query.exact),
+        "hidden": None if query.exact else TOPICS_HIDDEN,
+        "sizes_unknown": size_gap,
     }
 
 
 def _require_all(
-    source: DescribeSource, rows: Iterable[DescribedTopic], wanted: DescribeQuery
+    source: DescribeSource, rows: Iterable[DescribedTopic], query: DescribeQuery
 ) -> None:
     """Raises KafkaformError for a topic that was named and cannot be described."""
     for row in rows:
-        if wanted.exact and row.code:
+        if query.exact and row.code:
             fault = fault_of("Metadata", row.code, row.name)
             fault = add_suggestion(fault, row.name, list_topic_names(source.context))
             raise KafkaformError(f'topic "{row.name}": {fault.message}', fault.advice)
@@ -110,7 +110,7 @@ def _require_all(
 
 def _find_throttled(source: DescribeSource, names: Sequence[str]) -> Mapping[str, bool]:
     """Topic -> whether replicas of it are throttled; without the topics that may not be read."""
-    found: dict[str, bool] = {}
+    throttled: dict[str, bool] = {}
     for chunk in split_chunks(names, NAMES_AT_ONCE):
         ask = partial(describe_configs, keys=REPLICAS)
         answers = source.ask("DescribeConfigs", ask, "topic", chunk)
@@ -118,67 +118,69 @@ def _find_throttled(source: DescribeSource, names: Sequence[str]) -> Mapping[str
             continue
         for name, answer in answers.items():
             if not answer.code:
-                found[name] = any(entry.value for entry in answer.configs or ())
-    return found
+                throttled[name] = any(entry.value for entry in answer.configs or ())
+    return throttled
 
 
 def _document_topic(
-    row: DescribedTopic, size: int | None, throttled: bool | None, wanted: DescribeQuery
+    row: DescribedTopic, size: int | None, throttled: bool | None, query: DescribeQuery
 ) -> FrozenMap:
-    replicas = {len(part.replicas) for part in row.partitions}
-    known: dict[str, Value] = {
+    replicas = {len(partition.replicas) for partition in row.partitions}
+    values: dict[str, Value] = {
         "name": row.name,
         "topic_id": row.topic_id,
         "internal": row.internal,
         "partitions": len(row.partitions),
         "replication_factor": max(replicas, default=0),
         "fewest_replicas": min(replicas, default=0),
-        "leaderless": sum(part.leader is None for part in row.partitions),
-        "under_replicated": sum(len(part.isr) < len(part.replicas) for part in row.partitions),
-        "offline_replicas": sum(len(part.offline) for part in row.partitions),
+        "leaderless": sum(partition.leader is None for partition in row.partitions),
+        "under_replicated": sum(
+            len(partition.isr) < len(partition.replicas) for partition in row.partitions
+        ),
+        "offline_replicas": sum(len(partition.offline) for partition in row.partitions),
         "throttled": throttled,
     }
-    if wanted.sizes:
-        known["size_bytes"] = size
-    if wanted.partitions:
-        known["assignment"] = tuple(
+    if query.sizes:
+        values["size_bytes"] = size
+    if query.partitions:
+        values["assignment"] = tuple(
             FrozenMap(
-                partition=part.number,
-                leader=part.leader,
-                replicas=part.replicas,
-                isr=part.isr,
-                offline=part.offline,
+                partition=partition.number,
+                leader=partition.leader,
+                replicas=partition.replicas,
+                isr=partition.isr,
+                offline=partition.offline,
             )
-            for part in row.partitions
+            for partition in row.partitions
         )
-    return FrozenMap(known)
+    return FrozenMap(values)
 
 
 def _read_sizes(
     source: DescribeSource, rows: Sequence[DescribedTopic]
 ) -> tuple[Mapping[str, int], str | None]:
     """Topic -> bytes on disk of all replicas, and why they are unknown."""
-    asked = {row.name: len(row.partitions) for row in rows}
-    totals = dict.fromkeys(asked, 0)
-    for node in source.context.facts.nodes if asked else ():
-        found = source.ask("DescribeLogDirs", cluster_wire.read_log_sizes, asked, node, node=node)
-        if isinstance(found, Fault) or found is None:
-            told = found.message if found else "Describe on Cluster is missing, or a disk failed"
-            return {}, f"broker {node} does not report the sizes: {told}"
-        for part in found:
-            totals[part.topic] += part.size
+    counts = {row.name: len(row.partitions) for row in rows}
+    totals = dict.fromkeys(counts, 0)
+    for node in source.context.facts.nodes if counts else ():
+        sizes = source.ask("DescribeLogDirs", cluster_wire.read_log_sizes, counts, node, node=node)
+        if isinstance(sizes, Fault) or sizes is None:
+            reason = sizes.message if sizes else "Describe on Cluster is missing, or a disk failed"
+            return {}, f"broker {node} does not report the sizes: {reason}"
+        for log in sizes:
+            totals[log.topic] += log.size
     return totals, None
 
 
 # ── brokers and the cluster ─────────────────────────────────────────────────────────────
 
 
-def _document_brokers(source: DescribeSource, wanted: DescribeQuery) -> dict[str, Value]:
+def _document_brokers(source: DescribeSource, query: DescribeQuery) -> dict[str, Value]:
     rows = source.require("DescribeCluster", wire.describe_brokers)
-    led = find_controller(source.context)
-    seen = (row for row in rows if fnmatchcase(str(row.id), wanted.name))
+    leader = find_controller(source.context)
+    selected = (row for row in rows if fnmatchcase(str(row.id), query.name))
     return {
-        "brokers": tuple(_document_broker(source, row, led) for row in seen),
+        "brokers": tuple(_document_broker(source, row, leader) for row in selected),
         "complete": True,
         "hidden": None,
     }
@@ -186,12 +188,12 @@ def _document_brokers(source: DescribeSource, wanted: DescribeQuery) -> dict[str
 
 def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None) -> FrozenMap:
     node = str(row.id)
-    known = None
+    versions = None
     patience = min(source.context.timeout, RELEASE_SECONDS)
     if not row.fenced:
-        asked = partial(cluster_wire.read_versions, source.context.wire, patience, node)
-        found = attempt("ApiVersions", asked, node)
-        known = None if isinstance(found, Fault) else found
+        request = partial(cluster_wire.read_versions, source.context.wire, patience, node)
+        answer = attempt("ApiVersions", request, node)
+        versions = None if isinstance(answer, Fault) else answer
     return FrozenMap(
         id=row.id,
         host=row.host,
@@ -199,21 +201,21 @@ def _document_broker(source: DescribeSource, row: BrokerRow, leader: int | None)
         rack=row.rack,
         fenced=row.fenced,
         controller=None if leader is None else leader == row.id,
-        metadata_version_max=known.level if known else None,
-        release=_find_known_release(known) if known else None,
-        throttles=_read_throttles(source, node, patience) if known else None,
+        metadata_version_max=versions.level if versions else None,
+        release=_find_known_release(versions) if versions else None,
+        throttles=_read_throttles(source, node, patience) if versions else None,
     )
 
 
 def _read_throttles(source: DescribeSource, node: str, patience: float) -> FrozenMap | None:
     """The replication throttles that are set on a broker; None if it does not say."""
     keys = THROTTLES["broker"]
-    asked = partial(describe_configs, source.context.wire, "broker", [node], patience, keys=keys)
-    found = attempt("DescribeConfigs", partial(asked, node=node), node)
-    answer = None if isinstance(found, Fault) else found.get(node)
+    request = partial(describe_configs, source.context.wire, "broker", [node], patience, keys=keys)
+    answers = attempt("DescribeConfigs", partial(request, node=node), node)
+    answer = None if isinstance(answers, Fault) else answers.get(node)
     if answer is None or answer.code:
         return None
-    return FrozenMap({one.name: one.value for one in answer.configs or () if one.value})
+    return FrozenMap({entry.name: entry.value for entry in answer.configs or () if entry.value})
 
 
 def _find_known_release(versions: cluster_wire.BrokerVersions) -> str | None:
@@ -258,13 +260,15 @@ def _document_authorizer(source: DescribeSource) -> FrozenMap:
     # declares them.
     declared = source.context.facts.values.get("authorizer") or FrozenMap()
     node = find_answering_node(source.context)
-    found = read_config_rows(source, "brokers", (node,)).get(node) if node else None
-    configs = found.configs if isinstance(found, ResourceRow) else ()
-    told = {row.name: row.value for row in configs if not row.sensitive and row.value is not None}
-    allow = told.get(_AUTHORIZER["allow_if_no_acl"])
+    resource = read_config_rows(source, "brokers", (node,)).get(node) if node else None
+    configs = resource.configs if isinstance(resource, ResourceRow) else ()
+    settings = {
+        row.name: row.value for row in configs if not row.sensitive and row.value is not None
+    }
+    allow = settings.get(_AUTHORIZER["allow_if_no_acl"])
     return FrozenMap(
         {
-            "class": told.get(_AUTHORIZER["class"]),
+            "class": settings.get(_AUTHORIZER["class"]),
             "super_users": declared.get("super_users"),
             "allow_if_no_acl": declared.get("allow_if_no_acl")
             if allow is None
@@ -277,16 +281,16 @@ def _document_authorizer(source: DescribeSource) -> FrozenMap:
 
 
 def describe_objects(
-    kind: ResourceKind, scope_id: str, sweep: Callable[[str, Depth], Sweep], wanted: DescribeQuery
+    kind: ResourceKind, scope_id: str, sweep: Callable[[str, Depth], Sweep], query: DescribeQuery
 ) -> FrozenMap:
     """The document of a kind, from its listing. scope_id: the id of the cluster. Raises
     KafkaformError if the kind cannot be listed."""
-    found = sweep(kind.name, Depth.FULL)
-    if found.coverage.kind is CoverageKind.FAILED and found.coverage.fault is not None:
-        raise make_read_error(found.coverage.fault)
+    listing = sweep(kind.name, Depth.FULL)
+    if listing.coverage.kind is CoverageKind.FAILED and listing.coverage.fault is not None:
+        raise make_read_error(listing.coverage.fault)
     assert kind.document is not None
-    complete = found.coverage.kind is CoverageKind.COMPLETE
-    rows = kind.document.rows(found.items, wanted.name, wanted.fields)
+    complete = listing.coverage.kind is CoverageKind.COMPLETE
+    rows = kind.document.rows(listing.items, query.name, query.fields)
     return _make_document(
         kind.document.name,
         scope_id,

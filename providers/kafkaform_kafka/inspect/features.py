@@ -30,16 +30,16 @@ PATIENCE_SECONDS = 3.0
 
 def document_features(source: DescribeSource, _: DescribeQuery) -> dict[str, Value]:
     """The members of the document `features`. Raises KafkaformError if the levels are unknown."""
-    told = source.require("ApiVersions", read_features)
-    fault = find_fault(told)
+    controller = source.require("ApiVersions", read_features)
+    fault = find_fault(controller)
     if fault is not None:
         raise make_read_error(fault)
     rows = {node: _ask_broker(source, node) for node in source.context.facts.nodes}
-    found = [row.supported for row in (told, *rows.values()) if isinstance(row, FeatureRow)]
-    names = sorted({*told.finalized, *(name for supported in found for name in supported)})
+    ranges = [row.supported for row in (controller, *rows.values()) if isinstance(row, FeatureRow)]
+    names = sorted({*controller.finalized, *(name for supported in ranges for name in supported)})
     return {
-        "finalized_epoch": told.epoch,
-        "features": tuple(_document_feature(name, told, found) for name in names),
+        "finalized_epoch": controller.epoch,
+        "features": tuple(_document_feature(name, controller, ranges) for name in names),
         "brokers": tuple(_document_broker(node, row) for node, row in rows.items()),
         "complete": not any(isinstance(row, Fault) for row in rows.values()),
         "hidden": None,
@@ -49,14 +49,14 @@ def document_features(source: DescribeSource, _: DescribeQuery) -> dict[str, Val
 def _ask_broker(source: DescribeSource, node: str) -> FeatureRow | Fault:
     context = source.context
     patience = min(context.timeout, PATIENCE_SECONDS)
-    asked = partial(read_features, context.wire, patience, node)
-    return attempt("ApiVersions", asked, node)
+    request = partial(read_features, context.wire, patience, node)
+    return attempt("ApiVersions", request, node)
 
 
 def _document_feature(
-    name: str, told: FeatureRow, brokers: Sequence[Mapping[str, Range]]
+    name: str, controller: FeatureRow, brokers: Sequence[Mapping[str, Range]]
 ) -> FrozenMap:
-    level = told.finalized.get(name, 0)
+    level = controller.finalized.get(name, 0)
     # A broker that does not name a feature supports only level 0 of it (QuorumFeatures.DISABLED).
     ranges = [ranges.get(name, (0, 0)) for ranges in brokers]
     low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
@@ -89,10 +89,16 @@ def render_features(document: FrozenMap) -> Page:
     yield Grid((head, *map(_render_feature, features)))
     yield from _render_brokers(document["brokers"])
     yield f"Finalized epoch {document['finalized_epoch']}."
-    higher = [one for one in features if one["raise_to"] is not None]
+    higher = [feature for feature in features if feature["raise_to"] is not None]
     # A command is easily copied, so none is shown that cannot be taken back.
-    reasons = {one["name"]: FEATURES.get(one["name"], UNKNOWN).one_way for one in higher}
-    words = [f"{one['name']}={one['raise_to']}" for one in higher if not reasons[one["name"]]]
+    reasons = {
+        feature["name"]: FEATURES.get(feature["name"], UNKNOWN).one_way for feature in higher
+    }
+    words = [
+        f"{feature['name']}={feature['raise_to']}"
+        for feature in higher
+        if not reasons[feature["name"]]
+    ]
     if words:
         yield f"To raise them: `kafkaform alter features {' '.join(words)}`."
         yield "The controllers must support the levels too: the dry run asks them."
@@ -114,20 +120,20 @@ def _render_feature(feature: FrozenMap) -> tuple[str, ...]:
 
 
 def _render_brokers(brokers: Sequence[FrozenMap]) -> Page:
-    silent = [str(one["id"]) for one in brokers if one["supported"] is None]
+    silent = [str(broker["id"]) for broker in brokers if broker["supported"] is None]
     if silent:
         yield f"What broker {', '.join(silent)} supports is unknown: it does not answer."
-    answered = [one for one in brokers if one["supported"] is not None]
-    if len({one["supported"] for one in answered}) < 2:
+    answered = [broker for broker in brokers if broker["supported"] is not None]
+    if len({broker["supported"] for broker in answered}) < 2:
         return
     yield "The brokers differ, because not all of them run the same Kafka:"
-    names = sorted({name for one in answered for name in one["supported"]})
+    names = sorted({name for broker in answered for name in broker["supported"]})
     rows = (
         (
-            str(one["id"]),
-            *(_render_range(one["supported"].get(name)) or cell(None) for name in names),
+            str(broker["id"]),
+            *(_render_range(broker["supported"].get(name)) or cell(None) for name in names),
         )
-        for one in answered
+        for broker in answered
     )
     yield Grid((("Broker", *names), *rows))
     yield f"{count(len(answered), 'broker')}."

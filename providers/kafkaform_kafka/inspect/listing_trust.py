@@ -39,23 +39,23 @@ _TOPIC, _LITERAL, _ANY = "Topic", "Literal", "*"
 def sharpen_sweeps(session: Session, sweeps: Sequence[Sweep]) -> tuple[Sweep, ...]:
     """The sweeps with everything that can be proven: complete ones where nothing is hidden, and no
     ACLs where there is no authorizer. Kinds for which the brokers are too old are left out."""
-    known = {sweep.kind: sweep for sweep in sweeps if _fault_code(sweep) not in TOO_OLD}
-    listed = known.get(acls.KIND)
+    sweep_by_kind = {sweep.kind: sweep for sweep in sweeps if _fault_code(sweep) not in TOO_OLD}
+    listed = sweep_by_kind.get(acls.KIND)
     open_to_all = listed is not None and _fault_code(listed) == SWITCHED_OFF
     if listed is not None and open_to_all:
-        known[acls.KIND] = replace(listed, coverage=_COMPLETE)
+        sweep_by_kind[acls.KIND] = replace(listed, coverage=_COMPLETE)
     proofs: Mapping[str, Callable[[], bool]] = {
         topics.KIND: lambda: (
-            _has_all_named(session, known[topics.KIND])
+            _has_all_named(session, sweep_by_kind[topics.KIND])
             and (open_to_all or _sees_all_topics(session, listed))
         ),
         config_kinds.BROKER.kind: lambda: _are_all_live(session),
     }
     for kind, proof in proofs.items():
-        sweep = known.get(kind)
+        sweep = sweep_by_kind.get(kind)
         if sweep is not None and sweep.coverage.kind is CoverageKind.VISIBLE_ONLY and proof():
-            known[kind] = replace(sweep, coverage=_COMPLETE)
-    return tuple(known.values())
+            sweep_by_kind[kind] = replace(sweep, coverage=_COMPLETE)
+    return tuple(sweep_by_kind.values())
 
 
 def _fault_code(sweep: Sweep) -> str:
@@ -67,10 +67,10 @@ def _has_all_named(session: Session, listed: Sweep) -> bool:
     # A topic that was created or deleted meanwhile is missing from one of the listings, too.
     # Reading it by name distinguishes that: it is there, or it is absent, but not hidden.
     named = session.sweep(topics.KIND, Depth.NAMES)
-    there = {item.identity for item in listed.items}
-    left = [item.identity for item in named.items if item.identity not in there]
-    found = session.read(left).values() if left else ()
-    return named.coverage.fault is None and all(isinstance(r, Absent | Observed) for r in found)
+    read_identities = {item.identity for item in listed.items}
+    unread = [item.identity for item in named.items if item.identity not in read_identities]
+    readings = session.read(unread).values() if unread else ()
+    return named.coverage.fault is None and all(isinstance(r, Absent | Observed) for r in readings)
 
 
 def _sees_all_topics(session: Session, listed: Sweep | None) -> bool:
@@ -80,16 +80,16 @@ def _sees_all_topics(session: Session, listed: Sweep | None) -> bool:
     names = dict.fromkeys(
         _make_probe_names(acls.parse_acl(item.attributes) for item in listed.items)
     )
-    asked = [Identity(instance, topics.KIND, name) for name in names]
-    return all(isinstance(r, Absent | Observed) for r in session.read(asked).values())
+    probes = [Identity(instance, topics.KIND, name) for name in names]
+    return all(isinstance(r, Absent | Observed) for r in session.read(probes).values())
 
 
-def _make_probe_names(found: Iterable[acls.Acl]) -> Iterator[str]:
+def _make_probe_names(rules: Iterable[acls.Acl]) -> Iterator[str]:
     """A name for each way in which ACLs can apply to topics."""
     # The random part makes it certain that no topic has such a name, and that no literal ACL fits.
     made_up = secrets.token_hex(8)
     yield made_up
-    for acl in found:
+    for acl in rules:
         name, literal = acl.resource_name, acl.pattern_type == _LITERAL
         fits = _ALLOWED.fullmatch(name) and 0 < len(name) <= _LONGEST
         if acl.resource_type == _TOPIC and fits and (not literal or name != _ANY):

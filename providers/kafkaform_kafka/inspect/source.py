@@ -59,8 +59,8 @@ class DescribeSource(Struct, frozen=True):
     ) -> T | Fault:
         """The answer to one request, or the fault."""
         context = self.context
-        asked = partial(call, context.wire, *arguments)
-        return attempt(api, lambda: asked(timeout=context.timeout), node)
+        request = partial(call, context.wire, *arguments)
+        return attempt(api, lambda: request(timeout=context.timeout), node)
 
     def require(self, api: str, call: Callable[..., T], *arguments: object) -> T:
         """The answer to one request. Raises KafkaformError without one."""
@@ -82,9 +82,9 @@ def make_read_error(fault: Fault) -> KafkaformError:
     return KafkaformError(f"{fault.message} ({fault.code}, {fault.where})", fault.advice)
 
 
-def add_suggestion(fault: Fault, name: str, known: Iterable[str]) -> Fault:
+def add_suggestion(fault: Fault, name: str, names: Iterable[str]) -> Fault:
     """The fault with the nearest name that exists, if it says that there is no such name."""
-    near = suggest(name, known) if fault.code in _NOT_FOUND else ""
+    near = suggest(name, names) if fault.code in _NOT_FOUND else ""
     return replace(fault, advice=f"{near} {fault.advice}".strip()) if near else fault
 
 

@@ -58,14 +58,14 @@ def read_usage(session: KafkaSession, topics: Sweep | None = None) -> tuple[Swee
     coverage holds here, too. If a request fails, the sweep of its kind fails."""
     context = session.context
     rows = attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout))
-    seen = _VISIBLE if topics is None else topics.coverage
+    coverage = _VISIBLE if topics is None else topics.coverage
     return (
         _make_sweep(
             context, CLUSTER, [(context.facts.scope_id, _read_cluster(context))], _COMPLETE
         ),
         _make_failed_sweep(TOPIC_USAGE, rows)
         if isinstance(rows, Fault)
-        else _sweep_topics(context, rows, seen),
+        else _sweep_topics(context, rows, coverage),
         _make_failed_sweep(GROUP_USAGE, rows)
         if isinstance(rows, Fault)
         else _sweep_groups(context, rows),
@@ -88,9 +88,11 @@ def _make_failed_sweep(kind: str, fault: Fault) -> Sweep:
     return Sweep(kind, Depth.FULL, (), Coverage(CoverageKind.FAILED, fault), whole=True)
 
 
-def _map_parallel(context: ClusterContext, call: Callable[[A], T], asked: Iterable[A]) -> list[T]:
+def _map_parallel(
+    context: ClusterContext, call: Callable[[A], T], arguments: Iterable[A]
+) -> list[T]:
     with ThreadPoolExecutor(IN_FLIGHT, "usage") as pool:
-        return list(pool.map(call, asked))
+        return list(pool.map(call, arguments))
 
 
 # ── the cluster ─────────────────────────────────────────────────────────────────────────
@@ -113,7 +115,7 @@ def _read_cluster(context: ClusterContext) -> Mapping[str, Value]:
 
 def _read_authorizer(context: ClusterContext) -> Mapping[str, Value]:
     node = find_answering_node(context)
-    found = attempt(
+    rows = attempt(
         "DescribeConfigs",
         lambda: describe_configs(
             context.wire,
@@ -125,16 +127,16 @@ def _read_authorizer(context: ClusterContext) -> Mapping[str, Value]:
         ),
         node,
     )
-    if isinstance(found, Fault) or node not in found:
+    if isinstance(rows, Fault) or node not in rows:
         return {}
-    told = {e.name: e.value for e in found[node].configs or () if not e.sensitive and e.value}
-    return {name: told.get(key) for name, key in _AUTHORIZER.items()}
+    settings = {e.name: e.value for e in rows[node].configs or () if not e.sensitive and e.value}
+    return {name: settings.get(key) for name, key in _AUTHORIZER.items()}
 
 
 # ── topics ──────────────────────────────────────────────────────────────────────────────
 
 
-def _sweep_topics(context: ClusterContext, rows: Sequence[TopicRow], seen: Coverage) -> Sweep:
+def _sweep_topics(context: ClusterContext, rows: Sequence[TopicRow], coverage: Coverage) -> Sweep:
     """Topics with the sums of their first and next offsets, and the bytes of all replicas on disk.
     The sums are unknown if a partition has no leader."""
     # Between the listing and these requests topics are created, moved and deleted. They are read
@@ -143,15 +145,17 @@ def _sweep_topics(context: ClusterContext, rows: Sequence[TopicRow], seen: Cover
     faults: list[Fault] = []
     ends, starts = _sum_ends_and_starts(context, living, faults)
     for pause in _PAUSES:
-        lost = [row.name for row in living if row.name not in ends or row.name not in starts]
-        if not lost or (pause and faults):
+        incomplete = [row.name for row in living if row.name not in ends or row.name not in starts]
+        if not incomplete or (pause and faults):
             break
         time.sleep(pause)
-        again = _reread_topics(context, lost)
-        gone = {row.name for row in again if row.code == UNKNOWN_TOPIC}
+        second_rows = _reread_topics(context, incomplete)
+        gone = {row.name for row in second_rows if row.code == UNKNOWN_TOPIC}
         living = [row for row in living if row.name not in gone]
-        more = _sum_ends_and_starts(context, [row for row in again if row.code == 0], faults)
-        ends, starts = {**ends, **more[0]}, {**starts, **more[1]}
+        second_sums = _sum_ends_and_starts(
+            context, [row for row in second_rows if row.code == 0], faults
+        )
+        ends, starts = {**ends, **second_sums[0]}, {**starts, **second_sums[1]}
     sizes = _read_sizes(context, living)
     if faults and not ends and living:
         return _make_failed_sweep(TOPIC_USAGE, faults[0])
@@ -167,20 +171,20 @@ def _sweep_topics(context: ClusterContext, rows: Sequence[TopicRow], seen: Cover
         )
         for row in living
     )
-    return _make_sweep(context, TOPIC_USAGE, values, seen if whole else _VISIBLE)
+    return _make_sweep(context, TOPIC_USAGE, values, coverage if whole else _VISIBLE)
 
 
 def _reread_topics(context: ClusterContext, names: Sequence[str]) -> Sequence[TopicRow]:
     """These topics as they are now, missing ones with their error code; none without an answer."""
-    found: list[TopicRow] = []
+    topics: list[TopicRow] = []
     for start in range(0, len(names), TOPICS_AT_ONCE):
         chunk = names[start : start + TOPICS_AT_ONCE]
         call = partial(list_topics, context.wire, chunk, context.timeout)
         rows = attempt("Metadata", call)
         if isinstance(rows, Fault):
             return ()
-        found += rows
-    return found
+        topics += rows
+    return topics
 
 
 def _sum_ends_and_starts(
@@ -197,24 +201,24 @@ def _sum_offsets(
 ) -> Mapping[str, int]:
     """Topic -> sum of the offsets of its partitions at that time, if all of them are known."""
     # ListOffsets is answered only by the leader of each partition.
-    asked = list(_group_by_leader(rows))
-    found: dict[tuple[str, int], int] = {}
+    requests = list(_group_by_leader(rows))
+    offsets: dict[tuple[str, int], int] = {}
 
     def ask(item: tuple[str, Mapping[str, Sequence[int]]]) -> Mapping[tuple[str, int], int] | Fault:
-        node, places = item
-        call = partial(wire.list_offsets, context.wire, places, at, node, context.timeout)
+        node, partitions = item
+        call = partial(wire.list_offsets, context.wire, partitions, at, node, context.timeout)
         return attempt("ListOffsets", call, node)
 
-    for answer in _map_parallel(context, ask, asked):
+    for answer in _map_parallel(context, ask, requests):
         if isinstance(answer, Fault):
             faults.append(answer)
         else:
-            found.update(answer)
-    places = {row.name: [(row.name, n) for n in range(len(row.leaders))] for row in rows}
+            offsets.update(answer)
+    partitions = {row.name: [(row.name, n) for n in range(len(row.leaders))] for row in rows}
     return {
-        name: sum(found[place] for place in mine)
-        for name, mine in places.items()
-        if all(place in found for place in mine)
+        name: sum(offsets[partition] for partition in topic_partitions)
+        for name, topic_partitions in partitions.items()
+        if all(partition in offsets for partition in topic_partitions)
     }
 
 
@@ -225,10 +229,10 @@ def _group_by_leader(rows: Iterable[TopicRow]) -> Iterator[tuple[str, Mapping[st
         for number, leader in enumerate(row.leaders):
             if leader >= 0:
                 led[leader].append((row.name, number))
-    for leader, places in led.items():
-        for start in range(0, len(places), PARTITIONS_AT_ONCE):
+    for leader, partitions in led.items():
+        for start in range(0, len(partitions), PARTITIONS_AT_ONCE):
             topics: dict[str, list[int]] = defaultdict(list)
-            for name, number in places[start : start + PARTITIONS_AT_ONCE]:
+            for name, number in partitions[start : start + PARTITIONS_AT_ONCE]:
                 topics[name].append(number)
             yield str(leader), topics
 
@@ -250,8 +254,8 @@ def _read_sizes(context: ClusterContext, rows: Sequence[TopicRow]) -> Mapping[st
         call = partial(read_log_sizes, context.wire, topics, node, context.timeout)
         return attempt("DescribeLogDirs", call, node)
 
-    asked = [(node, chunk) for node in context.facts.nodes for chunk in chunks]
-    for logs in _map_parallel(context, ask, asked):
+    requests = [(node, chunk) for node in context.facts.nodes for chunk in chunks]
+    for logs in _map_parallel(context, ask, requests):
         if not isinstance(logs, list):
             return {}
         for log in logs:
@@ -276,13 +280,13 @@ def _sweep_groups(context: ClusterContext, topics: Sequence[TopicRow]) -> Sweep:
             listed = fault_of("ListGroups", listed.code, "", None, node)
         if isinstance(listed, Fault):
             return _make_failed_sweep(GROUP_USAGE, listed)
-        found = [group for group in listed.groups if group.protocol in ("", wire.CONSUMER)]
-        for start in range(0, len(found), GROUPS_AT_ONCE):
-            more = _read_groups(context, found[start : start + GROUPS_AT_ONCE], node)
-            if isinstance(more, Fault):
-                return _make_failed_sweep(GROUP_USAGE, more)
-            rows += more[0]
-            hidden = hidden or more[1]
+        groups = [group for group in listed.groups if group.protocol in ("", wire.CONSUMER)]
+        for start in range(0, len(groups), GROUPS_AT_ONCE):
+            details = _read_groups(context, groups[start : start + GROUPS_AT_ONCE], node)
+            if isinstance(details, Fault):
+                return _make_failed_sweep(GROUP_USAGE, details)
+            rows += details[0]
+            hidden = hidden or details[1]
     listed_all = "Describe" in (context.facts.values.get("rights") or ())
     coverage = _COMPLETE if listed_all and not hidden else _VISIBLE
     return _make_sweep(context, GROUP_USAGE, sorted(rows, key=lambda row: row[0]), coverage)

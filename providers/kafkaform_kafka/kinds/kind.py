@@ -18,7 +18,7 @@ from kafkaform.provider.contract import ResourceType
 
 if TYPE_CHECKING:
     from ..cluster.context import Requests
-    from ..simulation.simulated_kind import SimulatedKind
+    from ..simulation.controller import SimulatedKind
 
 
 class KindRights(Struct, frozen=True):

@@ -15,14 +15,14 @@ CREATING, DELETING = 1, 2
 
 
 def make_request(
-    api: Api, part: int, phase: int, *, gated: bool = False, node: str | None = None
+    api: Api, position: int, phase: int, *, gated: bool = False, node: str | None = None
 ) -> Request:
     """A place in the order. gated, node: see `Request`. Raises ValueError for an API that only
     reads."""
     if api.limits is None:
         raise ValueError(f"{api.name} changes nothing, so no step can send it")
     limits = api.limits
-    return Request(api.name, part, phase, limits.items, limits.weight, node=node, gated=gated)
+    return Request(api.name, position, phase, limits.items, limits.weight, node=node, gated=gated)
 
 
 # Audit logs contain the phase numbers, so a request keeps its number for good. The gaps leave room

@@ -1,4 +1,5 @@
-"""A KRaft cluster in memory: a controller with one log, and brokers that follow it."""
+"""The simulated cluster, and edits by another administrator: without rights, mishaps or counted
+requests."""
 
 from __future__ import annotations
 
@@ -7,26 +8,140 @@ from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kafkaform.core.clock import Clock, SimulatedClock
+from kafkaform.core.value import EMPTY
 
 from ..connection.clients import CLIENT_ID
+from ..kinds.kind import ResourceKind
 from ..kinds.quota.mutation_simulation import Mutations
 from ..kinds.topic import resource_type as topics
-from ..kinds.topic.simulation import SimulatedTopic, Topics
+from ..kinds.topic.simulation import SimulatedTopic, Topics, place_evenly, topic_key
+from ..protocol.config_values import config_map
 from ..protocol.releases import NEWEST
 from ..provider import PROVIDER, KafkaProvider
-from ..simulation.broker import SimulatedBroker
-from ..simulation.controller import AdminAnswer, AdminCall, Item
-from ..simulation.defaults import list_topic_defaults
-from ..simulation.rights import Right, User, make_user
+from ..simulation.controller import (
+    AdminAnswer,
+    AdminCall,
+    AnswerReader,
+    Handler,
+    Item,
+    SimulatedReads,
+    StepCheck,
+)
 from ..simulation.schedule import NONE, Ending, Killed, Lost, Mishap, Schedule, Unreachable
-from ..simulation.world import Changes, Key, SimulatedWorld
-from .outside import Outside
-from .tables import join_tables
+from ..simulation.world import (
+    Changes,
+    Key,
+    Right,
+    SimulatedBroker,
+    SimulatedWorld,
+    User,
+    list_topic_defaults,
+    make_user,
+)
+
+
+class Tables(Struct, frozen=True):
+    """The fields of `SimulatedKind` for all kinds: reads by kind, the others by API."""
+
+    reads: Mapping[str, SimulatedReads]
+    handlers: Mapping[str, Handler]
+    checks: Mapping[str, StepCheck]
+    made: Mapping[str, AnswerReader]
+
+
+def join_tables(kinds: Sequence[ResourceKind]) -> Tables:
+    """The tables of these kinds."""
+    # Kinds can share an API (IncrementalAlterConfigs): all of them name the same handler.
+    simulations = {kind.name: kind.simulate() for kind in kinds if kind.simulate is not None}
+    return Tables(
+        reads={name: simulation.reads for name, simulation in simulations.items()},
+        handlers={
+            api: row
+            for simulation in simulations.values()
+            for api, row in simulation.handlers.items()
+        },
+        checks={
+            api: row
+            for simulation in simulations.values()
+            for api, row in simulation.checks.items()
+        },
+        made={
+            api: row for simulation in simulations.values() for api, row in simulation.made.items()
+        },
+    )
+
+
+class Committing(Protocol):
+    """The part of a cluster that an outside edit needs."""
+
+    @property
+    def topics(self) -> Topics: ...
+
+    @property
+    def numbers(self) -> tuple[int, ...]: ...
+
+    @property
+    def new_id(self) -> Callable[[], str]: ...
+
+    @property
+    def commit(self) -> Callable[[Changes], None]: ...
+
+
+class Outside:
+    """Edits topics, even while all brokers are down. Lagging brokers show these edits late, too."""
+
+    def __init__(self, cluster: Committing) -> None:
+        self._cluster = cluster
+
+    def create(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = 1,
+        config: Mapping[str, str] = EMPTY,
+    ) -> SimulatedTopic:
+        """Create a topic, or replace an existing one, with a new topic id."""
+        assignment = place_evenly(partitions, replication_factor, self._cluster.numbers)
+        return self._keep(
+            SimulatedTopic(name, self._cluster.new_id(), assignment, config_map(config))
+        )
+
+    def delete(self, name: str) -> None:
+        """Delete a topic. Raises KeyError if it does not exist."""
+        self._cluster.commit({topic_key(self._cluster.topics[name].name): None})
+
+    def recreate(self, name: str) -> SimulatedTopic:
+        """Delete a topic and create it again; only its id is new."""
+        topic = self._cluster.topics[name]
+        self.delete(name)
+        return self._keep(replace(topic, id=self._cluster.new_id()))
+
+    def alter(self, name: str, config: Mapping[str, str | None]) -> SimulatedTopic:
+        """Set config overrides; None removes one."""
+        topic = self._cluster.topics[name]
+        merged = {**topic.config, **config}
+        remaining = {key: value for key, value in merged.items() if value is not None}
+        return self._keep(replace(topic, config=config_map(remaining)))
+
+    def grow(self, name: str, partitions: int) -> SimulatedTopic:
+        """Raise the number of partitions of a topic to this number."""
+        topic = self._cluster.topics[name]
+        if partitions <= topic.partitions:
+            raise ValueError(f"{name} has {topic.partitions} partitions already")
+        number, width = partitions - topic.partitions, topic.replication_factor
+        added = place_evenly(number, width, self._cluster.numbers, topic.partitions)
+        return self._keep(replace(topic, assignment=(*topic.assignment, *added)))
+
+    def _keep(self, topic: SimulatedTopic) -> SimulatedTopic:
+        self._cluster.commit({topic_key(topic.name): topic})
+        return topic
+
 
 T = TypeVar("T")
 PROOF = "ProveCluster"
@@ -128,10 +243,10 @@ class SimulatedCluster:
         """The cluster that answers at this cluster's address."""
         return self._stand_in or self
 
-    def lead_to(self, other: SimulatedCluster | None, *, beneath: bool = False) -> None:
+    def lead_to(self, cluster: SimulatedCluster | None, *, beneath: bool = False) -> None:
         """Let another cluster answer at this address; with None, this one again. beneath: open
         connections stay open and lead there."""
-        self._stand_in = other
+        self._stand_in = cluster
         self.connection += not beneath
 
     def identify(self) -> str:
@@ -175,8 +290,8 @@ class SimulatedCluster:
 
     def grant(self, name: str, *rights: Right) -> User:
         """Create a user with these rights, or give them to an existing one."""
-        held = self.users[name].rights if name in self.users else frozenset()
-        self.users[name] = make_user(name, {*held, *rights})
+        held_rights = self.users[name].rights if name in self.users else frozenset()
+        self.users[name] = make_user(name, {*held_rights, *rights})
         return self.users[name]
 
     def stop(self, broker: int) -> None:
@@ -198,7 +313,7 @@ class SimulatedCluster:
             self._brokers[number].lag = (reads, seconds)
 
     def write(
-        self, api: str, items: Sequence[Item], who: User, *, validate: bool
+        self, api: str, items: Sequence[Item], user: User, *, validate: bool
     ) -> list[AdminAnswer]:
         """Send one admin request. validate: a dry run.
 
@@ -206,13 +321,13 @@ class SimulatedCluster:
         """
         mishap = self._take_mishap(f"{api}:validate" if validate else api)
         if self._is_elsewhere(mishap):
-            return self.answering.write(api, items, who, validate=validate)
+            return self.answering.write(api, items, user, validate=validate)
         if not self.live:
             raise Unreachable("no broker is up")
 
         def serve() -> list[AdminAnswer]:
             answers, changes = self.tables.handlers[api](
-                self._make_call(who, _make_veto(mishap)), items
+                self._make_call(user, _make_veto(mishap)), items
             )
             if not validate:
                 self.commit(changes)
@@ -229,8 +344,8 @@ class SimulatedCluster:
         answering = [number for number in self.live if not self._brokers[number].hangs]
         number = next(iter(answering), 0) if node is None else node
         if number not in answering:
-            what = "does not answer" if number in self.live else "is not up"
-            raise Unreachable(f"broker {number} {what}" if number else "no broker answers")
+            silence = "does not answer" if number in self.live else "is not up"
+            raise Unreachable(f"broker {number} {silence}" if number else "no broker answers")
         broker, now = self._brokers[number], self.clock.monotonic()
         return self._carry_out(mishap, lambda: View(broker.look(now), _make_veto(mishap)))
 
@@ -246,8 +361,8 @@ class SimulatedCluster:
         for broker in self._brokers.values():
             broker.commit(changes, now)
         # A reassignment that replaces another one starts its time anew.
-        for key, made in changes.items():
-            target = made.target if isinstance(made, SimulatedTopic) else None
+        for key, value in changes.items():
+            target = value.target if isinstance(value, SimulatedTopic) else None
             if target is None:
                 self._moves.pop(key, None)
             elif self._moves.get(key, (None, now))[0] != target:
@@ -256,15 +371,15 @@ class SimulatedCluster:
     def new_id(self) -> str:
         """A topic id as Kafka prints it, the same in every run."""
         self._ids += 1
-        made = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.id}/{self._ids}")
-        return urlsafe_b64encode(made.bytes).decode("ascii").rstrip("=")
+        identifier = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.id}/{self._ids}")
+        return urlsafe_b64encode(identifier.bytes).decode("ascii").rstrip("=")
 
-    def _make_call(self, who: User, veto: Veto) -> AdminCall:
+    def _make_call(self, user: User, veto: Veto) -> AdminCall:
         counts = (self.default_partitions, self.default_replication_factor)
-        charge = self.mutations.charge(who.name, CLIENT_ID, self.clock.monotonic())
+        charge = self.mutations.charge(user.name, CLIENT_ID, self.clock.monotonic())
         return AdminCall(
             self._world,
-            who,
+            user,
             self.live,
             counts,
             self.delete_topic_enable,

@@ -1,4 +1,4 @@
-"""The Kafka provider over a simulated cluster."""
+"""The provider of the simulated cluster, and what a `simulate "kafka"` block can set."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from decimal import Decimal
 from msgspec import Struct
 
 from kafkaform.core.change import Change, RateLimit
+from kafkaform.core.clock import Clock
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts, Sweep, Use
 from kafkaform.core.rule import RuleBook
-from kafkaform.core.schema import ObjectSchema
+from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, ObjectSchema, make_schema
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.core.words import Words
 from kafkaform.provider.contract import MissingRight, ResourceType, Secrets
 from kafkaform.provider.durations import parse_seconds
+from kafkaform.provider.simulation import Simulation
 
 from ..connection.clients import CLIENT_ID
 from ..connection.provider_block import DEFAULT_TIMEOUT
 from ..protocol.config_keys import BROKER_DEFAULTS, BROKER_TIMES
+from ..protocol.releases import NEWEST, RELEASES
 from ..protocol.sizes import parse_size
 from ..vendors.detection import find_profile
 from .cluster import SimulatedCluster
@@ -162,3 +165,49 @@ def _make_facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) ->
 
 def _read_timeout(config: FrozenMap) -> float:
     return parse_seconds(config.get("operation_timeout")) or DEFAULT_TIMEOUT
+
+
+MAX_BROKERS = 1_000
+
+
+def _refuse_count(value: int) -> tuple[tuple[str, str], ...]:
+    if 1 <= value <= MAX_BROKERS:
+        return ()
+    return ((f"{value} is out of range", f"Write a number from 1 to {MAX_BROKERS:,}."),)
+
+
+def _make_count(name: str, doc: str, default: int) -> AttributeSchema:
+    return AttributeSchema(name, NUMBER, doc, whole=True, default=default, refuses=_refuse_count)
+
+
+SETTINGS = make_schema(
+    "The simulated cluster of a test file.",
+    # Three, so that the replication factor of most configurations can be created.
+    _make_count("brokers", "How many brokers it has.", 3),
+    _make_count("default_partitions", "The brokers' `num.partitions`.", 1),
+    _make_count("default_replication_factor", "The brokers' `default.replication.factor`.", 1),
+    AttributeSchema(
+        "kafka_version",
+        STRING,
+        "The version of Kafka that it runs, with KRaft. It has the configs and features of that "
+        "version.",
+        default=NEWEST,
+        choices=RELEASES,
+    ),
+)
+
+
+def make_provider(settings: FrozenMap, scope: str, clock: Clock) -> MemoryProvider:
+    """The provider of a new cluster. scope: its cluster id."""
+    cluster = SimulatedCluster(
+        brokers=settings["brokers"],
+        clock=clock,
+        cluster_id=scope,
+        kafka_version=settings["kafka_version"],
+    )
+    cluster.default_partitions = settings["default_partitions"]
+    cluster.default_replication_factor = settings["default_replication_factor"]
+    return MemoryProvider(cluster)
+
+
+SIMULATION = Simulation(SETTINGS, make_provider)

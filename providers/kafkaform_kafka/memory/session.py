@@ -1,9 +1,10 @@
-"""A session of the simulated cluster, with the same resource types as a real one."""
+"""A session on the simulated cluster: the tables of all kinds, rights as the cluster reports them,
+and throttles."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -36,22 +37,54 @@ from kafkaform.core.words import Words
 from kafkaform.provider.contract import Secrets
 
 from ..authority import required_rights
+from ..authority.required_rights import HeldRights
 from ..connection.cluster_proof import ClusterProof
 from ..data_sources import AnswerSource, answer_query
+from ..kinds.config.simulation import Configs
+from ..kinds.config.simulation import resource_key as config_key
 from ..kinds.topic import move_simulation, throttles
 from ..kinds.topic import resource_type as topics
 from ..kinds.topic.move_simulation import list_moving
 from ..kinds.topic.placement import ThrottleTicket, parse_ticket, throttle_tickets
+from ..kinds.topic.simulation import topic_key
+from ..kinds.topic.throttles import ThrottlePlace
 from ..protocol import faults
 from ..protocol.config_faults import config_fault
-from ..simulation.controller import AdminAnswer, Item
-from ..simulation.rights import CLUSTER, User
+from ..protocol.rights import OPERATIONS
+from ..simulation.controller import (
+    AdminAnswer,
+    Item,
+    ReadScene,
+)
 from ..simulation.schedule import Lost, Unreachable
-from ..simulation.simulated_kind import ReadScene
+from ..simulation.world import CLUSTER, SimulatedWorld, User
 from ..words import WORDS
 from .cluster import SimulatedCluster, View
-from .rights import list_rights
-from .throttles import read_throttle
+
+
+def list_rights(user: User, names: Iterable[str]) -> HeldRights:
+    """The rights of this user on the cluster and on these topics, if he may describe them."""
+    operations = OPERATIONS.values()
+    topics = {
+        name: frozenset(operation for operation in operations if user.may_on_topic(operation, name))
+        for name in names
+        if user.may_on_topic("Describe", name)
+    }
+    cluster = frozenset(operation for operation in operations if user.may(operation, CLUSTER))
+    # A real broker does not report Delete on the cluster; there the ACLs show it.
+    return HeldRights(cluster, topics, "Delete" in cluster)
+
+
+def read_throttle(world: SimulatedWorld, throttle_place: ThrottlePlace) -> Mapping[str, str]:
+    """The throttle keys that are set at this place, with their values."""
+    key = (
+        topic_key(throttle_place.name)
+        if throttle_place.resource == "topic"
+        else config_key("broker", throttle_place.name)
+    )
+    configs = world.get(key) or Configs()
+    return {name: configs.config[name] for name in throttle_place.keys if configs.config.get(name)}
+
 
 _NOTHING_LOST = Impact(
     "Deletes no records (0 B); no active consumer groups.",
@@ -165,26 +198,26 @@ class MemorySession:
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         """The steps for which the user lacks a right."""
-        there = self._cluster.answering.topics
-        seen = [name for name in required_rights.list_step_topics(steps) if name in there]
-        held = list_rights(self._user, seen)
-        return tuple(required_rights.judge_steps(steps, held, self._user.principal))
+        live_topics = self._cluster.answering.topics
+        visible = [name for name in required_rights.list_step_topics(steps) if name in live_topics]
+        rights = list_rights(self._user, visible)
+        return tuple(required_rights.judge_steps(steps, rights, self._user.principal))
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         """A dry run, or where Kafka has none, the check that replaces it."""
         local = batch.request.name in self._tables.checks
-        found = self._check(batch) if local else self._dry_run(batch)
+        refusals = self._check(batch) if local else self._dry_run(batch)
         return [
             Verdict(step.id, step.evidence, fault)
-            for step, fault in zip(batch.steps, found, strict=True)
+            for step, fault in zip(batch.steps, refusals, strict=True)
         ]
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
         """Send one request once, after the throttles that its steps need."""
-        held = {step.id: fault for step in batch.steps if (fault := self._set_throttle(step))}
+        refusals = {step.id: fault for step in batch.steps if (fault := self._set_throttle(step))}
         # A move whose throttle could not be set is not started.
-        ends = {name: Outcome(name, _status(fault), fault) for name, fault in held.items()}
-        ready = tuple(step for step in batch.steps if step.id not in held)
+        ends = {name: Outcome(name, _status(fault), fault) for name, fault in refusals.items()}
+        ready = tuple(step for step in batch.steps if step.id not in refusals)
         answers = self._send(replace(batch, steps=ready), secrets) if ready else []
         if isinstance(answers, Fault):
             ends.update({step.id: Outcome(step.id, _status(answers), answers) for step in ready})
@@ -208,14 +241,14 @@ class MemorySession:
         if isinstance(view, Fault):
             every = [*tickets, *owed]
             return [Outcome(ticket, OutcomeStatus.UNKNOWN, view, ticket) for ticket in every]
-        found = {
+        outcomes = {
             o.step: o
             for o in throttles.report_standing(self._throttles, limits, list_moving(view.topics))
         }
         return [
             *(move_simulation.report_standing(text, view.topics) for text in tickets),
             *(
-                found.get(text) or move_simulation.report_standing(text, view.topics)
+                outcomes.get(text) or move_simulation.report_standing(text, view.topics)
                 for text in owed
             ),
         ]
@@ -273,26 +306,35 @@ class MemorySession:
             return Outcome(step.id, _status(fault), fault)
         if ticket := step.payload.get("ticket"):
             return Outcome(step.id, OutcomeStatus.STARTED, ticket=ticket)
-        made = self._tables.made.get(api)
-        if made is None or answer.made is None:
+        reader = self._tables.made.get(api)
+        if reader is None or answer.made is None:
             return Outcome(step.id, OutcomeStatus.APPLIED)
         scene = self._make_scene(View(self._cluster.answering.world, lambda *_: None))
-        incarnation, attributes = made(scene, answer)
+        incarnation, attributes = reader(scene, answer)
         return Outcome(
             step.id, OutcomeStatus.APPLIED, incarnation=incarnation, attributes=attributes
         )
 
-    def _read_throttle(self, place: throttles.ThrottlePlace) -> Mapping[str, str] | Fault:
-        view = self._look("DescribeConfigs", place.node)
-        return view if isinstance(view, Fault) else read_throttle(view.world, place)
+    def _read_throttle(self, throttle_place: throttles.ThrottlePlace) -> Mapping[str, str] | Fault:
+        view = self._look("DescribeConfigs", throttle_place.node)
+        return view if isinstance(view, Fault) else read_throttle(view.world, throttle_place)
 
     def _alter(
-        self, place: throttles.ThrottlePlace, put: Mapping[str, str], gone: Sequence[str]
+        self, throttle_place: throttles.ThrottlePlace, put: Mapping[str, str], gone: Sequence[str]
     ) -> Fault | None:
         api = "IncrementalAlterConfigs"
-        item = {"resource": place.resource, "name": place.name, "set": put, "delete": gone}
+        item = {
+            "resource": throttle_place.resource,
+            "name": throttle_place.name,
+            "set": put,
+            "delete": gone,
+        }
         answers = self._request(api, [item], validate=False)
-        return answers if isinstance(answers, Fault) else _code_fault(api, place.name, answers[0])
+        return (
+            answers
+            if isinstance(answers, Fault)
+            else _code_fault(api, throttle_place.name, answers[0])
+        )
 
     def _read_topic_id(self, name: str) -> str | Fault | None:
         view = self._look("DescribeTopics", None)
@@ -369,8 +411,8 @@ def _reveal(value: Any, secrets: Secrets) -> Any:
 
 def _make_fault(api: str, step: Step, answer: AdminAnswer) -> Fault | None:
     if answer.code and "resource" in step.payload:
-        where = (step.payload["resource"], step.payload["name"])
-        return config_fault(api, *where, answer.code, answer.message, wait=answer.wait)
+        resource = (step.payload["resource"], step.payload["name"])
+        return config_fault(api, *resource, answer.code, answer.message, wait=answer.wait)
     return _code_fault(api, step.identity.key, answer)
 
 
@@ -389,10 +431,10 @@ def _make_failed_sweep(kind: str, depth: Depth, fault: Fault) -> Sweep:
     return Sweep(kind, depth, (), Coverage(CoverageKind.FAILED, fault))
 
 
-def _unsupported_fault(what: str) -> Fault:
+def _unsupported_fault(request: str) -> Fault:
     return Fault(
         code="UNSUPPORTED",
-        message=f"the simulated cluster does not support {what}",
+        message=f"the simulated cluster does not support {request}",
         kind=FaultClass.DEFINITE,
         advice="use a real cluster, or remove it",
     )

@@ -156,7 +156,7 @@ def dead_broker_faults(rows: Mapping[int, Sequence[int]], facts: Facts) -> Fault
             yield (
                 f"partition {index} would get replicas on brokers that are not live: "
                 f"{', '.join(missing)}",
-                f"the live brokers are {', '.join(facts.nodes)}",
+                f"use live brokers: {', '.join(facts.nodes)}",
             )
 
 
@@ -166,12 +166,12 @@ def config_faults(config: Mapping[str, Value], facts: Facts) -> Faults:
     for key, value in config.items():
         if value is None:
             continue
-        known = ALL_TOPIC_KEYS.get(key)
-        if known is None:
+        definition = ALL_TOPIC_KEYS.get(key)
+        if definition is None:
             yield from _key_faults(key)
             continue
-        absent = [*presence_faults(known, key, facts)]
-        yield from absent or value_faults(fit_range(known, facts), key, value)
+        absent = [*presence_faults(definition, key, facts)]
+        yield from absent or value_faults(fit_range(definition, facts), key, value)
 
 
 def unknown_warnings(config: Mapping[str, Value], facts: Facts) -> Faults:
@@ -187,8 +187,8 @@ def unknown_key_faults(key: str, facts: Facts) -> Faults:
     # in the dry run, before anything is sent.
     if key in TOPIC_KEYS or any(_key_faults(key)):
         return
-    known = ALL_TOPIC_KEYS.get(key)
-    if known is None or not is_certain(known, facts):
+    definition = ALL_TOPIC_KEYS.get(key)
+    if definition is None or not is_certain(definition, facts):
         yield (
             f"Kafka {NEWEST} has no topic config {key}; a broker that does not know it refuses it "
             "in the dry run",
@@ -206,32 +206,34 @@ def spelling_faults(config: Mapping[str, Value]) -> Faults:
 
 @lru_cache(config_values.REPEATED)
 def _find_spelling_faults(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    known = ALL_TOPIC_KEYS.get(key)
-    return tuple(_key_faults(key) if known is None else word_faults(known, key, text))
+    definition = ALL_TOPIC_KEYS.get(key)
+    return tuple(_key_faults(key) if definition is None else word_faults(definition, key, text))
 
 
-def word_faults(known: ConfigKey, key: str, value: Value) -> Faults:
+def word_faults(definition: ConfigKey, key: str, value: Value) -> Faults:
     """The fault of a value that no version of Kafka takes: no number, or a word that looks like a
     valid one. Other words and numbers can be valid for newer brokers, so only a plan that would set
     them is blocked (`value_faults`)."""
     text = str(value)
-    if known.choices:
-        words = config_values.parse_items(text) if known.kind == "list" else (text,)
-        certain = any(w not in known.choices and suggest(w, known.choices, NEAR) for w in words)
+    if definition.choices:
+        words = config_values.parse_items(text) if definition.kind == "list" else (text,)
+        certain = any(
+            w not in definition.choices and suggest(w, definition.choices, NEAR) for w in words
+        )
     else:
-        parse = _PARSERS.get(known.kind)
+        parse = _PARSERS.get(definition.kind)
         certain = parse is not None and parse(text) is None
     if certain:
-        yield from value_faults(known, key, value)
+        yield from value_faults(definition, key, value)
 
 
-def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
+def value_faults(definition: ConfigKey, key: str, value: Value) -> Faults:
     """The fault of this value of a known config, if it has one."""
     text = str(value)
-    problem = _find_problem(known, text)
+    problem = _find_problem(definition, text)
     if problem:
-        more = f"… ({len(text):,} characters)" if len(text) > 80 else ""
-        yield f"{key} = {text[:80]!r}{more}: {problem}", _value_advice(known, text)
+        ellipsis = f"… ({len(text):,} characters)" if len(text) > 80 else ""
+        yield f"{key} = {text[:80]!r}{ellipsis}{problem}", _value_advice(definition, text)
 
 
 def select_changed_configs(change: Change) -> FrozenMap:
@@ -251,16 +253,16 @@ def _key_faults(key: str) -> Faults:
 
 def broker_key_faults(key: str) -> Faults:
     """A config that brokers have and topics do not."""
-    known = None if key in ALL_TOPIC_KEYS else find_broker_key(key)
-    if known is not None:
-        yield f"{key} is a config of brokers, not of topics", _advise_broker_key(known)
+    broker_key = None if key in ALL_TOPIC_KEYS else find_broker_key(key)
+    if broker_key is not None:
+        yield f"{key} is a config of brokers, not of topics", _advise_broker_key(broker_key)
 
 
-def _advise_broker_key(known: BrokerKey) -> str:
-    name = known.key.name
+def _advise_broker_key(broker_key: BrokerKey) -> str:
+    name = broker_key.key.name
     if name in TOPIC_COUNTERPARTS:
         return f"use {TOPIC_COUNTERPARTS[name]}"
-    if known.mode is UpdateMode.READ_ONLY:
+    if broker_key.mode is UpdateMode.READ_ONLY:
         return "set it in the brokers' server.properties"
     return "set it with kafka_cluster_config or kafka_broker_config"
 
@@ -274,23 +276,26 @@ def misspelt_key_faults(key: str) -> Faults:
 
 @lru_cache(config_values.REPEATED)
 def _find_problem(key: ConfigKey, text: str) -> str:
+    """The rest of a sentence that begins with the value; empty for a good one."""
     if len(text) > MAX_VALUE:
-        return f"a config value can have at most {MAX_VALUE:,} characters"
+        return f" has more than {MAX_VALUE:,} characters"
     if key.kind in ("int", "long", "short"):
-        return _number_problem(key, config_values.parse_integer(text), "a whole number")
+        return _number_problem(key, config_values.parse_integer(text), "whole number")
     if key.kind == "double":
-        return _number_problem(key, config_values.parse_double(text), "a number")
+        return _number_problem(key, config_values.parse_double(text), "number")
     if key.kind == "boolean":
-        return "" if text in ("true", "false") else "it must be true or false"
+        return "" if text in ("true", "false") else " is neither true nor false"
     words = config_values.parse_items(text) if key.kind == "list" else (text,)
     wrong = [word for word in words if key.choices and word not in key.choices]
-    return f"{wrong[0]!r} is not a valid value" if wrong else ""
+    if wrong and wrong[0] != text:
+        return f" has {wrong[0]!r}, which is not a valid value"
+    return " is not a valid value" if wrong else ""
 
 
 def _number_problem(key: ConfigKey, number: int | Decimal | None, kind: str) -> str:
     if number is None:
-        return f"it must be {kind}"
-    return "" if key.allows(Decimal(number)) else "it is out of range"
+        return f" is not a {kind}"
+    return "" if key.allows(Decimal(number)) else " is out of range"
 
 
 def _parse_boolean(text: str) -> str | None:

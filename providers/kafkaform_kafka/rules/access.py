@@ -183,15 +183,14 @@ def _find_closings(plan: lockouts.AccessPlan, acl: Acl) -> Iterator[Finding]:
     before, after = plan.before, plan.after
     if plan.maybe_open:
         before, after = (assume_settings(access, is_open=True) for access in (before, after))
-    zookeeper = bool(plan.scene.facts.values.get("zookeeper"))
-    closing = None if unused else find_closing(acl, before, after, zookeeper=zookeeper)
+    closing = None if unused else find_closing(acl, before, after)
     if closing is not None and plan.maybe_open:
         text = f"if allow.everyone.if.no.acl.found is true, {closing.text}"
         yield rows.CLOSED.find(text, level=Level.CAUTION, access=closing.rows)
     elif closing is not None:
         yield rows.CLOSED.find(closing.text, access=closing.rows)
     # With ZooKeeper, brokers do not ask about that topic.
-    shut = None if zookeeper else find_producers_closing(acl, plan.before, plan.after)
+    shut = None if before.zookeeper else find_producers_closing(acl, plan.before, plan.after)
     if shut is not None:
         yield rows.PRODUCERS_CLOSED.find(shut.text, access=shut.rows)
 

@@ -221,7 +221,7 @@ LOSS_UNCHECKED = _make_row(
 
 UNCHANGED = _make_row(
     "access-unchanged",
-    "An ACL change changes nobody's access",
+    "An ACL changes nobody's access",
     Level.NOTE,
     Harm.NONE,
     "A DENY overrides an ALLOW, and what another ACL gives is not gained by one more.",

@@ -149,7 +149,7 @@ def _judge_version(change: Change, facts: Facts) -> Iterator[Finding]:
         return
     acl = acls.parse_acl(change.after or EMPTY)
     for text, advice in acl_faults(acl.resource_type, acl.operation, facts):
-        yield TOO_NEW.find(text, _OPERATION, fix=_make_sentence(advice))
+        yield TOO_NEW.find(text, _OPERATION, fix=advice)
 
 
 def _find_resource(acl: Acl) -> Iterator[Finding]:
@@ -262,11 +262,7 @@ def _find_topic(name: str, pattern_type: str) -> Iterator[Finding]:
     # "." and ".." are no topic names, but longer names can start with them.
     longer = f"{name}x" if pattern_type == "Prefixed" and name in (".", "..") else name
     for text, advice in broker_rules.name_faults(longer):
-        yield TOPIC_UNMATCHED.find(f"no topic matches: {text}", _NAME, fix=_make_sentence(advice))
-
-
-def _make_sentence(advice: str) -> str:
-    return f"{advice[:1].upper()}{advice[1:]}."
+        yield TOPIC_UNMATCHED.find(f"no topic matches: {text}", _NAME, fix=advice)
 
 
 _FINDERS: tuple[Callable[[Acl], Iterable[Finding]], ...] = (

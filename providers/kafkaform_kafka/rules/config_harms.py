@@ -73,7 +73,8 @@ def _judge_harm(harm: ConfigHarm, row: ConfigKey | None, item: PathChange) -> It
     assert row is not None
     fallback = row.default or (harm.unlimited if harm.when is When.LOWERED else "")
     below = fallback if item.effective is None else str(item.effective)
-    old = fallback if item.before is None else str(item.before)
+    had = item.effective_before if item.before is None else item.before
+    old = fallback if had is None else str(had)
     new = below if item.after is None else str(item.after)
     if not _TESTS[harm.when](harm, old, new):
         return

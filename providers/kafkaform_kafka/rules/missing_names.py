@@ -250,6 +250,7 @@ def _build_access(rules: Iterable[Acl], facts: Facts) -> Access:
         index_acls(rules),
         None if super_users is None else frozenset(super_users),
         settings.get("allow_if_no_acl"),
+        zookeeper=bool(facts.values.get("zookeeper")),
     )
 
 

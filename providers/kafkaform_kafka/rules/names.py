@@ -211,7 +211,7 @@ def _judge_quota_names(change: Change) -> Iterator[Finding]:
 def _judge_types(change: Change) -> Iterator[Finding]:
     for name in _list_names(change):
         for text, fix in plain_name_faults(name.text):
-            yield TYPED.find(text, name.path, fix=f"{fix[0].upper()}{fix[1:]}.")
+            yield TYPED.find(text, name.path, fix=fix)
 
 
 JUDGES = (

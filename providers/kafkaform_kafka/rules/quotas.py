@@ -157,6 +157,7 @@ CUT_DEEP = Rule(
     "A client that uses what it may now has to wait nine of ten seconds then, and its requests "
     "pile up until they time out (KIP-219, ClientQuotaManager).",
     _make_example("producer_byte_rate = 1048576  # it was 104857600"),
+    "Compare the limit with what the clients use, and lower it step by step.",
     proof=f"{_PROOFS}::test_a_cut_limit_slows_a_producer_down",
 )
 LOWERED = Rule(

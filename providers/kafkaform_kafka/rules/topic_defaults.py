@@ -19,7 +19,7 @@ from kafkaform.core.rule import Scene, Survey
 from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ..kinds.topic.configs import get_config
+from ..kinds.topic.configs import RETENTION_KEYS, get_config
 from ..kinds.topic.defaults import (
     BROKER_CONFIG,
     CLUSTER_CONFIG,
@@ -29,7 +29,7 @@ from ..kinds.topic.defaults import (
     list_default_paths,
 )
 from .topics import configs as topic_configs
-from .topics.config_rows import OVERRIDES, TOPIC
+from .topics.config_rows import EXPIRY_STARTED, OVERRIDES, TOPIC
 from .topics.configs import TopicConfigs, judge_topic_configs
 
 NAMED = 10
@@ -138,7 +138,7 @@ def _judge_defaults(
         for finding in _judge_follower(defaults, members[0], facts):
             concerned[finding] += [item.name for item in members]
     for finding, names in concerned.items():
-        figures = FrozenMap(
+        figures = finding.figures.with_items(
             {
                 "objects": len(names),
                 "of_objects": len(topics),
@@ -152,11 +152,19 @@ def _judge_defaults(
 def _judge_follower(defaults: DefaultChange, topic: Follower, facts: Facts) -> Iterator[Finding]:
     overrides = {key: str(value) for key, value in topic.config.items() if value is not None}
     before, after = {**defaults.before, **overrides}, {**defaults.after, **overrides}
-    return judge_topic_configs(
-        TopicConfigs(
-            before, after, topic.replicas, facts, defaults.unset_before, defaults.unset_after
-        )
+    configs = TopicConfigs(
+        before, after, topic.replicas, facts, defaults.unset_before, defaults.unset_after
     )
+    for finding in judge_topic_configs(configs):
+        if finding.rule == EXPIRY_STARTED.id:
+            # Each topic expires by its own limits, which the change does not show.
+            finding = replace(finding, figures=FrozenMap(limits=_list_limits(after)))
+        yield finding
+
+
+def _list_limits(values: Mapping[str, str]) -> tuple[str, ...]:
+    """`retention.ms=3600000` for each config that limits what is kept."""
+    return tuple(f"{key}={values[key]}" for key in RETENTION_KEYS)
 
 
 def _place(finding: Finding, defaults: DefaultChange, where: str) -> Finding:

@@ -13,6 +13,7 @@ from kafkaform.core.change import Change
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
+from kafkaform.core.text.sentence import make_sentence
 from kafkaform.core.value import Value
 
 from ..vendors import kinds
@@ -117,7 +118,6 @@ def _render(value: Any) -> str:
 def _make_row(rule: VendorRule) -> Rule:
     source = rule.source
     blocks = rule.level is Level.BLOCK
-    advice = f"{rule.advice[0].upper()}{rule.advice[1:]}." if rule.advice else ""
     return Rule(
         rule.id,
         rule.title,
@@ -128,7 +128,7 @@ def _make_row(rule: VendorRule) -> Rule:
         f"{source.title} ({source.edition}) says so: {source.url}. It was read on {source.read}, "
         "and not tried on the service.",
         _render_example(rule),
-        " ".join(filter(None, (advice, OVERRIDE if blocks else ""))),
+        " ".join(filter(None, (make_sentence(rule.advice), OVERRIDE if blocks else ""))),
         Block.IMPOSSIBLE if blocks else None,
     )
 

@@ -1,8 +1,4 @@
-"""Simulates what Kafka's controller does with any admin request.
-
-A handler takes the current world and the items of one request. It returns an answer for each item
-and the changes of the request.
-"""
+"""The simulated controller, and the part that each kind of object provides for it."""
 
 from __future__ import annotations
 
@@ -12,13 +8,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from kafkaform.core.resource import Facts
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.change import Step
+from kafkaform.core.resource import Depth, Facts, Fault, Identity, Reading, Sweep
+from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..protocol.broker_rules import MAX_RECORDS
 from ..protocol.releases import NEWEST
-from .rights import User
-from .world import Changes, Key, SimulatedWorld
+from .world import Changes, Key, SimulatedWorld, User
 
 Item = Mapping[str, Any]
 """The payload of one step, as the resource types make it."""
@@ -104,10 +100,10 @@ def run_batch(
             answers.append(AdminAnswer(twice or 0, f"the request names {key[1]} twice"))
             continue
         vetoed = call.veto(index, key[1])
-        answer, made, cost = (vetoed, None, 0) if vetoed else _handle_item(handle, item)
+        answer, product, cost = (vetoed, None, 0) if vetoed else _handle_item(handle, item)
         answers.append(answer)
         if cost:
-            changes[key] = made
+            changes[key] = product
             records += cost
     # Items fail on their own, but those that succeed are committed together or, over 10,000
     # records, not at all.
@@ -132,3 +128,53 @@ def _handle_item(handle: Callable[[Item], ItemVerdict], item: Item) -> ItemVerdi
         return handle(item)
     except Refusal as refusal:
         return refusal.answer, None, 0
+
+
+class ReadScene(Struct, frozen=True):
+    """One read of the simulated cluster: who reads, and what one broker shows."""
+
+    instance: str
+    user: User
+    facts: Facts
+    world: SimulatedWorld
+    """The objects as one broker shows them to one read."""
+    defaults: Mapping[str, str]
+    """The brokers' topic configs."""
+    live: tuple[int, ...]
+    """The brokers that are up."""
+
+    def objects(self, kind: str) -> Mapping[str, Any]:
+        """The objects of a kind by key."""
+        return self.world.of(kind)
+
+
+class SimulatedReads(Struct, frozen=True):
+    """How one kind is listed and read."""
+
+    listing: str
+    """The name of a listing in schedules of mishaps."""
+    describing: str
+    """The name of a read by identity in schedules; kinds with the same name share one read."""
+    api: str
+    """The API's name in faults."""
+    sweep: Callable[[ReadScene, Depth], Sweep]
+    """Never raises."""
+    read: Callable[[ReadScene, Identity], Reading]
+    """Never raises."""
+
+
+StepCheck = Callable[[ReadScene, Step], Fault | None]
+AnswerReader = Callable[[ReadScene, AdminAnswer], tuple[str | None, FrozenMap | None]]
+
+
+class SimulatedKind(Struct, frozen=True):
+    """The part of the simulated cluster for one kind."""
+
+    reads: SimulatedReads
+    handlers: Mapping[str, Handler] = EMPTY
+    """API -> what the controller does with its requests."""
+    # As on a real cluster, where these requests have no `validate_only`.
+    checks: Mapping[str, StepCheck] = EMPTY
+    """API without a dry run -> the check that replaces it."""
+    made: Mapping[str, AnswerReader] = EMPTY
+    """API -> reads the incarnation and the attributes in the answer to an applied step."""

@@ -93,15 +93,15 @@ def killed_after(seconds: float = 0, reads: int = 0) -> Mishap:
     return Mishap(Ending.KILLED, delay=seconds, reads=reads)
 
 
-def replaced_cluster(other: Any, *, done: bool) -> Mishap:
+def replaced_cluster(cluster: Any, *, done: bool) -> Mishap:
     """The cluster dies with this request, and another one answers at its address. done: the request
     took effect before."""
-    return Mishap(Ending.LOST, delay=0 if done else None, elsewhere=other)
+    return Mishap(Ending.LOST, delay=0 if done else None, elsewhere=cluster)
 
 
-def led_elsewhere(other: Any) -> Mishap:
+def led_elsewhere(cluster: Any) -> Mishap:
     """A proxy leads the open connection to another cluster, which gets this request."""
-    return Mishap(elsewhere=other, beneath=True)
+    return Mishap(elsewhere=cluster, beneath=True)
 
 
 def throttled_items(retry_after: float, first: int = 0) -> Mishap:
@@ -151,17 +151,17 @@ class Schedule:
 
     def take(self, api: str) -> Mishap:
         """The mishap of this request: the first one that is due, or NONE."""
-        found = None
+        mishap = None
         for planned in self._planned:
             if not fnmatchcase(api, planned.api):
                 continue
             if planned.skip:
                 planned.skip -= 1
-            elif found is None:
-                found = planned
-        if found is None:
+            elif mishap is None:
+                mishap = planned
+        if mishap is None:
             return NONE
-        found.times -= 1
-        if not found.times:
-            self._planned.remove(found)
-        return found.mishap
+        mishap.times -= 1
+        if not mishap.times:
+            self._planned.remove(mishap)
+        return mishap.mishap

@@ -1,10 +1,21 @@
-"""The objects of a simulated cluster, and changes of them."""
+"""The state of the simulated cluster: its objects, the brokers that show them with a delay, users
+with their rights, and the configs of a broker with default settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
+
+from kafkaform.core.resource import Facts
+from kafkaform.core.value import FrozenMap
+
+from ..protocol.config_keys import ALL_TOPIC_KEYS
+from ..protocol.releases import is_before
+from ..protocol.version_rules import presence_faults
 
 Key = tuple[str, str]
 """The kind of an object and the key of its identity."""
@@ -29,12 +40,162 @@ class SimulatedWorld:
 
     def apply(self, changes: Changes) -> None:
         """Replay one batch of the log."""
-        for (kind, key), made in changes.items():
+        for (kind, key), value in changes.items():
             objects = self._kinds.setdefault(kind, {})
-            if made is None:
+            if value is None:
                 objects.pop(key, None)
             else:
-                objects[key] = made
+                objects[key] = value
 
     def __iter__(self) -> Iterator[Key]:
         return ((kind, key) for kind, objects in self._kinds.items() for key in objects)
+
+
+Right = tuple[str, str]
+"""(operation, resource): `("Describe", "topic:orders")`, `("Create", "topic:app-*")` for a
+prefix, `("AlterConfigs", "topic:*")` for all, `("Create", "cluster")`."""
+
+CLUSTER = "cluster"
+
+_IMPLIED_BY = {
+    "Describe": ("Describe", "Read", "Write", "Delete", "Alter"),
+    "DescribeConfigs": ("DescribeConfigs", "AlterConfigs"),
+}
+"""Operation -> the operations that imply it (StandardAuthorizer)."""
+
+
+# Rights are set directly and do not follow from the simulated ACLs: a test chooses both.
+class User(Struct, frozen=True):
+    """A user of the simulated cluster."""
+
+    name: str
+    root: bool = False
+    """True for a super user."""
+    rights: frozenset[Right] = frozenset()
+
+    @property
+    def principal(self) -> str:
+        return f"User:{self.name}"
+
+    def may(self, operation: str, resource: str) -> bool:
+        """True if the user is root, or has the operation or one that implies it."""
+        if self.root:
+            return True
+        operations = _IMPLIED_BY.get(operation, (operation,))
+        return any(
+            right in operations and _covers(pattern, resource) for right, pattern in self.rights
+        )
+
+    def may_on_topic(self, operation: str, name: str) -> bool:
+        """`may` for a topic."""
+        return self.may(operation, f"topic:{name}")
+
+
+def make_user(name: str, rights: Iterable[Right] = ()) -> User:
+    """A user with these rights only."""
+    return User(name, rights=frozenset(rights))
+
+
+def _covers(pattern: str, resource: str) -> bool:
+    if pattern.endswith("*"):
+        return resource.startswith(pattern[:-1])
+    return pattern == resource
+
+
+class _Unseen(Struct):
+    """A committed batch that the broker does not show yet."""
+
+    changes: Changes
+    reads: int
+    """How many more reads do not show it."""
+    due: float
+    """Until when it is not shown."""
+
+
+# Real brokers apply the metadata log asynchronously: right after 1,000 successful creates, a
+# listing showed 200 of the topics.
+class SimulatedBroker:
+    """Shows committed batches whole and in the order of the log."""
+
+    def __init__(self) -> None:
+        self.up = True
+        """Whether the cluster lists it."""
+        self.hangs = False
+        """Whether it leaves all requests without an answer."""
+        self.lag: tuple[int, float] = (0, 0.0)
+        """Reads and seconds during which later writes are not shown."""
+        self._world = SimulatedWorld()
+        self._unseen: deque[_Unseen] = deque()
+
+    def commit(self, changes: Changes, now: float) -> None:
+        """Follow the log by one batch."""
+        reads, seconds = self.lag
+        if self._unseen or reads or seconds:
+            self._unseen.append(_Unseen(changes, reads, now + seconds))
+        else:
+            self._world.apply(changes)
+
+    def look(self, now: float) -> SimulatedWorld:
+        """The world as one read at this time shows it."""
+        # Only from the front: a later batch never shows before an earlier one.
+        while self._unseen and not self._unseen[0].reads and self._unseen[0].due <= now:
+            self._world.apply(self._unseen.popleft().changes)
+        for unseen in self._unseen:
+            unseen.reads = max(0, unseen.reads - 1)
+        return self._world
+
+
+_NEVER = "9223372036854775807"
+
+TOPIC_DEFAULTS = FrozenMap(
+    {
+        "cleanup.policy": "delete",
+        "compression.gzip.level": "-1",
+        "compression.lz4.level": "9",
+        "compression.type": "producer",
+        "compression.zstd.level": "3",
+        "delete.retention.ms": "86400000",
+        "file.delete.delay.ms": "60000",
+        "flush.messages": _NEVER,
+        "flush.ms": _NEVER,
+        "follower.replication.throttled.replicas": "",
+        "index.interval.bytes": "4096",
+        "leader.replication.throttled.replicas": "",
+        "local.retention.bytes": "-2",
+        "local.retention.ms": "-2",
+        "max.compaction.lag.ms": _NEVER,
+        "max.message.bytes": "1048588",
+        "message.timestamp.after.max.ms": "3600000",
+        "message.timestamp.before.max.ms": _NEVER,
+        "message.timestamp.type": "CreateTime",
+        "min.cleanable.dirty.ratio": "0.5",
+        "min.compaction.lag.ms": "0",
+        "min.insync.replicas": "1",
+        "preallocate": "false",
+        "remote.log.copy.disable": "false",
+        "remote.log.delete.on.disable": "false",
+        "remote.storage.enable": "false",
+        "retention.bytes": "-1",
+        "retention.ms": "604800000",
+        "segment.bytes": "1073741824",
+        "segment.index.bytes": "10485760",
+        "segment.jitter.ms": "0",
+        "segment.ms": "604800000",
+        "unclean.leader.election.enable": "false",
+    }
+)
+"""Those of Kafka 4.3."""
+
+
+def list_topic_defaults(release: str) -> dict[str, str]:
+    """Those of this Kafka release."""
+    facts = Facts("", values=FrozenMap(kafka_version=release))
+    defaults = {
+        key: TOPIC_DEFAULTS.get(key, row.default)
+        for key, row in ALL_TOPIC_KEYS.items()
+        if not any(presence_faults(row, key, facts))
+    }
+    # KIP-1030 lowered it.
+    if "message.timestamp.after.max.ms" in defaults and is_before(release, "4.0"):
+        defaults["message.timestamp.after.max.ms"] = _NEVER
+    return defaults

@@ -51,7 +51,7 @@ def explain_readings(
     profile: Profile, readings: Mapping[Identity, Reading]
 ) -> Mapping[Identity, Reading]:
     """The readings with their faults explained."""
-    return {identity: explain_reading(profile, one) for identity, one in readings.items()}
+    return {identity: explain_reading(profile, reading) for identity, reading in readings.items()}
 
 
 def explain_sweep(profile: Profile, sweep: Sweep) -> Sweep:

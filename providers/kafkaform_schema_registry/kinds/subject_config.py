@@ -106,4 +106,5 @@ TYPE = ResourceType(
     target=_target,
     steps=_steps,
     import_key=names.check_subject,
+    settings=True,
 )

@@ -311,8 +311,8 @@ def _judge_order(
         causes.append(_describe_backward(backward, LATEST))
     if forward:
         causes.append(_describe_forward(forward, LATEST))
-    advice = f"{PROMISES[level].advice} of {subject}{at}: " if level else f"of {subject}, "
-    yield UPDATE_ORDER.find(f"{advice}{'; '.join(causes)}", TEXT)
+    order = PROMISES[level].advice if level else "the order of updates matters for clients"
+    yield UPDATE_ORDER.find(f"{order} of {subject}{at}: {'; '.join(causes)}", TEXT)
 
 
 def _list_refusals(new: AvroType, answer: FrozenMap) -> list[str]:

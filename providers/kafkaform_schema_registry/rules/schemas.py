@@ -9,7 +9,7 @@ from kafkaform.core.diagnostics import suggest
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Depth, Facts, Identity
 from kafkaform.core.rule import Judge, Needs, Rule, Scene, Survey
-from kafkaform.core.text.quantity import render_amount, render_count
+from kafkaform.core.text.quantity import render_count
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..formats.faults import SchemaFault
@@ -126,9 +126,8 @@ def _judge_text(change: Change, _: Facts) -> Iterator[Finding]:
         yield _find_invalid(kind, fault)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
-        limit = render_amount(MAX_BYTES, "bytes")
         yield TOO_LARGE.find(
-            f"the schema has {render_amount(size, 'bytes')}, and registries take {limit}",
+            f"the schema has {size:,} bytes, and registries take {MAX_BYTES:,}",
             TEXT,
             figures=FrozenMap(bytes=size),
         )
@@ -223,6 +222,9 @@ def _survey_references(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
         for change in scene.changes
         if change.identity.kind == KIND and change.effective
     }
+    sweep = scene.sweeps.get(KIND)
+    there = {item.identity.key for item in sweep.items} if sweep else set[str]()
+    there |= _list_declared(scene.changes)
     for change in scene.changes:
         for reference in _list_references(change):
             subject, version = str(reference["subject"]), int(reference["version"])
@@ -234,7 +236,7 @@ def _survey_references(scene: Scene) -> Iterator[tuple[Identity, Finding]]:
             if lack:
                 name = change.identity.key
                 text = f"{name} refers to version {version} of {subject}, and {lack}"
-                near = "" if versions else suggest(subject, schemas.keys() - {name, subject})
+                near = "" if versions else suggest(subject, there - {name, subject})
                 yield (
                     change.identity,
                     REFERENCE_MISSING.find(
@@ -264,14 +266,22 @@ def _find_lack(subject: str, version: int, versions: Sequence[int], change: Chan
     return "there is no such subject"
 
 
+def _list_declared(changes: Sequence[Change]) -> set[str]:
+    """The subjects that have a schema after the plan, as far as it knows."""
+    schemas = (change for change in changes if change.identity.kind == KIND)
+    return {change.identity.key for change in schemas if change.after is not None}
+
+
 def list_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
-    """Which versions there are of what is referred to, and who refers to what is deleted."""
+    """Which versions there are of what is referred to, and who refers to what is deleted; all
+    subjects, if one is referred to that nothing declares."""
     references = sorted(
         {str(reference["subject"]) for change in changes for reference in _list_references(change)}
     )
     deleted = sorted(change.identity.key for change in changes if _is_deleted(change))
     questions = ((NUMBERS, references), (USERS, deleted))
-    return {name_listing(kind, names): Depth.FULL for kind, names in questions if names}
+    needs = {name_listing(kind, names): Depth.FULL for kind, names in questions if names}
+    return needs if _list_declared(changes).issuperset(references) else {KIND: Depth.NAMES, **needs}
 
 
 JUDGES = (

@@ -56,6 +56,13 @@ def kraft() -> None:
         pytest.skip("brokers with ZooKeeper decide it otherwise")
 
 
+@pytest.fixture
+def zookeeper() -> None:
+    """Skips the test without ZooKeeper."""
+    if not get_choice().zookeeper:
+        pytest.skip("KRaft decides it otherwise")
+
+
 @pytest.fixture(scope="module")
 def closed_lab(own_brokers: None) -> Iterator[Lab]:
     """A broker where a resource without ACLs is closed."""
@@ -145,6 +152,18 @@ def test_delete_on_the_cluster_deletes_every_topic(closed: Lab, app: Client, top
     assert findings["access-gained-on-cluster"].level is Level.DANGER
     assert "Delete on every Topic" in findings["access-gained-widely"].text
     expect(partial(app.delete, topic), ALLOWED)
+
+
+@pytest.mark.usefixtures("zookeeper")
+def test_delete_on_the_cluster_deletes_no_topic_with_zookeeper(
+    closed: Lab, app: Client, topic: str
+) -> None:
+    """Its brokers ask about the topic alone, and no finding says otherwise."""
+    findings = closed.make(on_cluster(app.principal, "Delete"))
+    assert not any("on every Topic" in finding.text for finding in findings.values())
+    # Describe on the topic shows that the ACLs have arrived.
+    closed.make(on_topic(app.principal, "Describe", topic))
+    expect(partial(app.delete, topic), TOPIC_DENIED)
 
 
 def test_the_name_star_covers_topics_that_are_created_later(closed: Lab, app: Client) -> None:
@@ -387,6 +406,19 @@ def test_another_name_of_the_cluster_is_refused(closed: Lab) -> None:
     """`acl-cluster-resource`."""
     outcome = closed.refuse(replace(on_cluster("User:app", "Alter"), resource_name="prod"))
     assert outcome.fault is not None and outcome.fault.code == "INVALID_REQUEST"
+
+
+@pytest.mark.usefixtures("zookeeper")
+def test_no_name_shuts_out_idempotent_producers_with_zookeeper(opened: Lab, guest: Client) -> None:
+    """Where what has no ACL is open, AclAuthorizer lets every producer be idempotent."""
+    topic, closed = opened.topic(), opened.topic()
+    opened.make(on_cluster("User:somebody", "Describe"))
+    findings = opened.make(on_topic("User:somebody", "Read", "hardcod", "Prefixed"))
+    assert "access-closed-to-producers" not in findings
+    # A later ACL that has arrived shows that the earlier ones have, too.
+    opened.make(on_topic("User:somebody", "Read", closed))
+    expect(partial(guest.write, closed), TOPIC_DENIED)
+    assert guest.write(topic, idempotent=True) == ALLOWED
 
 
 @KRAFT

@@ -148,6 +148,23 @@ def test_a_lower_default_deletes_records_of_topics_without_an_override(
         assert alter(session, BROKER, name, {"log.retention.ms": None}) == ""
 
 
+def test_topics_that_begin_to_expire_do_so_by_their_own_limits(
+    set_for_all: Any, folder: Folder, clients: Clients, topic: str
+) -> None:
+    """`topic-expiry-started` of all brokers: the plan measures what is older than the override of
+    the topic allows, and that is what goes."""
+    set_for_all(log_cleanup_policy="compact")
+    assert clients.create(topic, **SEGMENT, retention_ms=1000) == ""
+    begin_segment(clients, topic)
+    time.sleep(1.5)
+    words = ("alter", "broker", "--entity-default", "--auto-approve", "--no-color")
+    said = folder.run(*words, "--add-config", "log.cleanup.policy=[compact,delete]")
+    text = " ".join(said.out.split())
+    assert said.code == 0 and "topic-expiry-started" in text, text
+    assert topic in text and "once they are older than 1 s" in text and "Deletes about" in text
+    wait_for(lambda: "old" not in clients.values(topic))
+
+
 def test_a_value_of_one_broker_wins_over_that_of_all(
     set_for_all: Any, session: KafkaSession, clients: Clients, topic: str
 ) -> None:

@@ -12,7 +12,7 @@ from kafkaform.cli.command_tree import get_commands
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.render.page import render_page, wrap_cells
 from kafkaform.render.text import wrap_text
-from kafkaform_kafka.inspect.access_page import access_page
+from kafkaform_kafka.inspect.access import access_page
 from kafkaform_kafka.inspect.cells import size
 from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.documents import ASKED, OBJECTS

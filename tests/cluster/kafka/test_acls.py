@@ -28,7 +28,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.clients import native_config
 from kafkaform_kafka.connection.settings import KafkaSettings
-from kafkaform_kafka.inspect.access_explanation import AccessQuery, build_access, explain_access
+from kafkaform_kafka.inspect.access import AccessQuery, build_access, explain_access
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl.resource_type import (
     SUPPORTED,

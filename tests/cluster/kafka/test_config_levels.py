@@ -95,6 +95,8 @@ def test_a_broker_overrules_the_cluster(
     eventually(lambda: own(admin, BROKER, "1").get(key), lambda value: value == "3")
     one, shared = read(admin, "1", BROKER), read(admin, "default", CLUSTER)
     assert isinstance(one, Observed) and isinstance(shared, Observed)
+    # What nothing sets here is in effect all the same.
+    assert one.fallbacks["config.num.io.threads"] == shared.fallbacks["config.num.io.threads"]
     assert one.attributes["broker_id"] == 1
     assert one.fallbacks[f"config.{key}"] == "2"
     assert shared.fallbacks[f"config.{key}"] == "1"
@@ -211,6 +213,9 @@ def test_a_group_and_a_topic_of_one_name_are_told_apart(
     """A group has configs before it exists; both lie in one request, and each gets its answer."""
     undo.append(("group", prefix, "consumer.session.timeout.ms"))
     group = declared(GROUP, group=prefix, config={"consumer.session.timeout.ms": "50000"})
+    before = read(admin, prefix, GROUP)
+    assert isinstance(before, Absent)
+    assert before.fallbacks["config.consumer.session.timeout.ms"] == "45000"
     topic = {"resource": "topic", "name": prefix, "set": {"retention.ms": "1"}, "delete": ()}
     shared = {"resource": "group", "name": prefix, "set": dict(group["config"]), "delete": ()}
     answers = alter_configs(admin.context.wire, [topic, shared], 10, validate_only=True)
@@ -221,7 +226,7 @@ def test_a_group_and_a_topic_of_one_name_are_told_apart(
     assert live == {"consumer.session.timeout.ms": "50000"}
     reading = read(admin, prefix, GROUP)
     assert isinstance(reading, Observed)
-    assert reading.fallbacks == {"config.consumer.session.timeout.ms": "45000"}
+    assert reading.fallbacks == before.fallbacks
     swept = admin.sweep(GROUP, Depth.NAMES)
     if why := explain_absence(GROUP_CONFIG_LISTING, admin.facts):
         assert swept.coverage.fault is not None and swept.coverage.fault.message == why

@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from kafkaform.provider.commands import Answer
 from kafkaform_kafka.connection.clients import native_config
-from kafkaform_kafka.inspect.activity.groups import GroupQuery, read_groups
 from kafkaform_kafka.inspect.documents import open_source
+from kafkaform_kafka.inspect.groups import GroupQuery, read_groups
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.kafka.clusters import HELD, own_sandbox

@@ -17,9 +17,9 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.errors import KafkaformError
 from kafkaform_kafka.connection.clients import native_config
-from kafkaform_kafka.inspect.cluster_layout import read_layout
 from kafkaform_kafka.kinds.topic import send_throttles, throttles
 from kafkaform_kafka.kinds.topic.placement import Assignment
+from kafkaform_kafka.placement.proposal import read_layout
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.commands.process_folder import Folder

@@ -29,7 +29,7 @@ from kafkaform.provider.contract import Secrets, Session
 from kafkaform.provider.fixture import Fixture
 from kafkaform.provider.workbench import Violation
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
-from kafkaform_kafka.simulation.defaults import TOPIC_DEFAULTS
+from kafkaform_kafka.simulation.world import TOPIC_DEFAULTS
 
 from ...conftest import Broker
 from ...kit.kafka.logins import Login

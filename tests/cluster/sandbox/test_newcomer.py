@@ -29,7 +29,7 @@ def test_the_readmes_commands_lead_to_an_empty_cluster(
 ) -> None:
     """Sandbox, provider block, plan, apply, destroy: each command succeeds, and each file that they
     write is valid. Answers to questions are flags here."""
-    topic = read_block("## Write a configuration", "hcl").partition("\n\n")[2]
+    topic = read_block("## Install and write a configuration", "hcl").partition("\n\n")[2]
     (tmp_path / "main.kf.hcl").write_text(f"{topic}{ACL}")
     commands = read_block("No Kafka at hand?", "sh")
     answers = {

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.memory.tables import Tables
+from kafkaform_kafka.memory.cluster import Tables
 from kafkaform_kafka.provider import KafkaProvider
 
 Thing = TypeVar("Thing")

@@ -192,7 +192,7 @@ def test_a_missing_topic_is_refused() -> None:
     with pytest.raises(UsageError, match="there is no topic"):
         elect(where, "orderz")
     with pytest.raises(UsageError, match="cannot be combined"):
-        elect_preferred(("orders",), others=True)
+        elect_preferred(("orders",), other_changes=True)
 
 
 def test_a_refused_election_fails() -> None:

@@ -60,7 +60,7 @@ def test_another_change_of_it_says_that_it_moves() -> None:
     where, done = moving()
     [change] = plan(where, desired(box("x", None, "fragile"))).changes
     assert [item.path for item in change.paths] == [("label",)]
-    assert list_notes(change) == (f"moving since run {done.run}",)
+    assert list_notes(change) == (f"it has been moving since run {done.run}",)
 
 
 def test_another_change_of_it_is_silent_about_a_move_that_has_ended() -> None:

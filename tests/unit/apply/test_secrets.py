@@ -191,7 +191,7 @@ def test_nobody_guesses_whether_a_password_arrived(mishap: Mishap) -> None:
         assert "apply --expect " in unresolved.value.advice
         assert "another version" in unresolved.value.advice
         assert sent(where) == before and where.clock.monotonic() == start
-    assert "unresolved from run" in str(list_notes(plan(where, desired(login(2))).changes[0]))
+    assert "unresolved since run" in str(list_notes(plan(where, desired(login(2))).changes[0]))
 
 
 @pytest.mark.parametrize("mishap", [*LOST.values(), *NEVER.values()], ids=repr)

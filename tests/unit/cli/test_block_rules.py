@@ -119,3 +119,41 @@ def test_rules_of_nothing(here: Here) -> None:
     """An empty configuration is judged by none."""
     here.write("main.kf.hcl", PROVIDER)
     assert here.json("validate", "--rules", "--json") == []
+
+
+ROLES = (
+    PROVIDER
+    + """\
+resource "kafka_access" "a" {
+  principal = "User:app "
+  role      = "consumer"
+  topics    = ["a", "b", "c"]
+  group     = "a"
+}
+resource "kafka_access" "b" {
+  principal = "User:app "
+  role      = "producer"
+  topics    = ["a"]
+}
+"""
+)
+
+
+def test_a_fault_of_many_rights_of_a_role_is_shown_once(here: Here) -> None:
+    """Once for each block, with the number of rights and the first ones: as text and as JSON, which
+    editors show, too."""
+    here.write("main.kf.hcl", ROLES)
+    assert here.done("validate").text.count("[name-blank-at-end]") == 2
+    found = here.json("validate", "-json")["diagnostics"]
+    assert [item["address"] for item in found] == ["kafka_access.a", "kafka_access.b"]
+    first, second = (item["detail"] for item in found)
+    assert first.startswith('7 ACLs: Allow "User:app " Describe on topic "a" from any host, ')
+    assert first.endswith(", … and 2 more.") and second.startswith("2 ACLs: ")
+
+
+def test_a_fault_of_one_right_of_a_role_names_it(here: Here) -> None:
+    """The address says which one."""
+    here.write("main.kf.hcl", ROLES.replace("User:app ", "User:app").replace('= "a"', '= "a "'))
+    (found,) = here.json("validate", "-json")["diagnostics"]
+    assert found["address"] == 'kafka_access.a/acl["Read|Group|a |Literal"]'
+    assert found["detail"] == "" and found["advice"] == "Remove the blank."

@@ -107,6 +107,24 @@ def test_a_warning_is_only_shown(at: Here) -> None:
     assert "2 to add" in at.done("apply", "--auto-approve").out
 
 
+@pytest.mark.parametrize("command", [["plan"], ["apply", "--auto-approve"]])
+def test_fail_on_a_policy(at: Here, command: list[str]) -> None:
+    """A warning stops the plan that it is about, and a misspelt policy stops every plan."""
+    at.write("main.kf.hcl", BOTH + few("warning"))
+    folder = outside(at, few("warning").replace("few_partitions", "from_outside"))
+    assert "the plan has policy/few_partitions (kafka_topic.big)" in at.fails(
+        *command, "--fail-on", "policy/few_partitions", code=8
+    )
+    flags = ("--policy", folder, "--fail-on")
+    assert "the plan has policy/from_outside" in at.fails(
+        *command, *flags, "policy/from_outside", code=8
+    )
+    at.monkeypatch.setattr(MemoryProvider, "open", lambda *_: pytest.fail("a system was asked"))
+    said = at.fails(*command, *flags, "danger,policy/few_partition")
+    assert "'policy/few_partition' is not a policy" in said
+    assert "The policies are policy/few_partitions, policy/from_outside." in " ".join(said.split())
+
+
 def test_a_waiver_lets_one_object_through(at: Here) -> None:
     """The plan shows its reason and its end; after that day the change is blocked again."""
     at.write("main.kf.hcl", BOTH + few(until="2026-06-30"))

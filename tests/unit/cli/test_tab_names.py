@@ -17,6 +17,11 @@ from kafkaform.cli.options import tab_names
 from kafkaform.cli.options.tab_names import COMPLETE, PREFIX, mend_bash_words, offer_within_limit
 
 CONFIGURATION = """\
+policy "no_loss" {
+  condition = !contains(change.harms, "data-loss")
+  message   = "no"
+}
+
 provider "kafka" {
   bootstrap_servers = ["localhost:9092"]
 }
@@ -30,6 +35,8 @@ resource "kafka_topic" "events" {
   name     = each.key
 }
 """
+
+RULES = 'policy_set "kafka" {\n  enable = ["no_wildcard_principals"]\n}\n'
 
 PROGRAM = """\
 from kafkaform.cli.app import main
@@ -112,6 +119,13 @@ def test_a_key_press_neither_hangs_nor_fails(monkeypatch: pytest.MonkeyPatch) ->
         ("kafkaform plan --fail-on dat", ["data-loss"]),
         ("kafkaform plan --fail-on object-prot", ["object-protected"]),
         ("kafkaform apply --fail-on drift,dang", ["drift,danger"]),
+        ("kafkaform plan --fail-on pol", ["policy/no_loss"]),
+        (
+            "kafkaform plan --policy rules --fail-on drift,pol",
+            [
+                *("drift,policy/no_loss", "drift,policy/no_wildcard_principals"),
+            ],
+        ),
         ("kafkaform plan --accept guard-", ["guard-data-loss", "guard-deletions"]),
         ("kafkaform plan --accept object-prot", []),
         ("kafkaform plan --accept guard-deletions = kafka_topic.o", ["kafka_topic.orders"]),
@@ -123,6 +137,8 @@ def test_a_key_press_neither_hangs_nor_fails(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_tab_key_in_bash(tmp_path: Path, script: str, typed: str, offered: list[str]) -> None:
     """Addresses of the configuration, and the fixed words of commands, without a connection."""
     (tmp_path / "main.kf.hcl").write_text(CONFIGURATION)
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "all.kfpolicy.hcl").write_text(RULES)
     program = tmp_path / "kafkaform"
     program.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(PROGRAM)}\n")
     program.chmod(0o755)

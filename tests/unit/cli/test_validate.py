@@ -49,7 +49,7 @@ TOLD = {
         'or retention("7d"), for example',
     ),
     'resource "kafka_topic_config" "a" {\n  topic = "a"\n'
-    '  config = { "preallocate" = "yes" }\n}\n': ("3:14", "write true or false"),
+    '  config = { "preallocate" = "yes" }\n}\n': ("3:14", "Write true or false."),
     'resource "kafka_broker_config" "a" {\n  broker_id = 1\n'
     '  config = { "log.cleaner.thraeds" = 2 }\n}\n': (
         "3:14",

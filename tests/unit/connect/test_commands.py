@@ -27,7 +27,7 @@ def test_a_connector_is_created_changed_and_deleted(folder: ConnectFolder) -> No
     assert "No changes" in folder.here.done("plan").text
     folder.declare(connector("lines", config='{ topic = "orders", "batch.size" = 5 }'))
     text = folder.here.done("apply", "-auto-approve").text
-    assert '+ "batch.size" = "5"' in text and '- "file" = "/dev/null"' in text
+    assert '+ "batch.size" = "2000" (default) → "5"' in text and '- "file" = "/dev/null"' in text
     assert folder.list_writes() == ["PATCH /connectors/lines/config"]
     assert "file" not in folder.find("lines").config
     assert "No changes" in folder.here.done("plan").text

@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -35,6 +35,7 @@ from kafkaform.fleet.report.redact import make_build_redactor, make_redactor
 from kafkaform.fleet.report.sections import render_age
 from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.reader import Build, Gold
+from kafkaform.provider.registry import Registry
 
 from ...kit.fleet import sample
 from ...kit.fleet.lake import NOW, publish
@@ -237,6 +238,29 @@ def test_every_word_of_the_tables_is_known() -> None:
     assert words("fleet_consistency", "finding") == set(trust._FINDINGS)
     verdicts = {load._VERDICT_OF.get(v, v) for v in words("unused_topics", "verdict")}
     assert verdicts == {series.key for series in load._VERDICTS}
+
+
+def test_findings_have_the_words_of_the_rules_of_plans() -> None:
+    """What means the same has the same title, and the id of its rule."""
+    rules = {rule.id: rule for rule in Registry().load("kafka").load_rules().rules}
+    assert {finding: rule.id for finding, rule in access.RULES.items()} == {
+        "any_principal": "access-gained-by-everybody",
+        "any_operation": "access-gained-everything",
+        "any_resource": "access-gained-widely",
+        "shadowed": "access-unchanged",
+        "no_login": "user-login-missing",
+    }
+    for finding, rule in access.RULES.items():
+        assert rules[rule.id] is rule and access.FINDINGS[finding][1:] == rule.title[1:]
+    row = {"finding": "shadowed", "severity": "low", "cluster": "a"}
+    other = {**row, "finding": "any_host"}
+    known = {"grant_kinds": [], "principals": [], "grant_rows": [row, other]}
+    grid = access.show_grants(known, datetime.now(UTC)).grids[1]
+    place = [column.name for column in grid.columns].index("what")
+    assert [cells[place] for cells in grid.rows] == [
+        "an ACL changes nobody's access [access-unchanged]",
+        "from every host",
+    ]
 
 
 def test_tables_are_cut_and_say_so(tmp_path: Path) -> None:

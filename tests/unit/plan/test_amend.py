@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkaform.apply.commit import commit_step
-from kafkaform.core.change import Action, Outcome, OutcomeStatus, Ownership
+from kafkaform.core.change import Action, Outcome, OutcomeStatus, Ownership, PathChange
 from kafkaform.core.finding import Block
 from kafkaform.core.resource import Absent, Facts, Hidden, Identity, Observed, Reading
 from kafkaform.core.value import FrozenMap
@@ -41,6 +41,19 @@ def test_only_what_differs_is_written() -> None:
     """The other configs are no part of the change; a removal says what takes effect then."""
     (path,) = change(seen(a="1", b="2"), config(b="2")).paths
     assert (path.path, path.before, path.after, path.effective) == (("config", "a"), "1", None, "0")
+
+
+def test_settings_show_what_is_in_effect_without_them() -> None:
+    """Where a first value is set, and where all of them go."""
+    below = FrozenMap({"config.a": "0"})
+    (_, path) = sorted(change(Absent(IT, fallbacks=below), config(a="1")).paths, key=_get_depth)
+    assert (path.effective_before, path.before, path.after) == ("0", None, "1")
+    (_, path) = sorted(change(seen(a="1"), lambda _: None).paths, key=_get_depth)
+    assert (path.before, path.after, path.effective) == ("1", None, "0")
+
+
+def _get_depth(path: PathChange) -> int:
+    return len(path.path)
 
 
 def test_what_cannot_be_seen_is_blocked() -> None:

@@ -62,6 +62,31 @@ def test_fallbacks_show_only_where_a_value_goes() -> None:
     assert (gone.effective, changed.effective) == ("9", None)
 
 
+def test_fallbacks_show_where_a_value_comes() -> None:
+    """`effective_before` is what held without the value; an unknown one is left out."""
+    fallbacks = FrozenMap({"config.x": "9", "config.z": "9"})
+    known, unknown = compare(
+        FrozenMap(config=EMPTY),
+        FrozenMap(config=FrozenMap(x="1", y="1")),
+        schema=SCHEMA,
+        fallbacks=fallbacks,
+    )
+    assert (known.effective_before, unknown.effective_before) == ("9", None)
+
+
+def test_a_word_for_what_is_in_effect_anyway_shows_it() -> None:
+    """The default of an attribute sets nothing where the reading has a fallback."""
+    schema = make_schema("", AttributeSchema("level", STRING, "", default="INHERITED"))
+    own, inherited = FrozenMap(level="HIGH"), FrozenMap(level="INHERITED")
+    below = FrozenMap(level="LOW")
+    (comes,) = compare(inherited, own, schema=schema, fallbacks=below)
+    assert (comes.effective_before, comes.effective) == ("LOW", None)
+    (goes,) = compare(own, inherited, schema=schema, fallbacks=below)
+    assert (goes.effective_before, goes.effective) == (None, "LOW")
+    (plain,) = compare(inherited, own, schema=schema)
+    assert plain.effective_before is None
+
+
 def test_sensitive_attributes_are_marked() -> None:
     """The renderer needs no schema to hide them."""
     (change,) = compare(None, FrozenMap(token="t"), schema=SCHEMA)

@@ -7,13 +7,21 @@ from typing import Any, cast
 
 import pytest
 
-from kafkaform.core.change import Action, Change, add_findings
+from kafkaform.core.change import Action, Change, PathChange, add_findings
 from kafkaform.core.finding import Block, Finding, Harm, Level
 from kafkaform.core.resource import Depth, Facts, Identity, Sweep
 from kafkaform.core.rule import Judge, Needs, Rule, RuleBook, Scene, Survey
-from kafkaform.plan.judge import is_accepted, judge_changes, record_findings, survey_changes
+from kafkaform.core.value import FrozenMap
+from kafkaform.plan.judge import (
+    is_accepted,
+    judge_changes,
+    judge_refreshes,
+    record_findings,
+    survey_changes,
+)
 from kafkaform.plan.observe import Look
-from kafkaform.plan.rules import PROTECTED, UNMANAGED
+from kafkaform.plan.rules import KEPT, PROTECTED, UNMANAGED
+from kafkaform.state.model import Row, State
 
 HERE = Identity("shelf", "shelf_box", "a")
 BOX = Change(HERE, "shelf_box.a", Action.UPDATE)
@@ -149,6 +157,42 @@ def test_a_survey_that_raises_blocks_every_change_it_would_judge() -> None:
         FACTS,
     )
     assert changes[0].block is Block.IMPOSSIBLE
+
+
+def test_a_refresh_is_judged_as_what_somebody_has_changed() -> None:
+    """From what the state has to what is live. What would block is left out, a fault is told, and
+    nothing blocks."""
+    identity, other = Identity("shelf", "shelf_box", "a"), Identity("shelf", "shelf_box", "b")
+    drift = (PathChange(("size",), 1, 2),)
+    live, gone = FrozenMap(size=2), Change(other, "shelf_box.b", Action.FORGET)
+    note = KEPT.find("it is kept")
+    change = Change(identity, "shelf_box.a", Action.REFRESH, live, live, drift=drift)
+    seen: list[Change] = []
+
+    def find(change: Change, _: Facts) -> Iterator[Finding]:
+        seen.append(change)
+        yield from (ODD.find("odd"), BROKEN.find("broken"))
+
+    def fail(change: Change, _: Facts) -> Iterator[Finding]:
+        raise ZeroDivisionError
+
+    judges = tuple(Judge((ODD,), ("shelf_box",), Needs.OBJECT, judge) for judge in (find, fail))
+    made, same = judge_refreshes(
+        [add_findings(change, note), gone],
+        State("x", objects={identity: Row(identity, ("shelf_box.a",), 1, FrozenMap(size=1))}),
+        {"shelf": RuleBook(judges=judges)},
+        FACTS,
+    )
+    (judged,) = seen
+    assert (judged.action, judged.before, judged.after) == (Action.UPDATE, FrozenMap(size=1), live)
+    assert judged.paths == drift and same is gone
+    assert (made.action, made.before, made.paths) == (Action.REFRESH, live, ())
+    assert {(item.rule, item.level) for item in made.findings} == {
+        ("box-odd", ODD.level),
+        ("rule-failed", Level.CAUTION),
+        (note.rule, note.level),
+    }
+    assert made.blocked is None
 
 
 def test_judges_get_the_changes_of_their_types_only() -> None:

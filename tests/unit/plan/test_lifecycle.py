@@ -171,7 +171,7 @@ def test_a_pending_create_counts_as_ours_if_it_is_exactly_that() -> None:
     target = decided(PLAIN, absent()).after or FrozenMap()
     mine = decided(PLAIN, live(), open_intent=pending("create", target))
     assert mine.blocked is None and not mine.adopts
-    assert list_notes(mine) == ("unresolved from run run-1",)
+    assert list_notes(mine) == ("its change is unresolved since run run-1",)
     other = decided(PLAIN, live(partitions=9), open_intent=pending("create", target))
     assert other.blocked is not None and other.blocked.block is Block.UNMANAGED
 
@@ -254,6 +254,13 @@ def test_an_override_that_goes_shows_what_takes_effect() -> None:
     change = decided(PLAIN, live(config=MS), row(config=MS))
     (path,) = change.paths
     assert (path.after, path.effective) == (None, "default")
+
+
+def test_a_deleted_object_falls_back_to_nothing() -> None:
+    """A topic that goes has no defaults any more."""
+    change = decided(DESTROYED, live(config=MS), row(config=MS))
+    assert change.action is Action.DELETE and change.paths
+    assert not [path for path in change.paths if path.effective is not None]
 
 
 # ── protection ──────────────────────────────────────────────────────────────────────────

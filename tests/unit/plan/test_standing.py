@@ -214,11 +214,11 @@ def test_equal_findings_are_one_row() -> None:
         "",
         "Dangers (1):",
         "  shelf_box c: durability: it stands idle [box-idle]",
-        "      fix: Mend it",
+        "      fix: Mend it.",
         "",
         "Cautions (2):",
         "  2 shelf_box objects (a, b): capacity: box a is red [box-red]",
-        "      fix: Mend it",
+        "      fix: Mend it.",
     ]
 
 
@@ -243,14 +243,14 @@ def test_programs_get_every_row() -> None:
             "id": "box-red",
             "shortDescription": {"text": "Title of box-red"},
             "fullDescription": {"text": "Because."},
-            "help": {"text": "Mend it"},
+            "help": {"text": "Mend it."},
             "properties": {"tags": ["capacity"]},
         },
     ]
     first, second = run["results"]
     assert (first["level"], first["ruleIndex"]) == ("error", 0)
     assert (second["level"], second["ruleIndex"]) == ("warning", 1)
-    assert second["message"]["text"] == "shelf_box a/b: box a/b is red. Mend it"
+    assert second["message"]["text"] == "shelf_box a/b: box a/b is red. Mend it."
     (place,) = second["locations"]
     assert place["physicalLocation"]["artifactLocation"]["uri"] == "shelf/shelf_box/a%2Fb"
     assert second["partialFingerprints"] == {

@@ -156,4 +156,4 @@ def test_diagnostics_with_other_causes_or_places_stay_apart() -> None:
     named = [replace(item, detail=f"the name {item.address} is taken") for item in items[:3]]
     text = render_diagnostics(named)
     assert text.startswith("Error: 3 objects: refused\n")
-    assert "for example, the name a.0 is taken" in text
+    assert "for example: the name a.0 is taken" in text

@@ -109,6 +109,18 @@ def test_blocks_that_name_their_objects_are_joined() -> None:
     assert finding.fix == "keep it"
 
 
+def test_what_to_do_for_one_stands_for_all() -> None:
+    """Of advice that names its object, one is an example, which stays whole sentences."""
+    blocks = [
+        lowered(n, blocked=block(Block.UNMANAGED, "it exists", f"Adopt it with --adopt={n}."))
+        for n in "abc"
+    ]
+    (entry,) = make_entries(blocks, WORDS)
+    (finding,) = entry.blocks
+    assert finding.text == "it exists"
+    assert finding.fix == "for example: Adopt it with --adopt=a."
+
+
 def test_figures_are_added() -> None:
     """What the objects of an entry lose is added up, and names are listed once."""
     losses = [

@@ -113,6 +113,18 @@ def test_a_removed_override_shows_what_takes_effect() -> None:
             path("config.x", "3600000", None, effective="604800000", unit="ms"),
             "1 h → 7 d (default) (3600000 → 604800000)",
         ),
+        (
+            path("config.x", None, 1048576, effective_before=2**63 - 1, unit="bytes/s"),
+            "no limit (default) → 1 MiB/s (1048576)",
+        ),
+        (
+            path("config.x", 5, None, effective=2**31 - 1, unit="partitions/s"),
+            "5 partitions/s → no limit (default)",
+        ),
+        (
+            path("level", "INHERITED", "FULL", effective_before="BACKWARD"),
+            '"BACKWARD" (default) → "FULL"',
+        ),
         (path("config.x", None, "true"), '(not set) → "true"'),
         (path("config.x", "true", None), '"true" → (not set)'),
     ],

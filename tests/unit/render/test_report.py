@@ -123,7 +123,7 @@ def test_a_thousand_changes_with_one_cause_are_one_line() -> None:
         "  CreateTopics could not be sent: connection refused (broker 1 at localhost:9092)",
         '      kafka_topic.t["t0000"], kafka_topic.t["t0001"], kafka_topic.t["t0002"], '
         'kafka_topic.t["t0003"], kafka_topic.t["t0004"], … and 995 more',
-        "      fix: check the connection to the cluster and run the command again",
+        "      fix: Check the connection to the cluster and run the command again.",
         "  applied      + kafka_topic.payments",
         "",
         "Applied in part: 1 applied, 1,000 not applied.",

@@ -113,6 +113,20 @@ def test_a_level_goes_before_its_subject(folder: Folder) -> None:
     assert not folder.registry.levels
 
 
+def test_a_level_stands_beside_the_one_in_effect_without_it(folder: Folder) -> None:
+    """When it is set for the first time, instead of the registry's word, and when it goes."""
+    start(folder, OTHER + SCHEMA)
+    folder.write(OTHER + SCHEMA + LEVEL % "FULL")
+    assert 'compatibility = "BACKWARD" (default) → "FULL"' in folder.run("plan")
+    folder.run("apply", "-auto-approve")
+    folder.write(OTHER + SCHEMA + (LEVEL % "INHERITED").replace("}", '  mode = "READONLY"\n}'))
+    text = folder.run("plan")
+    assert 'compatibility = "FULL" → "BACKWARD" (default)' in text, text
+    assert 'mode = "READWRITE" (default) → "READONLY"' in text, text
+    folder.write(OTHER + SCHEMA + REMOVED.replace("_schema.order", "_subject_config.order"))
+    assert 'compatibility = "FULL" → "BACKWARD" (default)' in folder.run("plan")
+
+
 def test_a_level_that_somebody_removed_can_be_given_up(folder: Folder) -> None:
     """A block that wants it deleted is not asked what it sets."""
     start(folder, SCHEMA + LEVEL % "FULL")

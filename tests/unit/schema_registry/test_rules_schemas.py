@@ -7,12 +7,13 @@ import pytest
 
 from kafkaform.core.change import Action, Change, add_findings
 from kafkaform.core.finding import Block, Level
+from kafkaform.core.resource import Depth
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.plan.rules import PROTECTED
 from kafkaform_schema_registry.kinds import schema
 from kafkaform_schema_registry.kinds.schema import MAX_BYTES
 from kafkaform_schema_registry.rules.book import list_needs
-from kafkaform_schema_registry.rules.questions import parse_listing
+from kafkaform_schema_registry.rules.questions import NUMBERS, name_listing
 
 from ...kit.schema_registry.judgement import judge, judge_block, list_rules
 from ...kit.schema_registry.schemas import ORDER, ORDER_WITH_NOTE
@@ -66,7 +67,7 @@ def delete(desk: Desk, subject: str = NAME) -> Change:
             {"schema": f'{{"type":"int","doc":"{"x" * MAX_BYTES}"}}'},
             "schema-too-large",
             FrozenMap(bytes=MAX_BYTES + 23),
-            "the schema has 1 MiB, and registries take 1 MiB",
+            "the schema has 1,048,599 bytes, and registries take 1,048,576",
         ),
     ],
 )
@@ -169,6 +170,9 @@ def test_a_reference_to_nothing_is_blocked(desk: Desk) -> None:
     assert finding.text == f"carts refers to version 2 of {NAME}, and there is no such subject"
     (finding,) = judge(desk.session, cart, create(desk, "orders-values"))
     assert finding.fix == 'Did you mean "orders-values"?'
+    desk.door.register("order-value", ORDER)
+    (finding,) = judge(desk.session, cart)
+    assert finding.fix == 'Did you mean "order-value"?'
     (finding,) = judge(desk.session, cart, create(desk))
     assert finding.text.endswith("and this plan registers its first version")
     assert finding.level is Level.CAUTION
@@ -183,6 +187,8 @@ def test_a_plan_asks_only_what_it_needs(desk: Desk) -> None:
     """A new schema without references asks nothing; what cannot be read is not judged."""
     assert not list_needs([create(desk)])
     cart = create(desk, "carts", schema=CART, references=refer())
-    assert [parse_listing(name)[1] for name in list_needs([cart])] == [f'["{NAME}"]']
+    numbers = name_listing(NUMBERS, [NAME])
+    assert list_needs([cart]) == {schema.KIND: Depth.NAMES, numbers: Depth.FULL}
+    assert list_needs([cart, create(desk)]) == {numbers: Depth.FULL}
     desk.registry.users["admin"] = False
     assert not judge(desk.session, cart)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from kafkaform.core.address import parse_address
 from kafkaform.core.change import Action, Change
 from kafkaform.core.diagnostics import Range
 from kafkaform.core.errors import UsageError
-from kafkaform.core.finding import Block, Finding, Harm, Level
+from kafkaform.core.finding import Block, Finding, Harm, Level, Waiver
 from kafkaform.core.resource import Declared, Desired, Facts, Identity
 from kafkaform.core.value import EMPTY
 from kafkaform.plan.judge import record_findings
@@ -26,6 +27,8 @@ from kafkaform.workflow.judgement.conditions import (
 )
 
 from ...kit.findings import block, note, risk
+
+TODAY = date(2026, 6, 30)
 
 
 def change(*findings: Finding, action: Action = Action.UPDATE, key: str = "a") -> Change:
@@ -113,6 +116,41 @@ def test_an_unknown_condition_names_the_nearest(name: str, advice: str) -> None:
         check_fail_on(["deletes", name])
     (fault,) = caught.value.diagnostics
     assert advice in fault.advice and "explain rule" in fault.advice
+
+
+POLICIES = ("policy/few_partitions", "policy/no_data_loss")
+
+
+def test_policies_are_conditions() -> None:
+    """They are listed only if one is named."""
+    assert check_fail_on(["danger,policy/no_data_loss"], list_policies=lambda: POLICIES) == (
+        *("danger", "policy/no_data_loss"),
+    )
+    assert check_fail_on(["danger"], list_policies=lambda: pytest.fail("listed")) == ("danger",)
+
+
+@pytest.mark.parametrize(
+    ("policies", "advice"),
+    [
+        (POLICIES, 'Did you mean "policy/no_data_loss"? The policies are policy/few_partitions, '),
+        ((), "No policy judges this plan"),
+    ],
+)
+def test_an_unknown_policy_lists_what_exists(policies: tuple[str, ...], advice: str) -> None:
+    """The nearest first. Where policies do not judge, it is no condition at all."""
+    with pytest.raises(UsageError, match="'policy/no_loss' is not a policy") as caught:
+        check_fail_on(["policy/no_loss"], list_policies=lambda: policies)
+    assert advice in caught.value.advice
+    with pytest.raises(UsageError, match="is not a condition"):
+        check_fail_on(["policy/no_data_loss"])
+
+
+def test_a_policy_whose_waiver_holds_is_no_condition() -> None:
+    """What it covers is allowed; an ended waiver covers nothing."""
+    waived = Finding("policy/a", Level.NOTE, Harm.NONE, "x", waiver=Waiver("y", TODAY, True))
+    ended = Finding("policy/a", Level.CAUTION, Harm.NONE, "x", waiver=Waiver("y", TODAY, False))
+    assert describe_conditions(plan(change(waived)), ["policy/a"]) == []
+    assert describe_conditions(plan(change(ended)), ["policy/a"]) == ["policy/a (box_item.a)"]
 
 
 def test_rules_that_can_be_accepted() -> None:

@@ -137,7 +137,7 @@ def import_command(
     if split and out == STDOUT:
         raise UsageError("--split needs --out", "Name the main file, such as --out live.kf.hcl.")
     if from_ is not None:
-        paths = _require_paths(from_, named, others=all or json)
+        paths = _require_paths(from_, named, other_flags=all or json)
         configuration = read_configuration(Path(), Inputs.read(var, var_file))
         target = _choose_target(configuration, out)
         source = ForeignSource(from_, paths, only)
@@ -152,31 +152,33 @@ def import_command(
     else:
         address, id = _require_object(named)
         seconds = parse_duration(lock_timeout, "--lock-timeout")
-        with open_screen(console, json=json, quiet=quiet, approved=True) as shown:
+        with open_screen(console, json=json, quiet=quiet, approved=True) as screen:
             workspace = open_workspace(variables=var, variable_files=var_file, state=state)
             run = partial(import_object, workspace, address, id, lock_timeout=seconds)
-            show_run(shown, partial(run, again=advise("import")), outputs=json)
+            show_run(screen, partial(run, again=advise("import")), outputs=json)
         return
-    made = write(name=_get_name(target), split=split, documents=target is not None)
-    show_generated(made, target, console)
+    generated = write(name=_get_name(target), split=split, documents=target is not None)
+    show_generated(generated, target, console)
 
 
-def _refuse_unfit_flags(given: Mapping[str, object], mode: str, wanted: str) -> None:
+def _refuse_unfit_flags(flags: Mapping[str, object], mode: str, needed_mode: str) -> None:
     """Raises UsageError for a flag of another way to import."""
-    for flag, value in given.items():
-        if value and mode != wanted:
-            raise UsageError(f"{flag} goes with {wanted}", f"Leave {flag} out, or write {wanted}.")
+    for flag, value in flags.items():
+        if value and mode != needed_mode:
+            raise UsageError(
+                f"{flag} goes with {needed_mode}", f"Leave {flag} out, or write {needed_mode}."
+            )
 
 
 def _refuse_all_with(named: Sequence[str], *, json: bool) -> None:
     if named or json:
-        given = "ADDRESS" if named else "--json"
-        raise UsageError(f"--all does not go with {given}", "Leave one of the two out.")
+        argument = "ADDRESS" if named else "--json"
+        raise UsageError(f"--all does not go with {argument}", "Leave one of the two out.")
 
 
-def _require_paths(tool: str, paths: Sequence[str], *, others: bool) -> tuple[Path, ...]:
+def _require_paths(tool: str, paths: Sequence[str], *, other_flags: bool) -> tuple[Path, ...]:
     """The files and folders of --from. others: something was typed that does not go with it."""
-    if not paths or others:
+    if not paths or other_flags:
         raise UsageError(
             "--from needs files or folders, and goes neither with --all nor with --json",
             f"Write: kafkaform import --from {tool} PATH --out FILE",
@@ -208,9 +210,9 @@ def _choose_target(configuration: Configuration, out: str) -> Path | None:
     path = Path(out)
     refuse_existing(path)
     # Beside Terraform's files, a .kf.hcl file would be the only one that is read from then on.
-    here = path.resolve().parent == configuration.folder.resolve()
+    inside = path.resolve().parent == configuration.folder.resolve()
     family = FAMILIES[1 if configuration.tree.terraform else 0]
-    if here and is_read(path.name) and not family.select_configuration([path.name]):
+    if inside and is_read(path.name) and not family.select_configuration([path.name]):
         raise UsageError(
             f"{path} would not be read together with the files that are here",
             f"Choose a name that ends in {family.configuration[0]}.",

@@ -35,8 +35,8 @@ def show_generated(
         _write_files(generated, target)
     if generated.count:
         count = render_count(generated.count, "object")
-        more = len(generated.parts) + len(generated.documents)
-        advice = _advise_next(target, more) if verb == "import" else ""
+        total = len(generated.parts) + len(generated.documents)
+        advice = _advise_next(target, total) if verb == "import" else ""
         console.note(f"{count} to {verb}. {advice}".rstrip())
     if not generated.complete:
         raise AppliedInPart(
@@ -47,12 +47,12 @@ def show_generated(
 
 def refuse_existing(path: Path) -> None:
     try:
-        there = path.exists()
+        exists = path.exists()
     except OSError as error:  # such as a name that is too long
         raise StorageError(
             f"{path} cannot be written: {error.strerror}", "Choose another place."
         ) from None
-    if there:
+    if exists:
         raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
 
 
@@ -68,7 +68,7 @@ def _write_files(generated: GeneratedConfiguration, target: Path) -> None:
     ending = next((e for f in FAMILIES for e in f.configuration if target.name.endswith(e)), "")
     stem = target.name.removesuffix(ending)
     # With "-": a name that ends in "_override" would change the blocks of the other files.
-    names = {part: target.with_name(f"{stem}-{part}{ending}") for part in generated.parts}
+    names = {prefix: target.with_name(f"{stem}-{prefix}{ending}") for prefix in generated.parts}
     texts = {
         target: generated.text,
         **{names[p]: text for p, text in generated.parts.items()},
@@ -87,19 +87,19 @@ def _write_files(generated: GeneratedConfiguration, target: Path) -> None:
     for path, text in texts.items():
         try:
             path.parent.mkdir(exist_ok=True)
-            # "x": a file that somebody has made since then is not overwritten.
+            # "x": a file that somebody has written since then is not overwritten.
             with path.open("x", encoding="utf-8") as file:
                 written.append(path)
                 file.write(text)
         except OSError as error:
-            for made in written:
-                made.unlink(missing_ok=True)
+            for written_file in written:
+                written_file.unlink(missing_ok=True)
             raise StorageError(
                 f"{path} cannot be written: {error.strerror}", "Choose another place."
             ) from None
 
 
-def _advise_next(target: Path | None, parts: int) -> str:
-    more = f" and the {render_count(parts, 'file')} beside it" if parts else ""
-    where = "Save it in this folder" if target is None else f"Look at {target}{more}"
-    return f"{where}, then: kafkaform plan"
+def _advise_next(target: Path | None, count: int) -> str:
+    beside = f" and the {render_count(count, 'file')} beside it" if count else ""
+    action = "Save it in this folder" if target is None else f"Look at {target}{beside}"
+    return f"{action}, then: kafkaform plan"

@@ -61,9 +61,9 @@ def render_html(
         {
             "number": lambda value: f"{value:,}",
             "count": render_count,
-            "name": lambda one: render_name(one, view.words_of(one.identity.instance)),
-            "both": lambda one: name_both(one, view.words_of(one.identity.instance)),
-            "title": lambda one: name_object(one, view.words_of(one.identity.instance)),
+            "name": lambda subject: render_name(subject, view.words_of(subject.identity.instance)),
+            "both": lambda subject: name_both(subject, view.words_of(subject.identity.instance)),
+            "title": lambda subject: name_object(subject, view.words_of(subject.identity.instance)),
             "identity": view.name_identity,
             "known_as": lambda key, instance, kind: view.words_of(instance).name_object(kind, key),
             "objects": lambda entry: view.words_of(entry.lead.identity.instance).name_objects(
@@ -76,7 +76,9 @@ def render_html(
             "since": lambda item: pending_words(item, view.words_of(item.identity.instance)),
             # Excerpts of the configuration keep their lines.
             "block": lambda text: Markup("\n").join(map(mask_secrets, text.split("\n"))),
-            "removal": lambda one: render_removal(one, view.words_of(one.identity.instance)),
+            "removal": lambda subject: render_removal(
+                subject, view.words_of(subject.identity.instance)
+            ),
         },
     )
     return render_document(
@@ -132,13 +134,17 @@ def _find_anchors(groups: tuple[RowGroup, ...]) -> dict[str, str]:
 def _choose_columns(view: PlanView) -> tuple[tuple[int, str], ...]:
     """The columns of the table of kinds that are not empty, with their places."""
     return tuple(
-        (place, name)
-        for place, name in enumerate(COLUMNS)
-        if any(row.counts[place] for row in view.kinds)
+        (index, name)
+        for index, name in enumerate(COLUMNS)
+        if any(row.counts[index] for row in view.kinds)
     )
 
 
 def _find_address(instance: PlanInstance, setting: str) -> str:
     """Where the system is. setting: what the provider calls it."""
-    found = instance.display.get(setting)
-    return ", ".join(map(str, found if isinstance(found, tuple) else (found,))) if found else ""
+    address = instance.display.get(setting)
+    return (
+        ", ".join(map(str, address if isinstance(address, tuple) else (address,)))
+        if address
+        else ""
+    )

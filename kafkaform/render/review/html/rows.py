@@ -96,7 +96,7 @@ def list_choices(groups: Iterable[RowGroup]) -> dict[str, dict[str, str]]:
     rows = [row for group in groups for row in group.rows]
     findings = [item for row in rows for item in row.entry.findings]
     levels, harms = {item.level for item in findings}, {item.harm for item in findings}
-    found = {
+    names_by_choice = {
         "action": _name_same(row.action for row in rows),
         "kind": _name_same(sorted({row.lead.identity.kind for row in rows})),
         "finding": {
@@ -106,7 +106,7 @@ def list_choices(groups: Iterable[RowGroup]) -> dict[str, dict[str, str]]:
         },
         "instance": _name_same(sorted({row.lead.identity.instance for row in rows})),
     }
-    return {name: choices for name, choices in found.items() if len(choices) > 1}
+    return {name: choices for name, choices in names_by_choice.items() if len(choices) > 1}
 
 
 def list_drift(drift: Iterable[Drift]) -> tuple[tuple[Entry, str], ...]:
@@ -154,11 +154,11 @@ def _list_chips(entry: Entry) -> Iterator[Chip]:
         yield Chip(harm.label, _CHIP_STYLES[levels[harm]])
     if entry.lead.adopts and entry.lead.action is Action.UPDATE:
         yield Chip("adopted", "note")
-    others = [item for item in entry.findings if item.harm is Harm.NONE]
-    if any(item.rule.startswith("policy/") for item in others):
+    notes = [item for item in entry.findings if item.harm is Harm.NONE]
+    if any(item.rule.startswith("policy/") for item in notes):
         yield Chip("policy", "bad" if entry.blocks else "warn")
-    elif others and not entry.blocks:
-        yield Chip(others[0].level.value, _CHIP_STYLES[others[0].level])
+    elif notes and not entry.blocks:
+        yield Chip(notes[0].level.value, _CHIP_STYLES[notes[0].level])
 
 
 def _render_brief_line(entry: Entry, words: Words) -> str:
@@ -172,9 +172,9 @@ def _render_brief_line(entry: Entry, words: Words) -> str:
         return texts[0]
     if is_line(lead, words):
         # The name says it all; of several, the page lists each on a line of its own.
-        rest = len(entry.changes) - 1
-        if rest:
-            return f"{name_object(lead, words)}, … and {rest:,} more"
+        hidden_count = len(entry.changes) - 1
+        if hidden_count:
+            return f"{name_object(lead, words)}, … and {hidden_count:,} more"
         return render_values(lead) if lead.action is Action.UPDATE else inline(lead.reason)
     if len(entry.changes) > 1:
         return render_names(entry, words)

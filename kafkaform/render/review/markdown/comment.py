@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ....core.change import Change
-from ....core.finding import Harm
+from ....core.finding import Harm, Level
 from ....core.resource import Pending
 from ....core.words import NO_WORDS, Vocabulary, shared
 from ....plan.model import OutputChange, Plan, PlanInstance, Removal
@@ -85,18 +85,18 @@ def render_markdown(
     `kafkaform apply --expect TOKEN`; whole: a file that has the whole plan, for comments that have
     not; name: of the folder or environment, for the heading.
     """
-    seen = make_view(plan, words)
-    command = command or f"kafkaform apply --expect {inline(seen.token)}"
-    render = _make_page(seen, command, name, whole)
-    first, tables, last = _make_first(seen), tuple(make_tables(seen)), _make_last(seen)
-    empty = fill_sections((*first, *last), 0) | fit_tables(tables, seen, 0).filled
+    view = make_view(plan, words)
+    command = command or f"kafkaform apply --expect {inline(view.token)}"
+    render = _make_page(view, command, name, whole)
+    first, tables, last = _make_first(view), tuple(make_tables(view)), _make_last(view)
+    empty = fill_sections((*first, *last), 0) | fit_tables(tables, view, 0).filled
     # The page without pieces shows how much of the limit is left for them.
     room = limit - _FIRST_LINE - 2 * len(whole) - _TAILS * len(empty) - len(render(empty, ""))
     filled = fill_sections(first, room)
-    fit = fit_tables(tables, seen, room - _measure(filled))
+    fit = fit_tables(tables, view, room - _measure(filled))
     filled |= fit.filled
     filled |= fill_sections(last, room - _measure(filled))
-    return render(filled, _render_shortened(seen, filled, fit, whole))
+    return render(filled, _render_shortened(view, filled, fit, whole))
 
 
 def _measure(filled: dict[str, Filled]) -> int:
@@ -106,11 +106,11 @@ def _measure(filled: dict[str, Filled]) -> int:
 # ── the first line ──────────────────────────────────────────────────────────────────────
 
 
-def _render_shortened(seen: PlanView, filled: dict[str, Filled], fit: Fit, whole: str) -> Markup:
+def _render_shortened(view: PlanView, filled: dict[str, Filled], fit: Fit, whole: str) -> Markup:
     """What the comment leaves out, and where all of it is; empty for a whole comment."""
     missing = [
         (group.name, change)
-        for group in seen.groups
+        for group in view.groups
         for change in group.changes
         if change.identity not in fit.named
     ]
@@ -132,9 +132,9 @@ def _count_missing(missing: list[tuple[str, Change]]) -> str:
     kinds = Counter(_MISSING[name] for name, _ in missing)
     counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
     grave = sum(change.grave for _, change in missing)
-    others = sum(change.has_harm(*Harm) for _, change in missing if not change.grave)
+    harmful = sum(change.has_harm(*Harm) for _, change in missing if not change.grave)
     dangers = [f"{grave:,} with a danger"] * bool(grave)
-    dangers += [f"{others:,} with a caution"] * bool(others)
+    dangers += [f"{harmful:,} with a caution"] * bool(harmful)
     danger = f"{' and '.join(dangers)} among them" if dangers else "none of them has a danger"
     return f"It does not name {render_count(len(missing), 'change')}: {counts}; {danger}."
 
@@ -151,46 +151,46 @@ def _list_omissions(sections: Iterable[Filled]) -> Iterator[str]:
 # ── sections before and after the changes ───────────────────────────────────────────────
 
 
-def _make_first(seen: PlanView) -> tuple[Section, ...]:
-    system = shared(seen.words_of(name) for name, _ in seen.instances).system
-    setting = seen.removal_words().setting
+def _make_first(view: PlanView) -> tuple[Section, ...]:
+    system = shared(view.words_of(name) for name, _ in view.instances).system
+    setting = view.removal_words().setting
     # A column for every action of the system; few plans move an address.
-    columns = [name for name in COLUMNS if name != "move" or seen.counts.move]
+    columns = [name for name in COLUMNS if name != "move" or view.counts.move]
     head = f"| | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}"
-    removal, pending = partial(_render_removal, seen), partial(_render_pending, seen)
+    removal, pending = partial(_render_removal, view), partial(_render_pending, view)
     title = f"{setting.capitalize()}s to remove"
-    warnings = _list_warnings(seen)
-    kinds = () if seen.refresh else seen.kinds
+    warnings = _list_warnings(view)
+    kinds = () if view.refresh else view.kinds
     return (
-        _make_access_section("access", "Access", _select_wide(seen), share=0.3),
-        make_section("instances", "", seen.instances, _render_instance, system, share=0.1),
+        _make_access_section("access", "Access", _select_wide(view), share=0.3),
+        make_section("instances", "", view.instances, _render_instance, system, share=0.1),
         make_section("kinds", "", kinds, partial(_render_kind, columns), "kind", head, share=0.1),
-        make_section("pending", "", seen.pending, pending, "intent", share=0.1),
-        make_section("removals", title, seen.removals, removal, setting, share=0.1),
+        make_section("pending", "", view.pending, pending, "intent", share=0.1),
+        make_section("removals", title, view.removals, removal, setting, share=0.1),
         make_section("warnings", "", warnings, _render_warning, "warning", share=0.1),
     )
 
 
-def _make_last(seen: PlanView) -> tuple[Section, ...]:
-    drift = [change for kind in seen.drift for change in kind.changes]
+def _make_last(view: PlanView) -> tuple[Section, ...]:
+    drift = [change for kind in view.drift for change in kind.changes]
     # The rows above say everything about moves, notes and changes that stay blocked.
     entries = [
         entry
-        for group in seen.groups
+        for group in view.groups
         if group.name not in ("kept", "noted", "move")
         for entry in group.entries
-        if not is_brief(entry, seen.words_of(entry.lead.identity.instance))
+        if not is_brief(entry, view.words_of(entry.lead.identity.instance))
     ]
-    detail = partial(_render_detail, seen=seen)
+    detail = partial(_render_detail, view=view)
     outside, details = "Changed outside kafkaform", "Changes in detail"
-    wide = _select_wide(seen)
-    narrow = [row for row in seen.access if row not in wide]
+    wide = _select_wide(view)
+    narrow = [row for row in view.access if row not in wide]
     return (
         _make_access_section("narrow-access", "Access to single objects", narrow, share=0.8),
         make_section(
-            "drift", outside, drift, partial(_render_drift, seen), "drifted object", share=0.8
+            "drift", outside, drift, partial(_render_drift, view), "drifted object", share=0.8
         ),
-        make_section("outputs", "Outputs", seen.outputs, _render_output, "output", share=0.8),
+        make_section("outputs", "Outputs", view.outputs, _render_output, "output", share=0.8),
         make_section(
             "details",
             details,
@@ -215,11 +215,11 @@ def _render_instance(named: tuple[str, PlanInstance]) -> Markup:
     )
 
 
-def _select_wide(seen: PlanView) -> Sequence[PrincipalAccess]:
+def _select_wide(view: PlanView) -> Sequence[PrincipalAccess]:
     """Whose access stands before the deletions: access to more than single objects, or to what is
     first in a short list."""
-    few = len(seen.access) <= LISTED
-    return [row for row in seen.access if few or row.is_wide]
+    few = len(view.access) <= LISTED
+    return [row for row in view.access if few or row.is_wide]
 
 
 def _make_access_section(
@@ -240,31 +240,32 @@ def _render_access(row: PrincipalAccess) -> Markup:
 
 
 def _render_kind(columns: Collection[str], row: KindRow) -> Markup:
-    shown = [number for name, number in zip(COLUMNS, row.counts, strict=True) if name in columns]
-    numbers = " | ".join(f"{number:,}" if number else "·" for number in shown)
+    cells = [number for name, number in zip(COLUMNS, row.counts, strict=True) if name in columns]
+    numbers = " | ".join(f"{number:,}" if number else "·" for number in cells)
     return Markup(f"| {render_cell(row.instance)} {render_cell(row.kind)} | {numbers} |")
 
 
-def _render_pending(seen: PlanView, item: Pending) -> Markup:
-    name, since = pending_words(item, seen.words_of(item.identity.instance))
-    what = f"{render_code(name)} {render_code(seen.name_identity(item.identity))}"
+def _render_pending(view: PlanView, item: Pending) -> Markup:
+    name, since = pending_words(item, view.words_of(item.identity.instance))
+    object_name = f"{render_code(name)} {render_code(view.name_identity(item.identity))}"
     far = Markup(f": {render_prose(item.note)}") if item.note else ""
-    return Markup(f"- **{since.capitalize()} run** {render_code(item.run)}: {what}{far}")
+    return Markup(f"- **{since.capitalize()} run** {render_code(item.run)}: {object_name}{far}")
 
 
-def _render_removal(seen: PlanView, one: Removal) -> Markup:
-    words = seen.words_of(one.identity.instance)
+def _render_removal(view: PlanView, removal: Removal) -> Markup:
+    words = view.words_of(removal.identity.instance)
     return Markup(
-        f"- {render_code(one.address)}: once its {words.task} has ended, this removes the "
-        f"{words.setting} that run {render_code(one.run)} set for it ({render_code(one.ticket)})"
+        f"- {render_code(removal.address)}: once its {words.task} has ended, this removes the "
+        f"{words.setting} that run {render_code(removal.run)} set for it "
+        f"({render_code(removal.ticket)})"
     )
 
 
-def _list_warnings(seen: PlanView) -> list[str]:
-    texts = [f"{name}: {text}" for name, text in seen.warnings]
-    for item in seen.diagnostics:
-        where = f" ({item.range})" if item.range else ""
-        texts.append(f"{item.severity.value}: {item.summary}{where}. {item.detail}")
+def _list_warnings(view: PlanView) -> list[str]:
+    texts = [f"{name}: {text}" for name, text in view.warnings]
+    for item in view.diagnostics:
+        suffix = f" ({item.range})" if item.range else ""
+        texts.append(f"{item.severity.value}: {item.summary}{suffix}. {item.detail}")
     return texts
 
 
@@ -272,45 +273,46 @@ def _render_warning(text: str) -> Markup:
     return Markup(f"- **Note** {render_prose(text)}")
 
 
-def _render_drift(seen: PlanView, change: Change) -> Markup:
-    # A refresh-only plan has no other place for its notes.
-    said = (change.last_set, *(map(render_finding, change.findings) if seen.refresh else ()))
-    since = Markup("").join(Markup(f"; {render_prose(text)}") for text in said if text)
-    what = render_code(", ".join(map(render_brief, change.drift)))
-    name = name_object(change, seen.words_of(change.identity.instance))
-    return Markup(f"- {render_code(name)} {what}{since}")
+def _render_drift(view: PlanView, change: Change) -> Markup:
+    # A refresh-only plan has a table of dangers, and no other place for the rest.
+    others = [item for item in change.findings if item.level is not Level.DANGER]
+    notes = (change.last_set, *(map(render_finding, others) if view.refresh else ()))
+    since = Markup("").join(Markup(f"; {render_prose(text)}") for text in notes if text)
+    values = render_code(", ".join(map(render_brief, change.drift)))
+    name = name_object(change, view.words_of(change.identity.instance))
+    return Markup(f"- {render_code(name)} {values}{since}")
 
 
 def _render_output(change: OutputChange) -> Markup:
     """The output on one line; of a large one, the paths that change."""
     lines = list_output_lines(change, OUTPUT_WIDTH)
-    first, *rest = (f"{line.symbol} {line.text}".strip() for line in lines)
+    first, *further = (f"{line.symbol} {line.text}".strip() for line in lines)
     # Values that have no paths in common are shown whole, one after the other.
-    if any(text.startswith(ARROW) for text in rest):
-        return Markup(f"- {render_code(' '.join((first, *rest)))}")
-    paths = f": {', '.join(rest)}" if rest else ""
+    if any(text.startswith(ARROW) for text in further):
+        return Markup(f"- {render_code(' '.join((first, *further)))}")
+    paths = f": {', '.join(further)}" if further else ""
     return Markup(f"- {render_code(first + paths)}")
 
 
 # ── details ─────────────────────────────────────────────────────────────────────────────
 
 
-def _render_detail(entry: Entry, seen: PlanView) -> Markup:
-    lead, where = entry.lead, len(seen.instances) > 1
-    words = seen.words_of(lead.identity.instance)
+def _render_detail(entry: Entry, view: PlanView) -> Markup:
+    lead, with_instance = entry.lead, len(view.instances) > 1
+    words = view.words_of(lead.identity.instance)
     # The rows above name the objects of an entry of several.
     if len(entry.changes) > 1:
         title = render_title(entry, words)
     else:
-        title = render_headline(lead, with_instance=where, name=name_object(lead, words))
-    one = entry if len(entry.changes) > 1 else lead
-    lines = [_render_diff_line(line) for line in render_details(one, words)]
+        title = render_headline(lead, with_instance=with_instance, name=name_object(lead, words))
+    subject = entry if len(entry.changes) > 1 else lead
+    lines = [_render_diff_line(line) for line in render_details(subject, words)]
     # Half of a change of rights would look like all of it, so it is shown whole or not at all.
     whole = any(change.gains or change.losses for change in entry.changes)
-    shown = lines if whole else [*_shorten_lines(lines)]
+    listed = lines if whole else [*_shorten_lines(lines)]
     head = f"<details><summary>{render_tag(title)}</summary>"
-    text = f"{head}\n\n{render_fence(shown, 'diff')}\n\n</details>"
-    return Markup(text) if shown == lines else Shortened(text)
+    text = f"{head}\n\n{render_fence(listed, 'diff')}\n\n</details>"
+    return Markup(text) if listed == lines else Shortened(text)
 
 
 def _render_diff_line(line: Line) -> str:
@@ -332,7 +334,7 @@ def _shorten_lines(lines: list[str]) -> Iterator[str]:
 
 
 def _make_page(
-    seen: PlanView, command: str, name: str, whole: str
+    view: PlanView, command: str, name: str, whole: str
 ) -> Callable[[dict[str, Filled], str], str]:
     """The template with everything but the sections and the first line filled in."""
     environment = Environment(
@@ -346,29 +348,29 @@ def _make_page(
     )
     template = environment.get_template("comment.md.j2")
     context = {
-        "title": _render_title(seen),
+        "title": _render_title(view),
         "name": render_code(name) if name else "",
-        "refresh": seen.refresh,
-        "refreshes": REFRESHES if seen.refresh and seen.applicable else "",
-        "destroys": render_prose(" ".join(describe_destroy(seen))) if seen.destroy else "",
-        "partial": render_code(" ".join(seen.partial)) if seen.partial else "",
-        "destroy": seen.destroy,
-        "applicable": seen.applicable,
-        "stopped": seen.errored or seen.counts.stopping > 0,
-        "no_changes": render_prose(render_no_changes(seen)) if seen.empty else "",
-        "unchanged": render_count(seen.counts.unchanged, "object"),
+        "refresh": view.refresh,
+        "refreshes": REFRESHES if view.refresh and view.applicable else "",
+        "destroys": render_prose(" ".join(describe_destroy(view))) if view.destroy else "",
+        "partial": render_code(" ".join(view.partial)) if view.partial else "",
+        "destroy": view.destroy,
+        "applicable": view.applicable,
+        "stopped": view.errored or view.counts.stopping > 0,
+        "no_changes": render_prose(render_no_changes(view)) if view.empty else "",
+        "unchanged": render_count(view.counts.unchanged, "object"),
         # Most commands have it, and it is long.
-        "token": "" if seen.token in command else render_code(seen.token),
+        "token": "" if view.token in command else render_code(view.token),
         "command": render_fence([inline(command)], "sh"),
         "whole": render_code(whole) if whole else "",
-        "lists": [f"list-{group.name}" for group in seen.groups],
+        "lists": [f"list-{group.name}" for group in view.groups],
     }
     return lambda sections, cut: template.render(**context, sections=sections, cut=cut)
 
 
-def _render_title(seen: PlanView) -> str:
-    if seen.empty:
+def _render_title(view: PlanView) -> str:
+    if view.empty:
         return "no changes"
-    if seen.refresh and seen.drift:
-        return f"drift of {render_count(seen.counts.drift, 'object')}"
-    return render_last_line(seen)[len("Plan: ") : -1]
+    if view.refresh and view.drift:
+        return f"drift of {render_count(view.counts.drift, 'object')}"
+    return render_last_line(view)[len("Plan: ") : -1]

@@ -74,7 +74,7 @@ def make_section(
     title: str,
     items: Sequence[T],
     row: Callable[[T], Markup],
-    more: str,
+    remainder: str,
     head: str = "",
     share: float = 1.0,
     before: str = "",
@@ -82,7 +82,7 @@ def make_section(
 ) -> Section:
     weights = weights or (1,) * len(items)
     title = f"{title} ({sum(weights):,})" if title else ""
-    return Section(name, title, head, lambda: map(row, items), weights, more, share, before)
+    return Section(name, title, head, lambda: map(row, items), weights, remainder, share, before)
 
 
 def fill_sections(sections: Iterable[Section], room: int) -> dict[str, Filled]:
@@ -91,12 +91,16 @@ def fill_sections(sections: Iterable[Section], room: int) -> dict[str, Filled]:
     for section in sections:
         if not section.weights:
             continue
-        kept = dict(_keep_pieces(section, int(max(room, 0) * section.share)))
-        rest = sum(section.weights) - sum(section.weights[index] for index in kept)
-        tail = f"… and {render_count(rest, 'more ' + section.more)}" if rest else ""
-        omitted = f"{section.before}{render_count(rest, section.more)}" if rest else ""
+        pieces = dict(_keep_pieces(section, int(max(room, 0) * section.share)))
+        hidden_weight = sum(section.weights) - sum(section.weights[index] for index in pieces)
+        tail = (
+            f"… and {render_count(hidden_weight, 'more ' + section.more)}" if hidden_weight else ""
+        )
+        omitted = (
+            f"{section.before}{render_count(hidden_weight, section.more)}" if hidden_weight else ""
+        )
         filled[section.name] = Filled(
-            section.title, Markup(section.head), tuple(kept.values()), tail=tail, omitted=omitted
+            section.title, Markup(section.head), tuple(pieces.values()), tail=tail, omitted=omitted
         )
         room -= filled[section.name].size
     return filled
@@ -136,16 +140,16 @@ def fit_tables(tables: Sequence[Table], view: PlanView, room: int) -> Fit:
     for table in tables:
         own = [(has_row, item) for has_row, at, item in chosen if at is table]
         rows = [item.row for has_row, item in own if has_row]
-        rest: list[Change] = []
+        hidden_changes: list[Change] = []
         for has_row, item in own:
             inside = ROW_NAMES if has_row else 0
             named.update(change.identity for change in item.changes[:inside])
             explained.update(change.identity for change in item.changes if has_row or item.plain)
-            rest += item.changes[inside:]
-        names, room = _fit_names(rest, view, room)
-        named.update(change.identity for change, _ in zip(rest, names, strict=False))
+            hidden_changes += item.changes[inside:]
+        names, room = _fit_names(hidden_changes, view, room)
+        named.update(change.identity for change, _ in zip(hidden_changes, names, strict=False))
         if table.items:
-            filled[table.name] = _fill_table(table, rows, names, len(rest) - len(names))
+            filled[table.name] = _fill_table(table, rows, names, len(hidden_changes) - len(names))
     return Fit(filled, frozenset(named), frozenset(named - explained))
 
 
@@ -164,22 +168,24 @@ def _choose_rows(
     tables: Sequence[Table], view: PlanView, room: int
 ) -> list[tuple[bool, Table, Item]]:
     """All items, and whether they get their rows."""
-    found = [
+    candidates = [
         (table, item, sizes) for table in tables for item, sizes in _measure_names(table, view)
     ]
-    spare = room - MARGIN - sum(sum(sizes) for _, _, sizes in found)
+    spare = room - MARGIN - sum(sum(sizes) for _, _, sizes in candidates)
     share = int(room * URGENT_SHARE)
     # What a row takes beyond the names that it saves.
-    extra = [len(item.row) + 1 - sum(sizes[:ROW_NAMES]) for _, item, sizes in found]
+    extra = [len(item.row) + 1 - sum(sizes[:ROW_NAMES]) for _, item, sizes in candidates]
     chosen = set()
-    for index in sorted(range(len(found)), key=lambda at: _rank_row(*found[at][:2], extra[at])):
-        table, item, _ = found[index]
+    for index in sorted(
+        range(len(candidates)), key=lambda at: _rank_row(*candidates[at][:2], extra[at])
+    ):
+        table, item, _ = candidates[index]
         size = len(item.row) + 1
         if extra[index] <= spare or (table.urgent and size <= share):
             chosen.add(index)
             spare -= extra[index]
             share -= size
-    return [(index in chosen, table, item) for index, (table, item, _) in enumerate(found)]
+    return [(index in chosen, table, item) for index, (table, item, _) in enumerate(candidates)]
 
 
 def _rank_row(table: Table, item: Item, extra: int) -> tuple[int, float]:
@@ -198,12 +204,12 @@ def _measure_names(table: Table, view: PlanView) -> Iterator[tuple[Item, list[in
         yield item, [len(next(names)) + 2 for _ in item.changes]
 
 
-def _fill_table(table: Table, rows: list[Markup], names: list[Markup], rest: int) -> Filled:
+def _fill_table(table: Table, rows: list[Markup], names: list[Markup], hidden_count: int) -> Filled:
     return Filled(
         table.title,
         Markup(table.head if rows else ""),
         tuple(rows),
         Markup(", ").join(names),
-        f"… and {render_count(rest, 'more change')}" if rest else "",
+        f"… and {render_count(hidden_count, 'more change')}" if hidden_count else "",
         folded=not table.head and len(rows) > FOLD,
     )

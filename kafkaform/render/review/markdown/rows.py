@@ -20,6 +20,7 @@ from ...lines import (
     is_plain,
     name_object,
     name_plain,
+    render_brief,
     render_name,
     render_owners,
     render_title,
@@ -84,24 +85,33 @@ def make_tables(view: PlanView) -> Iterator[Table]:
     ):
         if name in groups:
             yield _make_group(groups[name], head, view, render)
-    rest = [group for group in view.groups if group.name not in (*URGENT, "kept")]
+    plain_groups = [group for group in view.groups if group.name not in (*URGENT, "kept")]
     note = partial(_render_note, view=view)
-    noted = [one for group in rest for one in group.entries if _is_noted(one)]
+    noted = [
+        noted_entry
+        for group in plain_groups
+        for noted_entry in group.entries
+        if _is_noted(noted_entry)
+    ]
     yield _make_table("noted", "Other findings", _NOTE_HEAD, view, noted, note)
-    for group in rest:
+    for group in plain_groups:
         plain = [
-            part
+            sentence
             for entry in group.entries
             if not _is_noted(entry) and not entry.lead.grave
-            for part in _split_sentences(entry, view)
+            for sentence in _split_sentences(entry, view)
         ]
         total = sum(len(entry.changes) for entry in plain)
         above = len(group.changes) - total
-        others = f", {above:,} of them above" if above else ""
-        title = f"{group.title} ({len(group.changes):,}{others})"
+        above_text = f", {above:,} of them above" if above else ""
+        title = f"{group.title} ({len(group.changes):,}{above_text})"
         items = tuple(
-            Item(one.changes, _render_line(one, view), one.lead.action is not Action.UPDATE)
-            for one in plain
+            Item(
+                noted_entry.changes,
+                _render_line(noted_entry, view),
+                noted_entry.lead.action is not Action.UPDATE,
+            )
+            for noted_entry in plain
         )
         yield Table(f"list-{group.name}", title, "", items)
 
@@ -120,7 +130,9 @@ def _make_table(
     render: Callable[[Entry], Markup],
 ) -> Table:
     items = tuple(
-        Item(one.changes, render(one)) for entry in entries for one in _split_entry(entry, view)
+        Item(piece.changes, render(piece))
+        for entry in entries
+        for piece in _split_entry(entry, view)
     )
     total = sum(len(item.changes) for item in items)
     return Table(name, f"{title} ({total:,})", head, items)
@@ -155,8 +167,10 @@ def _make_group(
 ) -> Table:
     # What is grave stands among the dangers with all that there is to say about it. A block says
     # something else: what to do about it.
-    shown = [one for one in group.entries if one.lead.blocked is not None or not one.lead.grave]
-    table = _make_table(group.name, group.title, head, view, shown, render)
+    listed = [
+        entry for entry in group.entries if entry.lead.blocked is not None or not entry.lead.grave
+    ]
+    table = _make_table(group.name, group.title, head, view, listed, render)
     total = sum(len(item.changes) for item in table.items)
     if total == len(group.changes):
         return table
@@ -182,13 +196,13 @@ def list_names(
 def _name_objects(entry: Entry, view: PlanView) -> str:
     """The objects of a table's row."""
     lead = entry.lead
-    where = f" on {render_cell(lead.identity.instance)}" if len(view.instances) > 1 else ""
+    suffix = f" on {render_cell(lead.identity.instance)}" if len(view.instances) > 1 else ""
     words = view.words_of(lead.identity.instance)
     # What an update is about stands in its values. Of a grant, the name is all that there is.
     named = lead.action is not Action.UPDATE or is_line(lead, words)
     if len(entry.changes) == 1 and named:
-        return f"{render_cell(_render_whole_name(lead, words))}{where}"
-    return f"{_join_names(entry, view, render_cell)}{where}"
+        return f"{render_cell(_render_whole_name(lead, words))}{suffix}"
+    return f"{_join_names(entry, view, render_cell)}{suffix}"
 
 
 def _render_whole_name(change: Change, words: Words) -> str:
@@ -204,8 +218,8 @@ def _join_names(entry: Entry, view: PlanView, render: Callable[[str], Markup]) -
         names = ", ".join(render(name_object(change, words)) for change in named)
     else:
         names = ", ".join(list_names(named, view, render))
-    rest = len(entry.changes) - ROW_NAMES
-    return f"{names} and {rest:,} more, named below" if rest > 0 else names
+    hidden_count = len(entry.changes) - ROW_NAMES
+    return f"{names} and {hidden_count:,} more, named below" if hidden_count > 0 else names
 
 
 def _render_danger(entry: Entry, view: PlanView) -> Markup:
@@ -214,24 +228,24 @@ def _render_danger(entry: Entry, view: PlanView) -> Markup:
     # Objects that share a danger can differ in what else changes.
     verbs = dict.fromkeys(map(_choose_word, entry.changes))
     change = ", ".join(verbs) if len(entry.changes) > 1 else _render_change(entry.lead)
-    parts = [_render_text(item, item.text) for item in dangers]
-    parts += [render_prose(entry.impact.text.removesuffix("."))] if entry.impact else []
+    texts = [_render_text(item, item.text) for item in dangers]
+    texts += [render_prose(entry.impact.text.removesuffix("."))] if entry.impact else []
     # Objects that share a danger can differ in all else, which their details say.
-    parts += _list_other_remarks(entry)
+    texts += _list_other_remarks(entry)
     # The reason why an object goes, such as "no longer declared".
-    parts += [render_prose(entry.lead.reason)] if entry.lead.takes_away else []
-    what = Markup("<br>").join(filter(None, parts))
-    return Markup(f"| **{harms}** | {_name_with_address(entry, view)} | {change} | {what} |")
+    texts += [render_prose(entry.lead.reason)] if entry.lead.takes_away else []
+    text = Markup("<br>").join(filter(None, texts))
+    return Markup(f"| **{harms}** | {_name_with_address(entry, view)} | {change} | {text} |")
 
 
 def _list_other_remarks(entry: Entry) -> Iterator[Markup]:
     """What is known beside the dangers. Objects that share a danger can differ in it, so of those
     that do, the rules are named."""
-    others = [item for item in entry.remarks if item.level is not Level.DANGER]
+    remarks = [item for item in entry.remarks if item.level is not Level.DANGER]
     if len({tuple(item.rule for item in change.findings) for change in entry.changes}) == 1:
-        yield from map(_render_labelled, others)
-    elif others:
-        rules = dict.fromkeys(render_code(item.rule) for item in others)
+        yield from map(_render_labelled, remarks)
+    elif remarks:
+        rules = dict.fromkeys(render_code(item.rule) for item in remarks)
         yield Markup(f"some of them also: {', '.join(rules)}")
 
 
@@ -256,8 +270,8 @@ def _name_with_address(entry: Entry, view: PlanView) -> Markup:
     words = view.words_of(lead.identity.instance)
     if len(entry.changes) == 1 and not is_line(lead, words):
         name = ", ".join(list_names_of(lead, words))
-        where = f" on {render_cell(lead.identity.instance)}" if len(view.instances) > 1 else ""
-        return Markup(f"{render_cell(name)} ({render_cell(lead.address)}){where}")
+        suffix = f" on {render_cell(lead.identity.instance)}" if len(view.instances) > 1 else ""
+        return Markup(f"{render_cell(name)} ({render_cell(lead.address)}){suffix}")
     if len(entry.changes) == 1:
         return Markup(_name_objects(entry, view))
     number = words.name_objects(len(entry.changes), lead.identity.kind)
@@ -274,54 +288,56 @@ def _choose_word(change: Change) -> str:
 
 def _render_change(change: Change) -> str:
     """The values of an update, else what happens to the object."""
+    if change.action is Action.REFRESH:
+        return render_cell(", ".join(map(render_brief, change.drift)))
     values = render_values(change) if change.action is Action.UPDATE else ""
     return render_cell(values) if values and not change.takes_away else _choose_word(change)
 
 
 def _render_blocked(entry: Entry, view: PlanView) -> Markup:
-    parts = [_render_text(item, item.text) for item in entry.blocks]
-    why = Markup("; ").join((*parts, *map(_render_labelled, entry.remarks)))
+    texts = [_render_text(item, item.text) for item in entry.blocks]
+    reasons = Markup("; ").join((*texts, *map(_render_labelled, entry.remarks)))
     fixes = dict.fromkeys(item.fix for item in entry.blocks if item.fix)
-    return Markup(f"| {_name_objects(entry, view)} | {why} | {render_prose('; '.join(fixes))} |")
+    return Markup(f"| {_name_objects(entry, view)} | {reasons} | {render_prose(' '.join(fixes))} |")
 
 
 def _render_loss(entry: Entry, view: PlanView) -> Markup:
     lead = entry.lead
-    parts = [render_prose(entry.impact.text)] if entry.impact else []
-    parts += map(_render_labelled, entry.findings)
-    parts += [render_prose(lead.reason)] if lead.reason and not parts else []
+    texts = [render_prose(entry.impact.text)] if entry.impact else []
+    texts += map(_render_labelled, entry.findings)
+    texts += [render_prose(lead.reason)] if lead.reason and not texts else []
     words = view.words_of(lead.identity.instance)
     key = words.name_object(lead.identity.kind, lead.identity.key)
     if len(entry.changes) > 1:
         key = words.name_objects(len(entry.changes), lead.identity.kind)
-    place = f"{render_cell(key)} on {render_cell(lead.identity.instance)}"
+    object_name = f"{render_cell(key)} on {render_cell(lead.identity.instance)}"
     names = _join_names(entry, view, render_cell)
-    return Markup(f"| {names} | {place} | {Markup('; ').join(parts)} |")
+    return Markup(f"| {names} | {object_name} | {Markup('; ').join(texts)} |")
 
 
 def _render_note(entry: Entry, view: PlanView) -> Markup:
     lead = entry.lead
-    what = Markup("; ").join(map(_render_labelled, entry.findings))
-    return Markup(f"| {_name_objects(entry, view)} | {_render_change(lead)} | {what} |")
+    text = Markup("; ").join(map(_render_labelled, entry.findings))
+    return Markup(f"| {_name_objects(entry, view)} | {_render_change(lead)} | {text} |")
 
 
 def _render_line(entry: Entry, view: PlanView) -> Markup:
     lead = entry.lead
     identity = lead.identity
     several = len(view.instances) > 1
-    where = f" on {inline(identity.instance)}" if several else ""
+    suffix = f" on {inline(identity.instance)}" if several else ""
     if len(entry.changes) > 1:
         title = render_title(entry, view.words_of(identity.instance))
         names = _join_names(entry, view, render_code)
-        return Markup(f"- {render_code(f'{lead.action.symbol} {title}{where}')}: {names}")
+        return Markup(f"- {render_code(f'{lead.action.symbol} {title}{suffix}')}: {names}")
     words = view.words_of(identity.instance)
     if lead.action is not Action.UPDATE:
         name = _render_whole_name(lead, words)
-        return Markup(f"- {render_code(f'{lead.action.symbol} {name}{where}')}")
+        return Markup(f"- {render_code(f'{lead.action.symbol} {name}{suffix}')}")
     name = name_object(lead, words)
     if lead.moves:
         before = render_code(render_owners(lead.row_before))
-        return Markup(f"- {render_code(f'= {name}{where}')}: moved from {before}")
+        return Markup(f"- {render_code(f'= {name}{suffix}')}: moved from {before}")
     values = render_values(lead)
-    shown = f": {render_code(values)}" if values else ""
-    return Markup(f"- {render_code(f'{lead.action.symbol} {name}{where}')}{shown}")
+    suffix_values = f": {render_code(values)}" if values else ""
+    return Markup(f"- {render_code(f'{lead.action.symbol} {name}{suffix}')}{suffix_values}")

@@ -28,14 +28,14 @@ def render_cell(text: str) -> Markup:
     """A code span in a table cell."""
     # `\|` in a cell is a pipe to one parser and the end of the cell to another, so a pipe after a
     # backslash is written as \x7c.
-    shown = inline(text)
-    return _render_span(re.sub(r"(?<=\\)\|", "x7c", shown).replace("|", r"\|"))
+    line = inline(text)
+    return _render_span(re.sub(r"(?<=\\)\|", "x7c", line).replace("|", r"\|"))
 
 
-def _render_span(shown: str) -> Markup:
-    ticks = "`" * (_measure_longest_run(shown) + 1)
-    gap = " " if not shown.strip() or shown[0] in "` " or shown[-1] in "` " else ""
-    return Markup(f"{ticks}{gap}{shown}{gap}{ticks}")
+def _render_span(line: str) -> Markup:
+    ticks = "`" * (_measure_longest_run(line) + 1)
+    gap = " " if not line.strip() or line[0] in "` " or line[-1] in "` " else ""
+    return Markup(f"{ticks}{gap}{line}{gap}{ticks}")
 
 
 def render_prose(text: str) -> Markup:

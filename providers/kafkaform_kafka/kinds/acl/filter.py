@@ -16,15 +16,18 @@ def fits_arguments(acl: Acl, arguments: FrozenMap) -> bool:
     # Literal and Prefixed match exactly. Any, the default, matches both types with this very name.
     # Match also matches prefixes of the name, and the wildcard.
     attributes = acl.attributes
-    given = {name: value for name, value in arguments.items() if value is not None}
-    if any(given.get(name, attributes[name]) != attributes[name] for name in _EXACT):
+    filters = {name: value for name, value in arguments.items() if value is not None}
+    if any(filters.get(name, attributes[name]) != attributes[name] for name in _EXACT):
         return False
-    name, wanted = given.get("resource_name"), given.get("resource_pattern_type_filter", ANY)
-    if wanted in PATTERN_TYPES and wanted != acl.pattern_type:
+    name, pattern_type = (
+        filters.get("resource_name"),
+        filters.get("resource_pattern_type_filter", ANY),
+    )
+    if pattern_type in PATTERN_TYPES and pattern_type != acl.pattern_type:
         return False
     if name is None or name == acl.resource_name:
         return True
-    return wanted == MATCH and covers(acl, name)
+    return pattern_type == MATCH and covers(acl, name)
 
 
 def covers(acl: Acl, name: str) -> bool:

@@ -52,16 +52,16 @@ def read_acls(
     rows = list_live_acls(context, node)
     if isinstance(rows, Fault):
         return {identity: make_unseen_reading(identity, rows) for identity in ids}
-    there = {acl.key for acl in rows}
-    return {identity: make_acl_reading(identity, identity.key in there) for identity in ids}
+    live_keys = {acl.key for acl in rows}
+    return {identity: make_acl_reading(identity, identity.key in live_keys) for identity in ids}
 
 
 def list_live_acls(
     context: ClusterContext, node: str | None = None, only: Acl | None = None
 ) -> tuple[Acl, ...] | Fault:
     """All ACLs, or only this one if it exists; or the fault of the request."""
-    wanted = encode_acl(only) if only else None
-    answer = attempt(API, lambda: describe_acls(context.wire, context.timeout, wanted, node), node)
+    fields = encode_acl(only) if only else None
+    answer = attempt(API, lambda: describe_acls(context.wire, context.timeout, fields, node), node)
     if isinstance(answer, AclRows) and answer.code:
         answer = fault_of(API, answer.code, "", answer.message, node or "")
     if isinstance(answer, Fault):

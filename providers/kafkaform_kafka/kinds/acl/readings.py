@@ -40,22 +40,22 @@ def make_acl_sweep(instance: str, depth: Depth, rows: Iterable[Acl]) -> Sweep:
     return Sweep(acls.KIND, depth, items, Coverage(CoverageKind.COMPLETE), whole=True)
 
 
-def make_acl_reading(identity: Identity, there: bool) -> Reading:
+def make_acl_reading(identity: Identity, exists: bool) -> Reading:
     """The reading of one ACL."""
-    if not there:
+    if not exists:
         return Absent(identity)
     return Observed(identity, acls.parse_acl_key(identity.key).attributes)
 
 
-def check_already_done(api: str, key: str, there: bool) -> Fault | None:
+def check_already_done(api: str, key: str, exists: bool) -> Fault | None:
     """The fault if the ACL is already as this request would make it."""
     # CreateAcls of an existing ACL, and DeleteAcls of a missing one, succeed on the broker without
     # an effect. The plan promised one, so somebody else must have been faster.
-    if there is (api == "DeleteAcls"):
+    if exists is (api == "DeleteAcls"):
         return None
     return Fault(
         "CHANGED_OUTSIDE",
-        f"{key} {'already exists' if there else 'no longer exists'}",
+        f"{key} {'already exists' if exists else 'no longer exists'}",
         FaultClass.CONVERGED,
         where="DescribeAcls",
         advice="plan again and review the current ACLs",

@@ -35,8 +35,8 @@ def recognize_roles(objects: Sequence[tuple[str, FrozenMap]]) -> Sequence[Frozen
         rights[acl.principal, acl.host].setdefault(resource, set()).add(acl.operation)
     return [
         FrozenMap({"principal": principal, **_say_host(host), **role})
-        for (principal, host), found in sorted(rights.items())
-        for role in _find_roles({name: frozenset(ops) for name, ops in found.items()})
+        for (principal, host), resource_rights in sorted(rights.items())
+        for role in _find_roles({name: frozenset(ops) for name, ops in resource_rights.items()})
     ]
 
 
@@ -53,9 +53,9 @@ def _find_roles(rights: Rights) -> Iterator[Mapping[str, Value]]:
     transactions = _select(rights, "TransactionalID", frozenset(WRITES))
     # Which application reads what is not known of several, so then a role `consumer` does.
     if len(streams) == 1 and not groups:
-        own = [one for one in transactions if one[1].startswith(streams[0])]
+        own = [transaction for transaction in transactions if transaction[1].startswith(streams[0])]
         yield _make_role("streams", [*reads, *own], group=streams[0])
-        transactions = [one for one in transactions if one not in own]
+        transactions = [transaction for transaction in transactions if transaction not in own]
         reads = []
     else:
         for group in streams:
@@ -76,32 +76,34 @@ def _find_roles(rights: Rights) -> Iterator[Mapping[str, Value]]:
 def _take_streams(rights: Rights) -> list[str]:
     """The application ids of Streams applications, whose group and internal topics are taken out
     of the rights."""
-    found = []
+    prefixes = []
     for kind, name, pattern in sorted(rights):
         group, internal = (kind, name, pattern), ("Topic", f"{name}-", "Prefixed")
         whole = kind == "Group" and pattern == "Literal" and rights[group] == _READ
         if whole and rights.get(internal) == frozenset(INTERNAL):
-            found.append(name)
-    for name in found:
+            prefixes.append(name)
+    for name in prefixes:
         del rights["Group", name, "Literal"], rights["Topic", f"{name}-", "Prefixed"]
-    return found
+    return prefixes
 
 
 def _find_admin(rights: Rights) -> Iterator[Mapping[str, Value]]:
-    wanted = {kind: frozenset(operations) for kind, operations in ROLES["admin"].items()}
-    if rights.get(("Cluster", CLUSTER, "Literal")) == wanted["Cluster"]:
+    admin_operations = {kind: frozenset(operations) for kind, operations in ROLES["admin"].items()}
+    if rights.get(("Cluster", CLUSTER, "Literal")) == admin_operations["Cluster"]:
         managed = [
-            one
-            for kind, operations in wanted.items()
+            resource
+            for kind, operations in admin_operations.items()
             if kind != "Cluster"
-            for one in _select(rights, kind, operations)
+            for resource in _select(rights, kind, operations)
         ]
         yield _make_role("admin", managed)
 
 
 def _select(rights: Rights, kind: str, *operations: frozenset[str]) -> list[Resource]:
     """The resources of a type on which the principal has exactly one of these sets of rights."""
-    return sorted(one for one, ops in rights.items() if one[0] == kind and ops in operations)
+    return sorted(
+        resource for resource, ops in rights.items() if resource[0] == kind and ops in operations
+    )
 
 
 def _make_role(
@@ -110,10 +112,10 @@ def _make_role(
     named: dict[str, list[str]] = defaultdict(list)
     for kind, name, pattern in resources:
         named[_ARGUMENTS[kind, pattern]].append(name)
-    given: dict[str, Value] = {name: tuple(sorted(values)) for name, values in named.items()}
+    arguments: dict[str, Value] = {name: tuple(sorted(values)) for name, values in named.items()}
     if len(named["groups"]) == 1:
-        given["group"] = named["groups"][0]
-        del given["groups"]
+        arguments["group"] = named["groups"][0]
+        del arguments["groups"]
     if group is not None:
-        given["group"] = group
-    return {"role": role, **given}
+        arguments["group"] = group
+    return {"role": role, **arguments}

@@ -172,14 +172,14 @@ def parse_acl_key(key: str) -> Acl:
     if len(fields) != len(NAMES):
         raise ValueError(f"the import id of a {KIND} is {'|'.join(NAMES)}")
     acl = Acl(*fields)
-    for word, known in (
+    for word, words in (
         (acl.operation, OPERATIONS),
         (acl.permission, PERMISSIONS),
         (acl.resource_type, RESOURCE_TYPES),
         (acl.pattern_type, PATTERN_TYPES),
     ):
-        if word not in known:
-            raise ValueError(f"'{word}' is not one of {', '.join(known)}")
+        if word not in words:
+            raise ValueError(f"'{word}' is not one of {', '.join(words)}")
     return acl
 
 

@@ -72,9 +72,9 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 
 def expand(declared: Declared) -> Sequence[Declared]:
     """The ACLs of a role, sorted. Raises ValueError for arguments that do not fit the role."""
-    given = declared.attributes
-    _require_fitting(given)
-    rules = sorted(set(_list_rules(given)))
+    arguments = declared.attributes
+    _require_fitting(arguments)
+    rules = sorted(set(_list_rules(arguments)))
     return [_make_child(declared, acl) for acl in rules]
 
 
@@ -88,53 +88,53 @@ def _make_child(declared: Declared, acl: Acl) -> Declared:
     )
 
 
-def _list_rules(given: FrozenMap) -> Iterator[Acl]:
-    role = given["role"]
-    for kind, name, pattern in _list_resources(given):
-        wanted = given["operations"] if role == "custom" else ROLES[role][kind]
-        yield from _make_rules(given, wanted, kind, name, pattern)
+def _list_rules(arguments: FrozenMap) -> Iterator[Acl]:
+    role = arguments["role"]
+    for kind, name, pattern in _list_resources(arguments):
+        operations = arguments["operations"] if role == "custom" else ROLES[role][kind]
+        yield from _make_rules(arguments, operations, kind, name, pattern)
         if role == "streams" and kind == "Group":
-            yield from _make_rules(given, INTERNAL, "Topic", f"{name}-", "Prefixed")
+            yield from _make_rules(arguments, INTERNAL, "Topic", f"{name}-", "Prefixed")
 
 
 def _make_rules(
-    given: FrozenMap, operations: Sequence[str], kind: str, name: str, pattern: str
+    arguments: FrozenMap, operations: Sequence[str], kind: str, name: str, pattern: str
 ) -> Iterator[Acl]:
     for operation in operations:
-        yield Acl(given["principal"], given["host"], operation, ALLOW, kind, name, pattern)
+        yield Acl(arguments["principal"], arguments["host"], operation, ALLOW, kind, name, pattern)
 
 
-def _list_resources(given: FrozenMap) -> Iterator[tuple[str, str, str]]:
+def _list_resources(arguments: FrozenMap) -> Iterator[tuple[str, str, str]]:
     """Resource type, name and pattern type of all resources that the block names."""
-    if given["role"] == "admin" or given.get("cluster"):
+    if arguments["role"] == "admin" or arguments.get("cluster"):
         yield "Cluster", CLUSTER, "Literal"
     for argument, (kind, pattern) in ARGUMENTS.items():
-        value = given.get(argument) or ()
+        value = arguments.get(argument) or ()
         for name in (value,) if isinstance(value, str) else value:
             yield kind, name, pattern
 
 
-def _require_fitting(given: FrozenMap) -> None:
-    role = given["role"]
-    named = {kind for kind, _, _ in _list_resources(given)}
+def _require_fitting(arguments: FrozenMap) -> None:
+    role = arguments["role"]
+    named = {kind for kind, _, _ in _list_resources(arguments)}
     if role == "custom":
-        _require_custom(given, named)
+        _require_custom(arguments, named)
         return
     for argument in ("operations", "cluster"):
-        if given.get(argument):
+        if arguments.get(argument):
             raise ValueError(f'{argument} is only for role = "custom", not for the role {role}')
     for argument, (kind, pattern) in ARGUMENTS.items():
-        if given.get(argument) and kind not in ROLES[role]:
+        if arguments.get(argument) and kind not in ROLES[role]:
             raise ValueError(f"the role {role} does not use {argument}: remove it")
-        if given.get(argument) and (role, kind, pattern) == ("streams", "Group", "Prefixed"):
+        if arguments.get(argument) and (role, kind, pattern) == ("streams", "Group", "Prefixed"):
             raise ValueError("the role streams needs its whole application id: set group")
     for kind in NEEDS.get(role, ()):
         if kind not in named:
             raise ValueError(f"the role {role} needs {' or '.join(_list_arguments(kind))}")
 
 
-def _require_custom(given: FrozenMap, named: set[str]) -> None:
-    operations = given.get("operations") or ()
+def _require_custom(arguments: FrozenMap, named: set[str]) -> None:
+    operations = arguments.get("operations") or ()
     if not operations:
         raise ValueError('role = "custom" needs operations, such as ["Read"]')
     if not named:
@@ -150,7 +150,7 @@ def _require_custom(given: FrozenMap, named: set[str]) -> None:
 
 
 def _list_arguments(kind: str) -> Iterator[str]:
-    return (argument for argument, (known, _) in ARGUMENTS.items() if known == kind)
+    return (argument for argument, (argument_kind, _) in ARGUMENTS.items() if argument_kind == kind)
 
 
 # ── type ────────────────────────────────────────────────────────────────────────────────

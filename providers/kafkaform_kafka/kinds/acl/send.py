@@ -87,25 +87,29 @@ def _delete_and_rest(context: ClusterContext, steps: Sequence[Step]) -> Sequence
 
 
 def _delete(context: ClusterContext, steps: Sequence[Step]) -> Sequence[Reply]:
-    wanted = [encode_acl(acls.parse_acl(step.payload)) for step in steps]
+    filters = [encode_acl(acls.parse_acl(step.payload)) for step in steps]
     deleted = attempt(
         "DeleteAcls",
-        lambda: delete_acls(context.wire, wanted, context.timeout + ANSWER_MARGIN),
+        lambda: delete_acls(context.wire, filters, context.timeout + ANSWER_MARGIN),
     )
     if not isinstance(deleted, Fault) and len(deleted) != len(steps):
         deleted = lost_answer_fault("DeleteAcls", f"{len(deleted)} answers to {len(steps)} filters")
     if isinstance(deleted, Fault):
         return [Reply(step, deleted) for step in steps]
     # Filters are patterns. Ours name all seven fields, so each can match only one ACL.
-    for row, found in zip(wanted, deleted, strict=True):
-        assert all(match == row for match in found.matched), f"{row} deleted {found.matched}"
-    return _make_replies("DeleteAcls", steps, [_convert_answer(found) for found in deleted])
+    for row, row_answer in zip(filters, deleted, strict=True):
+        assert all(match == row for match in row_answer.matched), (
+            f"{row} deleted {row_answer.matched}"
+        )
+    return _make_replies(
+        "DeleteAcls", steps, [_convert_answer(row_answer) for row_answer in deleted]
+    )
 
 
-def _convert_answer(found: DeletedAcls) -> ItemAnswer:
+def _convert_answer(deleted: DeletedAcls) -> ItemAnswer:
     # No match is a success for Kafka. For us it means that somebody else was faster.
-    gone = not found.answer.code and not found.matched
-    return ItemAnswer(NOT_FOUND) if gone else found.answer
+    gone = not deleted.answer.code and not deleted.matched
+    return ItemAnswer(NOT_FOUND) if gone else deleted.answer
 
 
 def _make_replies(
@@ -148,8 +152,8 @@ def _check_steps(api: str, context: ClusterContext, steps: Sequence[Step]) -> Se
     rights = context.facts.values.get("rights")
     if rights and "Alter" not in rights:
         return [Reply(step, fault_of(api, _FORBIDDEN, "")) for step in steps]
-    there = {acl.key for acl in live}
+    live_keys = {acl.key for acl in live}
     return [
-        Reply(step, check_already_done(api, step.identity.key, step.identity.key in there))
+        Reply(step, check_already_done(api, step.identity.key, step.identity.key in live_keys))
         for step in steps
     ]

@@ -24,14 +24,15 @@ from ...simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     require,
     run_batch,
 )
-from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
-from ...simulation.world import Key
+from ...simulation.world import CLUSTER, Key
 from . import resource_type as acls
 from .readings import check_already_done, make_acl_reading, make_acl_sweep
 from .resource_type import Acl

@@ -68,7 +68,7 @@ def unknown_faults(key: str) -> Faults:
     yield (
         f"brokers do not know {key}; they never reveal the value of an unknown config, so "
         "kafkaform could not compare it",
-        f"{advice} If a plugin reads it: {_AS_SECRET}".strip(),
+        f"{advice} If a plugin reads it, {_AS_SECRET}".strip(),
     )
 
 
@@ -157,7 +157,7 @@ def match_faults(element: str) -> Faults:
     if not equals or name.strip() not in MATCHES:
         yield (
             f"match has the element {element!r}; each element must be NAME=PATTERN",
-            suggest(name.strip(), MATCHES) or f"NAME is one of {', '.join(MATCHES)}",
+            suggest(name.strip(), MATCHES) or f"use one of the names {', '.join(MATCHES)}",
         )
 
 

@@ -6,7 +6,7 @@ object without configs of its own is absent, because Kafka stores nothing else o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -75,7 +75,7 @@ def read_configs(
     """These objects. node: the broker to ask, None for any; the configs of a broker always come
     from the broker itself."""
     answers = _read_answers(scope, context, [item.key for item in ids], node)
-    below = _read_cluster_fallbacks(context, answers, node) if scope is DEFAULTS else {}
+    below = _read_cluster_fallbacks(context, node) if scope is DEFAULTS else {}
     return {item: _make_reading(scope, context, item, answers[item.key], below) for item in ids}
 
 
@@ -110,13 +110,13 @@ def _read_answers(
 ) -> ResourceAnswers:
     """Key -> the configs of the object, or why they could not be read."""
     # Each broker must get its own request: DescribeConfigs does not forward it.
-    each = 1 if scope is BROKER else AT_ONCE
-    chunks = [names[start : start + each] for start in range(0, len(names), each)]
-    found: dict[str, ItemAnswer | Fault] = {}
+    size = 1 if scope is BROKER else AT_ONCE
+    chunks = [names[start : start + size] for start in range(0, len(names), size)]
+    items: dict[str, ItemAnswer | Fault] = {}
     with ThreadPoolExecutor(IN_FLIGHT, "describe-configs") as pool:
         for answers in pool.map(partial(_ask_configs, scope, context, node), chunks):
-            found.update(answers)
-    return found
+            items.update(answers)
+    return items
 
 
 def _ask_configs(
@@ -166,21 +166,20 @@ def _make_reading(
     # An entry is the object's own only if its source is exactly that of its level. Everything else
     # is inherited and must not be removed.
     own = [entry for entry in answer.configs or () if entry.source == scope.source]
-    others = find_foreign_paths(scope.resource, (entry.name for entry in own), context.facts)
+    foreign = find_foreign_paths(scope.resource, (entry.name for entry in own), context.facts)
+    values = below or _list_values_below(scope, answer.configs or ())
+    fallbacks = FrozenMap({f"config.{key}": value for key, value in values.items()})
     if not own:
-        return Absent(item)
+        return Absent(item, fallbacks=fallbacks)
     config, secret = _split_secrets(scope, own)
-    beneath = below or {entry.name: _find_fallback(scope, entry) for entry in own}
-    fallbacks = {f"config.{key}": beneath.get(key) for key in config}
-    known = FrozenMap({path: value for path, value in fallbacks.items() if value is not None})
-    seen = Observed(
+    observed = Observed(
         item,
         scope.make_attributes(item.key, config, secret),
-        fallbacks=known,
+        fallbacks=fallbacks,
         details=scope.make_details(secret),
-        foreign=others,
+        foreign=foreign,
     )
-    return Absent(item, seen) if len(others) == len(own) else seen
+    return Absent(item, observed, fallbacks=fallbacks) if len(foreign) == len(own) else observed
 
 
 def _split_secrets(scope: ConfigScope, own: Iterable[ConfigEntry]) -> tuple[FrozenMap, FrozenMap]:
@@ -195,14 +194,27 @@ def _split_secrets(scope: ConfigScope, own: Iterable[ConfigEntry]) -> tuple[Froz
     return FrozenMap(config), FrozenMap(secret)
 
 
+def _list_values_below(scope: ConfigScope, entries: Iterable[ConfigEntry]) -> Mapping[str, Value]:
+    """Config -> the value that takes effect without the object's own."""
+    # Older brokers report no configs of groups and of client metrics but those that are set.
+    names = () if scope.resource == "broker" else scope.list_names()
+    values = {name: _find_default(scope, name) for name in names}
+    values.update((entry.name, _find_fallback(scope, entry)) for entry in entries)
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def _find_fallback(scope: ConfigScope, entry: ConfigEntry) -> Value:
     """The value that takes effect without the object's own: of the next level, or the default."""
     hidden = _SET_FOR_BROKERS if scope is DEFAULTS else (scope.source,)
     lower = next((item for item in entry.synonyms if item.source not in hidden), None)
     if lower is not None:
         return _convert_value(scope, entry.name, lower)
-    known = scope.find(entry.name)
-    return config_value(entry.name, known.default, scope.find) if known and known.default else None
+    return _find_default(scope, entry.name)
+
+
+def _find_default(scope: ConfigScope, name: str) -> Value:
+    known = scope.find(name)
+    return config_value(name, known.default, scope.find) if known and known.default else None
 
 
 def _convert_value(scope: ConfigScope, name: str, lower: Synonym) -> Value:
@@ -214,36 +226,25 @@ def _convert_value(scope: ConfigScope, name: str, lower: Synonym) -> Value:
     return str(number if number < 0 else number * _UNITS[lower.name] // _UNITS[name])
 
 
-def _read_cluster_fallbacks(
-    context: ClusterContext, answers: ResourceAnswers, node: str | None
-) -> Mapping[str, Value]:
+def _read_cluster_fallbacks(context: ClusterContext, node: str | None) -> Mapping[str, Value]:
     """Config -> the value that takes effect without the cluster's, as one broker reports it."""
     # The cluster's resource (a broker without a name) has no synonyms for the levels below. Static
     # configs can differ between brokers; one of them has to stand for all.
-    keys = sorted(
-        entry.name
-        for answer in answers.values()
-        if isinstance(answer, ItemAnswer)
-        for entry in answer.configs or ()
-        if entry.source == DEFAULTS.source
-    )
-    broker = (node or find_answering_node(context)) if keys else ""
+    broker = node or find_answering_node(context)
     if not broker:
         return {}
-    found = attempt(
+    fallbacks = attempt(
         DESCRIBE,
         lambda: describe_configs(
             context.wire,
             "broker",
             [broker],
             context.timeout,
-            keys=keys,
             synonyms=True,
             node=broker,
         ),
         broker,
     )
-    entries: Iterator[ConfigEntry] = iter(())
-    if not isinstance(found, Fault) and broker in found:
-        entries = iter(found[broker].configs or ())
-    return {entry.name: _find_fallback(DEFAULTS, entry) for entry in entries}
+    if isinstance(fallbacks, Fault) or broker not in fallbacks:
+        return {}
+    return _list_values_below(DEFAULTS, fallbacks[broker].configs or ())

@@ -7,7 +7,7 @@ when they are new and when `secret_config_version` changes, and `secret_keys` sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from msgspec import Struct
@@ -68,6 +68,8 @@ class ConfigScope(Struct, frozen=True):
     """The attribute that names the object, None if there is only one."""
     find: Lookup
     """The table of its configs."""
+    list_names: Callable[[], Iterable[str]]
+    """The configs that each object has."""
     secrets: bool = False
     """True if it can have configs whose values a broker never reveals."""
     capability: Capability | None = None
@@ -100,8 +102,8 @@ class ConfigScope(Struct, frozen=True):
 
 
 def _broker_key(name: str) -> ConfigKey | None:
-    known = broker_keys.find_broker_key(name)
-    return known.key if known else None
+    row = broker_keys.find_broker_key(name)
+    return row.key if row else None
 
 
 BROKER = ConfigScope(
@@ -110,6 +112,7 @@ BROKER = ConfigScope(
     2,
     "broker_id",
     _broker_key,
+    broker_keys.broker_keys,
     secrets=True,
 )
 DEFAULTS = ConfigScope(
@@ -118,6 +121,7 @@ DEFAULTS = ConfigScope(
     3,
     None,
     _broker_key,
+    broker_keys.broker_keys,
     secrets=True,
 )
 GROUP = ConfigScope(
@@ -126,6 +130,7 @@ GROUP = ConfigScope(
     8,
     "group",
     GROUP_KEYS.get,
+    GROUP_KEYS.keys,
     capability=GROUP_CONFIGS,
     listing=GROUP_CONFIG_LISTING,
 )
@@ -135,6 +140,7 @@ METRICS = ConfigScope(
     7,
     "name",
     METRICS_KEYS.get,
+    METRICS_KEYS.keys,
     capability=CLIENT_METRICS,
 )
 SCOPES = (BROKER, DEFAULTS, GROUP, METRICS)
@@ -166,9 +172,9 @@ def _canonical(scope: ConfigScope, attributes: FrozenMap, _: Facts) -> FrozenMap
 
 def _write_arguments(attributes: FrozenMap) -> FrozenMap:
     """The arguments of a block, with an empty reference for each secret that is set."""
-    there = attributes.get("secret_keys") or EMPTY
+    secret_keys = attributes.get("secret_keys") or EMPTY
     return attributes.with_items(
-        {"secret_config": FrozenMap(dict.fromkeys(there, SecretRef("env", "")))}
+        {"secret_config": FrozenMap(dict.fromkeys(secret_keys, SecretRef("env", "")))}
     )
 
 
@@ -177,29 +183,34 @@ def _target(
 ) -> FrozenMap:
     live = observed.attributes if observed else EMPTY
     keep = keep or declared.get("config_mode") == "additive"
-    shown = faults.mask_config(declared.get("config")) if scope.secrets else declared.get("config")
+    masked = faults.mask_config(declared.get("config")) if scope.secrets else declared.get("config")
     named = {scope.attribute: declared[scope.attribute]} if scope.attribute else {}
-    config = compute_target_config(shown, get_config(live), facts, keep, scope.find, scope.resource)
+    config = compute_target_config(
+        masked, get_config(live), facts, keep, scope.find, scope.resource
+    )
     hidden = _merge_secrets(declared, live, keep) if scope.secrets else {}
     return FrozenMap({**named, "config": config, **hidden})
 
 
 def _merge_secrets(declared: FrozenMap, live: FrozenMap, keep: bool) -> Mapping[str, Value]:
     """The references to declared secrets, and the keys of all secrets that will be set."""
-    wanted, there = declared.get("secret_config") or EMPTY, live.get("secret_keys") or EMPTY
-    secrets = {key: value for key, value in wanted.items() if value is not None}
-    kept = {key: SET for key in there if keep or key in wanted}
-    keys = FrozenMap({**kept, **dict.fromkeys(secrets, SET)})
+    declared_keys, live_keys = (
+        declared.get("secret_config") or EMPTY,
+        live.get("secret_keys") or EMPTY,
+    )
+    secrets = {key: value for key, value in declared_keys.items() if value is not None}
+    set_keys = {key: SET for key in live_keys if keep or key in declared_keys}
+    keys = FrozenMap({**set_keys, **dict.fromkeys(secrets, SET)})
     return {
         "secret_config": FrozenMap(secrets) if secrets else None,
-        "secret_keys": keys if keys or there else None,
+        "secret_keys": keys if keys or live_keys else None,
     }
 
 
 def _select_ours(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
-    said = declared.get("secret_config") or EMPTY
-    there = target.get("secret_keys") or EMPTY
-    keys = {key: value for key, value in there.items() if said.get(key) is not None}
+    declared_keys = declared.get("secret_config") or EMPTY
+    target_keys = target.get("secret_keys") or EMPTY
+    keys = {key: value for key, value in target_keys.items() if declared_keys.get(key) is not None}
     return select_declared(target, declared).with_items({"secret_keys": FrozenMap(keys)})
 
 
@@ -219,10 +230,10 @@ def _update_steps(scope: ConfigScope, change: Change, _: Facts) -> tuple[Step, .
     after = get_config(change.after)
     changed = [path[1] for path in paths if path[0] == "config"]
     hidden = [path[1] for path in paths if path[0] == "secret_keys"]
-    kept = (change.after or EMPTY).get("secret_keys") or EMPTY
+    remaining = (change.after or EMPTY).get("secret_keys") or EMPTY
     gone = (
         *(key for key in changed if key not in after),
-        *(key for key in hidden if key not in kept),
+        *(key for key in hidden if key not in remaining),
     )
     put = {key: after[key] for key in changed if key in after}
     every = _get_secrets(change.after)
@@ -248,7 +259,7 @@ _STEPS: Mapping[Action, Callable[[ConfigScope, Change, Facts], tuple[Step, ...]]
 def _make_steps(
     scope: ConfigScope,
     change: Change,
-    place: Request,
+    kind_request: Request,
     put: Mapping[str, Value],
     gone: tuple[str, ...],
     paths: tuple[Path, ...],
@@ -260,7 +271,7 @@ def _make_steps(
     if not put and not gone and not secrets:
         return ()
     key = change.identity.key
-    request = replace(place, node=scope.node(key))
+    request = replace(kind_request, node=scope.node(key))
     step = make_alter_step(
         change,
         1,
@@ -315,6 +326,7 @@ def _make_type(scope: ConfigScope, doc: str, *attributes: AttributeSchema) -> Re
         switched_off=frozenset({FEATURE_MISSING}),
         repair=repair_removal,
         unit=partial(find_unit, scope.find),
+        settings=True,
     )
 
 

@@ -31,8 +31,8 @@ _LISTENER = re.compile(r"listener\.name\.[^.]+\.")
 
 def send_alter_configs(context: ClusterContext, order: Order) -> Sequence[Reply]:
     """One request for all steps; in a dry run without secrets and what depends on them."""
-    wanted = [(_strip_secrets(step) if order.dry else step) for step in order.steps]
-    sent = [step for step in wanted if step is not None]
+    steps = [(_strip_secrets(step) if order.dry else step) for step in order.steps]
+    sent = [step for step in steps if step is not None]
     faults = {r.step.id: r.fault for r in _send_request(context, sent, order)} if sent else {}
     return [
         Reply(step, faults.get(step.id) or (_check_right(context, step) if order.dry else None))
@@ -45,11 +45,11 @@ def _strip_secrets(step: Step) -> Step | None:
     if not _get_secrets(step):
         return step
     # A broker checks the keystore, its type and its password of one listener together.
-    listeners = {found[0] for key in _get_secrets(step) if (found := _LISTENER.match(key))}
+    listeners = {match[0] for key in _get_secrets(step) if (match := _LISTENER.match(key))}
 
     def alone(key: str) -> bool:
-        found = _LISTENER.match(key)
-        return found is None or found[0] not in listeners
+        match = _LISTENER.match(key)
+        return match is None or match[0] not in listeners
 
     put = FrozenMap({key: value for key, value in step.payload["set"].items() if alone(key)})
     gone = tuple(key for key in step.payload["delete"] if alone(key))
@@ -80,8 +80,8 @@ def _get_secrets(step: Step) -> FrozenMap:
 
 
 def _make_payload(step: Step, secrets: Secrets) -> FrozenMap:
-    known = {key: secrets[str(ref)].reveal() for key, ref in _get_secrets(step).items()}
-    return step.payload.with_items({"set": FrozenMap({**step.payload["set"], **known})})
+    revealed = {key: secrets[str(ref)].reveal() for key, ref in _get_secrets(step).items()}
+    return step.payload.with_items({"set": FrozenMap({**step.payload["set"], **revealed})})
 
 
 def _make_fault(step: Step, answers: ItemAnswers, secrets: Secrets) -> Fault | None:
@@ -106,8 +106,8 @@ def _redact_message(message: str, secrets: Iterable[str]) -> str:
 
 def _check_right(context: ClusterContext, step: Step) -> Fault | None:
     """The fault of a step with secrets if the cluster reports that we lack the right."""
-    held = context.facts.values.get("rights")
-    if not _get_secrets(step) or not held or "AlterConfigs" in held:
+    rights = context.facts.values.get("rights")
+    if not _get_secrets(step) or not rights or "AlterConfigs" in rights:
         return None
     right = right_for_configs(ALTER, step.payload["resource"], step.payload["name"])
     return Fault(

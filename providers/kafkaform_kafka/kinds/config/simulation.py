@@ -34,15 +34,16 @@ from ...simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     require,
     run_batch,
 )
-from ...simulation.rights import CLUSTER as ON_CLUSTER
-from ...simulation.rights import User
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
-from ...simulation.world import Key
+from ...simulation.world import CLUSTER as ON_CLUSTER
+from ...simulation.world import Key, User
 from ..topic import simulation as topics
 from ..topic.configs import find_foreign_paths
 from .faults import is_hidden_config
@@ -71,14 +72,14 @@ class Configs(PartialRepr, frozen=True):
     """The configs whose values a broker never reveals, with those values."""
 
 
-def make_configs(kind: str, said: Mapping[str, str]) -> Configs:
+def make_configs(kind: str, values: Mapping[str, str]) -> Configs:
     """An object of this kind with these configs."""
     scope = next(scope for scope in SCOPES if scope.kind == kind)
     secret = {
-        name: value for name, value in said.items() if scope.secrets and is_hidden_config(name)
+        name: value for name, value in values.items() if scope.secrets and is_hidden_config(name)
     }
-    shown = config_map({k: v for k, v in said.items() if k not in secret}, scope.find)
-    return Configs(shown, FrozenMap(secret))
+    visible = config_map({k: v for k, v in values.items() if k not in secret}, scope.find)
+    return Configs(visible, FrozenMap(secret))
 
 
 def find_scope(resource: str, name: str) -> ConfigScope:
@@ -101,30 +102,32 @@ def alter_resource(call: AdminCall, item: Item) -> ItemVerdict:
     if scope is BROKER and int(name) not in call.brokers:
         raise Refusal(42, f"Unexpected broker id, {name} is not live")
     put = {**item["set"], **item.get("secrets", {})}
-    for known, value in put.items():
-        _check_value(call, scope, known, value)
+    for key_name, value in put.items():
+        _check_value(call, scope, key_name, value)
     if call.elr:
         _check_irremovable(scope, put, item["delete"])
     live = call.world.get(resource_key(resource, name)) or Configs()
     secret = {
-        known: value for known, value in put.items() if scope.secrets and is_hidden_config(known)
+        key_name: value
+        for key_name, value in put.items()
+        if scope.secrets and is_hidden_config(key_name)
     }
-    shown = config_map({k: v for k, v in put.items() if k not in secret}, scope.find)
+    visible = config_map({k: v for k, v in put.items() if k not in secret}, scope.find)
     gone = tuple(item["delete"])
-    made = Configs(
-        live.config.with_items(shown).without(gone), live.secret.with_items(secret).without(gone)
+    configs = Configs(
+        live.config.with_items(visible).without(gone), live.secret.with_items(secret).without(gone)
     )
-    there = made.config or made.secret
-    return AdminAnswer(made=made), made if there else None, max(1, len(put) + len(gone))
+    exists = configs.config or configs.secret
+    return AdminAnswer(made=configs), configs if exists else None, max(1, len(put) + len(gone))
 
 
 def _check_value(call: AdminCall, scope: ConfigScope, name: str, value: Any) -> None:
     """Raises Refusal with the codes and messages of a real broker."""
-    known = scope.find(name)
-    if known is not None and any(presence_faults(known, name, call.facts)):
-        known = None
+    row = scope.find(name)
+    if row is not None and any(presence_faults(row, name, call.facts)):
+        row = None
     # Groups and client metrics refuse unknown keys; brokers accept them for their plugins.
-    if known is None:
+    if row is None:
         if scope is GROUP:
             raise Refusal(40, f"Unknown group config name: {name}")
         if scope is METRICS:
@@ -132,9 +135,9 @@ def _check_value(call: AdminCall, scope: ConfigScope, name: str, value: Any) -> 
         return
     if scope.resource == "broker":
         _check_dynamic(scope, name)
-    known = fit_range(known, call.facts)
+    row = fit_range(row, call.facts)
     parsed = config_value(name, value, scope.find) if isinstance(value, str) else None
-    if parsed is not None and [*broker_rules.value_faults(known, name, parsed)]:
+    if parsed is not None and [*broker_rules.value_faults(row, name, parsed)]:
         code = 40 if scope is GROUP else 42
         raise Refusal(code, f"Invalid value for configuration {name}")
 
@@ -149,8 +152,8 @@ def _check_irremovable(scope: ConfigScope, put: Iterable[str], gone: Iterable[st
 
 
 def _check_dynamic(scope: ConfigScope, name: str) -> None:
-    known = broker_keys.find_broker_key(name)
-    mode = known.mode if known else UpdateMode.CLUSTER
+    row = broker_keys.find_broker_key(name)
+    mode = row.mode if row else UpdateMode.CLUSTER
     if mode is UpdateMode.READ_ONLY:
         raise Refusal(42, f"Cannot update these configs dynamically: [{name}]")
     if mode is UpdateMode.LISTENER:
@@ -187,19 +190,23 @@ def _read(scope: ConfigScope, scene: ReadScene, identity: Identity) -> Reading:
     if scope is BROKER and int(name) not in scene.live:
         return Failed(identity, not_live_fault(name, [str(number) for number in scene.live]))
     own = _get_own(scope, scene, name)
-    others = find_foreign_paths(scope.resource, own.config, scene.facts)
+    foreign = find_foreign_paths(scope.resource, own.config, scene.facts)
+    names = {*scope.list_names(), *own.config}
+    below = {f"config.{key}": _find_fallback(scope, scene, key) for key in names}
+    fallbacks = FrozenMap({path: value for path, value in below.items() if value is not None})
     if not own.config and not own.secret:
-        return Absent(identity)
+        return Absent(identity, fallbacks=fallbacks)
     secret = FrozenMap(dict.fromkeys(own.secret, SET))
-    below = {f"config.{key}": _find_fallback(scope, scene, key) for key in own.config}
-    seen = Observed(
+    observed = Observed(
         identity,
         scope.make_attributes(name, own.config, secret),
-        fallbacks=FrozenMap({path: value for path, value in below.items() if value is not None}),
+        fallbacks=fallbacks,
         details=scope.make_details(secret),
-        foreign=others,
+        foreign=foreign,
     )
-    return Absent(identity, seen) if len(others) == len(own.config) + len(own.secret) else seen
+    if len(foreign) == len(own.config) + len(own.secret):
+        return Absent(identity, observed, fallbacks=fallbacks)
+    return observed
 
 
 def _get_own(scope: ConfigScope, scene: ReadScene, name: str) -> Configs:
@@ -216,8 +223,8 @@ def _find_fallback(scope: ConfigScope, scene: ReadScene, name: str) -> Value:
         if name in shared:
             value: Value = shared[name]
             return value
-    known = scope.find(name)
-    return config_value(name, known.default, scope.find) if known and known.default else None
+    row = scope.find(name)
+    return config_value(name, row.default, scope.find) if row and row.default else None
 
 
 # ── one request for every kind of resource ──────────────────────────────────────────────

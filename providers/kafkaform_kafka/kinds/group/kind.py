@@ -9,7 +9,7 @@ from ..kind import ResourceKind
 
 if TYPE_CHECKING:
     from ...cluster.context import Requests
-    from ...simulation.simulated_kind import SimulatedKind
+    from ...simulation.controller import SimulatedKind
 
 
 def _connect() -> Requests:

@@ -47,11 +47,11 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
     paths = paths_below(change, "leaders")
     if change.action is not Action.UPDATE or not paths:
         return ()
-    wanted = (change.after or EMPTY)["leaders"]
+    target = (change.after or EMPTY)["leaders"]
     payload: dict[str, Value] = {
         "name": change.identity.key,
         "topic_id": change.incarnation,
-        "leaders": FrozenMap({number: wanted[number] for _, number in paths}),
+        "leaders": FrozenMap({number: target[number] for _, number in paths}),
     }
     return (
         make_step(

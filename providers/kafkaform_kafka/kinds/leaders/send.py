@@ -32,21 +32,23 @@ def send_elections(context: ClusterContext, order: Order) -> Sequence[Reply]:
 def _elect_all(context: ClusterContext, steps: Sequence[Step]) -> Mapping[Partition, Fault | None]:
     """The fault of each partition."""
     todo = [(step.payload["name"], int(n)) for step in steps for n in step.payload["leaders"]]
-    found: dict[Partition, Fault | None] = {}
+    faults: dict[Partition, Fault | None] = {}
     for start in range(0, len(todo), MAX_PARTITIONS_ELECTED):
         cut = todo[start : start + MAX_PARTITIONS_ELECTED]
         answers = _elect(context, cut)
         # Without an answer the state of the cluster is unclear, so the rest is not sent.
         if isinstance(answers, Fault):
-            found.update(dict.fromkeys(todo[start:], answers))
+            faults.update(dict.fromkeys(todo[start:], answers))
             break
-        found.update({part: make_part_fault(API, part, answers, _NOT_NEEDED) for part in cut})
-    return found
+        faults.update(
+            {partition: make_part_fault(API, partition, answers, _NOT_NEEDED) for partition in cut}
+        )
+    return faults
 
 
-def _elect(context: ClusterContext, parts: Sequence[Partition]) -> PartitionAnswers | Fault:
+def _elect(context: ClusterContext, partitions: Sequence[Partition]) -> PartitionAnswers | Fault:
     named: dict[str, list[int]] = {}
-    for name, number in parts:
+    for name, number in partitions:
         named.setdefault(name, []).append(number)
     answers = attempt(API, lambda: elect_leaders(context.wire, named, context.timeout))
     if isinstance(answers, PartitionAnswers) and answers.code:
@@ -56,8 +58,8 @@ def _elect(context: ClusterContext, parts: Sequence[Partition]) -> PartitionAnsw
 
 def _make_fault(step: Step, answers: Mapping[Partition, Fault | None]) -> Fault | None:
     name = step.payload["name"]
-    mine = [answers.get((name, int(number))) for number in step.payload["leaders"]]
-    return combine_faults(mine, "the others are led by their first replicas")
+    partition_faults = [answers.get((name, int(number))) for number in step.payload["leaders"]]
+    return combine_faults(partition_faults, "the others are led by their first replicas")
 
 
 def _check_steps(context: ClusterContext, steps: Sequence[Step]) -> Sequence[Reply]:
@@ -81,10 +83,10 @@ def find_hurdle(step: Step, row: TopicRow | None) -> Fault | None:
     if row.topic_id != step.payload["topic_id"]:
         return _definite_fault("RECREATED", f"{name} was recreated outside kafkaform")
     # ElectLeaders names no broker: Kafka elects whichever replica is the first one then.
-    other = ", ".join(_find_other_leaders(step, row.replicas))
-    if not other:
+    leaders = ", ".join(_find_other_leaders(step, row.replicas))
+    if not leaders:
         return None
-    return _definite_fault("MOVED", f"{name}: another replica is now the first one of {other}")
+    return _definite_fault("MOVED", f"{name}: another replica is now the first one of {leaders}")
 
 
 def _find_other_leaders(step: Step, rows: Sequence[Sequence[int]]) -> Iterator[str]:

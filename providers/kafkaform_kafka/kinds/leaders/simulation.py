@@ -28,13 +28,15 @@ from ...simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     require,
     run_batch,
 )
-from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
+from ...simulation.world import CLUSTER
 from ..topic import resource_type as topics
 from ..topic.simulation import SimulatedTopic, topic_key
 from . import resource_type as leaders
@@ -69,11 +71,11 @@ def _check_step(scene: ReadScene, step: Step) -> Fault | None:
     if topic is None:
         return faults.fault_of("Metadata", 3, name)
     first = {str(number): row[0] for number, row in enumerate(topic.assignment)}
-    wanted = step.payload["leaders"]
-    if topic.id == step.payload["topic_id"] and all(first.get(n) == wanted[n] for n in wanted):
+    targets = step.payload["leaders"]
+    if topic.id == step.payload["topic_id"] and all(first.get(n) == targets[n] for n in targets):
         return None
-    what = f"{name} was recreated or moved outside kafkaform"
-    return Fault("MOVED", what, FaultClass.DEFINITE, where=leaders.API, advice="plan again")
+    cause = f"{name} was recreated or moved outside kafkaform"
+    return Fault("MOVED", cause, FaultClass.DEFINITE, where=leaders.API, advice="plan again")
 
 
 def _sweep(_: ReadScene, depth: Depth) -> Sweep:

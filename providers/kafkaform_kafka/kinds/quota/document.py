@@ -42,10 +42,10 @@ def list_quotas(
     )
 
 
-def _fits_glob(entity: Mapping[str, str | None], part: str, glob: str | None) -> bool:
-    if part not in entity or glob is None:
-        return part not in entity and glob is None
-    name = entity[part]
+def _fits_glob(entity: Mapping[str, str | None], kind: str, glob: str | None) -> bool:
+    if kind not in entity or glob is None:
+        return kind not in entity and glob is None
+    name = entity[kind]
     if name is not None:
         return fnmatchcase(name, glob)
     # A name that only looks like the word is the name of a user or a client.
@@ -57,6 +57,6 @@ def name_quota_source(entity: Mapping[str, str | None]) -> str:
     if "ip" in entity:
         return "Default IP" if entity["ip"] is None else "IP"
     user, client = (
-        entity[part] is not None if part in entity else None for part in (USER, CLIENT_ID)
+        entity[kind] is not None if kind in entity else None for kind in (USER, CLIENT_ID)
     )
     return QUOTA_SOURCES[user, client]

@@ -28,10 +28,10 @@ def fits_arguments(entity: Mapping[str, str | None], arguments: FrozenMap) -> bo
         return False
     if name is not None and name not in ([entity[kind]] if kind else entity.values()):
         return False
-    wanted = {part: arguments.get(attribute) for attribute, part in _PARTS.items()}
+    filters = {entity_type: arguments.get(attribute) for attribute, entity_type in _PARTS.items()}
     return all(
-        part in entity and _describe_part(entity, part) == value
-        for part, value in wanted.items()
+        entity_type in entity and _describe_part(entity, entity_type) == value
+        for entity_type, value in filters.items()
         if value is not None
     )
 
@@ -39,15 +39,17 @@ def fits_arguments(entity: Mapping[str, str | None], arguments: FrozenMap) -> bo
 def describe_quota(item: Observed) -> FrozenMap:
     """One quota as the data source returns it."""
     entity, config = item.attributes["entity"], item.attributes["config"]
-    parts: dict[str, Value] = {name: _describe_part(entity, part) for name, part in _PARTS.items()}
+    entity_values: dict[str, Value] = {
+        name: _describe_part(entity, kind) for name, kind in _PARTS.items()
+    }
     # Brokers also store NaN and infinity, which never limit anything.
     numbers = {key: value for key, value in config.items() if not isinstance(value, str)}
-    return FrozenMap({"id": item.identity.key, **parts, "config": FrozenMap(numbers)})
+    return FrozenMap({"id": item.identity.key, **entity_values, "config": FrozenMap(numbers)})
 
 
-def _describe_part(entity: Mapping[str, str | None], part: str) -> str | None:
+def _describe_part(entity: Mapping[str, str | None], kind: str) -> str | None:
     """The value of the block's attribute for this part; None if the entity lacks the part."""
-    if part not in entity:
+    if kind not in entity:
         return None
-    name = entity[part]
+    name = entity[kind]
     return DEFAULT if name is None else name

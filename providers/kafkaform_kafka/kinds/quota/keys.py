@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from kafkaform.core.schema import KeySchema
+from kafkaform.core.text.quantity import INT_MAX, LONG_MAX
 
 MUTATION_RATE = "controller_mutation_rate"
 
@@ -24,6 +25,8 @@ class QuotaKey(Struct, frozen=True):
     """True for a limit of IP addresses, False for one of users and client ids."""
     scope: str = "each broker"
     """Which node counts."""
+    unlimited: int = INT_MAX
+    """What Kafka takes where nothing sets a limit (QuotaConfig)."""
 
 
 # A quota of bytes or of CPU time applies per broker, so a client of three brokers may use three
@@ -31,11 +34,11 @@ class QuotaKey(Struct, frozen=True):
 QUOTA_KEYS: Mapping[str, QuotaKey] = {
     key.name: key
     for key in (
-        QuotaKey("producer_byte_rate", "bytes/s", whole=True, most=2**63 - 1),
-        QuotaKey("consumer_byte_rate", "bytes/s", whole=True, most=2**63 - 1),
+        QuotaKey("producer_byte_rate", "bytes/s", whole=True, most=LONG_MAX, unlimited=LONG_MAX),
+        QuotaKey("consumer_byte_rate", "bytes/s", whole=True, most=LONG_MAX, unlimited=LONG_MAX),
         QuotaKey("request_percentage", "% of one thread"),
         QuotaKey(MUTATION_RATE, "partitions/s", scope="the controller"),
-        QuotaKey("connection_creation_rate", "connections/s", whole=True, most=2**31 - 1, ip=True),
+        QuotaKey("connection_creation_rate", "connections/s", whole=True, most=INT_MAX, ip=True),
     )
 }
 """The five keys, typed as in QuotaConfig of Kafka 4.3."""

@@ -73,7 +73,42 @@ def find_applying(key: str, user: str, client_id: str, quotas: Quotas) -> LevelL
     # Key by key: one client can have its producer_byte_rate from level 1 and its
     # controller_mutation_rate from level 8.
     levels = list_levels(key, user, client_id, quotas)
-    return next((found for found in levels if found.value is not None), None)
+    return next((level for level in levels if level.value is not None), None)
+
+
+def list_weaker(entity: Mapping[str, str | None]) -> tuple[FrozenMap, ...]:
+    """The entities whose limits apply where this one has none, the strongest first. Of an entity
+    that covers several users or client ids, those that apply to all of these: some of them can have
+    limits of their own."""
+    if not entity.keys() & {USER, CLIENT_ID}:
+        return tuple(FrozenMap({part: None}) for part, name in entity.items() if name is not None)
+    parts = [_find_part(entity, kind) for kind in (USER, CLIENT_ID)]
+    own = next(level for level in LEVELS if [level.user, level.client_id] == parts)
+    names = (entity.get(USER), entity.get(CLIENT_ID))
+    return tuple(
+        _make_entity(level, *names)
+        for level in LEVELS
+        if level.number > own.number
+        and (level.user is not EntityPart.NAMED or names[0] is not None)
+        and (level.client_id is not EntityPart.NAMED or names[1] is not None)
+    )
+
+
+def _find_part(entity: Mapping[str, str | None], kind: str) -> EntityPart:
+    if kind not in entity:
+        return EntityPart.NONE
+    return EntityPart.DEFAULT if entity[kind] is None else EntityPart.NAMED
+
+
+def _make_entity(level: Level, user: str | None, client_id: str | None) -> FrozenMap:
+    parts = ((USER, level.user, user), (CLIENT_ID, level.client_id, client_id))
+    return FrozenMap(
+        {
+            kind: name if part is EntityPart.NAMED else None
+            for kind, part, name in parts
+            if part is not EntityPart.NONE
+        }
+    )
 
 
 def entity_text(entity: Mapping[str, str | None]) -> str:
@@ -94,14 +129,7 @@ def sharers_text(user: str | None, client_id: str | None) -> str:
 
 
 def _read_level(level: Level, key: str, user: str, client_id: str, quotas: Quotas) -> LevelLimit:
-    parts = ((USER, level.user, user), (CLIENT_ID, level.client_id, client_id))
-    entity = FrozenMap(
-        {
-            kind: name if part is EntityPart.NAMED else None
-            for kind, part, name in parts
-            if part is not EntityPart.NONE
-        }
-    )
+    entity = _make_entity(level, user, client_id)
     # A default entity is a template: each user or client id that it covers gets its own bucket.
     sharers = (
         None if level.user is EntityPart.NONE else user,

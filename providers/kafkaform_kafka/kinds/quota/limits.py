@@ -82,9 +82,9 @@ def is_address(name: str) -> bool:
 
 
 def find_quota_unit(path: Path) -> str:
-    """`bytes/s` for byte rates, empty for others."""
+    """The unit of a limit; empty for what is none."""
     key = QUOTA_KEYS.get(path[1]) if len(path) == 2 and path[0] == "config" else None
-    return key.unit if key is not None and key.unit == "bytes/s" else ""
+    return key.unit if key is not None else ""
 
 
 def render_limit(key: str, value: Value) -> str:

@@ -41,21 +41,21 @@ class Mutations(Struct):
     def limit(self, entity: Mapping[str, str | None], rate: Decimal | int | None) -> None:
         """Set or (with None) remove the controller_mutation_rate of an entity. entity: `user`,
         `client-id` or both -> a name, None for the default."""
-        place = quotas.KIND, quotas.entity_key(entity)
-        config = (self.world.get(place) or EMPTY).without([keys.MUTATION_RATE])
+        object_key = quotas.KIND, quotas.entity_key(entity)
+        config = (self.world.get(object_key) or EMPTY).without([keys.MUTATION_RATE])
         if rate is not None:
             config = config.with_items({keys.MUTATION_RATE: quotas.make_exact(Decimal(rate))})
-        self.commit({place: config or None})
+        self.commit({object_key: config or None})
 
     def charge(self, user: str, client_id: str, now: float) -> Charge:
         """The function that charges the items of one request by this user at this time."""
         # Looked up once, when the first item spends: no request changes both limits and topics.
-        found: list[LevelLimit | None] = []
+        limits: list[LevelLimit | None] = []
 
         def spend(mutations: int) -> float | None:
-            if not found:
-                found.append(find_applying(keys.MUTATION_RATE, user, client_id, self._limits()))
-            limit = found[0]
+            if not limits:
+                limits.append(find_applying(keys.MUTATION_RATE, user, client_id, self._limits()))
+            limit = limits[0]
             if limit is None or limit.value is None:
                 return None
             rate = float(limit.value)

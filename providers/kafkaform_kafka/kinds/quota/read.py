@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kafkaform.core.resource import (
-    Absent,
     Coverage,
     CoverageKind,
     Depth,
@@ -46,11 +45,8 @@ def read_quotas(
     rows = _read_rows(context, node)
     if isinstance(rows, Fault):
         return {identity: _make_unread_reading(identity, rows) for identity in ids}
-    seen = {
-        item.identity: item
-        for item in (quotas.observe_quota(context.instance, row.entity, row.values) for row in rows)
-    }
-    return {identity: seen.get(identity, Absent(identity)) for identity in ids}
+    limits = {quotas.entity_key(row.entity): row.values for row in rows}
+    return {identity: quotas.make_reading(identity, limits.get, context.facts) for identity in ids}
 
 
 def _read_rows(context: ClusterContext, node: str | None) -> Sequence[QuotaRow] | Fault:

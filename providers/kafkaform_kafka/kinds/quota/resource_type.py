@@ -6,13 +6,25 @@ says which limit applies to which client.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from itertools import product
 from math import isclose
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Action, Change, Path, Request, Step
-from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
+from kafkaform.core.resource import (
+    Absent,
+    Coverage,
+    CoverageKind,
+    Depth,
+    Facts,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
 from kafkaform.core.schema import NUMBER, STRING, AttributeSchema, make_schema, map_of
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
@@ -22,8 +34,8 @@ from ..request_order import ALTER_QUOTAS, REMOVE_QUOTAS
 from ..steps import SILENT, all_paths, make_step, paths_below
 from ..topic.configs import make_remainder, select_declared
 from . import limits
-from .keys import list_quota_keys
-from .levels import CLIENT_ID, USER, Quotas
+from .keys import QUOTA_KEYS, list_quota_keys
+from .levels import CLIENT_ID, USER, Quotas, list_weaker
 
 KIND = "kafka_quota"
 IP = "ip"
@@ -52,10 +64,10 @@ def parse_entity(attributes: FrozenMap) -> FrozenMap:
     if name is not None and kind is None:
         raise ValueError("entity_name needs entity_type: user, client-id or ip")
     named = {kind: name} if kind is not None else {}
-    for attribute, part in _PARTS.items():
+    for attribute, entity_type in _PARTS.items():
         value = attributes.get(attribute)
         if value is not None:
-            named[part] = None if value == DEFAULT else value
+            named[entity_type] = None if value == DEFAULT else value
     if not named:
         raise ValueError("a kafka_quota needs a user, a client_id, an ip, or an entity_type")
     if "" in named.values():
@@ -65,18 +77,18 @@ def parse_entity(attributes: FrozenMap) -> FrozenMap:
 
 def entity_key(entity: Mapping[str, str | None]) -> str:
     """The identity key of an entity: `user=ci|client-id=app`; a default part has no `=NAME`."""
-    parts = (part for part in ENTITY_TYPES if part in entity)
-    return keys.join([p if entity[p] is None else f"{p}={entity[p]}" for p in parts])
+    kinds = (kind for kind in ENTITY_TYPES if kind in entity)
+    return keys.join([p if entity[p] is None else f"{p}={entity[p]}" for p in kinds])
 
 
 def parse_entity_key(key: str) -> FrozenMap:
     """The entity of an identity key. Raises ValueError."""
     entity: dict[str, str | None] = {}
     for field in keys.split(key):
-        part, named, name = field.partition("=")
-        if part not in ENTITY_TYPES or part in entity or (named and not name):
+        kind, named, name = field.partition("=")
+        if kind not in ENTITY_TYPES or kind in entity or (named and not name):
             raise ValueError(f"{key!r} is not a quota entity")
-        entity[part] = name if named else None
+        entity[kind] = name if named else None
     if IP in entity and len(entity) > 1:
         raise ValueError(f"{key!r} is not a quota entity: ip cannot have other parts")
     return FrozenMap(entity)
@@ -106,19 +118,19 @@ def write_arguments(attributes: FrozenMap) -> FrozenMap:
     config: dict[str, Value] = {"config": attributes["config"]}
     if DEFAULT not in entity.values():
         return FrozenMap(
-            config | {name: _write_part(entity, part) for name, part in _PARTS.items()}
+            config | {name: _write_part(entity, kind) for name, kind in _PARTS.items()}
         )
     if len(entity) > 1:
         raise ValueError(
             f"a block cannot name an entity '{DEFAULT}' together with another part: '{DEFAULT}' "
             "means the default entity there"
         )
-    ((part, name),) = entity.items()
-    return FrozenMap(config | {"entity_type": part, "entity_name": name})
+    ((kind, name),) = entity.items()
+    return FrozenMap(config | {"entity_type": kind, "entity_name": name})
 
 
-def _write_part(entity: Mapping[str, str | None], part: str) -> str | None:
-    return (entity[part] or DEFAULT) if part in entity else None
+def _write_part(entity: Mapping[str, str | None], kind: str) -> str | None:
+    return (entity[kind] or DEFAULT) if kind in entity else None
 
 
 # ── observed quotas ─────────────────────────────────────────────────────────────────────
@@ -140,6 +152,38 @@ def observe_quota(
     config = FrozenMap({key: make_exact(value) for key, value in values.items()})
     attributes = FrozenMap({"entity": FrozenMap(entity), "config": config})
     return Observed(Identity(instance, KIND, entity_key(entity)), attributes)
+
+
+LimitsOf = Callable[[str], Mapping[str, float | Decimal] | None]
+"""Key of an entity -> its limits, None if it has none."""
+
+
+def make_reading(
+    identity: Identity,
+    get: LimitsOf,
+    facts: Facts,
+) -> Reading:
+    """The quota of an entity, and the limits that are in effect where it has none."""
+    entity = parse_entity_key(identity.key)
+    fallbacks = EMPTY if facts.values.get("quota_callback") else _find_fallbacks(entity, get)
+    values = get(identity.key)
+    if values is None:
+        return Absent(identity, fallbacks=fallbacks)
+    return replace(observe_quota(identity.instance, entity, values), fallbacks=fallbacks)
+
+
+def _find_fallbacks(entity: Mapping[str, str | None], get: LimitsOf) -> FrozenMap:
+    weaker = [get(entity_key(item)) or {} for item in list_weaker(entity)]
+    keys = [key for key in QUOTA_KEYS.values() if key.ip == (IP in entity)]
+    return FrozenMap(
+        {
+            f"config.{key.name}": next(
+                (make_exact(limits[key.name]) for limits in weaker if key.name in limits),
+                key.unlimited,
+            )
+            for key in keys
+        }
+    )
 
 
 def make_quota_sweep(
@@ -177,19 +221,19 @@ def get_limits(attributes: FrozenMap | None) -> FrozenMap:
     return FrozenMap((attributes or EMPTY).get("config") or EMPTY)
 
 
-def _target(declared: FrozenMap, seen: Observed | None, _: Facts, keep: bool) -> FrozenMap:
-    wanted, live = get_limits(declared), get_limits(seen.attributes if seen else None)
-    stays = {key for key in live if keep or key in wanted}
-    config = {key: live[key] for key in stays if wanted.get(key) is None}
-    for key, value in wanted.items():
+def _target(declared: FrozenMap, observed: Observed | None, _: Facts, keep: bool) -> FrozenMap:
+    target, live = get_limits(declared), get_limits(observed.attributes if observed else None)
+    stays = {key for key in live if keep or key in target}
+    config = {key: live[key] for key in stays if target.get(key) is None}
+    for key, value in target.items():
         if value is not None:
             config[key] = live[key] if _is_same(live.get(key), value) else value
     return FrozenMap({"entity": parse_entity(declared), "config": FrozenMap(config)})
 
 
-def _is_same(one: Value, other: Value) -> bool:
-    if isinstance(one, int | Decimal) and isinstance(other, int | Decimal):
-        return isclose(float(one), float(other), rel_tol=TOLERANCE)
+def _is_same(first: Value, second: Value) -> bool:
+    if isinstance(first, int | Decimal) and isinstance(second, int | Decimal):
+        return isclose(float(first), float(second), rel_tol=TOLERANCE)
     return False
 
 
@@ -231,14 +275,16 @@ def _make_step(
     return make_step(change, 1, request, payload, paths, weight=max(1, len(put) + len(gone)))
 
 
-def _repair_removal(step: Step, kept: Mapping[Path, Value]) -> tuple[FrozenMap, FrozenMap] | None:
+def _repair_removal(
+    step: Step, left_values: Mapping[Path, Value]
+) -> tuple[FrozenMap, FrozenMap] | None:
     """The payload that sets these limits as they are, and the one that removes them again.
 
     As for configs, the controller writes no record for the removal of what it does not have.
     """
-    if any(path[0] != "config" for path in kept):
+    if any(path[0] != "config" for path in left_values):
         return None
-    values = FrozenMap({path[1]: value for path, value in kept.items()})
+    values = FrozenMap({path[1]: value for path, value in left_values.items()})
     return (
         step.payload.with_items({"set": values, "remove": ()}),
         step.payload.with_items({"set": EMPTY, "remove": tuple(sorted(values))}),
@@ -291,5 +337,6 @@ TYPE = ResourceType(
     left=make_remainder("config"),
     repair=_repair_removal,
     unit=limits.find_quota_unit,
+    settings=True,
     written=write_arguments,
 )

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from kafkaform.core.resource import (
-    Absent,
     Coverage,
     CoverageKind,
     Depth,
@@ -23,14 +22,15 @@ from ...simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     require,
     run_batch,
 )
-from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
-from ...simulation.world import Key
+from ...simulation.world import CLUSTER, Key
 from . import keys
 from . import resource_type as quotas
 
@@ -57,25 +57,25 @@ def _alter_item(call: AdminCall, item: Item) -> ItemVerdict:
     for name, value in put.items():
         _require_fitting(_require_key(name, item["entity"]), value)
     live = call.world.get(quota_key(item["entity"])) or EMPTY
-    made = live.without(gone).with_items({name: quotas.make_exact(put[name]) for name in put})
-    return AdminAnswer(made=made or None), made or None, max(1, len(put) + len(gone))
+    limits = live.without(gone).with_items({name: quotas.make_exact(put[name]) for name in put})
+    return AdminAnswer(made=limits or None), limits or None, max(1, len(put) + len(gone))
 
 
 def _require_key(name: str, entity: Mapping[str, str | None]) -> keys.QuotaKey:
     # Only keys that are set are checked: removing an unknown key does nothing.
-    known = keys.QUOTA_KEYS.get(name)
-    if known is None or known.ip != (quotas.IP in entity):
+    row = keys.QUOTA_KEYS.get(name)
+    if row is None or row.ip != (quotas.IP in entity):
         raise Refusal(42, f"Invalid configuration key {name}")
-    return known
+    return row
 
 
-def _require_fitting(known: keys.QuotaKey, value: Decimal) -> None:
+def _require_fitting(row: keys.QuotaKey, value: Decimal) -> None:
     if value <= 0:
-        raise Refusal(42, f"Quota {known.name} must be greater than 0")
-    if known.whole and value != int(value):
-        raise Refusal(42, f"{known.name} must be a whole number")
-    if known.most is not None and value > known.most:
-        raise Refusal(42, f"Proposed value for {known.name} is too large")
+        raise Refusal(42, f"Quota {row.name} must be greater than 0")
+    if row.whole and value != int(value):
+        raise Refusal(42, f"{row.name} must be a whole number")
+    if row.most is not None and value > row.most:
+        raise Refusal(42, f"Proposed value for {row.name} is too large")
 
 
 def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
@@ -92,12 +92,12 @@ def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
 def _read(scene: ReadScene, identity: Identity) -> Reading:
     if not _may_see(scene):
         return Hidden(identity, faults.name_right(_DESCRIBE, ""))
-    config = scene.objects(quotas.KIND).get(identity.key)
-    if config is None:
-        return Absent(identity)
-    return quotas.observe_quota(
-        scene.instance, quotas.parse_entity_key(identity.key), _to_decimals(config)
-    )
+    limits = scene.objects(quotas.KIND)
+
+    def get(key: str) -> Mapping[str, Decimal] | None:
+        return _to_decimals(limits[key]) if key in limits else None
+
+    return quotas.make_reading(identity, get, scene.facts)
 
 
 def _may_see(scene: ReadScene) -> bool:

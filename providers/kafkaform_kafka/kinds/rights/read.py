@@ -54,10 +54,10 @@ def sweep_rights(context: ClusterContext, depth: Depth) -> Sweep:
     return Sweep(rights.KIND, depth, tuple(items), Coverage(CoverageKind.VISIBLE_ONLY))
 
 
-def make_rights_item(instance: str, kind: str, name: str, held: Iterable[str]) -> Observed:
+def make_rights_item(instance: str, kind: str, name: str, operations: Iterable[str]) -> Observed:
     """Our operations on one resource."""
     identity = Identity(instance, rights.KIND, keys.join((kind, name)))
-    return Observed(identity, FrozenMap({rights.HELD: tuple(held)}))
+    return Observed(identity, FrozenMap({rights.HELD: tuple(operations)}))
 
 
 def read_rights(
@@ -67,5 +67,5 @@ def read_rights(
     sweep = sweep_rights(context, Depth.FULL)
     if sweep.coverage.fault is not None:
         return {identity: Failed(identity, sweep.coverage.fault) for identity in ids}
-    found = {found.identity: found for found in sweep.items}
-    return {identity: found.get(identity, Absent(identity)) for identity in ids}
+    items = {item.identity: item for item in sweep.items}
+    return {identity: items.get(identity, Absent(identity)) for identity in ids}

@@ -17,8 +17,8 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 
 from ...protocol import keys, rights
-from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
+from ...simulation.controller import ReadScene, SimulatedKind, SimulatedReads
+from ...simulation.world import CLUSTER
 from ..acl import resource_type as acls
 from ..topic import resource_type as topics
 
@@ -38,18 +38,18 @@ def _list_items(scene: ReadScene) -> Iterator[Observed]:
 
 
 def _make_item(scene: ReadScene, kind: str, name: str, resource: str) -> Observed:
-    held = tuple(
+    operations = tuple(
         operation
         for operation in acls.list_reported_operations(kind)
         if resource and scene.user.may(operation, resource)
     )
     identity = Identity(scene.instance, rights.KIND, keys.join((kind, name)))
-    return Observed(identity, FrozenMap({rights.HELD: held}))
+    return Observed(identity, FrozenMap({rights.HELD: operations}))
 
 
 def _read(scene: ReadScene, identity: Identity) -> Reading:
-    found = (item for item in _list_items(scene) if item.identity == identity)
-    return next(found, Absent(identity))
+    items = (item for item in _list_items(scene) if item.identity == identity)
+    return next(items, Absent(identity))
 
 
 SIMULATED = SimulatedKind(SimulatedReads("ListTopics", "DescribeTopics", "Metadata", _sweep, _read))

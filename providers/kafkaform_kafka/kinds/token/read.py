@@ -96,8 +96,8 @@ def _make_reading(context: ClusterContext, identity: Identity, rows: Sequence[To
     if new is not None:
         row = _find_new(context, new, rows)
         return Absent(identity) if row is None else _observe_new(identity, new, row)
-    found = next((row for row in rows if row.token_id == identity.key), None)
-    return Absent(identity) if found is None else observe_row(context, found)
+    token = next((row for row in rows if row.token_id == identity.key), None)
+    return Absent(identity) if token is None else observe_row(context, token)
 
 
 def _is_list(identity: Identity) -> bool:
@@ -116,15 +116,15 @@ def _find_new(
 ) -> TokenRow | None:
     """The token that was created as this one, None if there is none."""
     able = [row for row in rows if new.is_asked_for(row.owner, row.requester, row.renewers)]
-    known = context.tokens.get(new.stamp)
-    if known is not None:
-        able = [row for row in able if row.token_id not in known]
+    earlier_ids = context.tokens.get(new.stamp)
+    if earlier_ids is not None:
+        able = [row for row in able if row.token_id not in earlier_ids]
     else:
         # Another session asked for it, and ended before it got an answer.
         able = [row for row in able if row.issued >= new.request_time - tokens.CLOCK_SKEW]
-    made = context.made_tokens.get(new.stamp)
-    if made is not None:
-        able = [row for row in able if row.token_id == made]
+    token_id = context.made_tokens.get(new.stamp)
+    if token_id is not None:
+        able = [row for row in able if row.token_id == token_id]
     return max(able, key=lambda row: row.issued, default=None)
 
 

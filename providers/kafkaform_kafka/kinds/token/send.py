@@ -65,11 +65,11 @@ def _send_ends(context: ClusterContext, order: Order, send: End, usual: int) -> 
     rows = list_rows(context)
     if isinstance(rows, Fault):
         return [Reply(step, rows) for step in order.steps]
-    known = {row.token_id: row for row in rows}
+    rows_by_id = {row.token_id: row for row in rows}
     replies = []
     for step in order.steps:
         api, token_id = step.request.name, step.payload["token_id"]
-        row = known.get(token_id)
+        row = rows_by_id.get(token_id)
         if row is None:
             replies.append(Reply(step, fault_of(api, _NOT_FOUND, token_id)))
         elif order.dry:

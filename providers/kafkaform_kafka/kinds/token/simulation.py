@@ -26,11 +26,13 @@ from ...simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     require,
     run_batch,
 )
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
 from ...simulation.world import Key
 from ..request_order import CREATE_TOKEN, END_TOKEN, RENEW_TOKEN
 from . import resource_type as tokens
@@ -56,7 +58,7 @@ def create_token(call: AdminCall, items: Sequence[Item]) -> RequestResult:
         now = int(call.now * 1000)
         requester = call.user.principal
         ends = now + (tokens.parse_period(item.get("max_lifetime") or "") or 7 * _DAY)
-        made = SimulatedToken(
+        token = SimulatedToken(
             item.get("owner") or requester,
             requester,
             tuple(item["renewers"]),
@@ -64,7 +66,7 @@ def create_token(call: AdminCall, items: Sequence[Item]) -> RequestResult:
             min(now + _DAY, ends),
             ends,
         )
-        return AdminAnswer(made=_name(item["stamp"])), made, 1
+        return AdminAnswer(made=_name(item["stamp"])), token, 1
 
     return run_batch(call, items, lambda item: (tokens.KIND, _name(item["stamp"])), create)
 
@@ -80,10 +82,10 @@ def move_end(call: AdminCall, items: Sequence[Item]) -> RequestResult:
         if not period and item["period"] != tokens.LONGEST:
             return AdminAnswer(), None, 1
         expires = min(int(call.now * 1000) + (period or _DAY), token.ends)
-        made = SimulatedToken(
+        moved = SimulatedToken(
             token.owner, token.requester, token.renewers, token.issued, expires, token.ends
         )
-        return AdminAnswer(made=made), made, 1
+        return AdminAnswer(made=moved), moved, 1
 
     return run_batch(call, items, _key_of, move)
 
@@ -105,14 +107,14 @@ def _sweep(scene: ReadScene, depth: Depth) -> Sweep:
 
 
 def _read(scene: ReadScene, identity: Identity) -> Reading:
-    found = scene.objects(tokens.KIND)
+    stored = scene.objects(tokens.KIND)
     if keys.split(identity.key)[0] == tokens.BEFORE:
-        return Observed(identity, FrozenMap(), details=FrozenMap(ids=tuple(sorted(found))))
+        return Observed(identity, FrozenMap(), details=FrozenMap(ids=tuple(sorted(stored))))
     new = tokens.parse_new(identity.key)
     if new is not None:
         name = _name(new.stamp)
-        return Observed(identity, new.attributes, name) if name in found else Absent(identity)
-    token = found.get(identity.key)
+        return Observed(identity, new.attributes, name) if name in stored else Absent(identity)
+    token = stored.get(identity.key)
     return Absent(identity) if token is None else _observe(identity, token)
 
 

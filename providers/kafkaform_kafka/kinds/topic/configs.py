@@ -34,8 +34,8 @@ def is_foreign_config(resource: str, key: str, facts: Facts) -> bool:
     locked = IRREMOVABLE.get(resource, ()) if facts.values.get("elr") else ()
     if key in THROTTLES.get(resource, ()) or key in locked:
         return True
-    ours = facts.values.get("topic_configs") if resource == "topic" else None
-    return ours is not None and key not in ours
+    broker_configs = facts.values.get("topic_configs") if resource == "topic" else None
+    return broker_configs is not None and key not in broker_configs
 
 
 def find_foreign_paths(resource: str, keys: Iterable[str], facts: Facts) -> frozenset[Path]:
@@ -56,20 +56,22 @@ def compute_target_config(
     declared: None counts as an empty map, and a key with the value None stays as it is; keep: live
     configs that are not declared stay; find, resource: the table of configs, and whose they are.
     """
-    wanted = config_map(declared, find)
-    kept = {
+    target = config_map(declared, find)
+    remaining = {
         key: value
         for key, value in live.items()
-        if wanted.get(key) is None
-        and (keep or key in wanted or is_foreign_config(resource, key, facts))
+        if target.get(key) is None
+        and (keep or key in target or is_foreign_config(resource, key, facts))
     }
-    return FrozenMap({**kept, **{key: value for key, value in wanted.items() if value is not None}})
+    return FrozenMap(
+        {**remaining, **{key: value for key, value in target.items() if value is not None}}
+    )
 
 
 def select_declared(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
     """The target without the overrides that a block keeps but does not set."""
-    said = declared.get("config") or EMPTY
-    config = {k: v for k, v in get_config(target).items() if said.get(k) is not None}
+    declared_config = declared.get("config") or EMPTY
+    config = {k: v for k, v in get_config(target).items() if declared_config.get(k) is not None}
     return target.with_items({"config": FrozenMap(config)})
 
 
@@ -77,14 +79,14 @@ def make_remainder(*names: str) -> Callable[[FrozenMap, FrozenMap], FrozenMap | 
     """A `ResourceType.left` that removes only recorded keys from these maps. names: attributes."""
 
     def left(live: FrozenMap, recorded: FrozenMap) -> FrozenMap | None:
-        rest = {
+        remaining = {
             name: FrozenMap(
                 {k: v for k, v in live[name].items() if k not in _get_map(recorded, name)}
             )
             for name in names
             if live.get(name)
         }
-        return live.with_items(rest) if any(rest.values()) else None
+        return live.with_items(remaining) if any(remaining.values()) else None
 
     return left
 
@@ -166,13 +168,21 @@ class Retention(Struct, frozen=True):
     """Larger partitions are cut; None if no record is deleted because of its partition's size."""
 
 
+RETENTION_KEYS = ("retention.ms", "retention.bytes")
+"""The topic configs of the fields of `Retention`."""
+
+
+def read_retention(values: Mapping[str, str]) -> Retention:
+    """The limits in these topic configs. One that is missing is no limit."""
+    limits = (parse_integer(values.get(key, "-1")) for key in RETENTION_KEYS)
+    return Retention(*(None if limit is None or limit < 0 else limit for limit in limits))
+
+
 def find_new_retention(change: Change, facts: Facts) -> Retention:
     """The limits that delete records after the change, of one that can lose data."""
     after = find_effective(change, facts).after
-    if "delete" not in parse_items(after["cleanup.policy"]):
-        return Retention(None, None)
-    limits = (parse_integer(after[name]) for name in ("retention.ms", "retention.bytes"))
-    return Retention(*(None if limit is None or limit < 0 else limit for limit in limits))
+    expires = "delete" in parse_items(after["cleanup.policy"])
+    return read_retention(after) if expires else Retention(None, None)
 
 
 def find_topic_unit(path: Path) -> str:
@@ -181,14 +191,24 @@ def find_topic_unit(path: Path) -> str:
     return key.unit if key is not None else ""
 
 
-def find_inherited(path: Path, facts: Facts) -> Value:
-    """The value of a config of a topic without an override: the brokers', or Kafka's for those that
-    brokers do not report."""
-    of_cluster = facts.values.get("topic_defaults")
-    if of_cluster is None or len(path) != 2 or path[0] != "config":
-        return None
-    defaults = _list_defaults(version_rules.get_release(facts), of_cluster)
-    return config_value(path[1], defaults.get(path[1]))
+def list_fallbacks(facts: Facts, reported: FrozenMap = EMPTY) -> FrozenMap:
+    """Path as text -> the value of a config of a topic without an override: the brokers', or
+    Kafka's for those that brokers do not report.
+
+    reported: config -> what brokers said when they were asked about it, which is all that is known
+    without the right to read their configs.
+    """
+    return _make_fallbacks(
+        version_rules.get_release(facts), facts.values.get("topic_defaults"), reported
+    )
+
+
+# The same for thousands of topics.
+@lru_cache
+def _make_fallbacks(release: str, of_cluster: FrozenMap | None, reported: FrozenMap) -> FrozenMap:
+    defaults = {} if of_cluster is None else _list_defaults(release, of_cluster)
+    values = {key: config_value(key, value) for key, value in {**defaults, **reported}.items()}
+    return FrozenMap({f"config.{key}": value for key, value in values.items() if value is not None})
 
 
 def make_alter_step(
@@ -229,20 +249,22 @@ def make_alter_step(
     )
 
 
-def repair_removal(step: Step, kept: Mapping[Path, Value]) -> tuple[FrozenMap, FrozenMap] | None:
+def repair_removal(
+    step: Step, left_values: Mapping[Path, Value]
+) -> tuple[FrozenMap, FrozenMap] | None:
     """The payload that sets these configs as they are, and the one that removes them again.
 
     A broker of Kafka 4 can show configs that the controller does not know: those of a deleted topic
     of the same name come back when the broker restarts. The controller then takes a removal for
     done, and writes no record that the broker could follow. A set and a removal are records.
     """
-    if "delete" not in step.payload or any(path[0] != "config" for path in kept):
+    if "delete" not in step.payload or any(path[0] != "config" for path in left_values):
         return None
-    values = FrozenMap({path[1]: value for path, value in kept.items()})
-    same = step.payload.without(["secrets"])
+    values = FrozenMap({path[1]: value for path, value in left_values.items()})
+    payload = step.payload.without(["secrets"])
     return (
-        same.with_items({"set": values, "delete": ()}),
-        same.with_items({"set": EMPTY, "delete": tuple(sorted(values))}),
+        payload.with_items({"set": values, "delete": ()}),
+        payload.with_items({"set": EMPTY, "delete": tuple(sorted(values))}),
     )
 
 
@@ -335,5 +357,5 @@ TYPE = ResourceType(
     part_of="kafka_topic",
     repair=repair_removal,
     unit=find_topic_unit,
-    inherited=find_inherited,
+    settings=True,
 )

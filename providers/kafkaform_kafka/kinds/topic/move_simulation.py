@@ -15,13 +15,14 @@ from ...simulation.controller import (
     Handler,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    StepCheck,
     require,
     run_batch,
 )
-from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import ReadScene, StepCheck
+from ...simulation.world import CLUSTER
 from . import resource_type as topics
 from .placement import MoveTicket, parse_ticket
 from .simulation import SimulatedTopic, Topics, topic_key
@@ -43,27 +44,27 @@ def _reassign_topic(call: AdminCall, item: Item) -> ItemVerdict:
     topic: SimulatedTopic | None = call.world.of(topics.KIND).get(item["name"])
     if topic is None:
         raise Refusal(3)
-    here, there = list(topic.assignment), list(topic.target or topic.assignment)
+    current, destination = list(topic.assignment), list(topic.target or topic.assignment)
     for text, replicas in item["replicas"].items():
         number = int(text)
-        if number >= len(here):
+        if number >= len(current):
             raise Refusal(3)
         if replicas is None:
-            require(here[number] != there[number], 85)
-            there[number] = here[number]
+            require(current[number] != destination[number], 85)
+            destination[number] = current[number]
             continue
-        _check_replicas(call, replicas, here[number])
-        there[number] = tuple(replicas)
-        if set(replicas) <= set(here[number]):
-            here[number] = tuple(replicas)
-    target = tuple(there) if there != here else None
-    made = topic.with_assignment(tuple(here), target)
-    return AdminAnswer(made=made), made, len(item["replicas"])
+        _check_replicas(call, replicas, current[number])
+        destination[number] = tuple(replicas)
+        if set(replicas) <= set(current[number]):
+            current[number] = tuple(replicas)
+    target = tuple(destination) if destination != current else None
+    moved = topic.with_assignment(tuple(current), target)
+    return AdminAnswer(made=moved), moved, len(item["replicas"])
 
 
 def _check_replicas(call: AdminCall, replicas: Sequence[int], had: Sequence[int]) -> None:
-    known = set(replicas) <= {*call.brokers, *had}
-    if not replicas or len(set(replicas)) != len(replicas) or not known:
+    brokers_known = set(replicas) <= {*call.brokers, *had}
+    if not replicas or len(set(replicas)) != len(replicas) or not brokers_known:
         raise Refusal(39, f"the replicas {list(replicas)} are not possible.")
 
 
@@ -90,29 +91,29 @@ def _definite_fault(code: str, message: str) -> Fault:
     return Fault(code, message, FaultClass.DEFINITE, where=API, advice="plan again")
 
 
-def list_moving(found: Topics) -> frozenset[str]:
+def list_moving(topic_map: Topics) -> frozenset[str]:
     """The topics that are moving."""
-    return frozenset(name for name, topic in found.items() if topic.target is not None)
+    return frozenset(name for name, topic in topic_map.items() if topic.target is not None)
 
 
-def report_standing(text: str, found: Topics) -> Outcome:
+def report_standing(text: str, topic_map: Topics) -> Outcome:
     """The outcome of the move with this ticket."""
     ticket = parse_ticket(text)
-    topic = found.get(ticket.topic) if isinstance(ticket, MoveTicket) else None
+    topic = topic_map.get(ticket.topic) if isinstance(ticket, MoveTicket) else None
     if not isinstance(ticket, MoveTicket):
         return _ended_outcome(text, "no long-running work has this ticket")
     if topic is None or topic.id != ticket.topic_id:
         return _ended_outcome(text, "the topic was deleted")
     if not ticket.matches(topic.target or topic.assignment):
-        other = "another move replaced it" if topic.target else "it was cancelled"
-        return _ended_outcome(text, other)
+        reason = "another move replaced it" if topic.target else "it was cancelled"
+        return _ended_outcome(text, reason)
     if topic.target is not None:
         return Outcome(text, OutcomeStatus.STARTED, ticket=text)
     return Outcome(text, OutcomeStatus.APPLIED)
 
 
-def _ended_outcome(text: str, why: str) -> Outcome:
-    return Outcome(text, OutcomeStatus.FAILED, _definite_fault("MOVE_ENDED", why))
+def _ended_outcome(text: str, reason: str) -> Outcome:
+    return Outcome(text, OutcomeStatus.FAILED, _definite_fault("MOVE_ENDED", reason))
 
 
 HANDLERS: Mapping[str, Handler] = {API: reassign_partitions}

@@ -64,16 +64,18 @@ def plan_creation(target: Sequence[Sequence[int]], factor: int, racks: Racks) ->
 
 
 def _pad_replicas(replicas: Replicas, factor: int, racks: Racks) -> Replicas:
-    others = (broker for broker in racks if broker not in replicas)
-    return (*replicas, *others)[:factor]
+    candidates = (broker for broker in racks if broker not in replicas)
+    return (*replicas, *candidates)[:factor]
 
 
 def find_moved(
     before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]
 ) -> Mapping[int, Replicas]:
     """Partition -> its new replicas, for partitions that change or are not in `before`."""
-    known = dict(enumerate(before))
-    return {n: tuple(r) for n, r in enumerate(after) if tuple(known.get(n, ())) != tuple(r)}
+    replicas_before = dict(enumerate(before))
+    return {
+        n: tuple(r) for n, r in enumerate(after) if tuple(replicas_before.get(n, ())) != tuple(r)
+    }
 
 
 def list_brokers(*assignments: Iterable[Sequence[int]]) -> tuple[int, ...]:
@@ -135,13 +137,13 @@ class ThrottleTicket(Struct, frozen=True):
 def parse_ticket(text: str) -> MoveTicket | ThrottleTicket | None:
     """The ticket that `str` rendered; None for any other text."""
     # A topic name cannot contain a slash, so no escapes are needed.
-    parts = text.split("/")
+    fields = text.split("/")
     try:
-        if len(parts) == 4:
-            return MoveTicket(parts[0], parts[1], int(parts[2]), parts[3])
-        if len(parts) == 5 and parts[2] == "throttle":
-            listed = tuple(int(number) for number in parts[4].split(",") if number)
-            return ThrottleTicket(parts[0], parts[1], int(parts[3]), listed)
+        if len(fields) == 4:
+            return MoveTicket(fields[0], fields[1], int(fields[2]), fields[3])
+        if len(fields) == 5 and fields[2] == "throttle":
+            listed = tuple(int(number) for number in fields[4].split(",") if number)
+            return ThrottleTicket(fields[0], fields[1], int(fields[3]), listed)
     except ValueError:
         pass
     return None
@@ -233,14 +235,14 @@ class _Work(Struct):
 
     def _find_better(self, row: list[int], index: int, choices: Sequence[int]) -> int | None:
         """A broker that improves the balance if it gets this replica, or None."""
-        mine = row[index]
-        spread = self._count_racks(broker for broker in row if broker != mine)
+        own_broker = row[index]
+        spread = self._count_racks(broker for broker in row if broker != own_broker)
         better = (
             broker
             for broker in choices
             if broker not in row
-            and self.load[broker] + 1 < self.load[mine]
-            and spread[self._rack(broker)] <= spread[self._rack(mine)]
+            and self.load[broker] + 1 < self.load[own_broker]
+            and spread[self._rack(broker)] <= spread[self._rack(own_broker)]
         )
         return min(better, key=lambda broker: (self.load[broker], broker), default=None)
 

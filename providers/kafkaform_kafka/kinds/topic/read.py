@@ -68,8 +68,8 @@ def list_and_read_topics(context: ClusterContext, ids: Sequence[Identity] | None
         depth = Depth.FULL if ids is None else Depth.NAMES
         return Sweep(topics.KIND, depth, (), Coverage(CoverageKind.FAILED, listed))
     rows = {Identity(context.instance, topics.KIND, r.name): r for r in listed if r.code == 0}
-    wanted = rows if ids is None else {i: rows[i] for i in ids if i in rows}
-    readings = _add_configs(context, wanted, moves, None) if wanted else {}
+    selected = rows if ids is None else {i: rows[i] for i in ids if i in rows}
+    readings = _add_configs(context, selected, moves, None) if selected else {}
     full = {i: item for i, item in readings.items() if isinstance(item, Observed)}
     if ids is None:
         coverage = _judge_coverage(readings.values())
@@ -94,9 +94,11 @@ def read_topics(
     # Metadata would show old and new replicas together, as if the replication factor were higher.
     moves = list_moves(context, node)
     rows, readings = read_topic_rows(context, ids, node)
-    found = {**readings, **_add_configs(context, rows, moves, node)} if rows else readings
-    disputed = [i for i, item in found.items() if isinstance(item, Failed) and _is_disputed(item)]
-    return {**found, **_read_disputed(context, disputed, node)} if disputed else found
+    complete = {**readings, **_add_configs(context, rows, moves, node)} if rows else readings
+    disputed = [
+        i for i, item in complete.items() if isinstance(item, Failed) and _is_disputed(item)
+    ]
+    return {**complete, **_read_disputed(context, disputed, node)} if disputed else complete
 
 
 def find_topics(
@@ -120,20 +122,20 @@ def _read_disputed(
     # created, or still shows one that was just deleted. What one broker has shown is gone only if
     # none shows it any more.
     deadline = time.monotonic() + LAG
-    found: dict[Identity, Reading] = {}
-    left = list(ids)
-    while left and time.monotonic() < deadline:
+    latest: dict[Identity, Reading] = {}
+    disputed = list(ids)
+    while disputed and time.monotonic() < deadline:
         time.sleep(_PAUSE)
         moves = list_moves(context, node)
-        rows, readings = read_topic_rows(context, left, node)
-        found.update(readings)
-        found.update(_add_configs(context, rows, moves, node) if rows else {})
-        absent = gone = {i for i in left if isinstance(found[i], Absent)}
-        for other in live_nodes(context) if gone and node is None else ():
-            unseen = read_topic_rows(context, sorted(gone), other)[1]
+        rows, readings = read_topic_rows(context, disputed, node)
+        latest.update(readings)
+        latest.update(_add_configs(context, rows, moves, node) if rows else {})
+        absent = gone = {i for i in disputed if isinstance(latest[i], Absent)}
+        for node_asked in live_nodes(context) if gone and node is None else ():
+            unseen = read_topic_rows(context, sorted(gone), node_asked)[1]
             gone = {i for i in gone if isinstance(unseen.get(i), Absent)}
-        left = [i for i in left if i in absent - gone or _is_disputed(found[i])]
-    return {i: reading for i, reading in found.items() if i not in left}
+        disputed = [i for i in disputed if i in absent - gone or _is_disputed(latest[i])]
+    return {i: reading for i, reading in latest.items() if i not in disputed}
 
 
 def sweep_topic_configs(context: ClusterContext, depth: Depth) -> Sweep:
@@ -147,9 +149,9 @@ def read_topic_configs(
 ) -> Mapping[Identity, Reading]:
     """The overrides of these topics; absent for a topic without overrides."""
     answers = read_configs(context, [identity.key for identity in ids], node)
-    fallbacks = read_fallbacks(context, answers, node)
+    below = configs.list_fallbacks(context.facts, read_fallbacks(context, answers, node))
     return {
-        identity: _make_config_reading(context, identity, answers[identity.key], fallbacks)
+        identity: _make_config_reading(context, identity, answers[identity.key], below)
         for identity in ids
     }
 
@@ -201,13 +203,13 @@ def _add_configs(
     node: str | None,
 ) -> Mapping[Identity, Reading]:
     answers = read_configs(context, [identity.key for identity in rows], node)
-    fallbacks = read_fallbacks(context, answers, node)
-    where = {identity: find_placement(row, moves) for identity, row in rows.items()}
+    below = configs.list_fallbacks(context.facts, read_fallbacks(context, answers, node))
+    placements = {identity: find_placement(row, moves) for identity, row in rows.items()}
     far = _measure_moves(context, rows, moves) if node is None else {}
     return {
         identity: _add_move(
-            _make_whole_reading(context, identity, row, answers[identity.key], fallbacks, node),
-            where[identity],
+            _make_whole_reading(context, identity, row, answers[identity.key], below, node),
+            placements[identity],
             far.get(row.name),
         )
         for identity, row in rows.items()
@@ -220,23 +222,27 @@ def _measure_moves(
     if isinstance(moves, Fault):
         return {}
     names = {row.name for row in rows.values()}
-    return measure_progress(context, {name: mine for name, mine in moves.items() if name in names})
+    return measure_progress(
+        context, {name: topic_moves for name, topic_moves in moves.items() if name in names}
+    )
 
 
-def _add_move(reading: Reading, where: Placement, far: str | None) -> Reading:
+def _add_move(reading: Reading, location: Placement, far: str | None) -> Reading:
     """The reading with its current replicas and the target of the move that is running."""
     if not isinstance(reading, Observed):
         return reading
     config = configs.get_config(reading.attributes)
-    remarks = find_remarks(where.replicas, config, moving=where.moving is not None)
-    stands = {"replication_factor": len(where.replicas[0])} if where.replicas else {}
-    more = {**where.details, **({"progress": far} if far else {})}
+    remarks = find_remarks(location.replicas, config, moving=location.moving is not None)
+    stands = {"replication_factor": len(location.replicas[0])} if location.replicas else {}
+    details = {**location.details, **({"progress": far} if far else {})}
     return replace(
         reading,
-        attributes=reading.attributes.with_items({**stands, "replica_assignment": where.replicas}),
-        moving=where.moving,
-        ticket=where.ticket,
-        details=reading.details.with_items(more),
+        attributes=reading.attributes.with_items(
+            {**stands, "replica_assignment": location.replicas}
+        ),
+        moving=location.moving,
+        ticket=location.ticket,
+        details=reading.details.with_items(details),
         remarks=remarks,
     )
 
@@ -246,7 +252,7 @@ def _make_whole_reading(
     identity: Identity,
     row: TopicRow,
     answer: ItemAnswer | Fault,
-    fallbacks: FrozenMap,
+    below: FrozenMap,
     node: str | None,
 ) -> Reading:
     if isinstance(answer, Fault):
@@ -264,7 +270,7 @@ def _make_whole_reading(
         identity,
         named.attributes.with_items({"config": config}),
         named.incarnation,
-        fallbacks=_select_fallbacks(tuple(config), fallbacks),
+        fallbacks=below,
         details=named.details,
         foreign=configs.find_foreign_paths("topic", config, context.facts),
     )
@@ -287,24 +293,22 @@ def _make_listed_topic(identity: Identity, row: TopicRow) -> Observed:
 
 
 def _make_config_reading(
-    context: ClusterContext, identity: Identity, answer: ItemAnswer | Fault, fallbacks: FrozenMap
+    context: ClusterContext, identity: Identity, answer: ItemAnswer | Fault, below: FrozenMap
 ) -> Reading:
     if isinstance(answer, Fault):
         return Failed(identity, answer)
     if answer.code:
         return _make_unseen_reading(identity, "DescribeConfigs", answer.code, answer.message, None)
     config = _select_own_configs(answer.configs or ())
-    others = configs.find_foreign_paths("topic", config, context.facts)
+    foreign = configs.find_foreign_paths("topic", config, context.facts)
     if not config:
-        return Absent(identity)
+        return Absent(identity, fallbacks=below)
     attributes = FrozenMap({"topic": identity.key, "config": config})
-    seen = Observed(
-        identity, attributes, fallbacks=_select_fallbacks(tuple(config), fallbacks), foreign=others
-    )
-    return Absent(identity, seen) if len(others) == len(config) else seen
+    observed = Observed(identity, attributes, fallbacks=below, foreign=foreign)
+    return Absent(identity, observed, fallbacks=below) if len(foreign) == len(config) else observed
 
 
-# Thousands of topics have the same overrides, and below them the same values.
+# Thousands of topics have the same overrides.
 @lru_cache(maxsize=1024)
 def _select_own_configs(entries: tuple[ConfigEntry, ...]) -> FrozenMap:
     """The topic's own overrides, canonical."""
@@ -315,8 +319,3 @@ def _select_own_configs(entries: tuple[ConfigEntry, ...]) -> FrozenMap:
             if entry.source == OWN
         }
     )
-
-
-@lru_cache(maxsize=1024)
-def _select_fallbacks(keys: tuple[str, ...], fallbacks: FrozenMap) -> FrozenMap:
-    return FrozenMap({f"config.{key}": fallbacks[key] for key in keys if key in fallbacks})

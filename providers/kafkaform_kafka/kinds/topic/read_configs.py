@@ -35,12 +35,12 @@ T = TypeVar("T")
 
 def read_configs(context: ClusterContext, names: Sequence[str], node: str | None) -> ConfigAnswers:
     """The configs of each topic, or why they could not be read."""
-    found: dict[str, ItemAnswer | Fault] = {}
+    items: dict[str, ItemAnswer | Fault] = {}
     with ThreadPoolExecutor(IN_FLIGHT, "describe-configs") as pool:
         chunks = split_chunks(list(dict.fromkeys(names)), CONFIGS_AT_ONCE)
         for answers in pool.map(partial(_read_chunk, context, node), chunks):
-            found.update(answers)
-    return found
+            items.update(answers)
+    return items
 
 
 def _read_chunk(context: ClusterContext, node: str | None, names: Sequence[str]) -> ConfigAnswers:
@@ -75,7 +75,7 @@ def read_fallbacks(context: ClusterContext, answers: ConfigAnswers, node: str | 
     }
     if not sample:
         return EMPTY
-    found = attempt(
+    fallbacks = attempt(
         "DescribeConfigs",
         lambda: describe_configs(
             context.wire,
@@ -87,11 +87,11 @@ def read_fallbacks(context: ClusterContext, answers: ConfigAnswers, node: str | 
             node=node,
         ),
     )
-    if isinstance(found, Fault):
+    if isinstance(fallbacks, Fault):
         return EMPTY
     values = {
         entry.name: find_fallback(entry, context.facts)
-        for answer in found.values()
+        for answer in fallbacks.values()
         for entry in answer.configs or ()
         if entry.source == OWN
     }
@@ -105,8 +105,8 @@ def find_fallback(entry: ConfigEntry, facts: Facts) -> Value:
     # No synonym: log.retention.hours and others like it have another name and another unit.
     if entry.name in BROKER_TIMES:
         return (facts.values.get("topic_defaults") or EMPTY).get(entry.name)
-    known = ALL_TOPIC_KEYS.get(entry.name)
-    return config_value(entry.name, known.default) if known else None
+    row = ALL_TOPIC_KEYS.get(entry.name)
+    return config_value(entry.name, row.default) if row else None
 
 
 def split_chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

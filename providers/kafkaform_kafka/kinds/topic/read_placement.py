@@ -56,32 +56,42 @@ class CopyProgress(Struct, frozen=True):
 def list_moves(context: ClusterContext, node: str | None = None) -> Moves | Fault:
     """All running moves, or the fault of the request."""
     api = "ListPartitionReassignments"
-    found = attempt(api, lambda: list_reassignments(context.wire, context.timeout, node), node)
-    if isinstance(found, Fault):
-        return found
-    return fault_of(api, found.code, "", found.message) if found.code else found.topics
+    reassignments = attempt(
+        api, lambda: list_reassignments(context.wire, context.timeout, node), node
+    )
+    if isinstance(reassignments, Fault):
+        return reassignments
+    return (
+        fault_of(api, reassignments.code, "", reassignments.message)
+        if reassignments.code
+        else reassignments.topics
+    )
 
 
 def find_placement(row: TopicRow, moves: Moves | Fault) -> Placement:
     """The placement of the topic of this row."""
     if isinstance(moves, Fault):
         return Placement(row.replicas, details=FrozenMap(moves=f"unknown: {moves.message}"))
-    mine = moves.get(row.name, {})
-    if not any(number < len(row.replicas) for number in mine):
+    topic_moves = moves.get(row.name, {})
+    if not any(number < len(row.replicas) for number in topic_moves):
         return Placement(row.replicas)
     # While a partition moves, Metadata lists old and new replicas together.
-    here = tuple(mine[n].origin if n in mine else r for n, r in enumerate(row.replicas))
-    there = compute_destination(row, mine)
+    current = tuple(
+        topic_moves[n].origin if n in topic_moves else r for n, r in enumerate(row.replicas)
+    )
+    destination = compute_destination(row, topic_moves)
     return Placement(
-        here,
-        FrozenMap(replication_factor=len(there[0]), replica_assignment=there),
-        str(placement.make_move_ticket(row.name, row.topic_id, there)),
+        current,
+        FrozenMap(replication_factor=len(destination[0]), replica_assignment=destination),
+        str(placement.make_move_ticket(row.name, row.topic_id, destination)),
     )
 
 
-def compute_destination(row: TopicRow, mine: Mapping[int, Move]) -> placement.Assignment:
+def compute_destination(row: TopicRow, topic_moves: Mapping[int, Move]) -> placement.Assignment:
     """Where the replicas are once these moves have ended."""
-    return tuple(mine[n].target if n in mine else r for n, r in enumerate(row.replicas))
+    return tuple(
+        topic_moves[n].target if n in topic_moves else r for n, r in enumerate(row.replicas)
+    )
 
 
 def measure_progress(context: ClusterContext, moves: Moves) -> Mapping[str, str]:
@@ -92,9 +102,9 @@ def measure_progress(context: ClusterContext, moves: Moves) -> Mapping[str, str]
     if all(copied is None or copied.done >= copied.total for copied in first.values()):
         return {name: _describe_progress(copied, 0.0) for name, copied in first.items()}
     time.sleep(MOMENTS_APART)
-    second, taken = _measure_copied(context, moves), time.monotonic() - begin
+    second, seconds = _measure_copied(context, moves), time.monotonic() - begin
     return {
-        name: _describe_progress(second[name], _count_gain(first[name], second[name]) / taken)
+        name: _describe_progress(second[name], _count_gain(first[name], second[name]) / seconds)
         for name in moves
     }
 
@@ -105,45 +115,53 @@ def _count_gain(first: CopyProgress | None, second: CopyProgress | None) -> int:
 
 def _measure_copied(context: ClusterContext, moves: Moves) -> Mapping[str, CopyProgress | None]:
     """Topic -> its progress, None if a broker does not report the sizes."""
-    counts = {name: max(mine) + 1 for name, mine in moves.items() if mine}
-    rows = (move.replicas for mine in moves.values() for move in mine.values())
+    counts = {name: max(topic_moves) + 1 for name, topic_moves in moves.items() if topic_moves}
+    rows = (move.replicas for topic_moves in moves.values() for move in topic_moves.values())
     sizes = {
         broker: _read_sizes(context, counts, str(broker)) for broker in placement.list_brokers(rows)
     }
-    known = {broker: found for broker, found in sizes.items() if found is not None}
-    return {name: _measure_topic(name, mine, known) for name, mine in moves.items()}
+    known_sizes = {
+        broker: broker_sizes for broker, broker_sizes in sizes.items() if broker_sizes is not None
+    }
+    return {
+        name: _measure_topic(name, topic_moves, known_sizes) for name, topic_moves in moves.items()
+    }
 
 
 def _read_sizes(context: ClusterContext, counts: Mapping[str, int], node: str) -> Sizes | None:
     """The log sizes on this broker, None if it does not report them."""
-    found = attempt(
+    sizes = attempt(
         "DescribeLogDirs", lambda: read_log_sizes(context.wire, counts, node, context.timeout)
     )
-    if found is None or isinstance(found, Fault):
+    if sizes is None or isinstance(sizes, Fault):
         return None
-    return {(row.topic, row.partition): row.size for row in found}
+    return {(row.topic, row.partition): row.size for row in sizes}
 
 
 def _measure_topic(
-    name: str, mine: Mapping[int, Move], known: Mapping[int, Sizes]
+    name: str, topic_moves: Mapping[int, Move], known_sizes: Mapping[int, Sizes]
 ) -> CopyProgress | None:
-    done = total = 0
-    for number, move in mine.items():
+    copied = total = 0
+    for number, move in topic_moves.items():
         # One complete replica is enough to know the total; each added replica must be known.
-        here = [known[b].get((name, number), 0) for b in move.origin if b in known]
-        if not here or not known.keys() >= set(move.adding):
+        origin_sizes = [
+            known_sizes[b].get((name, number), 0) for b in move.origin if b in known_sizes
+        ]
+        if not origin_sizes or not known_sizes.keys() >= set(move.adding):
             return None
-        total += max(here) * len(move.adding)
-        done += sum(min(max(here), known[b].get((name, number), 0)) for b in move.adding)
-    return CopyProgress(done, total)
+        total += max(origin_sizes) * len(move.adding)
+        copied += sum(
+            min(max(origin_sizes), known_sizes[b].get((name, number), 0)) for b in move.adding
+        )
+    return CopyProgress(copied, total)
 
 
 def _describe_progress(copied: CopyProgress | None, rate: float) -> str:
     """rate: bytes a second."""
     if copied is None:
         return UNMEASURED
-    done, total = (render_amount(size, "bytes") for size in (copied.done, copied.total))
-    far = f"{done} of {total} copied"
+    finished, total = (render_amount(size, "bytes") for size in (copied.done, copied.total))
+    far = f"{finished} of {total} copied"
     if copied.done >= copied.total:
         return f"{far}, about to end"
     if rate <= 0:

@@ -30,7 +30,6 @@ from ..steps import SILENT, all_paths, make_step, paths_below
 from . import moves
 from .configs import (
     compute_target_config,
-    find_inherited,
     find_topic_unit,
     get_config,
     make_update_step,
@@ -98,12 +97,12 @@ def _choose_counts(declared: FrozenMap, live: FrozenMap, facts: Facts) -> Mappin
     assignment = declared.get("replica_assignment")
     if assignment:
         return {"partitions": len(assignment), "replication_factor": len(assignment[0])}
-    wanted = declared.without(["replication_factor"]) if _leaves_factor(declared) else declared
+    counts = declared.without(["replication_factor"]) if _leaves_factor(declared) else declared
     return {
         name: next(
             (
                 value
-                for value in (wanted.get(name), live.get(name), facts.values.get(default))
+                for value in (counts.get(name), live.get(name), facts.values.get(default))
                 if value is not None
             ),
             None,
@@ -185,13 +184,13 @@ def _update_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
 
 def _make_growth_step(change: Change, number: int, facts: Facts) -> Step | None:
     before, after = change.before or EMPTY, change.after or EMPTY
-    live, wanted = before.get("partitions") or 0, after.get("partitions") or 0
-    if wanted <= live:
+    live, target = before.get("partitions") or 0, after.get("partitions") or 0
+    if target <= live:
         return None
     # An absolute count: a repeat after a lost answer cannot grow the topic twice.
     payload: dict[str, Value] = {
         "name": change.identity.key,
-        "count": wanted,
+        "count": target,
         "assignment": moves.list_created_rows(change, facts),
     }
     # If the same change also moves replicas, the step of the move makes the assignment true.
@@ -199,7 +198,7 @@ def _make_growth_step(change: Change, number: int, facts: Facts) -> Step | None:
         ("partitions",) if moves.plan_moves(change, facts) else ("partitions", "replica_assignment")
     )
     paths = paths_below(change, *heads)
-    weight = _compute_weight(wanted - live, wanted - live)
+    weight = _compute_weight(target - live, target - live)
     executed = CREATE_PARTITIONS.name in (facts.values.get("executed_dry_runs") or ())
     evidence = Evidence.LOCAL if executed else Evidence.REMOTE
     return make_step(
@@ -295,5 +294,4 @@ TYPE = ResourceType(
     reserves=_explain_reservation,
     repair=repair_removal,
     unit=find_topic_unit,
-    inherited=find_inherited,
 )

@@ -63,8 +63,10 @@ def _is_executed(api: str, context: ClusterContext) -> bool:
 
 def _read_epoch(context: ClusterContext) -> int:
     """The epoch of the active controller, or UNKNOWN_EPOCH."""
-    found = attempt("DescribeQuorum", lambda: read_leadership(context.wire, context.timeout))
-    return UNKNOWN_EPOCH if found is None or isinstance(found, Fault) else found.epoch
+    leadership = attempt("DescribeQuorum", lambda: read_leadership(context.wire, context.timeout))
+    return (
+        UNKNOWN_EPOCH if leadership is None or isinstance(leadership, Fault) else leadership.epoch
+    )
 
 
 def _mark_perhaps_ours(context: ClusterContext, replies: Sequence[Reply]) -> Sequence[Reply]:
@@ -135,7 +137,7 @@ def _make_fault(api: str, step: Step, answers: ItemAnswers, key: str) -> Fault |
 
 def _make_created_reply(step: Step, answer: ItemAnswer) -> Reply:
     # Without DescribeConfigs on the topic, the answer has neither counts nor configs (KIP-525).
-    made: Mapping[str, object] = {
+    created: Mapping[str, object] = {
         "name": step.payload["name"],
         "partitions": answer.partitions,
         "replication_factor": answer.replication_factor,
@@ -149,8 +151,8 @@ def _make_created_reply(step: Step, answer: ItemAnswer) -> Reply:
             }
         ),
     }
-    known = FrozenMap({name: value for name, value in made.items() if value is not None})
-    return Reply(step, None, answer.topic_id, known)
+    attributes = FrozenMap({name: value for name, value in created.items() if value is not None})
+    return Reply(step, None, answer.topic_id, attributes)
 
 
 def _check_deletes(context: ClusterContext, steps: Sequence[Step]) -> Sequence[Reply]:
@@ -160,14 +162,16 @@ def _check_deletes(context: ClusterContext, steps: Sequence[Step]) -> Sequence[R
     )
     if isinstance(rows, Fault):
         return [Reply(step, rows) for step in steps]
-    found = {row.name: row for row in rows}
+    rows_by_name = {row.name: row for row in rows}
     missing = TopicRow("", UNKNOWN_TOPIC)
     facts = context.facts
-    held = HeldRights(frozenset(facts.values.get("rights") or ()), list_operations(rows))
-    lacking = missing_rights(steps, explain_missing(context, steps, held), facts.principal)
+    rights = HeldRights(frozenset(facts.values.get("rights") or ()), list_operations(rows))
+    lacking = missing_rights(steps, explain_missing(context, steps, rights), facts.principal)
     refused = {verdict.step: verdict.fault for verdict in lacking}
     return [
-        Reply(step, _find_delete_fault(step, found.get(name, missing)) or refused.get(step.id))
+        Reply(
+            step, _find_delete_fault(step, rows_by_name.get(name, missing)) or refused.get(step.id)
+        )
         for step, name in zip(steps, names, strict=True)
     ]
 

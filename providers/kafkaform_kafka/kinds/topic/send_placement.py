@@ -39,22 +39,22 @@ def send_moves(context: ClusterContext, order: Order) -> Sequence[Reply]:
     # The broker has no dry run for it, so fresh reads replace one.
     if order.dry:
         return _check_steps(context, order.steps)
-    held = {step.id: _set_throttle(context, step) for step in order.steps}
-    ready = [step for step in order.steps if held[step.id] is None]
+    refusals = {step.id: _set_throttle(context, step) for step in order.steps}
+    ready = [step for step in order.steps if refusals[step.id] is None]
     answers = _send_targets(context, ready)
     replies = []
     for step in order.steps:
-        fault = held[step.id] or _make_fault(step, answers)
+        fault = refusals[step.id] or _make_fault(step, answers)
         replies.append(Reply(step, fault, ticket=None if fault else step.payload["ticket"]))
     return replies
 
 
 def _set_throttle(context: ClusterContext, step: Step) -> Fault | None:
     """The fault if the throttle could not be set: the move is then not started."""
-    wanted = parse_ticket(step.payload.get("throttle") or "")
-    if not isinstance(wanted, ThrottleTicket):
+    ticket = parse_ticket(step.payload.get("throttle") or "")
+    if not isinstance(ticket, ThrottleTicket):
         return None
-    return throttles.set_throttle(send_throttles.make_throttle_access(context), wanted)
+    return throttles.set_throttle(send_throttles.make_throttle_access(context), ticket)
 
 
 PartFaults = Mapping[Partition, Fault | None]
@@ -64,12 +64,12 @@ def _send_targets(context: ClusterContext, steps: Sequence[Step]) -> PartFaults:
     """The fault of each partition."""
     moves = list_moves(context) if steps else {}
     todo = [
-        (part, None if _is_back(moves, part, replicas) else replicas)
+        (partition, None if _is_back(moves, partition, replicas) else replicas)
         for step in steps
         for number, replicas in step.payload["replicas"].items()
-        for part in ((step.payload["name"], int(number)),)
+        for partition in ((step.payload["name"], int(number)),)
     ]
-    found: dict[Partition, Fault | None] = {}
+    faults: dict[Partition, Fault | None] = {}
     for start in range(0, len(todo), MAX_PARTITIONS_MOVED):
         cut = todo[start : start + MAX_PARTITIONS_MOVED]
         targets: dict[str, dict[int, Sequence[int] | None]] = {}
@@ -78,19 +78,19 @@ def _send_targets(context: ClusterContext, steps: Sequence[Step]) -> PartFaults:
         answers = _alter_targets(context, targets)
         # Without an answer the state of the cluster is unclear, so the rest is not sent.
         if isinstance(answers, Fault):
-            found.update({part: answers for part, _ in todo[start:]})
+            faults.update({partition: answers for partition, _ in todo[start:]})
             break
-        found.update({part: make_part_fault(API, part, answers) for part, _ in cut})
-    return found
+        faults.update({partition: make_part_fault(API, partition, answers) for partition, _ in cut})
+    return faults
 
 
-def _is_back(moves: Moves | Fault, part: Partition, replicas: Sequence[int]) -> bool:
+def _is_back(moves: Moves | Fault, partition: Partition, replicas: Sequence[int]) -> bool:
     """True if this asks a partition that moves to go back to its old replicas."""
     # Then null replicas are sent, which cancel the move at once (KIP-455). With the old replicas as
     # the target, Kafka 4.3 would first finish the copies that it is about to drop.
     if isinstance(moves, Fault):
         return False
-    move = moves.get(part[0], {}).get(part[1])
+    move = moves.get(partition[0], {}).get(partition[1])
     return move is not None and move.origin == tuple(replicas)
 
 
@@ -104,33 +104,33 @@ def _alter_targets(
 
 
 def make_part_fault(
-    api: str, part: Partition, answers: PartitionAnswers, good: int = 0
+    api: str, partition: Partition, answers: PartitionAnswers, good: int = 0
 ) -> Fault | None:
     """The fault of one partition. good: a further code that counts as success."""
-    answer = answers.items.get(part)
+    answer = answers.items.get(partition)
     if answer is None:
-        return lost_answer_fault(api, f"{part[0]} is missing in the broker's answer")
+        return lost_answer_fault(api, f"{partition[0]} is missing in the broker's answer")
     if answer.code in (0, good):
         return None
-    return fault_of(api, answer.code, part[0], answer.message)
+    return fault_of(api, answer.code, partition[0], answer.message)
 
 
 def _make_fault(step: Step, answers: PartFaults) -> Fault | None:
     name = step.payload["name"]
-    mine = [answers.get((name, int(number))) for number in step.payload["replicas"]]
-    return combine_faults(mine, "the others move")
+    partition_faults = [answers.get((name, int(number))) for number in step.payload["replicas"]]
+    return combine_faults(partition_faults, "the others move")
 
 
-def combine_faults(mine: Sequence[Fault | None], others: str) -> Fault | None:
+def combine_faults(partition_faults: Sequence[Fault | None], consequence: str) -> Fault | None:
     """The fault of a step from those of its partitions. others: what became of the others."""
-    wrong = [fault for fault in mine if fault is not None]
+    wrong = [fault for fault in partition_faults if fault is not None]
     # An ambiguous fault decides, because it makes the engine read the topic again.
     unclear = (fault for fault in wrong if fault.kind is FaultClass.AMBIGUOUS)
     fault = next(unclear, wrong[0] if wrong else None)
-    if fault is None or len(wrong) == len(mine):
+    if fault is None or len(wrong) == len(partition_faults):
         return fault
-    part = f"{len(wrong)} of {len(mine)} partitions were refused, {others}"
-    return replace(fault, message=f"{part}: {fault.message}")
+    summary = f"{len(wrong)} of {len(partition_faults)} partitions were refused, {consequence}"
+    return replace(fault, message=f"{summary}: {fault.message}")
 
 
 # ── instead of a dry run ────────────────────────────────────────────────────────────────
@@ -176,10 +176,10 @@ def _find_hurdle(
             f"the move would take {row.name} to brokers that are no longer live: {listed}",
             "plan again",
         )
-    wanted = parse_ticket(step.payload.get("throttle") or "")
-    if not isinstance(wanted, ThrottleTicket):
+    step_ticket = parse_ticket(step.payload.get("throttle") or "")
+    if not isinstance(step_ticket, ThrottleTicket):
         return None
-    return throttles.find_obstacle(send_throttles.make_throttle_access(context), wanted)
+    return throttles.find_obstacle(send_throttles.make_throttle_access(context), step_ticket)
 
 
 def _definite_fault(code: str, message: str, advice: str) -> Fault:
@@ -204,25 +204,25 @@ def follow_moves(
         list_moves(context),
     )
     stand = {o.step: o for o in _report_standing(context, travels, moves)}
-    held = {o.step: o for o in throttles.report_standing(access, limits, moves)}
+    standing = {o.step: o for o in throttles.report_standing(access, limits, moves)}
     return [
         *(stand.get(text) or _unknown_ticket_outcome(text) for text in tickets),
-        *(held.get(text) or _unknown_ticket_outcome(text) for text in owed),
+        *(standing.get(text) or _unknown_ticket_outcome(text) for text in owed),
     ]
 
 
 def undo_throttles(
-    context: ClusterContext, tickets: Sequence[str], others: Sequence[str]
+    context: ClusterContext, tickets: Sequence[str], staying_tickets: Sequence[str]
 ) -> Sequence[Outcome]:
     """Remove these throttles, except those of topics that still move. others: throttles to keep."""
-    limits, kept = throttle_tickets(tickets), throttle_tickets(others)
-    found = {text: _unknown_ticket_outcome(text) for text in tickets if text not in limits}
+    limits, staying = throttle_tickets(tickets), throttle_tickets(staying_tickets)
+    outcomes = {text: _unknown_ticket_outcome(text) for text in tickets if text not in limits}
     # A listed move can end meanwhile; its throttle then stays until the next run.
     access, moves = send_throttles.make_throttle_access(context), list_moves(context)
-    found.update(
-        {o.step: o for o in throttles.remove_throttles(access, limits, kept.values(), moves)}
+    outcomes.update(
+        {o.step: o for o in throttles.remove_throttles(access, limits, staying.values(), moves)}
     )
-    return [found[text] for text in tickets]
+    return [outcomes[text] for text in tickets]
 
 
 def _report_standing(
@@ -232,8 +232,8 @@ def _report_standing(
         for text in tickets:
             yield Outcome(text, OutcomeStatus.UNKNOWN, moves, text)
         return
-    mine = {t.topic: moves[t.topic] for t in tickets.values() if t.topic in moves}
-    far = measure_progress(context, mine)
+    ticket_moves = {t.topic: moves[t.topic] for t in tickets.values() if t.topic in moves}
+    far = measure_progress(context, ticket_moves)
     for text, ticket in tickets.items():
         outcome = _await_standing(context, text, ticket, moves)
         started = outcome.status is OutcomeStatus.STARTED
@@ -253,24 +253,24 @@ def _await_standing(
         views = [
             _look_at_broker(context, text, ticket, running, node) for node in live_nodes(context)
         ]
-        known = [view for view in views if view[0].status is not OutcomeStatus.UNKNOWN] or views
-        started = next((o for o, _ in known if o.status is OutcomeStatus.STARTED), None)
+        settled = [view for view in views if view[0].status is not OutcomeStatus.UNKNOWN] or views
+        started = next((o for o, _ in settled if o.status is OutcomeStatus.STARTED), None)
         if started is not None:
             return started
-        agreed = len({outcome.status for outcome, _ in known}) == 1
-        if agreed and all(sure for _, sure in known):
-            return known[0][0]
+        agreed = len({outcome.status for outcome, _ in settled}) == 1
+        if agreed and all(sure for _, sure in settled):
+            return settled[0][0]
         if time.monotonic() >= deadline:
-            return known[0][0] if agreed else _unclear_outcome(text)
+            return settled[0][0] if agreed else _unclear_outcome(text)
         time.sleep(_PAUSE)
-        again = list_moves(context)
-        if not isinstance(again, Fault):
-            moves = again
+        moves_again = list_moves(context)
+        if not isinstance(moves_again, Fault):
+            moves = moves_again
 
 
 def _unclear_outcome(text: str) -> Outcome:
-    what = "the brokers do not agree yet where the replicas are"
-    fault = Fault("BROKERS_DIFFER", what, FaultClass.AMBIGUOUS, advice="ask again later")
+    reason = "the brokers do not agree yet where the replicas are"
+    fault = Fault("BROKERS_DIFFER", reason, FaultClass.AMBIGUOUS, advice="ask again later")
     return Outcome(text, OutcomeStatus.UNKNOWN, fault, text)
 
 
@@ -292,17 +292,17 @@ def _look_at_broker(
     if row.code == 3 or row.topic_id != ticket.topic_id:
         return _ended_outcome(text, "the topic was deleted"), False
     if not ticket.matches(compute_destination(row, running)):
-        other = "another move replaced it" if running else "it was cancelled, or undone later"
-        return _ended_outcome(text, other), False
+        reason = "another move replaced it" if running else "it was cancelled, or undone later"
+        return _ended_outcome(text, reason), False
     if any(number < ticket.partitions for number in running):
         return Outcome(text, OutcomeStatus.STARTED, ticket=text), True
     pairs = zip(row.replicas, row.in_sync, strict=True)
     return Outcome(text, OutcomeStatus.APPLIED), all(set(r) <= set(i) for r, i in pairs)
 
 
-def _ended_outcome(text: str, why: str) -> Outcome:
+def _ended_outcome(text: str, reason: str) -> Outcome:
     advice = "plan again to see where the replicas are"
-    return Outcome(text, OutcomeStatus.FAILED, _definite_fault("MOVE_ENDED", why, advice))
+    return Outcome(text, OutcomeStatus.FAILED, _definite_fault("MOVE_ENDED", reason, advice))
 
 
 def _unknown_ticket_outcome(ticket: str) -> Outcome:

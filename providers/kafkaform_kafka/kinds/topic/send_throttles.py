@@ -54,7 +54,7 @@ def _read_topic_id(context: ClusterContext, topic: str) -> str | Fault | None:
 def read_throttle(context: ClusterContext, place: ThrottlePlace) -> Mapping[str, str] | Fault:
     """The throttle keys that are set at this place, on any level, and their values."""
     api = "DescribeConfigs"
-    found = attempt(
+    answers = attempt(
         api,
         lambda: describe_configs(
             context.wire,
@@ -66,9 +66,9 @@ def read_throttle(context: ClusterContext, place: ThrottlePlace) -> Mapping[str,
         ),
         place.node,
     )
-    if isinstance(found, Fault):
-        return found
-    answer = found.get(place.name)
+    if isinstance(answers, Fault):
+        return answers
+    answer = answers.get(place.name)
     if answer is None:
         return lost_answer_fault(api, f"{place} is missing in the answer", place.node or "")
     if answer.code:

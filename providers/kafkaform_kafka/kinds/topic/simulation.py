@@ -33,15 +33,16 @@ from ...simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     refuse_all,
     require,
     run_batch,
 )
-from ...simulation.rights import CLUSTER, User
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
-from ...simulation.world import Key
+from ...simulation.world import CLUSTER, Key, User
 from . import configs
 from . import resource_type as topics
 from .placement import make_move_ticket
@@ -113,11 +114,11 @@ def _get_topics(call: AdminCall) -> Topics:
 
 def create_topics(call: AdminCall, items: Sequence[Item]) -> RequestResult:
     """CreateTopics: names must be free, and must not collide with live topics."""
-    wanted = sum(_count_partitions(item, call) for item in items)
-    if wanted > MAX_RECORDS:
+    partition_count = sum(_count_partitions(item, call) for item in items)
+    if partition_count > MAX_RECORDS:
         return refuse_all(items, 44, "Excessively large number of partitions per request.")
-    taken = {broker_rules.collision_key(name): name for name in _get_topics(call)}
-    return run_batch(call, items, _key_of, lambda item: _create(call, item, taken))
+    names = {broker_rules.collision_key(name): name for name in _get_topics(call)}
+    return run_batch(call, items, _key_of, lambda item: _create(call, item, names))
 
 
 def create_partitions(call: AdminCall, items: Sequence[Item]) -> RequestResult:
@@ -162,15 +163,15 @@ def _spend_mutations(call: AdminCall, mutations: int) -> None:
         raise Refusal(89, wait=wait)
 
 
-def _create(call: AdminCall, item: Item, taken: Mapping[str, str]) -> ItemVerdict:
+def _create(call: AdminCall, item: Item, names: Mapping[str, str]) -> ItemVerdict:
     name = item["name"]
     require(call.user.may("Create", CLUSTER) or call.user.may_on_topic("Create", name), 29)
     for problem, _ in broker_rules.name_faults(name):
         raise Refusal(17, problem)
     if name in _get_topics(call):
         raise Refusal(36, f"Topic '{name}' already exists.")
-    if other := taken.get(broker_rules.collision_key(name)):
-        raise Refusal(17, f"Topic '{name}' collides with existing topic: {other}")
+    if collision := names.get(broker_rules.collision_key(name)):
+        raise Refusal(17, f"Topic '{name}' collides with existing topic: {collision}")
     assignment = _choose_assignment(call, item)
     config = _validate_config(call, item["configs"])
     _spend_mutations(call, len(assignment))
@@ -179,10 +180,10 @@ def _create(call: AdminCall, item: Item, taken: Mapping[str, str]) -> ItemVerdic
 
 
 def _choose_assignment(call: AdminCall, item: Item) -> tuple[tuple[int, ...], ...]:
-    given = item["assignment"]
-    if given:
-        _check_assignment(call, given, len(given[0]))
-        return tuple(map(tuple, given))
+    assignment = item["assignment"]
+    if assignment:
+        _check_assignment(call, assignment, len(assignment[0]))
+        return tuple(map(tuple, assignment))
     width = call.defaults[1] if item["replication_factor"] == -1 else item["replication_factor"]
     count = _count_partitions(item, call)
     if count < 1:
@@ -192,10 +193,10 @@ def _choose_assignment(call: AdminCall, item: Item) -> tuple[tuple[int, ...], ..
     return place_evenly(count, width, call.brokers)
 
 
-def _check_assignment(call: AdminCall, given: Sequence[Sequence[int]], width: int) -> None:
-    for replicas in given:
-        known = set(replicas) <= set(call.brokers)
-        if not replicas or len(set(replicas)) != width or len(replicas) != width or not known:
+def _check_assignment(call: AdminCall, assignment: Sequence[Sequence[int]], width: int) -> None:
+    for replicas in assignment:
+        registered = set(replicas) <= set(call.brokers)
+        if not replicas or len(set(replicas)) != width or len(replicas) != width or not registered:
             raise Refusal(39, f"the replicas {list(replicas)} are not possible.")
 
 
@@ -221,27 +222,27 @@ def _grow(call: AdminCall, item: Item, room: int) -> ItemVerdict:
     if count <= topic.partitions:
         raise Refusal(37, f"Topic currently has {topic.partitions} partitions, asked: {count}.")
     added = _add_partitions(call, topic, count, item["assignment"])
-    more = added[:room]
-    there = None if topic.target is None else (*topic.target, *more)
-    grown = replace(topic, assignment=(*topic.assignment, *more), target=there)
+    replicas = added[:room]
+    target = None if topic.target is None else (*topic.target, *replicas)
+    grown = replace(topic, assignment=(*topic.assignment, *replicas), target=target)
     if len(added) > room:
         return AdminAnswer(-1, "The metadata batch is full."), grown, room
     return AdminAnswer(made=grown), grown, len(added)
 
 
 def _add_partitions(
-    call: AdminCall, topic: SimulatedTopic, count: int, given: Sequence[Sequence[int]] | None
+    call: AdminCall, topic: SimulatedTopic, count: int, assignment: Sequence[Sequence[int]] | None
 ) -> tuple[tuple[int, ...], ...]:
-    more = count - topic.partitions
-    if given is not None and len(given) != more:
-        raise Refusal(39, f"{more} partitions are added and {len(given)} are assigned.")
-    _spend_mutations(call, more)
-    if given is None:
+    number = count - topic.partitions
+    if assignment is not None and len(assignment) != number:
+        raise Refusal(39, f"{number} partitions are added and {len(assignment)} are assigned.")
+    _spend_mutations(call, number)
+    if assignment is None:
         if topic.replication_factor > len(call.brokers):
             raise Refusal(38, f"only {len(call.brokers)} broker(s) are live.")
-        return place_evenly(more, topic.replication_factor, call.brokers, topic.partitions)
-    _check_assignment(call, given, topic.replication_factor)
-    return tuple(map(tuple, given))
+        return place_evenly(number, topic.replication_factor, call.brokers, topic.partitions)
+    _check_assignment(call, assignment, topic.replication_factor)
+    return tuple(map(tuple, assignment))
 
 
 def alter_topic(call: AdminCall, item: Item) -> ItemVerdict:
@@ -253,8 +254,8 @@ def alter_topic(call: AdminCall, item: Item) -> ItemVerdict:
     if len({*put, *gone}) != len(put) + len(gone):
         raise Refusal(42, "the request names a config key twice")
     merged = {**topic.config, **put}
-    kept = {key: value for key, value in merged.items() if key not in gone}
-    config = _validate_config(call, kept)
+    remaining = {key: value for key, value in merged.items() if key not in gone}
+    config = _validate_config(call, remaining)
     altered = replace(topic, config=config)
     return AdminAnswer(made=altered), altered, len(put) + sum(key in topic.config for key in gone)
 
@@ -281,8 +282,10 @@ def _require_topic(call: AdminCall, name: str) -> SimulatedTopic:
 
 def _sweep_topics(scene: ReadScene, depth: Depth) -> Sweep:
     names = sorted(scene.objects(topics.KIND))
-    found = (_look_up(scene, Identity(scene.instance, topics.KIND, name), depth) for name in names)
-    items = tuple(reading for reading in found if isinstance(reading, Observed))
+    readings = (
+        _look_up(scene, Identity(scene.instance, topics.KIND, name), depth) for name in names
+    )
+    items = tuple(reading for reading in readings if isinstance(reading, Observed))
     return Sweep(topics.KIND, depth, items, Coverage(CoverageKind.VISIBLE_ONLY))
 
 
@@ -307,19 +310,19 @@ def _look_up(scene: ReadScene, identity: Identity, depth: Depth) -> Reading:
     moving, ticket = _describe_move(topic)
     fallbacks = _list_fallbacks(scene, topic)
     remarks = find_remarks(topic.assignment, topic.config, moving=moving is not None)
-    others = configs.find_foreign_paths("topic", topic.config, scene.facts)
+    foreign = configs.find_foreign_paths("topic", topic.config, scene.facts)
     return Observed(
-        identity, whole_topic, topic.id, moving, fallbacks, details, ticket, others, remarks
+        identity, whole_topic, topic.id, moving, fallbacks, details, ticket, foreign, remarks
     )
 
 
 def _describe_move(topic: SimulatedTopic) -> tuple[FrozenMap | None, str | None]:
     """The attributes after the move that is running, and its ticket."""
-    there = topic.target
-    if there is None:
+    destination = topic.target
+    if destination is None:
         return None, None
-    target = FrozenMap(replication_factor=len(there[0]), replica_assignment=there)
-    return target, str(make_move_ticket(topic.name, topic.id, there))
+    target = FrozenMap(replication_factor=len(destination[0]), replica_assignment=destination)
+    return target, str(make_move_ticket(topic.name, topic.id, destination))
 
 
 def _sweep_configs(scene: ReadScene, depth: Depth) -> Sweep:
@@ -335,16 +338,22 @@ def _read_configs(scene: ReadScene, identity: Identity) -> Reading:
     topic = scene.objects(topics.KIND).get(name)
     if topic is None:
         return Absent(identity, lacks=configs.name_missing_topic(identity))
-    others = configs.find_foreign_paths("topic", topic.config, scene.facts)
+    foreign = configs.find_foreign_paths("topic", topic.config, scene.facts)
+    below = _list_fallbacks(scene, topic)
     if not topic.config:
-        return Absent(identity)
+        return Absent(identity, fallbacks=below)
     attributes = FrozenMap({"topic": name, "config": topic.config})
-    seen = Observed(identity, attributes, fallbacks=_list_fallbacks(scene, topic), foreign=others)
-    return Absent(identity, seen) if len(others) == len(topic.config) else seen
+    observed = Observed(identity, attributes, fallbacks=below, foreign=foreign)
+    return (
+        Absent(identity, observed, fallbacks=below)
+        if len(foreign) == len(topic.config)
+        else observed
+    )
 
 
 def _list_fallbacks(scene: ReadScene, topic: SimulatedTopic) -> FrozenMap:
-    return FrozenMap({f"config.{key}": scene.defaults[key] for key in topic.config})
+    reported = FrozenMap({key: scene.defaults[key] for key in topic.config})
+    return configs.list_fallbacks(scene.facts, reported)
 
 
 def _make_attributes(topic: SimulatedTopic) -> FrozenMap:

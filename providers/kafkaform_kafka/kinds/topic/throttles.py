@@ -41,14 +41,14 @@ def find_remarks(
         )
         + "; replication_factor is that of partition 0"
     )
-    held = {key: config[key] for key in REPLICAS if config.get(key)}
-    shown = " and ".join(f"{key} = {value}" for key, value in held.items())
+    throttles = {key: config[key] for key in REPLICAS if config.get(key)}
+    settings = " and ".join(f"{key} = {value}" for key, value in throttles.items())
     throttled = Remark(
-        f"no replica moves, but {shown} {'is' if len(held) == 1 else 'are'} set: on brokers with a "
-        "replication throttle, replicas that are not in sync catch up slowly",
-        ("config", next(iter(held), "")),
+        f"no replica moves, but {settings} {'is' if len(throttles) == 1 else 'are'} set: on "
+        "brokers with a replication throttle, replicas that are not in sync catch up slowly",
+        ("config", next(iter(throttles), "")),
     )
-    return (*((uneven,) if uneven else ()), *((throttled,) if held else ()))
+    return (*((uneven,) if uneven else ()), *((throttled,) if throttles else ()))
 
 
 class ThrottlePlace(Struct, frozen=True):
@@ -98,18 +98,18 @@ def list_places(ticket: ThrottleTicket) -> Iterator[ThrottlePlace]:
 
 def claim_throttles(access: ThrottleAccess, tickets: Collection[ThrottleTicket]) -> None:
     """Count these throttles as ours, because the audit log contains them."""
-    for place in (place for ticket in tickets for place in list_places(ticket)):
-        access.ours.setdefault(str(place), set()).add(place.value)
+    for setting in (setting for ticket in tickets for setting in list_places(ticket)):
+        access.ours.setdefault(str(setting), set()).add(setting.value)
 
 
 def find_obstacle(access: ThrottleAccess, ticket: ThrottleTicket) -> Fault | None:
     """Why this throttle cannot be set: another one is there, or a place cannot be read."""
-    for place in list_places(ticket):
-        live = access.live(place)
+    for setting in list_places(ticket):
+        live = access.live(setting)
         if isinstance(live, Fault):
             return live
-        if set(live.values()) - access.ours.get(str(place), set()):
-            return _foreign_fault(place, live)
+        if set(live.values()) - access.ours.get(str(setting), set()):
+            return _foreign_fault(setting, live)
     return None
 
 
@@ -120,8 +120,8 @@ def set_throttle(access: ThrottleAccess, ticket: ThrottleTicket) -> Fault | None
         access.foreign.add(str(ticket))
         return _not_started_fault(fault)
     claim_throttles(access, (ticket,))
-    for place in list_places(ticket):
-        fault = access.alter(place, dict.fromkeys(place.keys, place.value), ())
+    for setting in list_places(ticket):
+        fault = access.alter(setting, dict.fromkeys(setting.keys, setting.value), ())
         if fault is not None:
             return _not_started_fault(fault)
     return None
@@ -144,17 +144,17 @@ def report_standing(
 def remove_throttles(
     access: ThrottleAccess,
     tickets: Mapping[str, ThrottleTicket],
-    others: Collection[ThrottleTicket],
+    staying_tickets: Collection[ThrottleTicket],
     moving: Collection[str] | Fault,
 ) -> Iterator[Outcome]:
     """Remove the throttles whose topics no longer move. others: further throttles of ours, which
     stay."""
     stands = {outcome.step: outcome for outcome in report_standing(access, tickets, moving)}
-    claim_throttles(access, others)
+    claim_throttles(access, staying_tickets)
     ended = {text for text, outcome in stands.items() if outcome.status is OutcomeStatus.APPLIED}
     # Throttles share the rate of a broker, so it stays as long as one of them needs it.
-    staying = [*others, *(ticket for text, ticket in tickets.items() if text not in ended)]
-    needed = {str(place) for ticket in staying for place in list_places(ticket)}
+    staying = [*staying_tickets, *(ticket for text, ticket in tickets.items() if text not in ended)]
+    needed = {str(setting) for ticket in staying for setting in list_places(ticket)}
     for text, ticket in tickets.items():
         if text not in ended or text in access.foreign:
             yield stands[text]
@@ -167,25 +167,25 @@ def remove_throttles(
 def _remove_throttle(
     access: ThrottleAccess, ticket: ThrottleTicket, needed: set[str]
 ) -> Fault | None:
-    for place in list_places(ticket):
-        if str(place) in needed:
+    for setting in list_places(ticket):
+        if str(setting) in needed:
             continue
-        if place.resource == "topic":
-            there = access.topic_id(ticket.topic)
-            if isinstance(there, Fault):
-                return there
+        if setting.resource == "topic":
+            topic_id = access.topic_id(ticket.topic)
+            if isinstance(topic_id, Fault):
+                return topic_id
             # A topic that was recreated has another id, and what is set on it is not ours.
-            if there != ticket.topic_id:
+            if topic_id != ticket.topic_id:
                 continue
         # Brokers apply what the controller commits a moment later, so an empty answer proves
         # nothing at first.
-        while not (live := access.live(place)) and access.lags():
+        while not (live := access.live(setting)) and access.lags():
             continue
         if isinstance(live, Fault):
             return live
         # Another value than ours was set by somebody else meanwhile.
-        mine = tuple(key for key, value in live.items() if value == place.value)
-        fault = access.alter(place, {}, mine) if mine else None
+        own_keys = tuple(key for key, value in live.items() if value == setting.value)
+        fault = access.alter(setting, {}, own_keys) if own_keys else None
         if fault is not None:
             return fault
     return None
@@ -198,11 +198,11 @@ def _not_started_fault(fault: Fault) -> Fault:
     return replace(fault, message=text, kind=kind)
 
 
-def _foreign_fault(place: ThrottlePlace, live: Mapping[str, str]) -> Fault:
+def _foreign_fault(setting: ThrottlePlace, live: Mapping[str, str]) -> Fault:
     values = ", ".join(f"{key} = {value}" for key, value in sorted(live.items()))
     return Fault(
         "THROTTLED_BY_OTHERS",
-        f"{place} has a replication throttle that is not in this audit log: {values}",
+        f"{setting} has a replication throttle that is not in this audit log: {values}",
         FaultClass.DEFINITE,
         advice="ask its owner to remove it, or remove reassignment_throttle from the provider "
         "block",

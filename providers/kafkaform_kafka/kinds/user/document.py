@@ -13,13 +13,13 @@ def list_users(items: Sequence[Observed], name: str, _: Mapping[str, str]) -> tu
     """One row for each user, with its credentials."""
     users: dict[str, list[FrozenMap]] = {}
     for item in sorted(items, key=lambda item: item.identity.key):
-        held = FrozenMap(
+        credential = FrozenMap(
             mechanism=item.attributes["scram_mechanism"],
             iterations=item.attributes["scram_iterations"],
         )
-        users.setdefault(item.attributes["username"], []).append(held)
+        users.setdefault(item.attributes["username"], []).append(credential)
     return tuple(
-        FrozenMap(name=user, credentials=tuple(held))
-        for user, held in sorted(users.items())
+        FrozenMap(name=user, credentials=tuple(credentials))
+        for user, credentials in sorted(users.items())
         if fnmatchcase(user, name)
     )

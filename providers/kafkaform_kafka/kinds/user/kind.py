@@ -10,7 +10,7 @@ from .resource_type import API, KIND, TYPE
 
 if TYPE_CHECKING:
     from ...cluster.context import Requests
-    from ...simulation.simulated_kind import SimulatedKind
+    from ...simulation.controller import SimulatedKind
 
 
 def _connect() -> Requests:

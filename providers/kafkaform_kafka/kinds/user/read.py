@@ -75,8 +75,8 @@ def _make_reading(
         return _make_unread_reading(
             identity, fault_of(API, row.code, user, row.message, node or "")
         )
-    found = {item.identity: item for item in _observe_credentials(context, row)}
-    return found.get(identity, Absent(identity))
+    credentials = {item.identity: item for item in _observe_credentials(context, row)}
+    return credentials.get(identity, Absent(identity))
 
 
 def _observe_credentials(context: ClusterContext, row: ScramRow) -> Iterator[Observed]:

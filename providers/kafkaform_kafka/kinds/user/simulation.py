@@ -35,14 +35,15 @@ from ...simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     require,
     run_batch,
 )
-from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
-from ...simulation.world import Key
+from ...simulation.world import CLUSTER, Key
 from . import resource_type as scram
 
 _DESCRIBE = "DescribeUserScramCredentials"
@@ -86,8 +87,8 @@ def _alter_item(call: AdminCall, item: Item) -> ItemVerdict:
         return AdminAnswer(), None, 1
     if not scram.FEWEST <= item["iterations"] <= scram.MOST:
         raise Refusal(93, "the number of iterations is out of bounds")
-    made = Credential(item["iterations"], item["password"])
-    return AdminAnswer(), made, 1
+    credential = Credential(item["iterations"], item["password"])
+    return AdminAnswer(), credential, 1
 
 
 def _sweep(scene: ReadScene, depth: Depth) -> Sweep:

@@ -221,6 +221,7 @@ OLD_CONSUMERS_REFUSED = _make_row(
     "Without conversion, a broker before Kafka 4.0 answers their fetches with UNSUPPORTED_VERSION "
     "(35; KIP-283). Newer brokers never convert.",
     _change("message.downconversion.enable", "true", "false"),
+    "Upgrade these consumers first.",
     proof="test_without_conversion_consumers_before_kafka_0_11_stop",
     old=True,
 )
@@ -232,6 +233,7 @@ ZSTD_CONSUMERS_REFUSED = _make_row(
     "A broker before Kafka 4.0 answers their fetches of a topic with compression.type = zstd with "
     "UNSUPPORTED_COMPRESSION_TYPE (76; KIP-110).",
     _change("compression.type", "producer", '"zstd"   # Kafka 3.9'),
+    "Upgrade these consumers first.",
     proof="test_zstd_stops_consumers_before_kafka_2_1",
     needs=Needs.FACTS,
     old=True,

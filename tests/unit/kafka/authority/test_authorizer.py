@@ -22,7 +22,7 @@ from kafkaform_kafka.authority.authorizer import (
     list_acls,
     list_principals,
 )
-from kafkaform_kafka.inspect.access_explanation import AccessQuery, explain_access
+from kafkaform_kafka.inspect.access import AccessQuery, explain_access
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ....kit.quick import examples
@@ -116,9 +116,11 @@ def ask(
     host: str | None = "1.1.1.1",
     super_users: frozenset[str] | None = frozenset(),
     allow_if_no_acl: bool | None = False,
+    kind: str = "Topic",
+    zookeeper: bool = False,
 ) -> Decision:
-    access = Access(index_acls(found), super_users, allow_if_no_acl)
-    return decide(access, AccessQuestion(principal, host, operation, "Topic", name))
+    access = Access(index_acls(found), super_users, allow_if_no_acl, zookeeper)
+    return decide(access, AccessQuestion(principal, host, operation, kind, name))
 
 
 def naive(
@@ -359,6 +361,36 @@ def test_what_is_missing_is_named(known: dict[str, object], needs: tuple[Need, .
     """An answer that hangs on something undeclared says what to declare."""
     decision = ask([], **known)  # type: ignore[arg-type]
     assert (decision.verdict, decision.needs) == (AccessVerdict.UNKNOWN, needs)
+
+
+def test_brokers_with_zookeeper_ask_about_a_topic_alone_before_they_delete_it() -> None:
+    """Delete on the cluster deletes no topic there; Create on the cluster creates every topic."""
+    whole = acl(operation="All", kind="Cluster", name=CLUSTER)
+    assert ask([whole], "Create", zookeeper=True).on_cluster
+    decision = ask([whole], "Delete", zookeeper=True)
+    assert (decision.verdict, decision.on_cluster) == (AccessVerdict.DENIED, False)
+    own = acl(operation="Delete")
+    assert ask([whole, own], "Delete", zookeeper=True).acl == own
+    # Nor does an open cluster make up for a topic that has an ACL.
+    other = acl(operation="Read")
+    assert ask([other], "Delete", allow_if_no_acl=True).on_cluster
+    open_ = ask([other], "Delete", allow_if_no_acl=True, zookeeper=True)
+    assert open_.verdict is AccessVerdict.DENIED
+    access = Access(index_acls([whole]), zookeeper=True)
+    assert list_principals(access, AccessQuestion(None, None, "Delete", "Topic", "orders")) == ()
+
+
+def test_an_open_cluster_with_zookeeper_lets_all_producers_be_idempotent() -> None:
+    """AclAuthorizer asks about no topic of a certain name; only a DENY of every topic refuses."""
+    every = acl("User:v", "Write", name="*")
+    about = {"operation": "IdempotentWrite", "kind": "Cluster", "name": CLUSTER}
+    found = [every, acl("User:v", "Read", kind="Cluster", name=CLUSTER)]
+    for zookeeper, verdict in ((True, AccessVerdict.ALLOWED), (False, AccessVerdict.DENIED)):
+        decision = ask(found, **about, allow_if_no_acl=True, zookeeper=zookeeper)
+        assert decision.verdict is verdict
+    deny = acl(operation="Write", name="*", permission="Deny")
+    decision = ask([*found, deny], **about, allow_if_no_acl=True, zookeeper=True)
+    assert decision.verdict is AccessVerdict.DENIED
 
 
 def test_the_cluster_is_asked_before_a_topic() -> None:

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform_kafka.balance.layout import Layout
-from kafkaform_kafka.balance.problem import Partition, Problem, Replicas
-from kafkaform_kafka.balance.solution import Solution, solve
+from kafkaform_kafka.placement.problem import Layout, Partition, Problem, Replicas
+from kafkaform_kafka.placement.solution import Solution, solve
 
 from ....kit.quick import examples
 

@@ -9,9 +9,9 @@ import pytest
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.render.page import render_page
 from kafkaform_kafka.inspect.cells import config_text, limit_text, size
-from kafkaform_kafka.inspect.config_page import config_page
+from kafkaform_kafka.inspect.config_explanation import config_page
 from kafkaform_kafka.inspect.document_page import document_page
-from kafkaform_kafka.inspect.quota_page import quota_page
+from kafkaform_kafka.inspect.quotas import quota_page
 
 
 @pytest.mark.parametrize(

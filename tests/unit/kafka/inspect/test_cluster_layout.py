@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform_kafka.inspect import cluster_layout as module
-from kafkaform_kafka.inspect.cluster_layout import ClusterLayout, TopicLayout, read_layout
+from kafkaform_kafka.placement import proposal as module
+from kafkaform_kafka.placement.proposal import ClusterLayout, TopicLayout, read_layout
 from kafkaform_kafka.protocol.faults import not_sent_fault
 from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.cluster import ClusterRow, LogSize

@@ -13,11 +13,12 @@ from kafkaform.core.resource import Declared
 from kafkaform.core.value import FrozenMap
 from kafkaform.render.page import render_page
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform_kafka.inspect.cluster_layout import ClusterLayout, TopicLayout
-from kafkaform_kafka.inspect.placement_page import placement_page
-from kafkaform_kafka.inspect.placement_proposal import (
+from kafkaform_kafka.placement.page import placement_page
+from kafkaform_kafka.placement.proposal import (
+    ClusterLayout,
     PlacementQuery,
     Proposal,
+    TopicLayout,
     propose_placement,
 )
 

@@ -211,7 +211,7 @@ def test_a_plugins_config_is_allowed_with_a_warning() -> None:
         (CLUSTER, {"log.cleaner.thread": "1"}, "do not know", '"log.cleaner.threads"'),
         (CLUSTER, {"log.cleaner.threads": "many"}, "a whole number", "from 0"),
         (CLUSTER, {"log.cleaner.threads": "-1"}, "out of range", "from 0"),
-        (CLUSTER, {"log.preallocate": "yes"}, "true or false", "true or false"),
+        (CLUSTER, {"log.preallocate": "yes"}, "neither true nor false", "true or false"),
         (CLUSTER, {"log.cleanup.policy": "shred"}, "not a valid value", "compact, delete"),
         (CLUSTER, {"compression.type": "rar"}, "not a valid value", "zstd"),
         (GROUP, {"consumer.session.timeout": "1"}, "not a config of a group", ".timeout.ms"),

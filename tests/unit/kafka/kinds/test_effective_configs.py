@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.kinds.topic.configs import find_inherited
+from kafkaform_kafka.kinds.topic.configs import list_fallbacks
 from kafkaform_kafka.kinds.topic.read_configs import find_fallback
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
 from kafkaform_kafka.wire.answers import ConfigEntry
@@ -43,14 +43,14 @@ def test_an_unknown_key_has_no_known_fallback() -> None:
 
 
 def test_the_value_without_an_override_is_the_brokers() -> None:
-    """Kafka's own for a config that brokers do not report."""
-    assert find_inherited(("config", "retention.ms"), HOURS) == "86400000"
-    segment = TOPIC_KEYS["segment.bytes"].default
-    assert find_inherited(("config", "segment.bytes"), HOURS) == segment
+    """Kafka's own for a config that brokers do not report, and what they said about one first."""
+    below = list_fallbacks(HOURS, FrozenMap({"segment.ms": "1"}))
+    assert below["config.retention.ms"] == "86400000" and below["config.segment.ms"] == "1"
+    assert below["config.segment.bytes"] == TOPIC_KEYS["segment.bytes"].default
 
 
 def test_without_the_brokers_configs_the_value_in_effect_is_unknown() -> None:
-    """Nothing is guessed, and what is no config has no inherited value."""
-    assert find_inherited(("config", "retention.ms"), FACTS) is None
-    assert find_inherited(("partitions",), HOURS) is None
-    assert find_inherited(("config", "no.such.config"), HOURS) is None
+    """Nothing is guessed: only what brokers said about overrides is known."""
+    assert list_fallbacks(FACTS) == {}
+    said = FrozenMap({"retention.ms": "1"})
+    assert list_fallbacks(FACTS, said) == {"config.retention.ms": "1"}

@@ -14,7 +14,7 @@ from kafkaform_kafka.cluster.context import Requests
 from kafkaform_kafka.kinds import request_order
 from kafkaform_kafka.kinds.kind import ResourceKind
 from kafkaform_kafka.kinds.request_order import CREATING, make_request
-from kafkaform_kafka.memory.tables import join_tables
+from kafkaform_kafka.memory.cluster import join_tables
 from kafkaform_kafka.protocol.apis import APIS, Api
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.resource_kinds import KINDS

@@ -7,7 +7,13 @@ from decimal import Decimal
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.kinds.quota.levels import LEVELS, entity_text, find_applying, list_levels
+from kafkaform_kafka.kinds.quota.levels import (
+    LEVELS,
+    entity_text,
+    find_applying,
+    list_levels,
+    list_weaker,
+)
 
 KEY = "controller_mutation_rate"
 ENTITIES: tuple[tuple[dict[str, str | None], str], ...] = (
@@ -93,3 +99,22 @@ def test_the_ladder_shows_all_levels() -> None:
         *[PAIR, PAIR, USER],
         *[CLIENT, CLIENT],
     ]
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_without_a_limit_the_weaker_entities_apply(number: int) -> None:
+    """All that are less specific, without those of names that the entity does not have."""
+    entity = ENTITIES[number - 1][0]
+    known = {name for name in entity.values() if name is not None}
+    weaker = [
+        other
+        for other, _ in ENTITIES[number:]
+        if {name for name in other.values() if name is not None} <= known
+    ]
+    assert [*list_weaker(entity)] == weaker
+
+
+def test_an_address_has_the_default_below_it() -> None:
+    """And the default has nothing."""
+    assert list_weaker({"ip": "192.0.2.7"}) == ({"ip": None},)
+    assert list_weaker({"ip": None}) == ()

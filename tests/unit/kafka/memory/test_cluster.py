@@ -27,7 +27,7 @@ from kafkaform_kafka.kinds.topic import configs
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
-from kafkaform_kafka.simulation.defaults import TOPIC_DEFAULTS
+from kafkaform_kafka.simulation.world import TOPIC_DEFAULTS
 
 from ....kit.kafka.topic_systems import SimulatedSystem
 
@@ -190,19 +190,21 @@ def test_overrides_are_an_object_of_their_own(bench: Bench, cluster: SimulatedCl
     """kafka_topic_config is there while the topic has overrides, and gone without them."""
     cluster.outside.create("a")
     identity = Identity(INSTANCE, configs.KIND, "a")
-    assert isinstance(bench.read([identity])[identity], Absent)
+    absent = bench.read([identity])[identity]
+    assert isinstance(absent, Absent)
+    assert absent.fallbacks["config.flush.ms"] == TOPIC_DEFAULTS["flush.ms"]
     cluster.outside.alter("a", {"flush.ms": "5"})
     reading = bench.read([identity])[identity]
     assert isinstance(reading, Observed)
     assert reading.attributes == {"topic": "a", "config": {"flush.ms": "5"}}
-    assert reading.fallbacks == {"config.flush.ms": TOPIC_DEFAULTS["flush.ms"]}
+    assert reading.fallbacks["config.flush.ms"] == TOPIC_DEFAULTS["flush.ms"]
 
 
 def test_fallbacks_follow_the_brokers_defaults(bench: Bench, cluster: SimulatedCluster) -> None:
     """A default that was changed for the brokers is what an override falls back to."""
     cluster.defaults["retention.ms"] = "1000"
     cluster.outside.create("a", config={"retention.ms": "5"})
-    assert bench.wait_seen(topic("a")).fallbacks == {"config.retention.ms": "1000"}
+    assert bench.wait_seen(topic("a")).fallbacks["config.retention.ms"] == "1000"
 
 
 def test_every_known_config_has_a_default() -> None:

@@ -28,6 +28,7 @@ from kafkaform_kafka.provider import TYPES
 from ....kit.kafka.config_changes import PASSWORD, declared, planned
 
 BROKER, CLUSTER, GROUP = "kafka_broker_config", "kafka_cluster_config", "kafka_group_config"
+METRICS = "kafka_client_metrics"
 
 
 def session(cluster: SimulatedCluster, user: str = "admin") -> Session:
@@ -127,5 +128,19 @@ def test_a_broker_falls_back_to_the_cluster(cluster: SimulatedCluster) -> None:
     who = session(cluster)
     one, shared = read(who, BROKER, "1"), read(who, CLUSTER, "default")
     assert isinstance(one, Observed) and isinstance(shared, Observed)
-    assert one.fallbacks == {"config.background.threads": "11"}
-    assert shared.fallbacks == {"config.background.threads": "10"}
+    assert one.fallbacks["config.background.threads"] == "11"
+    assert shared.fallbacks["config.background.threads"] == "10"
+    assert one.fallbacks["config.num.io.threads"] == "8"
+
+
+def test_what_sets_nothing_shows_what_is_in_effect(cluster: SimulatedCluster) -> None:
+    """A group or a subscription without configs of its own, and a broker."""
+    put(cluster, CLUSTER, "default", background_threads="11")
+    who = session(cluster)
+    for kind, key, path, value in (
+        (BROKER, "2", "config.background.threads", "11"),
+        (GROUP, "a", "config.consumer.session.timeout.ms", "45000"),
+        (METRICS, "m", "config.interval.ms", "300000"),
+    ):
+        reading = read(who, kind, key)
+        assert isinstance(reading, Absent) and reading.fallbacks[path] == value

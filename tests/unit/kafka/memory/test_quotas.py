@@ -73,11 +73,25 @@ def test_without_the_right_quotas_are_hidden() -> None:
     cluster.grant("nobody")
     viewer, nobody = opened(cluster, "viewer"), opened(cluster, "nobody")
     identity = Identity("kafka", quotas.KIND, USER)
-    assert read(viewer, USER) == Absent(identity)
+    assert isinstance(read(viewer, USER), Absent)
     assert read(nobody, USER) == Hidden(identity, "DescribeConfigs on Cluster")
     assert nobody.sweep(quotas.KIND, Depth.NAMES).coverage.kind is CoverageKind.FAILED
     (refused,) = apply(viewer, changed(declared({PRODUCE: 5}, user="x"), None))
     assert refused.fault is not None and refused.fault.code == "CLUSTER_AUTHORIZATION_FAILED"
+
+
+def test_what_sets_no_limit_shows_the_one_in_effect() -> None:
+    """That of the weaker entities, and Kafka's own for no limit."""
+    cluster = SimulatedCluster()
+    session = opened(cluster)
+    apply(session, changed(declared({PRODUCE: 5}, user="default"), None))
+    reading = read(session, USER)
+    assert isinstance(reading, Absent)
+    below = {path: reading.fallbacks[f"config.{path}"] for path in (PRODUCE, MUTATE)}
+    assert below == {PRODUCE: 5, MUTATE: 2**31 - 1}
+    apply(session, changed(declared({PRODUCE: 7}, user="admin"), None))
+    live = read(session, USER)
+    assert isinstance(live, Observed) and live.fallbacks == reading.fallbacks
 
 
 def test_a_lost_answer_leaves_the_quota() -> None:

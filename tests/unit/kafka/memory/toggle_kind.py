@@ -36,13 +36,15 @@ from kafkaform_kafka.simulation.controller import (
     AdminCall,
     Item,
     ItemVerdict,
+    ReadScene,
     Refusal,
     RequestResult,
+    SimulatedKind,
+    SimulatedReads,
     require,
     run_batch,
 )
-from kafkaform_kafka.simulation.rights import CLUSTER
-from kafkaform_kafka.simulation.simulated_kind import ReadScene, SimulatedKind, SimulatedReads
+from kafkaform_kafka.simulation.world import CLUSTER
 
 NAME = "kafka_toggle"
 UPDATE_TOGGLES = Api("UpdateToggles", 1057, "Alter", since="2.7", limits=RequestLimits(10, 10))

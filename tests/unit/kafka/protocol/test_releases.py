@@ -206,7 +206,7 @@ def test_a_topic_config_of_another_release_is_refused_with_both_releases() -> No
 
     old = "message.timestamp.difference.max.ms"
     assert refuse(old, "1", "3.9") == []
-    assert refuse(old, "x", "3.9")[0][0] == f"{old} = 'x': it must be a whole number"
+    assert refuse(old, "x", "3.9")[0][0] == f"{old} = 'x' is not a whole number"
     ((text, advice),) = refuse(old, "1", "4.0")
     assert text == f"the cluster runs Kafka 4.0; Kafka 4.0 removed {old}"
     assert advice == (
@@ -252,7 +252,7 @@ def test_validate_takes_every_config_of_every_release() -> None:
     defaults = {name: known.default for name, known in ALL_TOPIC_KEYS.items()}
     assert list(broker_rules.spelling_faults(defaults)) == []
     ((text, _),) = broker_rules.spelling_faults({"message.downconversion.enable": "yes"})
-    assert "it must be true or false" in text
+    assert "is neither true nor false" in text
 
 
 CASES = [

@@ -637,6 +637,8 @@ def test_where_the_cluster_stands_open_topics_are_open_to_deletion() -> None:
     )
     found = judge([first], [], held=None, zookeeper=True, **ROOT)
     assert "access-closed" in found.rules(first) and "can still" not in found.note(first)
+    found = judge([whole], [], held=None, zookeeper=True, **ROOT)
+    assert "topics that have ACLs can no longer be created by everybody" in found.note(whole)
     found = judge([first, whole], [], held=None, **ROOT)
     assert "can still" not in found.note(first)
     assert "topics that have ACLs can no longer be created and deleted by everybody" in found.note(
@@ -647,6 +649,16 @@ def test_where_the_cluster_stands_open_topics_are_open_to_deletion() -> None:
     assert "and can create and delete every topic" in block.text
     (row,) = block.access
     assert (row.principal, row.operations, row.breadth) == ("User:*", ("All",), Breadth.EVERYBODY)
+
+
+def test_delete_on_the_cluster_deletes_no_topic_of_a_cluster_with_zookeeper() -> None:
+    """Who gets All on the cluster can create every topic there, and delete none."""
+    change = create(on_cluster("All", "User:app"))
+    for zookeeper, text in (
+        (False, "Create, Delete on every Topic"),
+        (True, "Create on every Topic"),
+    ):
+        assert f"User:app gains {text}, " in judge([change], zookeeper=zookeeper).note(change)
 
 
 def test_the_first_acl_of_the_topic_that_brokers_ask_for_shuts_producers_out() -> None:

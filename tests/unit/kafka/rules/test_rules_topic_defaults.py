@@ -185,6 +185,24 @@ def test_cluster_wide_compaction_refuses_records_without_a_key_and_deletes_them(
     assert f"records without a key are refused, {where}" in texts[1]
 
 
+def test_topics_that_begin_to_expire_do_so_by_their_own_limits() -> None:
+    """Deletion is added to compaction: each topic has the limits by which it is measured."""
+    topics = (
+        *TWELVE[:2],
+        observe("short", retention_ms=HOUR),
+        observe("sized", retention_bytes="9"),
+    )
+    change = set_default(("log.cleanup.policy", "compact", "compact,delete"))
+    findings = find(change, sweep(*topics, KEPT))
+    assert {item.rule for item in findings} == {"topic-expiry-started"}
+    assert {(item.figures["topics"], item.figures["limits"]) for item in findings} == {
+        (("t00", "t01"), ("retention.ms=604800000", "retention.bytes=-1")),
+        (("short",), (f"retention.ms={HOUR}", "retention.bytes=-1")),
+        (("sized",), ("retention.ms=604800000", "retention.bytes=9")),
+    }
+    assert "in 2 topics without an override of their own: t00, t01" in findings[0].text
+
+
 def test_a_broker_concerns_the_topics_of_which_it_has_replicas() -> None:
     """Others keep what their brokers have."""
     topics = (observe("here", (1, 2)), observe("there", (2, 3)))

@@ -267,19 +267,19 @@ CASES: tuple[tuple[str, Change, Facts, str], ...] = (
         "topic-config-value-invalid",
         create(config={"cleanup.policy": "none"}),
         FACTS,
-        "cleanup.policy = 'none': 'none' is not a valid value",
+        "cleanup.policy = 'none' is not a valid value",
     ),
     (
         "topic-config-value-invalid",
         update({}, {"config": {"retention.ms": "x"}}),
         FACTS,
-        "retention.ms = 'x': it must be a whole number",
+        "retention.ms = 'x' is not a whole number",
     ),
     (
         "topic-config-value-invalid",
         create(config={"segment.bytes": "1000"}),
         facts(kafka_version="4.1"),
-        "segment.bytes = '1000': it is out of range",
+        "segment.bytes = '1000' is out of range",
     ),
     (
         "topic-config-value-outdated",
@@ -401,15 +401,15 @@ def test_what_only_a_cluster_shows_is_not_claimed_without_one(edit: Change) -> N
 @pytest.mark.parametrize(
     ("key", "advice"),
     [
-        ("log.retention.ms", "use retention.ms"),
-        ("log.retention.hours", "use retention.ms"),
-        ("log.roll.hours", "use segment.ms"),
-        ("log.segment.bytes", "use segment.bytes"),
-        ("message.max.bytes", "use max.message.bytes"),
-        ("num.partitions", "use partitions of the kafka_topic"),
-        ("default.replication.factor", "use replication_factor of the kafka_topic"),
-        ("num.io.threads", "set it with kafka_cluster_config or kafka_broker_config"),
-        ("auto.create.topics.enable", "set it in the brokers' server.properties"),
+        ("log.retention.ms", "Use retention.ms."),
+        ("log.retention.hours", "Use retention.ms."),
+        ("log.roll.hours", "Use segment.ms."),
+        ("log.segment.bytes", "Use segment.bytes."),
+        ("message.max.bytes", "Use max.message.bytes."),
+        ("num.partitions", "Use partitions of the kafka_topic."),
+        ("default.replication.factor", "Use replication_factor of the kafka_topic."),
+        ("num.io.threads", "Set it with kafka_cluster_config or kafka_broker_config."),
+        ("auto.create.topics.enable", "Set it in the brokers' server.properties."),
     ],
 )
 def test_configs_of_brokers_are_known_as_such(key: str, advice: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from kafkaform_kafka import review
 from kafkaform_kafka.cluster import brokers
-from kafkaform_kafka.review import impact
 from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.cluster import ClusterRow, LogSize
 
@@ -74,10 +74,10 @@ def test_a_topic_on_a_dead_broker_is_not_called_empty(monkeypatch: pytest.Monkey
     ) -> Sequence[LogSize]:
         return [LogSize("whole", 0, node, 10), *([LogSize("part", 0, node, 5)] * (node == "1"))]
 
-    monkeypatch.setattr(impact, "read_log_sizes", sizes)
-    monkeypatch.setattr(impact, "live_nodes", lambda context: ("1", "2"))
+    monkeypatch.setattr(review, "read_log_sizes", sizes)
+    monkeypatch.setattr(review, "live_nodes", lambda context: ("1", "2"))
     counts = {"whole": 1, "part": 2}
-    read = impact._read_sizes(cast(Any, CONTEXT), counts)
-    assert impact._add_up(read, counts) == {"whole": 10}
-    figures = impact._make_impact("part", {"whole": 10}, {}, {})
+    read = review._read_sizes(cast(Any, CONTEXT), counts)
+    assert review._add_up(read, counts) == {"whole": 10}
+    figures = review._make_impact("part", {"whole": 10}, {}, {})
     assert figures.text.startswith("Deletes an unknown number of records (size unknown)")

@@ -11,8 +11,7 @@ from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.provider.commands import Answer
 from kafkaform.render.page import render_page
 from kafkaform_kafka.commands.describe_groups import ask_groups
-from kafkaform_kafka.inspect.activity.group_page import groups_page
-from kafkaform_kafka.inspect.activity.groups import GroupQuery, read_groups
+from kafkaform_kafka.inspect.groups import GroupQuery, groups_page, read_groups
 
 from .....kit.kafka.scripted_wire import LOST, TOO_OLD, script
 

@@ -12,9 +12,12 @@ from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.provider.commands import Answer
 from kafkaform.render.page import render_page
 from kafkaform_kafka.commands.describe_transactions import ask_transactions
-from kafkaform_kafka.inspect.activity.hanging_transactions import find_hanging
-from kafkaform_kafka.inspect.activity.transaction_page import hanging_page, transactions_page
-from kafkaform_kafka.inspect.activity.transactions import TransactionQuery, read_transactions
+from kafkaform_kafka.inspect.hanging_transactions import find_hanging, hanging_page
+from kafkaform_kafka.inspect.transactions import (
+    TransactionQuery,
+    read_transactions,
+    transactions_page,
+)
 
 from .....kit.kafka.scripted_wire import LOST, TOO_OLD, script
 

@@ -1,0 +1,152 @@
+"""Ask several brokers at the same time, and say what the answer lacks if some do not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.page import Page
+
+from ..cluster.brokers import live_nodes
+from ..protocol.faults import fault_of
+from ..wire.describe import describe_topics
+from .source import DescribeSource, make_read_error
+
+READ_THE_ANSWER = "The answer names the reason."
+"""Advice of an error that is raised after an answer that lacks something."""
+
+
+class Gap(Struct, frozen=True):
+    """What could not be read, so that the document lacks it."""
+
+    what: str
+    """A sentence without a period."""
+    fault: Fault
+    broker: str | None = None
+
+
+def explain_gap(gap: Gap) -> Fault:
+    """Why something that was named is not listed: it can be in the gap."""
+    return Fault(
+        "NOT_LISTED",
+        "no broker that answered lists it, but the list is incomplete",
+        FaultClass.DEFINITE,
+        advice=f"{gap.what}: {gap.fault.message}",
+    )
+
+
+def document_gap(gap: Gap) -> FrozenMap:
+    return FrozenMap(
+        what=gap.what,
+        broker=None if gap.broker is None else int(gap.broker),
+        code=gap.fault.code,
+        message=gap.fault.message,
+        advice=gap.fault.advice,
+    )
+
+
+def find_leaderless(source: DescribeSource, topic: str, content: str) -> Iterator[Gap]:
+    """A gap if partitions of this topic have no leader, as far as we may know. what: what they
+    contain."""
+    # The leader of such a partition coordinates what is in it. Without a leader, no broker lists it
+    # and none says so.
+    rows = source.ask("Metadata", describe_topics, (topic,))
+    for row in () if isinstance(rows, Fault) else rows:
+        count = sum(partition.leader is None for partition in row.partitions)
+        if count:
+            message = f"{count} of {len(row.partitions)} partitions of {topic} have no leader"
+            fault = Fault(
+                "LEADER_NOT_AVAILABLE", message, FaultClass.DEFINITE, advice="start their brokers"
+            )
+            yield Gap(f"{content} that no broker coordinates now are missing", fault)
+
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+A = TypeVar("A")
+
+
+class Listing(Protocol):
+    """What one broker lists."""
+
+    @property
+    def code(self) -> int:
+        """0, or why it is unknown."""
+
+
+L = TypeVar("L", bound=Listing)
+IN_FLIGHT = 4
+"""Requests at the same time."""
+
+
+class NodeRequest(Struct, Generic[T_co], frozen=True):
+    """A request that only one broker can answer."""
+
+    api: str
+    node: str
+    """Broker id."""
+    call: Callable[..., T_co]
+    """Called with the wire, the arguments, the node, and the timeout in seconds."""
+    arguments: tuple[Any, ...] = ()
+
+
+def send_each(source: DescribeSource, requests: Sequence[NodeRequest[T]]) -> list[T | Fault]:
+    """The answers, in the order of the requests."""
+
+    def send(request: NodeRequest[T]) -> T | Fault:
+        answer: T | Fault = source.ask(
+            request.api, request.call, *request.arguments, request.node, node=request.node
+        )
+        return answer
+
+    with ThreadPoolExecutor(IN_FLIGHT, "describe") as pool:
+        return list(pool.map(send, requests))
+
+
+def ask_all_brokers(
+    source: DescribeSource,
+    api: str,
+    call: Callable[..., L],
+    arguments: tuple[Any, ...],
+    content: str,
+) -> tuple[Mapping[str, L], list[Gap]]:
+    """Broker id -> its answer, and a gap for each broker without one. what: that which each broker
+    lists. Raises KafkaformError if no broker answers."""
+    nodes = live_nodes(source.context)
+    answers: dict[str, L] = {}
+    gaps: list[Gap] = []
+    requests = [NodeRequest(api, node, call, arguments) for node in nodes]
+    for node, answer in zip(nodes, send_each(source, requests), strict=True):
+        if not isinstance(answer, Fault) and not answer.code:
+            answers[node] = answer
+            continue
+        fault = answer if isinstance(answer, Fault) else fault_of(api, answer.code, "", None, node)
+        gaps.append(Gap(f"the {content} of broker {node} are missing", fault, node))
+    if gaps and not answers:
+        raise make_read_error(gaps[0].fault)
+    return answers, gaps
+
+
+def cut_batches(items: Iterable[A], size: int) -> Iterator[Sequence[A]]:
+    """The items in parts of this size at most."""
+    listed = list(items)
+    for start in range(0, len(listed), size):
+        yield listed[start : start + size]
+
+
+def render_gaps(document: FrozenMap) -> Page:
+    """What a document lacks, and what may be hidden."""
+    for gap in document["gaps"]:
+        yield f"Incomplete: {gap['what']}: {render_problem(gap)}"
+    yield f"Others may be hidden: {document['hidden']}."
+
+
+def render_problem(error: FrozenMap) -> str:
+    """Why something could not be read, and what to do."""
+    advice = f" Advice: {error['advice']}." if error["advice"] else ""
+    return f"{error['message']} ({error['code']}).{advice}"
