@@ -16,6 +16,9 @@ LONG = 4
 """A name this long is not several short flags, so the error for it should name the long flag. A
 name with a value, such as `-get=false`, is not either."""
 
+DETAIL, FULL = "--detail", "full"
+"""A flag, and the only value that somebody may give it."""
+
 _SINGLE = re.compile(r"-(?P<name>[a-z][a-z0-9-]+)(?P<value>=.*)?", re.DOTALL)
 
 
@@ -41,7 +44,10 @@ def normalise_flags(arguments: Sequence[str], root: TyperGroup) -> list[str]:
         if opposite in flags:
             # Terraform's users write `-write=false`; typer knows only `--no-write`.
             argument = {"true": flag, "false": opposite}.get(value, argument)
-        result.append(argument)
+        if argument == f"{DETAIL}={FULL}":
+            argument = DETAIL
+        if argument != FULL or result[-1:] != [DETAIL]:
+            result.append(argument)
     return result
 
 

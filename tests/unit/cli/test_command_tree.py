@@ -33,6 +33,9 @@ def test_every_command_loads() -> None:
         (["-chdir=x", "validate", "-json"], ["--chdir=x", "validate", "--json"]),
         (["sandbox", "logs", "-n5"], ["sandbox", "logs", "-n5"]),
         (["plan", "--", "-out=x"], ["plan", "--", "-out=x"]),
+        (["plan", "--detail", "full"], ["plan", "--detail"]),
+        (["show", "-detail=full", "x"], ["show", "--detail", "x"]),
+        (["apply", "full"], ["apply", "full"]),
     ],
 )
 def test_terraforms_spellings(line: list[str], words: list[str]) -> None:
