@@ -60,7 +60,7 @@ def open_gold(root: str) -> Gold:
 
 def list_tables(build: Build) -> tuple[str, ...]:
     """The tables of a build that are for people."""
-    return tuple(name for name in GOLD if name in build.parts)
+    return tuple(name for name in GOLD if name in build.tables)
 
 
 def show_build(build: Build) -> WindowPage:
@@ -73,7 +73,7 @@ def show_build(build: Build) -> WindowPage:
     rows = [
         (
             Cell(name, f"fleet/{make_id(name)}"),
-            Cell(f"{build.parts[name].rows:,}", style="number"),
+            Cell(f"{build.tables[name].rows:,}", style="number"),
             Cell(", ".join(TABLES[name].key)),
         )
         for name in list_tables(build)
@@ -92,7 +92,7 @@ def make_table_page(sources: Sources, id: str, query: Query) -> WindowPage | Non
     name = next((name for name in list_tables(gold.build) if make_id(name) == id), None)
     if name is None:
         return None
-    total = gold.build.parts[name].rows
+    total = gold.build.tables[name].rows
     shown = cut_rows(total, read_number(query, "first"))
     return show_rows(name, read_rows(gold, name, shown), shown, total)
 

@@ -37,7 +37,7 @@ from kafkaform.core.folder import Folder
 from kafkaform.fleet.build.datasets import DATASETS
 from kafkaform.fleet.build.order import order_datasets
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.spark.session import LARGE_BYTES, LandedBytes, SparkPlace, build_session
+from kafkaform.fleet.spark.session import LARGE_BYTES, LandedBytes, SparkSetup, build_session
 from kafkaform.fleet.spark.store import TableStore
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.dataset import BuildContext, Dataset
@@ -107,7 +107,7 @@ def end_to_end(root: Path, size: Size, clusters: int) -> tuple[Run, Run]:
 def session() -> Iterator[SparkSession]:
     made = build_session(
         add_jars(
-            SparkPlace("local[2]", get_cache_folder(), landed=LandedBytes(LARGE_BYTES, LARGE_BYTES))
+            SparkSetup("local[2]", get_cache_folder(), landed=LandedBytes(LARGE_BYTES, LARGE_BYTES))
         )
     )
     try:

@@ -17,7 +17,7 @@ import pyspark
 
 from kafkaform.fleet.spark import java, session
 from kafkaform.fleet.spark.class_archive import make_start_options
-from kafkaform.fleet.spark.session import SparkPlace
+from kafkaform.fleet.spark.session import SparkSetup
 from kafkaform.sandbox.places import get_cache_folder
 from kafkaform.workflow.fleet.jars import add_jars
 
@@ -46,7 +46,7 @@ def environment() -> Mapping[str, str]:
 
 def delta() -> list[str]:
     """What makes spark-submit find Delta Lake, as a cluster's own settings would."""
-    place = add_jars(SparkPlace("spark://", get_cache_folder()))
+    place = add_jars(SparkSetup("spark://", get_cache_folder()))
     wanted = session.build_settings(place)
     ours = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse")
     given = {name: value for name, value in wanted.items() if name.startswith(ours)}

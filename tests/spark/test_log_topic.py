@@ -210,7 +210,7 @@ def test_a_build_has_each_event_once(home: Home, spark: SparkSession) -> None:
     home.run(spark)
     published = len(home.folder.records())
     assert home.lines() == (published, 0)
-    assert home.run(spark).made == ()
+    assert home.run(spark).tables == ()
 
     home.apply()
     with pytest.raises(Died):

@@ -120,10 +120,10 @@ def snapshot(
     from ...workflow.fleet.snapshot import take_snapshot as take  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
-    found = read_fleet(file, Inputs.read(var, var_file))
-    Console.make_standard().show_diagnostics(found.warnings)
+    fleet = read_fleet(file, Inputs.read(var, var_file))
+    Console.make_standard().show_diagnostics(fleet.warnings)
     with _make_bars(quiet=quiet or json) as report:
-        summary = take(found, root=root, only=only, parallel=parallel, report=report)
+        summary = take(fleet, root=root, only=only, parallel=parallel, report=report)
     _print(summary.make_document() if json else list(summary.render_lines()))
     raise typer.Exit(summary.exit_code)
 
@@ -177,18 +177,21 @@ def run(
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
-    place = _choose_root(root)
+    root_location = _choose_root(root)
     patience = parse_duration(lock_timeout, "--lock-timeout")
-    ask = runs.BuildRequest(
-        place, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience
+    request = runs.BuildRequest(
+        root_location, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience
     )
     with _make_bars(quiet=quiet or json) as report:
-        done = runs.make_build(
-            ask, runs.read_spark_options(master, jars, ivy_settings), way.resolve_connection, report
+        result = runs.make_build(
+            request,
+            runs.read_spark_options(master, jars, ivy_settings),
+            way.resolve_connection,
+            report,
         )
-    _print(runs.make_document(done) if json else list(runs.render_result(done)))
-    runs.refuse_findings(place, fail_on)
-    _end_if_incomplete(place)
+    _print(runs.make_document(result) if json else list(runs.render_result(result)))
+    runs.refuse_findings(root_location, fail_on)
+    _end_if_incomplete(root_location)
 
 
 @app.command()
@@ -237,12 +240,12 @@ def who_can(
     """
     from ...workflow.fleet.answers import find_who_can, format_sheet  # noqa: PLC0415  # what needs Spark is slow to load
 
-    place = _choose_root(root)
+    root_location = _choose_root(root)
     sheet = find_who_can(
-        place, operation, resource, cluster=cluster, principal=principal, host=host
+        root_location, operation, resource, cluster=cluster, principal=principal, host=host
     )
     Console.make_standard().write(format_sheet(sheet, form))
-    _end_if_incomplete(place, cluster)
+    _end_if_incomplete(root_location, cluster)
 
 
 @app.command()
@@ -279,22 +282,22 @@ def permissions(
     from ...workflow.fleet import permissions as asked  # noqa: PLC0415  # the other commands of the group do without
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
-    ask = asked.PermissionsRequest(
+    request = asked.PermissionsRequest(
         _choose_root(root), PermissionFilter(cluster, principal, resource), form, out
     )
-    asked.check_request(ask)
+    asked.check_request(request)
     if expand:
         with _make_bars(quiet=quiet) as report:
-            told = asked.export_by_resource(
-                ask, runs.read_spark_options(master, jars, ivy_settings), report
+            text = asked.export_by_resource(
+                request, runs.read_spark_options(master, jars, ivy_settings), report
             )
     else:
-        told = asked.export_by_pattern(ask)
+        text = asked.export_by_pattern(request)
     if out is None:
-        Console.make_standard().write(told)
+        Console.make_standard().write(text)
     else:
         Console.make_standard().note(f"Wrote {out}.")
-    _end_if_incomplete(ask.root, cluster)
+    _end_if_incomplete(request.root, cluster)
 
 
 @app.command()
@@ -326,12 +329,12 @@ def status(root: Root = None, json: Json = False) -> None:
     from ...fleet.answers.history import render_status  # noqa: PLC0415  # what needs Spark is slow to load
     from ...workflow.fleet.answers import make_status_document, read_status  # noqa: PLC0415  # what needs Spark is slow to load
 
-    found = read_status(_choose_root(root))
+    fleet_status = read_status(_choose_root(root))
     if json:
-        _print(make_status_document(found))
+        _print(make_status_document(fleet_status))
     else:
-        Console.make_standard().write(render_status(found))
-    raise typer.Exit(INCOMPLETE if found.complete is False else 0)
+        Console.make_standard().write(render_status(fleet_status))
+    raise typer.Exit(INCOMPLETE if fleet_status.complete is False else 0)
 
 
 @app.command()
@@ -345,9 +348,9 @@ def doctor(
     """Check that the pipeline can run here, or say why not."""
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
-    found = runs.examine_computer(root, runs.read_spark_options(master, jars, ivy_settings))
-    _print(runs.make_checks_document(found) if json else list(runs.render_checks(found)))
-    raise typer.Exit(1 if any(check.good is False for check in found) else 0)
+    checks = runs.examine_computer(root, runs.read_spark_options(master, jars, ivy_settings))
+    _print(runs.make_checks_document(checks) if json else list(runs.render_checks(checks)))
+    raise typer.Exit(1 if any(check.good is False for check in checks) else 0)
 
 
 @app.command()
@@ -366,23 +369,23 @@ def prepare(
 
     outlive_output()
     with _make_bars(quiet=quiet) as report:
-        told = runs.prepare_spark(runs.read_spark_options(master, jars, ivy_settings), report)
-    Console.make_standard().write(told)
+        text = runs.prepare_spark(runs.read_spark_options(master, jars, ivy_settings), report)
+    Console.make_standard().write(text)
 
 
 # ── shared ──────────────────────────────────────────────────────────────────────────────
 
 
-def _choose_root(named: str | None) -> str:
+def _choose_root(root: str | None) -> str:
     """The root of the command line or environment, or else of fleet.hcl. Raises UsageError."""
-    if named:
-        return named
+    if root:
+        return root
     from ...workflow.fleet.register_file import read_fleet  # noqa: PLC0415  # the other commands of the group do without
 
     if Path(FILE).exists():
-        said = read_fleet(Path(FILE)).root
-        if said:
-            return said
+        declared = read_fleet(Path(FILE)).root
+        if declared:
+            return declared
     raise UsageError(
         "there is no root for the fleet's files",
         f"Give --root, set KAFKAFORM_FLEET_ROOT, or write root into the fleet block of {FILE}.",
@@ -404,6 +407,8 @@ def _make_bars(*, quiet: bool) -> Any:
     return open_bars(sys.stderr, SystemClock(), quiet=quiet)
 
 
-def _print(what: Any) -> None:
+def _print(output: Any) -> None:
     """Print lines for people, or one JSON document."""
-    Console.make_standard().write_lines(what if isinstance(what, list) else [render_json(what)])
+    Console.make_standard().write_lines(
+        output if isinstance(output, list) else [render_json(output)]
+    )

@@ -17,16 +17,16 @@ from msgspec import Struct
 from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED
 from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
 
-from .operation_bits import BITS, EVERY_TOPIC, ON_CLUSTER, make_given_mask
+from .operation_bits import BITS, EVERY_TOPIC, ON_CLUSTER, make_decided_mask
 from .pattern_cover import Ints, Pattern, Reach, Truths, spread_stretches, to_ints
 
 Pairs = tuple[Ints, Ints]
 """(rule, target)."""
-NOTHING = -1
+NO_INDEX = -1
 """In place of an index: there is none."""
 
-_GIVEN: Mapping[tuple[str | None, str | None], int] = {
-    (permission, operation): make_given_mask(operation, permission)
+_DECIDED_MASKS: Mapping[tuple[str | None, str | None], int] = {
+    (permission, operation): make_decided_mask(operation, permission)
     for permission in (ALLOW, DENY)
     for operation in (*BITS, *(f"{ON_CLUSTER}{name}" for name in (ALL, *EVERY_TOPIC)))
 }
@@ -77,8 +77,8 @@ class Rules(Struct, frozen=True):
 
     def ungroup(self, group: Ints) -> tuple[Ints, Ints, Ints]:
         """Return target, principal and host of each group."""
-        rest, host = np.divmod(group, len(self.hosts))
-        target, principal = np.divmod(rest, len(self.principals))
+        target_principal, host = np.divmod(group, len(self.hosts))
+        target, principal = np.divmod(target_principal, len(self.principals))
         return target, principal, host
 
     def find_reaching_groups(self, group: Ints) -> tuple[Ints, ...]:
@@ -103,11 +103,11 @@ def build_rules(acls: pa.Table) -> Rules:
     # Distinct patterns first: many ACLs share one, and coverage is computed per pattern.
     numbers: dict[Pattern, int] = {}
     columns = (acls[name].to_pylist() for name in ("resource_type", "name", "pattern_type"))
-    pattern = [numbers.setdefault(one, len(numbers)) for one in zip(*columns, strict=True)]
+    pattern = [numbers.setdefault(triple, len(numbers)) for triple in zip(*columns, strict=True)]
     principal, principals = _number_texts(acls["principal"], EVERYBODY)
     host, hosts = _number_texts(acls["host"], EVERYTHING)
     permissions, operations = acls["permission"].to_pylist(), acls["operation"].to_pylist()
-    given = [_GIVEN.get(words, 0) for words in zip(permissions, operations, strict=True)]
+    masks = [_DECIDED_MASKS.get(words, 0) for words in zip(permissions, operations, strict=True)]
     allows = np.array([permission == ALLOW for permission in permissions], dtype=bool)
     return Rules(
         patterns=tuple(numbers),
@@ -115,8 +115,8 @@ def build_rules(acls: pa.Table) -> Rules:
         principal=principal,
         host=host,
         bit=to_ints([BITS.get(operation, 0) for operation in operations]),
-        allow=np.where(allows, to_ints(given), 0),
-        deny=np.where(allows, 0, to_ints(given)),
+        allow=np.where(allows, to_ints(masks), 0),
+        deny=np.where(allows, 0, to_ints(masks)),
         closes=np.array(
             [
                 permission is not None and not (operation or "").startswith(ON_CLUSTER)
@@ -161,8 +161,8 @@ def _cast_flags(flags: Mapping[str, pa.ChunkedArray]) -> dict[str, pa.ChunkedArr
 def _number_texts(column: pa.ChunkedArray, special: str) -> tuple[Ints, pa.Array]:
     """Return each text's number, and the texts; `special` is among them even if no row has it."""
     texts = pa.chunked_array([*column.chunks, pa.array([special], column.type)])
-    found = texts.combine_chunks().dictionary_encode()
-    return to_ints(found.indices.to_numpy()[:-1]), found.dictionary
+    encoded = texts.combine_chunks().dictionary_encode()
+    return to_ints(encoded.indices.to_numpy()[:-1]), encoded.dictionary
 
 
 # ── ACLs by target, principal and host ──────────────────────────────────────────────────
@@ -182,12 +182,12 @@ class GroupedRules(Struct, frozen=True):
     deny: Ints
 
     def find(self, group: Ints) -> Ints:
-        """Return where these groups are, or NOTHING."""
+        """Return where these groups are, or NO_INDEX."""
         if not len(self.group):
-            return np.full_like(group, NOTHING)
+            return np.full_like(group, NO_INDEX)
         # searchsorted returns the length for values beyond the end.
-        place = np.minimum(np.searchsorted(self.group, group), len(self.group) - 1)
-        return np.where(self.group[place] == group, place, NOTHING)
+        index = np.minimum(np.searchsorted(self.group, group), len(self.group) - 1)
+        return np.where(self.group[index] == group, index, NO_INDEX)
 
 
 def group_rules(rules: Rules, group: Ints, rule: Ints) -> GroupedRules:
@@ -195,7 +195,7 @@ def group_rules(rules: Rules, group: Ints, rule: Ints) -> GroupedRules:
     # stable: keeps the order of rules within a group, which is the order of deciding.
     order = np.argsort(group, kind="stable")
     group, rule = group[order], rule[order]
-    start = np.flatnonzero(np.diff(group, prepend=NOTHING))
+    start = np.flatnonzero(np.diff(group, prepend=NO_INDEX))
     count = np.diff(np.append(start, len(group)))
     allow, deny = (
         np.bitwise_or.reduceat(bits[rule], start) if len(start) else start
@@ -204,32 +204,32 @@ def group_rules(rules: Rules, group: Ints, rule: Ints) -> GroupedRules:
     return GroupedRules(group[start], start, count, rule, allow, deny)
 
 
-def merge_bits(rules: Rules, found: GroupedRules, group: Ints) -> tuple[Ints, Ints]:
+def merge_bits(rules: Rules, grouped: GroupedRules, group: Ints) -> tuple[Ints, Ints]:
     """Return the ALLOW and DENY bits of everything that reaches these groups."""
     allow, deny = np.zeros_like(group), np.zeros_like(group)
-    for other in rules.find_reaching_groups(group):
-        place = found.find(other)
-        here = place != NOTHING
-        allow[here] |= found.allow[place[here]]
-        deny[here] |= found.deny[place[here]]
+    for reaching in rules.find_reaching_groups(group):
+        index = grouped.find(reaching)
+        exists = index != NO_INDEX
+        allow[exists] |= grouped.allow[index[exists]]
+        deny[exists] |= grouped.deny[index[exists]]
     return allow, deny
 
 
 def find_covering(rules: Rules, covers: Reach, first: int = 0, end: int | None = None) -> Pairs:
     """Return every ACL from `first` up to `end` with every target that it covers, by rule."""
     pattern = rules.pattern[first:end]
-    rule, place = spread_stretches(covers.start[pattern], covers.count[pattern])
-    return rule + first, covers.target[place]
+    rule, position = spread_stretches(covers.start[pattern], covers.count[pattern])
+    return rule + first, covers.target[position]
 
 
 def split_stretches(count: Ints, most: int) -> Iterator[tuple[int, int]]:
     """Cut the counts into pieces that add up to about `most`; yield (first, end) of each. Only its
     last count can take a piece over `most`."""
     before = np.cumsum(count) - count
-    first = np.flatnonzero(np.diff(before // most, prepend=NOTHING)).tolist()
+    first = np.flatnonzero(np.diff(before // most, prepend=NO_INDEX)).tolist()
     yield from zip(first, [*first, len(count)][1:], strict=True)
 
 
 def keep_distinct(rising: Ints) -> Ints:
     """Return each number once. `np.unique` takes ten times as long, because it sorts again."""
-    return rising[np.diff(rising, prepend=NOTHING) > 0]
+    return rising[np.diff(rising, prepend=NO_INDEX) > 0]

@@ -17,13 +17,13 @@ from ...core.errors import UsageError
 
 BITS: Mapping[str, int] = OPERATIONS
 """Operation -> its bit. The bit of `All` is used while masks are computed, and in no table."""
-ASKED: Mapping[str, tuple[str, ...]] = SUPPORTED
+SUPPORTED_OPERATIONS: Mapping[str, tuple[str, ...]] = SUPPORTED
 """Resource type -> the operations that Kafka ever asks of it: what a super user may do."""
 
 ON_CLUSTER = "Cluster:"
 """Prefix of the operation of an ACL of the cluster that decides about every topic. Such rows are
 among the ACLs of topics while masks are computed, and in no table."""
-ABOVE = 16
+CLUSTER_SHIFT = 16
 """How much higher the bits are of what the cluster decides about topics. The broker asks the
 cluster first, so a DENY on the topic takes none of these."""
 
@@ -56,21 +56,21 @@ def list_operations(mask: int) -> tuple[str, ...]:
     return tuple(name for name, bit in BITS.items() if mask >> bit & 1)
 
 
-def make_given_mask(operation: str, permission: str) -> int:
+def make_decided_mask(operation: str, permission: str) -> int:
     """Return what an ACL with this operation decides, including `All` itself. An ALLOW implies
     other operations; a DENY does not."""
     if operation.startswith(ON_CLUSTER):
         word = operation.removeprefix(ON_CLUSTER)
-        return make_mask(EVERY_TOPIC if word == ALL else EVERY_TOPIC & {word}) << ABOVE
+        return make_mask(EVERY_TOPIC if word == ALL else EVERY_TOPIC & {word}) << CLUSTER_SHIFT
     if operation == ALL:
         return make_mask(BITS)
     implied = (name for name, by in IMPLIED_BY.items() if permission == ALLOW and operation in by)
     return make_mask((operation, *implied))
 
 
-def make_asked_mask(resource_type: str) -> int:
+def make_supported_mask(resource_type: str) -> int:
     """Return everything that Kafka ever asks of such a resource."""
-    return make_mask(ASKED[resource_type])
+    return make_mask(SUPPORTED_OPERATIONS[resource_type])
 
 
 def parse_resource(text: str) -> tuple[str, str]:
@@ -90,13 +90,13 @@ def parse_resource(text: str) -> tuple[str, str]:
 def parse_operation(text: str, resource_type: str) -> str:
     """`READ`, `read` or `describe_configs` -> `Read`, `DescribeConfigs`. Raises UsageError for an
     operation that Kafka never asks of such a resource."""
-    wanted = text.replace("_", "").lower()
-    for name in ASKED[resource_type]:
-        if name.lower() == wanted:
+    word = text.replace("_", "").lower()
+    for name in SUPPORTED_OPERATIONS[resource_type]:
+        if name.lower() == word:
             return name
     raise UsageError(
         f'Kafka never asks for "{text}" on a {resource_type}',
-        f"Ask for one of {', '.join(ASKED[resource_type])}.",
+        f"Ask for one of {', '.join(SUPPORTED_OPERATIONS[resource_type])}.",
     )
 
 

@@ -125,5 +125,5 @@ class _Names(Struct, frozen=True):
         """Return the literal target of this name; the prefix of the same name follows it."""
         first = self.first + bisect_left(self.names, name)
         kind = self.targets[self.first][0]
-        found = self.targets[first : first + 1] == [(kind, name, LITERAL)]
-        return first, first + found
+        exists = self.targets[first : first + 1] == [(kind, name, LITERAL)]
+        return first, first + exists

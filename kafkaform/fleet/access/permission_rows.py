@@ -25,9 +25,9 @@ from .operation_bits import MASKS, list_operations, parse_resource
 KEY = TABLES["effective_permissions"].key
 COLUMNS = (*KEY, *MASKS.values(), "via")
 """What is shown of a row."""
-KEPT = (*COLUMNS, *MASKS)
+FILE_COLUMNS = (*COLUMNS, *MASKS)
 """What a file for programs contains."""
-_PIECE = 50_000
+_BATCH_ROWS = 50_000
 """Rows per batch of a Parquet file."""
 
 
@@ -72,13 +72,13 @@ def select_wanted(rows: Iterable[Row], only: PermissionFilter) -> Iterator[Row]:
         yield from rows
         return
     _, glob = parse_resource(only.resource)
-    whole = re.compile(to_regex(glob))
+    regex = re.compile(to_regex(glob))
     for row in rows:
         name = row["resource"]
         if row["pattern_type"] == PREFIXED:
             fits = can_begin(glob, name.removesuffix(EVERYTHING))
         else:
-            fits = name == EVERYTHING or whole.match(name) is not None
+            fits = name == EVERYTHING or regex.match(name) is not None
         if fits:
             yield row
 
@@ -94,9 +94,9 @@ def can_begin(glob: str, prefix: str) -> bool:
 
 
 def add_words(row: Row) -> dict[str, Any]:
-    """Return the row with operations in words as well: KEPT."""
+    """Return the row with operations in words as well: FILE_COLUMNS."""
     named = {name: list(list_operations(row[mask])) for mask, name in MASKS.items()}
-    return {name: named[name] if name in named else row[name] for name in KEPT}
+    return {name: named[name] if name in named else row[name] for name in FILE_COLUMNS}
 
 
 def render_row(row: Row) -> tuple[Any, ...]:
@@ -112,8 +112,8 @@ def write_parquet(path: Path, rows: Iterable[Row]) -> None:
 
     # The schema is given: a first batch of empty lists would fix the wrong type for all others.
     types = {**dict.fromkeys(KEY, pa.string()), **dict.fromkeys(MASKS, pa.int32())}
-    schema = pa.schema([(name, types.get(name, pa.list_(pa.string()))) for name in KEPT])
-    left = iter(rows)
+    schema = pa.schema([(name, types.get(name, pa.list_(pa.string()))) for name in FILE_COLUMNS])
+    remaining = iter(rows)
     with pq.ParquetWriter(path, schema) as writer:
-        while piece := list(islice(left, _PIECE)):
+        while piece := list(islice(remaining, _BATCH_ROWS)):
             writer.write_table(pa.Table.from_pylist(piece, schema))

@@ -19,7 +19,7 @@ from ..tables.reader import Build, Gold, Row, quote_text
 
 SENSITIVE = "(sensitive)"
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_KEYS = 10_000
+_SEARCHED_KEYS = 10_000
 """How many keys are searched for one that resembles a wrong one."""
 
 VERDICTS: Mapping[str, str] = {
@@ -35,11 +35,11 @@ OUTCOMES: Mapping[str, str] = {
     "started": "started",
     "skipped": "skipped",
 }
-UNSEEN = "applied, in no snapshot"
+NOT_IN_SNAPSHOT = "applied, in no snapshot"
 """Before the first snapshot, or undone or changed again before the next one."""
 
 
-_WHOLE = {
+_OBJECT_CHANGES = {
     ("absent", "present"): "appeared",
     ("present", "absent"): "gone",
     ("present", "present"): "replaced",
@@ -66,7 +66,7 @@ class HistoryEntry(Struct, frozen=True):
     commit: str | None = None
 
 
-_NAMES = HistoryEntry.__struct_fields__
+_COLUMNS = HistoryEntry.__struct_fields__
 
 
 def parse_span(text: str) -> timedelta:
@@ -95,21 +95,23 @@ def read_history(tables: Gold, cluster: str, key: str, since: timedelta | None =
             "Write kind and key, such as topic/orders or quota/user=ci.",
         )
     kinds = f"({quote_text(kind)}, {quote_text('kafka_' + kind)})"
-    where = f"cluster = {quote_text(cluster)} and kind in {kinds} and key = {quote_text(name)}"
-    found = {
-        table: tables.read_rows(f"select * from {table} where {where}") if tables.has(table) else []
+    condition = f"cluster = {quote_text(cluster)} and kind in {kinds} and key = {quote_text(name)}"
+    rows = {
+        table: tables.read_rows(f"select * from {table} where {condition}")
+        if tables.has(table)
+        else []
         for table in ("history", "change_attribution", "event")
     }
-    if not any(found.values()):
+    if not any(rows.values()):
         raise _not_found_error(tables, cluster, kind, name, kinds)
-    entries = build_timeline(found["history"], found["change_attribution"], found["event"])
+    entries = build_timeline(rows["history"], rows["change_attribution"], rows["event"])
     first = tables.build.as_of - since if since is not None else None
     recent = tuple(entry for entry in entries if first is None or entry.at >= first)
     return _make_sheet(recent or entries[-1:])
 
 
 def _make_sheet(entries: Iterable[HistoryEntry]) -> Sheet:
-    return Sheet(_NAMES, tuple(tuple(getattr(e, name) for name in _NAMES) for e in entries))
+    return Sheet(_COLUMNS, tuple(tuple(getattr(e, name) for name in _COLUMNS) for e in entries))
 
 
 def build_timeline(
@@ -121,23 +123,23 @@ def build_timeline(
     A change that has an event appears once, at the event's time.
     """
     by_id = {event["event_id"]: event for event in events}
-    told = {row["event_id"] for row in attributed}
-    seen = {(row["window_end"], row["path"]) for row in attributed}
+    attributed_events = {row["event_id"] for row in attributed}
+    attributed_changes = {(row["window_end"], row["path"]) for row in attributed}
     newest = max((row["known_until"] for row in intervals), default=None)
     entries = [_make_attributed_entry(row, by_id.get(row["event_id"])) for row in attributed]
     for event in events:
-        if event["outcome"] is not None and event["event_id"] not in told:
+        if event["outcome"] is not None and event["event_id"] not in attributed_events:
             entries += _list_tries(event, newest)
-    entries += (e for e in _list_intervals(intervals) if (e.at, e.path) not in seen)
+    entries += (e for e in _list_intervals(intervals) if (e.at, e.path) not in attributed_changes)
     return tuple(sorted(entries, key=lambda e: (e.at, e.path, e.what, e.mark, e.run or "")))
 
 
 def _make_attributed_entry(row: Row, event: Row | None) -> HistoryEntry:
     exact = event is not None
-    what = "changed" if row["path"] else _WHOLE[row["before"], row["after"]]
+    action = "changed" if row["path"] else _OBJECT_CHANGES[row["before"], row["after"]]
     return HistoryEntry(
         event["ts"] if event is not None else row["window_end"],
-        what,
+        action,
         row["path"],
         row["before"],
         row["after"],
@@ -154,7 +156,7 @@ def _list_tries(event: Row, newest: datetime | None) -> Iterator[HistoryEntry]:
     time of the last snapshot."""
     mark = OUTCOMES.get(event["outcome"], event["outcome"])
     if event["outcome"] == "applied" and newest is not None and event["ts"] <= newest:
-        mark = UNSEEN
+        mark = NOT_IN_SNAPSHOT
     if event["outcome"] == "failed" and event["error_code"]:
         mark = f"failed: {event['error_code']}"
     changes = event["changes"] or [{"path": "", "before": None, "after": None, "sensitive": False}]
@@ -181,8 +183,8 @@ def _list_intervals(rows: Sequence[Row]) -> Iterator[HistoryEntry]:
     for row in sorted(rows, key=lambda row: row["valid_from"]):
         at, since = row["valid_from"], row["seen_before"]
         if before is None:
-            what = "first seen" if since is None else "appeared"
-            yield HistoryEntry(at, what, "", None, None, mark if since else "", since)
+            action = "first seen" if since is None else "appeared"
+            yield HistoryEntry(at, action, "", None, None, mark if since else "", since)
         else:
             for path, (old, new) in _find_differences(before, row["attrs"]):
                 yield HistoryEntry(at, "changed", path, old, new, mark, since)
@@ -196,31 +198,33 @@ def _find_differences(
     before: Mapping[str, str], after: Mapping[str, str]
 ) -> Iterator[tuple[str, tuple[str | None, str | None]]]:
     for path in sorted(before.keys() | after.keys()):
-        pair = before.get(path), after.get(path)
-        if pair[0] != pair[1]:
-            yield path, pair
+        values = before.get(path), after.get(path)
+        if values[0] != values[1]:
+            yield path, values
 
 
 def _not_found_error(tables: Gold, cluster: str, kind: str, name: str, kinds: str) -> UsageError:
-    where = f"cluster = {quote_text(cluster)}"
-    if not tables.read_rows(f"select 1 from history where {where} limit 1"):
-        known = [r["cluster"] for r in tables.read_rows("select distinct cluster from history")]
-        return _wrong_name_error(f"there is no snapshot of cluster {cluster!r}", cluster, known)
+    condition = f"cluster = {quote_text(cluster)}"
+    if not tables.read_rows(f"select 1 from history where {condition} limit 1"):
+        clusters = [r["cluster"] for r in tables.read_rows("select distinct cluster from history")]
+        return _wrong_name_error(f"there is no snapshot of cluster {cluster!r}", cluster, clusters)
     keys = tables.read_rows(
-        f"select distinct key from history where {where} and kind in {kinds} order by key"
-        f" limit {_KEYS}"
+        f"select distinct key from history where {condition} and kind in {kinds} order by key"
+        f" limit {_SEARCHED_KEYS}"
     )
     if not keys:
-        found = tables.read_rows(f"select distinct kind from history where {where} order by kind")
-        names = [row["kind"].removeprefix("kafka_") for row in found]
+        kind_rows = tables.read_rows(
+            f"select distinct kind from history where {condition} order by kind"
+        )
+        names = [row["kind"].removeprefix("kafka_") for row in kind_rows]
         return _wrong_name_error(f"cluster {cluster} has no objects of kind {kind!r}", kind, names)
     message = f"cluster {cluster} never had {kind}/{name}"
     return _wrong_name_error(message, name, [row["key"] for row in keys])
 
 
-def _wrong_name_error(message: str, wrong: str, known: Sequence[str]) -> UsageError:
-    close = difflib.get_close_matches(wrong, known, 3) or sorted(known)[:5]
-    return UsageError(message, f"There are {', '.join(close)}{' …' * (len(known) > len(close))}.")
+def _wrong_name_error(message: str, wrong: str, names: Sequence[str]) -> UsageError:
+    close = difflib.get_close_matches(wrong, names, 3) or sorted(names)[:5]
+    return UsageError(message, f"There are {', '.join(close)}{' …' * (len(names) > len(close))}.")
 
 
 # ── status ──────────────────────────────────────────────────────────────────────────────
@@ -233,7 +237,7 @@ class FleetStatus(Struct, frozen=True):
     complete: bool | None
     """Every registered cluster was read completely and every configuration is known. None: the
     build lacks the tables to tell."""
-    parts: Mapping[str, Sheet]
+    sheets: Mapping[str, Sheet]
     """Title -> rows."""
 
 
@@ -250,8 +254,8 @@ def read_status(root: str) -> FleetStatus:
     )
     clusters, off, states = (answers[name] for name in ("clusters", *names[:2]))
     expected = [row for row in clusters or () if row["registered"]]
-    whole = all(row["status"] == "read" for row in expected) and not states
-    parts = {
+    is_complete = all(row["status"] == "read" for row in expected) and not states
+    sheets = {
         "Builds": _list_builds(build),
         "Clusters": _make_coverage(clusters or (), build.as_of),
         "Not read whole": _select_columns(off or (), ("cluster", "status", "captured_at", "error")),
@@ -261,31 +265,33 @@ def read_status(root: str) -> FleetStatus:
         ),
         "Tables": _list_tables(build),
     }
-    return FleetStatus(build, whole if clusters is not None else None, parts)
+    return FleetStatus(build, is_complete if clusters is not None else None, sheets)
 
 
-def render_status(state: FleetStatus) -> str:
+def render_status(status: FleetStatus) -> str:
     """Render all parts that have rows, as tables with titles."""
-    known = {True: "complete", False: "not complete", None: "unknown"}[state.complete]
-    head = f"Build {state.build.name}: coverage {known}\n"
-    shown = (f"\n{title}\n{render_table(part)}" for title, part in state.parts.items() if part.rows)
-    return head + "".join(shown)
+    coverage = {True: "complete", False: "not complete", None: "unknown"}[status.complete]
+    head = f"Build {status.build.name}: coverage {coverage}\n"
+    sections = (
+        f"\n{title}\n{render_table(sheet)}" for title, sheet in status.sheets.items() if sheet.rows
+    )
+    return head + "".join(sections)
 
 
-def _list_builds(build: Build) -> Sheet:
+def _list_builds(current: Build) -> Sheet:
     """All builds, the newest first."""
-    found = [reader.read_build(build.root, name) for name in reader.list_builds(build.root)]
-    found.sort(key=lambda one: (one.ended, one.name), reverse=True)
+    builds = [reader.read_build(current.root, name) for name in reader.list_builds(current.root)]
+    builds.sort(key=lambda build: (build.ended, build.name), reverse=True)
     rows = tuple(
         (
-            one.name,
-            one.name == build.name,
-            one.as_of,
-            one.ended,
-            round((one.ended - one.started).total_seconds(), 1),
-            len(one.parts),
+            build.name,
+            build.name == current.name,
+            build.as_of,
+            build.ended,
+            round((build.ended - build.started).total_seconds(), 1),
+            len(build.tables),
         )
-        for one in found
+        for build in builds
     )
     return Sheet(("build", "current", "as_of", "ended", "seconds", "tables"), rows)
 
@@ -294,10 +300,10 @@ def _make_coverage(rows: Sequence[Row], as_of: datetime) -> Sheet:
     counts: Counter[tuple[str, bool]] = Counter()
     oldest: dict[tuple[str, bool], datetime] = {}
     for row in rows:
-        place = row["status"], row["registered"]
-        counts[place] += row["clusters"]
+        group = row["status"], row["registered"]
+        counts[group] += row["clusters"]
         if row["oldest"] is not None:
-            oldest[place] = row["oldest"]
+            oldest[group] = row["oldest"]
     names = ("status", "registered", "clusters", "oldest", "age_hours")
     return Sheet(
         names, tuple((*p, n, *_compute_age(oldest.get(p), as_of)) for p, n in counts.items())
@@ -315,7 +321,7 @@ def _select_columns(rows: Sequence[Row], names: tuple[str, ...]) -> Sheet:
 
 def _list_tables(build: Build) -> Sheet:
     rows: tuple[tuple[Any, ...], ...] = tuple(
-        (name, part.rows, part.version, round(part.seconds, 2))
-        for name, part in build.parts.items()
+        (name, table.rows, table.version, round(table.seconds, 2))
+        for name, table in build.tables.items()
     )
     return Sheet(("table", "rows", "version", "seconds"), rows)

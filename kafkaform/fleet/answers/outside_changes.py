@@ -33,26 +33,26 @@ def find_outside_changes(
     if any(find_spec(name) is None for name in _PACKAGES):
         return {}
     try:
-        found = _ask_tables(Gold(read_current(root)), scopes, changes[:OBJECTS])
+        rows = _ask_tables(Gold(read_current(root)), scopes, changes[:OBJECTS])
     # These answers are an addition: what they are added to must not fail with them.
     except KafkaformError as error:
-        said = f"the fleet's tables cannot be read: {error}"
-        return {change.identity: said for change in changes}
-    return {i: _render_row(row) for i, row in found.items() if _is_later(row, last.get(i))}
+        text = f"the fleet's tables cannot be read: {error}"
+        return {change.identity: text for change in changes}
+    return {i: _render_row(row) for i, row in rows.items() if _is_later(row, last.get(i))}
 
 
 def _ask_tables(
     gold: Gold, scopes: Mapping[str, str], changes: Sequence[Change]
 ) -> dict[Identity, Row]:
     """Identity -> the newest row that shows a drifted path of the object changing."""
-    found: dict[Identity, Row] = {}
+    newest: dict[Identity, Row] = {}
     for instance in sorted({change.identity.instance for change in changes}):
-        mine = {
+        own_changes = {
             (change.identity.kind, change.identity.key): change
             for change in changes
             if change.identity.instance == instance
         }
-        keys = ", ".join(sorted({quote_text(key) for _, key in mine}))
+        keys = ", ".join(sorted({quote_text(key) for _, key in own_changes}))
         rows = gold.read_rows(
             "SELECT a.kind, a.key, a.path, a.window_start, a.window_end, a.verdict, a.actor, a.run "
             "FROM change_attribution a JOIN cluster c ON a.cluster = c.cluster "
@@ -60,10 +60,10 @@ def _ask_tables(
             "AND a.verdict IN ('out_of_band', 'applied') ORDER BY a.window_end"
         )
         for row in rows:
-            change = mine.get((row["kind"], row["key"]))
+            change = own_changes.get((row["kind"], row["key"]))
             if change is not None and row["path"] in _list_paths(change):
-                found[change.identity] = row
-    return found
+                newest[change.identity] = row
+    return newest
 
 
 def _list_paths(change: Change) -> set[str]:
@@ -82,7 +82,7 @@ def _is_later(row: Row, last: str | None) -> bool:
 def _render_row(row: Row) -> str:
     end = row["window_end"].strftime("%Y-%m-%d %H:%M UTC")
     start = row["window_start"]
-    when = f"between {start:%Y-%m-%d %H:%M} and {end}" if start is not None else f"before {end}"
+    window = f"between {start:%Y-%m-%d %H:%M} and {end}" if start is not None else f"before {end}"
     if row["verdict"] == "applied":
-        return f"changed {when} by {row['actor']} (run {row['run']})"
-    return f"changed {when} without kafkaform, so nothing says by whom"
+        return f"changed {window} by {row['actor']} (run {row['run']})"
+    return f"changed {window} without kafkaform, so nothing says by whom"

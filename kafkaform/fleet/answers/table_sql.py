@@ -16,9 +16,9 @@ from ..tables.reader import Gold, describe_error, quote_text, to_rows
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _NO_TABLE = re.compile(r"table 'datafusion\.(?:public\.)?(.+?)' not found")
 _NO_COLUMN = re.compile(r"No field named (.+?)\.(?:\s|$)", re.DOTALL)
-_FROM = re.compile(r"\b(?:from|join)\s+\"?(\w+)", re.IGNORECASE)
-_LOST = "Object Store error"
-_INTO = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\binto\b)", re.IGNORECASE)
+_TABLE_NAME = re.compile(r"\b(?:from|join)\s+\"?(\w+)", re.IGNORECASE)
+_STORE_ERROR = "Object Store error"
+_INTO_CLAUSE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\binto\b)", re.IGNORECASE)
 
 
 def run_query(gold: Gold, sql: str) -> Sheet:
@@ -41,7 +41,7 @@ def run_query(gold: Gold, sql: str) -> Sheet:
         if type(error) is not Exception:  # errors during execution have no class of their own
             raise
         text = describe_error(error)
-        if _LOST in text:
+        if _STORE_ERROR in text:
             raise StorageError(f"cannot read {gold.build.root}: {text}") from None
         raise UsageError(f"the query failed: {text}") from None
     rows = (tuple(row.values()) for batch in table.to_batches() for row in to_rows(batch))
@@ -57,7 +57,7 @@ def _require_query(sql: str) -> None:
             "only queries can be run here",
             "Begin with SELECT or WITH. The tables cannot be changed.",
         )
-    if any(match[1] for match in _INTO.finditer(bare)):
+    if any(match[1] for match in _INTO_CLAUSE.finditer(bare)):
         raise UsageError("SELECT … INTO would create a table", "Leave out INTO and its name.")
 
 
@@ -76,27 +76,29 @@ def _explain_error(gold: Gold, sql: str, text: str) -> UsageError:
 
 def _no_table_error(gold: Gold, name: str) -> UsageError:
     short = name.rpartition(".")[2].lower()
-    if short in gold.build.parts:
+    if short in gold.build.tables:
         return UsageError(f"there is no table {name}", f"Write {short}, without the layer.")
     if short in TABLES:
         return UsageError(
             f"build {gold.build.name} has no table {short}",
             f"Make it with `kafkaform fleet run --root … --only {short}`.",
         )
-    close = difflib.get_close_matches(short, gold.build.parts, 3)
+    close = difflib.get_close_matches(short, gold.build.tables, 3)
     advice = f"Did you mean {' or '.join(close)}? " if close else ""
     return UsageError(
-        f"there is no table {name}", f"{advice}There are {', '.join(sorted(gold.build.parts))}."
+        f"there is no table {name}", f"{advice}There are {', '.join(sorted(gold.build.tables))}."
     )
 
 
 def _no_column_error(gold: Gold, sql: str, name: str) -> UsageError:
-    named = {word.lower() for word in _FROM.findall(sql)}
-    tables = sorted(named & gold.build.parts.keys() & TABLES.keys())
+    named = {word.lower() for word in _TABLE_NAME.findall(sql)}
+    tables = sorted(named & gold.build.tables.keys() & TABLES.keys())
     columns = {column for table in tables for column in TABLES[table].names}
     bare = name.rpartition(".")[2].strip('"')
     close = difflib.get_close_matches(bare.lower(), columns, 3)
     advice = f"Did you mean {' or '.join(close)}? " if close else ""
     text = "" if "." in name else f"Write text in single quotes: {quote_text(bare)}. "
-    known = "; ".join(f"{table} has {', '.join(TABLES[table].names)}" for table in tables)
-    return UsageError(f"there is no column {name}", f"{advice}{text}{known}.".strip(". ") + ".")
+    table_columns = "; ".join(f"{table} has {', '.join(TABLES[table].names)}" for table in tables)
+    return UsageError(
+        f"there is no column {name}", f"{advice}{text}{table_columns}.".strip(". ") + "."
+    )

@@ -39,16 +39,16 @@ def read_newest_register(objects: Objects, files: Iterable[str]) -> Register | N
     """Return the newest register among these files; None: there is none."""
     # Names are times of equal width, so they sort by time.
     names = sorted(name for name in files if get_source(name) == REGISTER)
-    found = objects.read(f"{ROOT}/{names[-1]}") if names else None
-    return None if found is None else read_register(found.data.decode())
+    register_object = objects.read(f"{ROOT}/{names[-1]}") if names else None
+    return None if register_object is None else read_register(register_object.data.decode())
 
 
 def read_current_register(objects: Objects, files: Iterable[str]) -> Register:
     """Return the newest register. Raises UsageError: nothing has landed."""
-    found = read_newest_register(objects, files)
-    if found is None:
+    register = read_newest_register(objects, files)
+    if register is None:
         raise UsageError(
             f"{objects.location}: there are no landing files",
             "Run `kafkaform fleet snapshot` first; it reads the clusters and writes landing files.",
         )
-    return found
+    return register

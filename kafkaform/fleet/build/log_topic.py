@@ -27,14 +27,14 @@ _ADVICE = (
     "before they were read, land the log itself with `kafkaform fleet snapshot`, remove the folder "
     "`checkpoints` below the root, and run again: what is read twice counts once."
 )
-_ELSEWHERE = (
+_WORKER_ADVICE = (
     "The environment of this process reaches neither the workers of a Spark cluster nor a Connect "
     "server. Set the variable there, as docs/fleet/running.md says, or land the log with "
     "`kafkaform fleet snapshot`."
 )
 """Advice if a worker does not know how to reach the brokers."""
 
-_SLOW = "Python worker failed to connect back"
+_SLOW_WORKER = "Python worker failed to connect back"
 """Spark's error if a worker takes more than 10 s to start, as on a busy machine. The limit is
 fixed. Trying again is safe, because no batch is added twice."""
 _TRIES = 4
@@ -78,11 +78,11 @@ def _stream_lines(spark: SparkSession, topic: str) -> DataFrame:
     )
 
 
-def _append_rows(rows: DataFrame, table: str, noted: str, topic: str) -> None:
-    for left in reversed(range(_TRIES)):
+def _append_rows(rows: DataFrame, table: str, checkpoint: str, topic: str) -> None:
+    for tries_left in reversed(range(_TRIES)):
         # One checkpoint per topic, below the root: two topics in one would mix their offsets. To
         # delete it is safe but slow: the topic is read again, and a repeated line counts once.
-        writer = rows.writeStream.format("delta").option("checkpointLocation", noted)
+        writer = rows.writeStream.format("delta").option("checkpointLocation", checkpoint)
         # availableNow ends when the offsets of the start are reached. `foreachBatch` is not used:
         # through Connect, its function runs on the server.
         query = writer.outputMode("append").trigger(availableNow=True).start(table)
@@ -90,12 +90,14 @@ def _append_rows(rows: DataFrame, table: str, noted: str, topic: str) -> None:
             query.awaitTermination()
             return
         except PySparkException as error:
-            if not left or _SLOW not in str(error):
+            if not tries_left or _SLOW_WORKER not in str(error):
                 raise _make_refusal(topic, str(error)) from error
 
 
-def _make_refusal(topic: str, said: str) -> KafkaformError:
+def _make_refusal(topic: str, message: str) -> KafkaformError:
     """Use our own message if there is one; Spark wraps it in its own."""
-    ours = re.search(rf"{re.escape(topic_source.PREFIX)}[^\n]*", said)
-    why = ours[0] if ours else f"{topic_source.PREFIX}{topic}: {said.strip().splitlines()[0]}"
-    return KafkaformError(why, _ELSEWHERE if topic_source.SETTINGS in why else _ADVICE)
+    match = re.search(rf"{re.escape(topic_source.PREFIX)}[^\n]*", message)
+    cause = (
+        match[0] if match else f"{topic_source.PREFIX}{topic}: {message.strip().splitlines()[0]}"
+    )
+    return KafkaformError(cause, _WORKER_ADVICE if topic_source.SETTINGS in cause else _ADVICE)

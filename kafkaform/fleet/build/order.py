@@ -9,14 +9,14 @@ from graphlib import TopologicalSorter
 from ...core.errors import UsageError
 from ..tables.dataset import Dataset
 
-FIRST = ("cluster", "lineage")
+SCOPE_TABLES = ("cluster", "lineage")
 """Tables that tell which clusters have new input."""
 
 
 def order_datasets(datasets: Iterable[Dataset]) -> tuple[Dataset, ...]:
-    """Sort each dataset after its inputs, and FIRST with its inputs before all others."""
+    """Sort each dataset after its inputs, and SCOPE_TABLES with its inputs before all others."""
     by_name = {dataset.table: dataset for dataset in datasets}
-    early = _find_needed(by_name, [name for name in FIRST if name in by_name])
+    early = _find_needed(by_name, [name for name in SCOPE_TABLES if name in by_name])
     graph = {
         # A table that reads its own previous rows is no cycle: it reads the previous build's
         # version.
@@ -34,26 +34,28 @@ def select_datasets(datasets: Sequence[Dataset], only: Iterable[str]) -> tuple[D
     Raises UsageError: a name is not that of a computed table.
     """
     by_name = {dataset.table: dataset for dataset in datasets}
-    wanted = tuple(only)
-    for name in wanted:
+    names = tuple(only)
+    for name in names:
         if name not in by_name:
-            near = get_close_matches(name, by_name, 1)
+            suggestions = get_close_matches(name, by_name, 1)
             raise UsageError(
                 f"--only {name}: there is no such table",
-                f"Did you mean {near[0]}?" if near else f"There are {', '.join(sorted(by_name))}.",
+                f"Did you mean {suggestions[0]}?"
+                if suggestions
+                else f"There are {', '.join(sorted(by_name))}.",
             )
-    # FIRST is always made: without it, nothing tells which clusters to recompute.
-    chosen = _find_needed(by_name, [*wanted, *FIRST]) if wanted else by_name.keys()
+    # SCOPE_TABLES is always made: without it, nothing tells which clusters to recompute.
+    chosen = _find_needed(by_name, [*names, *SCOPE_TABLES]) if names else by_name.keys()
     return order_datasets(by_name[name] for name in chosen)
 
 
 def _find_needed(by_name: dict[str, Dataset], names: Iterable[str]) -> frozenset[str]:
     """Return these tables and everything that they are computed from."""
-    found: set[str] = set()
+    needed: set[str] = set()
     ahead = [name for name in names if name in by_name]
     while ahead:
         name = ahead.pop()
-        if name not in found:
-            found.add(name)
+        if name not in needed:
+            needed.add(name)
             ahead += [i for i in by_name[name].inputs if i in by_name]
-    return frozenset(found)
+    return frozenset(needed)

@@ -22,7 +22,7 @@ WIDTH = min(3, os.cpu_count() or 1)
 def make_together(
     datasets: Sequence[Dataset],
     make: Callable[[Dataset], None],
-    begins: Callable[[Sequence[str], int], None],
+    report_start: Callable[[Sequence[str], int], None],
     stop: Callable[[], object],
 ) -> None:
     """Make all tables.
@@ -38,7 +38,7 @@ def make_together(
     graph.prepare()
     ready: deque[str] = deque()
     running: dict[Future[None], str] = {}
-    done = 0
+    finished = 0
     # Threads are enough: they wait for the JVM, so the GIL is free.
     with ThreadPoolExecutor(WIDTH, "table") as pool:
         try:
@@ -47,11 +47,11 @@ def make_together(
                 while ready and len(running) < WIDTH:
                     name = ready.popleft()
                     running[pool.submit(make, by_name[name])] = name
-                    begins(tuple(running.values()), done)
-                for each in wait(running, return_when=FIRST_COMPLETED).done:
-                    each.result()
-                    graph.done(running.pop(each))
-                    done += 1
+                    report_start(tuple(running.values()), finished)
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    future.result()
+                    graph.done(running.pop(future))
+                    finished += 1
         except BaseException:
             # Spark does not notice that a Python thread gave up: its jobs must be interrupted, or
             # leaving the pool would wait for them.
@@ -63,7 +63,7 @@ def run_at_once(tasks: Sequence[Callable[[], T]], stop: Callable[[], object]) ->
     """Run a few independent tasks; return their results. Raises like `make_together`."""
     with ThreadPoolExecutor(WIDTH, "task") as pool:
         try:
-            return [each.result() for each in [pool.submit(task) for task in tasks]]
+            return [future.result() for future in [pool.submit(task) for task in tasks]]
         except BaseException:
             stop()
             raise

@@ -13,18 +13,23 @@ def prune(objects: Objects, root: str, keep: int) -> int:
 
     keep: at least 1. The caller holds the root's lock. Raises StorageError.
     """
-    now = manifest.read_current(objects)
+    current = manifest.read_current(objects)
     builds = manifest.list_builds(objects)
-    kept = builds[-keep:]
-    old = [each for each in builds if each not in kept and (now is None or each.build != now.build)]
-    if not old or now is None:
+    newest = builds[-keep:]
+    old = [
+        manifest_of_build
+        for manifest_of_build in builds
+        if manifest_of_build not in newest
+        and (current is None or manifest_of_build.build != current.build)
+    ]
+    if not old or current is None:
         return 0
     # Manifests first: a manifest whose files are gone is an error for readers, while a file without
     # a manifest only takes space.
-    for each in old:
-        manifest.forget_build(objects, each.build)
+    for manifest_of_build in old:
+        manifest.forget_build(objects, manifest_of_build.build)
     # Vacuum works by age: everything since the start of the oldest build that is kept must stay.
-    first = min((*kept, now), key=lambda each: each.started)
+    first = min((*newest, current), key=lambda manifest_of_build: manifest_of_build.started)
     with explain_errors("old files cannot be removed"):
         vacuum(root, first)
     return len(old)

@@ -54,10 +54,10 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     # changes.
     skew = F.make_dt_interval(secs=F.lit(context.register.settings.skew_seconds))
     looks = _list_looks(frames["snapshot"])
-    sent = _list_effects(select_tries(frames["event"]))
-    shown = _explain_changes(_list_changes(frames["history"], looks), sent, skew)
-    missing = _find_missing(sent, frames["history"], looks, skew)
-    return shown.unionByName(missing).select(*TABLES["change_attribution"].names)
+    effects = _list_effects(select_tries(frames["event"]))
+    explained = _explain_changes(_list_changes(frames["history"], looks), effects, skew)
+    missing = _find_missing(effects, frames["history"], looks, skew)
+    return explained.unionByName(missing).select(*TABLES["change_attribution"].names)
 
 
 # ── what snapshots show ─────────────────────────────────────────────────────────────────
@@ -92,14 +92,14 @@ def _list_changes(history: DataFrame, looks: DataFrame) -> DataFrame:
     order = Window.partitionBy(*KEY).orderBy("valid_from")
     last = F.lag(F.struct("attrs", "valid_to", "incarnation")).over(order)
     previous = looks.select("cluster", "kind", F.col("captured_at").alias("valid_to"), "previous")
-    found = (
+    intervals = (
         history.withColumn("_last", last)
         .join(previous, ["cluster", "kind", "valid_to"], how="left")
         # Null-safe: an open interval has no valid_to, and the first one has no predecessor.
         .withColumn("_follows", F.col("_last.valid_to").eqNullSafe(F.col("valid_from")))
     )
     rows = F.concat(_arrival_rows(), _replacement_rows(), _value_rows(), _departure_rows())
-    return found.select(*KEY, is_internal("attrs").alias("is_kafkas"), F.inline(rows))
+    return intervals.select(*KEY, is_internal("attrs").alias("is_kafkas"), F.inline(rows))
 
 
 def is_internal(attributes: str) -> Column:
@@ -166,11 +166,13 @@ def _rows_if(condition: Column, rows: Column) -> Column:
 def _list_effects(sent: DataFrame) -> DataFrame:
     """Return one row per try and path: KEY, path, before, after, sensitive, verdict, since, until
     and the sender. Creating or deleting an object is an effect at the empty path."""
-    whole = {"create": (ABSENT, PRESENT), "delete": (PRESENT, ABSENT)}
-    made = F.array().cast(_EFFECT)
-    for action, (before, after) in whole.items():
-        one = F.struct(F.lit(""), F.lit(before), F.lit(after), F.lit(False))
-        made = F.when(F.col("action") == action, F.array(one).cast(_EFFECT)).otherwise(made)
+    object_effects = {"create": (ABSENT, PRESENT), "delete": (PRESENT, ABSENT)}
+    object_effect = F.array().cast(_EFFECT)
+    for action, (before, after) in object_effects.items():
+        effect = F.struct(F.lit(""), F.lit(before), F.lit(after), F.lit(False))
+        object_effect = F.when(F.col("action") == action, F.array(effect).cast(_EFFECT)).otherwise(
+            object_effect
+        )
     removes = F.col("action").isin("delete", "forget")
     values = F.when(removes, F.array().cast(_EFFECT)).otherwise(F.col("changes").cast(_EFFECT))
     # These may take effect after their end was recorded, so the window is open to later changes.
@@ -186,7 +188,7 @@ def _list_effects(sent: DataFrame) -> DataFrame:
         F.when(F.col("outcome") == UNKNOWN, UNCLEAR).otherwise(APPLIED).alias("verdict"),
         (F.col("outcome") == "applied").alias("is_done"),
         *_SENDER,
-        F.inline(F.concat(made, values)),
+        F.inline(F.concat(object_effect, values)),
     )
 
 
@@ -196,7 +198,7 @@ def _list_effects(sent: DataFrame) -> DataFrame:
 def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataFrame:
     """Join each change with the effect that explains it best: applied before unclear, then the
     latest."""
-    about = [*KEY, "path", "window_end"]
+    change_key = [*KEY, "path", "window_end"]
     effects = sent.select(
         *KEY,
         "path",
@@ -216,8 +218,8 @@ def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataF
     # somebody who makes the same change again later.
     first = Window.partitionBy(*KEY, "path", "event_id").orderBy("window_end")
     # "applied" sorts before "unclear". event_id makes the order total, so that builds agree.
-    best = Window.partitionBy(*about).orderBy("verdict", F.col("since").desc(), "event_id")
-    found = (
+    best = Window.partitionBy(*change_key).orderBy("verdict", F.col("since").desc(), "event_id")
+    explanations = (
         # Equality on four columns; the time window is a filter afterwards. As a range join it would
         # compare every change with every effect.
         changes.join(effects, [*KEY, "path"], how="inner")
@@ -226,14 +228,14 @@ def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataF
         .where(F.col("_rank") == 1)
         .withColumn("_rank", F.row_number().over(best))
         .where(F.col("_rank") == 1)
-        .select(*about, "verdict", *_SENDER)
+        .select(*change_key, "verdict", *_SENDER)
     )
     # Kafka creates its own topics: nobody has to apply them.
     # Without an earlier look, the object may have existed for years: nothing is out of band.
     is_news = F.col("window_start").isNotNull() & ~F.col("is_kafkas")
     unexplained = F.when(is_news, F.lit(OUT_OF_BAND))
     return (
-        changes.join(found, about, how="left")
+        changes.join(explanations, change_key, how="left")
         .withColumn("verdict", F.coalesce("verdict", unexplained))
         .where(F.col("verdict").isNotNull())
         .withColumn("event_id", F.coalesce("event_id", F.lit("")))
@@ -254,18 +256,20 @@ def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: C
     spans = history.select(
         *KEY, "attrs", "valid_from", "valid_to", "deleted", F.col("incarnation").alias("_live")
     )
-    is_whole, made = F.col("path") == "", F.col("after") == PRESENT
-    seen = F.col("valid_from").isNotNull()
-    later = seen & (F.col("valid_to").isNull() | (F.col("valid_to") > F.col("since") - skew))
-    at_look = seen & (F.col("valid_from") <= F.col("window_end"))
+    is_whole, is_creation = F.col("path") == "", F.col("after") == PRESENT
+    has_interval = F.col("valid_from").isNotNull()
+    later = has_interval & (
+        F.col("valid_to").isNull() | (F.col("valid_to") > F.col("since") - skew)
+    )
+    at_look = has_interval & (F.col("valid_from") <= F.col("window_end"))
     at_look &= F.col("valid_to").isNull() | (F.col("valid_to") > F.col("window_end"))
     # Only topics have incarnations. Where either is unknown, take it for the same object.
-    same = F.col("_live").isNull() | F.col("incarnation").isNull()
-    same |= F.col("_live") == F.col("incarnation")
+    same_incarnation = F.col("_live").isNull() | F.col("incarnation").isNull()
+    same_incarnation |= F.col("_live") == F.col("incarnation")
     value = F.try_element_at("attrs", "path")
     shows = (
-        F.when(is_whole & made, later)
-        .when(is_whole, (later & F.col("deleted")) | (at_look & ~same))
+        F.when(is_whole & is_creation, later)
+        .when(is_whole, (later & F.col("deleted")) | (at_look & ~same_incarnation))
         .otherwise(later & value.eqNullSafe(F.col("after")))
     )
     can_show = is_whole | _shows(F.col("path"))
@@ -277,7 +281,7 @@ def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: C
             F.max(F.coalesce(at_look & can_show, F.lit(False))).alias("_there"),
         )
     )
-    is_due = F.col("_there") | (is_whole & made)
+    is_due = F.col("_there") | (is_whole & is_creation)
     return (
         verdicts.where(is_due & ~F.col("_shown"))
         .withColumn("verdict", F.lit(NOT_EFFECTIVE))
@@ -299,11 +303,11 @@ def _add_successor(sent: DataFrame) -> DataFrame:
     # Descending, so that the successor is a row that the window has already seen.
     newest_first = (F.col("since").desc(), "lineage", F.col("seq").desc(), F.col("path").desc())
     earlier = (Window.unboundedPreceding, -1)
-    same = Window.partitionBy(*KEY, "path").orderBy(*newest_first)
-    whole = Window.partitionBy(*KEY).orderBy(*newest_first).rowsBetween(*earlier)
+    same_path = Window.partitionBy(*KEY, "path").orderBy(*newest_first)
+    same_object = Window.partitionBy(*KEY).orderBy(*newest_first).rowsBetween(*earlier)
     of_whole = F.last(F.when(F.col("path") == "", F.col("since")), ignorenulls=True)
-    return sent.withColumn("_same", F.lag("since").over(same)).withColumn(
-        "_successor", F.least("_same", of_whole.over(whole))
+    return sent.withColumn("_same", F.lag("since").over(same_path)).withColumn(
+        "_successor", F.least("_same", of_whole.over(same_object))
     )
 
 

@@ -16,7 +16,7 @@ from .owners import add_owner
 
 WINDOW_DAYS = 30
 """How many days growth looks back."""
-LEAST_DAYS = 7
+MIN_DAYS = 7
 """With fewer days, growth is unknown."""
 HORIZON_DAYS = 5 * 365
 """A breach farther away than this is not reported."""
@@ -36,17 +36,17 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     `bytes` is null unless all topics of the row were measured, `below_rf` if the cluster's default
     is unknown; a broker's bytes and cost are unknown. `growth_per_day`, `limit_replicas` and
     `breach_on` are for the cluster only: the slope of the least-squares line through the replicas
-    at the end of each of the last WINDOW_DAYS days, null for fewer than LEAST_DAYS; and the first
+    at the end of each of the last WINDOW_DAYS days, null for fewer than MIN_DAYS; and the first
     day on which that line, starting at today's number, exceeds the limit.
     """
     clusters = _select_clusters(frames["cluster"], frames["live"])
     topics = _select_topics(frames, context.register).join(clusters, ["cluster"], "inner")
-    parts = (
+    shares = (
         _explode_shares(topics),
         _make_empty_clusters(clusters),
         _make_idle_brokers(frames["live"], clusters),
     )
-    rows = reduce(DataFrame.unionByName, parts).groupBy(*_SUBJECT).agg(*_sum_columns())
+    rows = reduce(DataFrame.unionByName, shares).groupBy(*_SUBJECT).agg(*_sum_columns())
     grown = rows.join(_compute_growth(frames["history"], clusters), ["cluster"], "left")
     return _judge_rows(grown, context.register).select(*TABLES["capacity"].names)
 
@@ -81,8 +81,8 @@ def _count_replicas(attrs: Column) -> Column:
     """Count the assignment, or multiply partitions and replication factor if it is not shown."""
     placed = F.size(F.flatten(_parse_assignment(attrs))).cast("bigint")
     counts = [attrs[name].try_cast("bigint") for name in ("partitions", "replication_factor")]
-    known = F.when(attrs["replica_assignment"].isNotNull(), placed)
-    return F.coalesce(known, counts[0] * counts[1], F.lit(0))
+    assigned = F.when(attrs["replica_assignment"].isNotNull(), placed)
+    return F.coalesce(assigned, counts[0] * counts[1], F.lit(0))
 
 
 def _find_factor(attrs: Column) -> Column:
@@ -103,8 +103,8 @@ def _select_clusters(clusters: DataFrame, live: DataFrame) -> DataFrame:
     )
     # A cluster whose topics could not be read has no row at all: zeros would look like an empty
     # cluster.
-    how = F.try_element_at("coverage", F.lit(_TOPIC))
-    read = F.coalesce(how != "failed", F.lit(False)) | F.coalesce("holds", F.lit(False))
+    coverage = F.try_element_at("coverage", F.lit(_TOPIC))
+    read = F.coalesce(coverage != "failed", F.lit(False)) | F.coalesce("holds", F.lit(False))
     rows = clusters.where(F.col("captured_at").isNotNull()).join(about, ["cluster"], "left")
     return rows.where(read).select("cluster", F.col("captured_at").alias("as_of"), "default")
 
@@ -128,11 +128,15 @@ def _explode_shares(topics: DataFrame) -> DataFrame:
     )
     owner = F.coalesce(F.concat(F.lit("owner "), F.col("owner")), F.lit("unowned"))
     counts = F.col("partitions"), F.col("replicas"), F.col("bytes")
-    whole = F.array(*(_make_share(subject, *counts) for subject in (F.lit("cluster"), owner)))
+    cluster_and_owner = F.array(
+        *(_make_share(subject, *counts) for subject in (F.lit("cluster"), owner))
+    )
     below = (F.col("factor") < F.col("default")).alias("below")
-    shares = topics.select("cluster", "as_of", below, F.concat(whole, brokers).alias("shares"))
-    one = F.lit(1).alias("topics")
-    return shares.select("cluster", "as_of", one, "below", F.inline("shares"))
+    shares = topics.select(
+        "cluster", "as_of", below, F.concat(cluster_and_owner, brokers).alias("shares")
+    )
+    topic_count = F.lit(1).alias("topics")
+    return shares.select("cluster", "as_of", topic_count, "below", F.inline("shares"))
 
 
 def _make_share(subject: Column, partitions: Column, replicas: Column, size: Column) -> Column:
@@ -146,7 +150,7 @@ def _make_share(subject: Column, partitions: Column, replicas: Column, size: Col
 
 def _count_times(brokers: Column, broker: Column) -> Column:
     """Count how often the broker is in the array."""
-    return F.size(F.filter(brokers, lambda other: other == broker))
+    return F.size(F.filter(brokers, lambda replica: replica == broker))
 
 
 def _make_empty_clusters(clusters: DataFrame) -> DataFrame:
@@ -159,8 +163,8 @@ def _make_idle_brokers(live: DataFrame, clusters: DataFrame) -> DataFrame:
     names = F.from_json(F.col("attrs")["nodes"], "array<string>")
     rows = live.where(F.col("kind") == CLUSTER).select("cluster", F.explode(names).alias("broker"))
     subject = F.concat(F.lit("broker "), F.col("broker"))
-    here = rows.join(clusters, ["cluster"], "inner").withColumn("subject", subject)
-    return _make_empty_rows(here, F.lit(None))
+    brokers = rows.join(clusters, ["cluster"], "inner").withColumn("subject", subject)
+    return _make_empty_rows(brokers, F.lit(None))
 
 
 def _make_empty_rows(rows: DataFrame, size: Column) -> DataFrame:
@@ -204,10 +208,10 @@ def _compute_growth(history: DataFrame, clusters: DataFrame) -> DataFrame:
     last, day = F.to_date("as_of"), F.col("day")
     # Everything before the window starts on its first day, so the line begins at the right height.
     first = F.date_sub(last, WINDOW_DAYS - 1)
-    known = changes.where(day.isNotNull()).join(clusters, ["cluster"], "inner")
-    daily = known.groupBy("cluster", last.alias("last"), F.greatest(day, first).alias("day")).agg(
-        F.sum("more").alias("more")
-    )
+    dated_changes = changes.where(day.isNotNull()).join(clusters, ["cluster"], "inner")
+    daily = dated_changes.groupBy(
+        "cluster", last.alias("last"), F.greatest(day, first).alias("day")
+    ).agg(F.sum("more").alias("more"))
     return _fit_slopes(daily)
 
 
@@ -226,20 +230,20 @@ def _fit_slopes(daily: DataFrame) -> DataFrame:
         # order.
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    more = F.coalesce("more", F.lit(0))
+    added = F.coalesce("more", F.lit(0))
     rows = days.join(daily.drop("last"), ["cluster", "day"], "left").select(
         "cluster",
-        F.sum(more).over(counted).cast("double").alias("y"),
+        F.sum(added).over(counted).cast("double").alias("y"),
         F.datediff("day", "first").cast("double").alias("x"),
     )
-    slope = F.when(F.count(F.lit(1)) >= LEAST_DAYS, F.regr_slope("y", "x"))
+    slope = F.when(F.count(F.lit(1)) >= MIN_DAYS, F.regr_slope("y", "x"))
     return rows.groupBy("cluster").agg(slope.alias("growth"))
 
 
 def _judge_rows(rows: DataFrame, register: Register) -> DataFrame:
     """Add growth, limit, breach and cost."""
-    whole = F.col("subject") == "cluster"
-    growth, limit = F.when(whole, F.col("growth")), F.when(whole, _find_limit(register))
+    is_cluster = F.col("subject") == "cluster"
+    growth, limit = F.when(is_cluster, F.col("growth")), F.when(is_cluster, _find_limit(register))
     rates = register.rates
     cost = F.when(~F.col("subject").startswith("broker "), _compute_cost(rates))
     return (
@@ -255,16 +259,16 @@ def _find_limit(register: Register) -> Column:
     """Return the cluster's limit. The limits travel as one JSON literal: thousands of literals make
     a plan that takes longer than the query."""
     limits = {c.name: c.limit_replicas for c in register.clusters if c.limit_replicas is not None}
-    known = F.from_json(F.lit(json.dumps(limits)), "map<string,bigint>")
-    return F.try_element_at(known, F.col("cluster"))
+    limit_map = F.from_json(F.lit(json.dumps(limits)), "map<string,bigint>")
+    return F.try_element_at(limit_map, F.col("cluster"))
 
 
 def _compute_breach() -> Column:
     """Return the first day that exceeds the limit."""
     # From today's number, not from the fitted one: a cluster over its limit must be reported today.
-    left = F.col("limit_replicas") - F.col("replicas")
-    days = F.when(left < 0, F.lit(0.0)).when(
-        F.col("growth_per_day") > 0, F.floor(left / F.col("growth_per_day")) + 1
+    remaining = F.col("limit_replicas") - F.col("replicas")
+    days = F.when(remaining < 0, F.lit(0.0)).when(
+        F.col("growth_per_day") > 0, F.floor(remaining / F.col("growth_per_day")) + 1
     )
     # Compare before the cast: a tiny slope gives more days than an int holds, an error under ANSI.
     return F.when(days <= HORIZON_DAYS, F.date_add(F.to_date("as_of"), days.cast("int")))

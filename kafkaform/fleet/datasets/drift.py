@@ -34,7 +34,7 @@ PRESENT, ABSENT = "present", "absent"
 """Values of desired, state and live in the row about the whole object. Null: unknown."""
 
 NEVER_DECLARED = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
-READ = ("read", "partial")
+READ_STATUSES = ("read", "partial")
 """Status of clusters whose rows tell how they are now."""
 
 IN_SYNC, UNKNOWN, UNDECLARED = "in_sync", "unknown", "undeclared_override"
@@ -49,7 +49,7 @@ BY_PRESENCE = {
 """(declared, recorded, live) -> class. All three: `_classify_values`. None of them: no object."""
 
 _ROWS = "array<struct<path:string,desired:string,state:string,live:string,drift_class:string>>"
-_JUDGED = (
+_JUDGED_PATHS = (
     "array<struct<path:string,desired:string,state:string,live:string,"
     "ds:boolean,dl:boolean,sl:boolean>>"
 )
@@ -117,7 +117,7 @@ def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
     # A cluster that was not read is no cluster without objects: absence needs a complete sweep.
     is_read, coverage = F.coalesce("is_read", F.lit(False)), F.try_element_at("coverage", "kind")
     is_free = F.col("lineage").isNull() & ~F.coalesce("doubtful", F.lit(False))
-    shown = is_read & coverage.isin("complete", "visible_only")
+    is_shown = is_read & coverage.isin("complete", "visible_only")
     return joined.select(
         *KEY,
         "lineage",
@@ -129,34 +129,36 @@ def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
         # `unmanaged` says that nobody owns the object, so all states that might must be known.
         _has_side("d", F.col("desired_known") | is_free).alias("has_d"),
         _has_side("s", F.col("state_at").isNotNull() | is_free).alias("has_s"),
-        F.when(F.col("l").isNotNull(), F.when(shown, F.lit(True)))
+        F.when(F.col("l").isNotNull(), F.when(is_shown, F.lit(True)))
         # Otherwise null: `visible_only` may hide the object, `failed` says nothing at all.
         .when(is_read & (coverage == "complete"), F.lit(False))
         .alias("has_l"),
         "d",
         "s",
-        F.when(shown, F.col("l")).alias("l"),
+        F.when(is_shown, F.col("l")).alias("l"),
     )
 
 
-def _has_side(side: str, known: Column) -> Column:
+def _has_side(side: str, is_absence_known: Column) -> Column:
     """True: it has the object; false: it certainly has not; null: unknown."""
-    return F.when(F.col(side).isNotNull(), F.lit(True)).when(known, F.lit(False))
+    return F.when(F.col(side).isNotNull(), F.lit(True)).when(is_absence_known, F.lit(False))
 
 
 def _join_ours(frames: Frames) -> DataFrame:
     """Return declared and recorded objects, each from one state."""
     desired = frames["desired"].select(*KEY, "lineage", *_rename_columns("d"))
     recorded = frames["recorded"].select(*KEY, "lineage", *_rename_columns("s"))
-    known = F.broadcast(frames["lineage"].select("lineage", "desired_known", "state_at"))
+    lineages = F.broadcast(frames["lineage"].select("lineage", "desired_known", "state_at"))
     # By lineage as well: two states with the same object are two rows here, of which one decides.
-    both = desired.join(recorded, [*KEY, "lineage"], how="full").join(known, "lineage", how="left")
+    state_rows = desired.join(recorded, [*KEY, "lineage"], how="full").join(
+        lineages, "lineage", how="left"
+    )
     has_d, has_s = F.col("d").isNotNull(), F.col("s").isNotNull()
     rank = F.when(has_d & has_s, 0).when(has_d, 1).when(F.col("desired_known"), 2).otherwise(3)
     # The lineage breaks ties, or the row could change from build to build.
     order = Window.partitionBy(*KEY).orderBy(rank, "lineage")
     return (
-        both.withColumn("_rank", F.row_number().over(order))
+        state_rows.withColumn("_rank", F.row_number().over(order))
         .where(F.col("_rank") == 1)
         .withColumn("address", F.coalesce("d_address", "s_address"))
         .withColumn("owner", F.coalesce("d_owner", "s_owner"))
@@ -179,7 +181,7 @@ def _select_clusters(frames: Frames, context: BuildContext) -> DataFrame:
     cluster = frames["cluster"]
     doubtful = _find_doubtful(cluster, frames["lineage"], context.register)
     return cluster.select(
-        "cluster", F.col("status").isin(*READ).alias("is_read"), "coverage", "captured_at"
+        "cluster", F.col("status").isin(*READ_STATUSES).alias("is_read"), "coverage", "captured_at"
     ).join(doubtful.withColumn("doubtful", F.lit(True)), "cluster", how="left")
 
 
@@ -218,36 +220,36 @@ def _find_differing() -> Column:
     )
     differing = F.filter(judged, lambda it: ~(it["ds"] & it["dl"]))
     is_alike = _is_alike("d", "s") & _is_alike("d", "l") & _is_alike("s", "l")
-    return F.when(is_alike, F.array().cast(_JUDGED)).otherwise(differing)
+    return F.when(is_alike, F.array().cast(_JUDGED_PATHS)).otherwise(differing)
 
 
-def _is_alike(one: str, other: str) -> Column:
+def _is_alike(first_side: str, second_side: str) -> Column:
     """True if one side lacks the object, or both have the same attributes in the same order."""
-    keys = F.map_keys(one) == F.map_keys(other)
-    return F.coalesce(keys & (F.map_values(one) == F.map_values(other)), F.lit(True))
+    keys = F.map_keys(first_side) == F.map_keys(second_side)
+    return F.coalesce(keys & (F.map_values(first_side) == F.map_values(second_side)), F.lit(True))
 
 
-def _is_unlike(one: str, other: str, path: Column) -> Column:
+def _is_unlike(first_side: str, second_side: str, path: Column) -> Column:
     """True if both sides have the object but not the same text at this path."""
     # Unset on both sides is equal; `=` would give null and hide it in the filter.
-    same = F.try_element_at(one, path).eqNullSafe(F.try_element_at(other, path))
-    return F.col(one).isNotNull() & F.col(other).isNotNull() & ~same
+    is_equal = F.try_element_at(first_side, path).eqNullSafe(F.try_element_at(second_side, path))
+    return F.col(first_side).isNotNull() & F.col(second_side).isNotNull() & ~is_equal
 
 
 def _judge_path(path: Column) -> Column:
     declared, recorded, live = (F.try_element_at(side, path) for side in "dsl")
     shows_s, shows_l = _shows("s", path), _shows("l", path)
-    state = F.when(shows_s, recorded).when(shows_l, live).otherwise(declared)
-    there = F.when(shows_l, live).when(shows_s, recorded).otherwise(declared)
-    code = F.when(F.col("d").isNotNull(), declared).otherwise(state)
+    in_state = F.when(shows_s, recorded).when(shows_l, live).otherwise(declared)
+    on_cluster = F.when(shows_l, live).when(shows_s, recorded).otherwise(declared)
+    configured = F.when(F.col("d").isNotNull(), declared).otherwise(in_state)
     return F.struct(
         path.alias("path"),
         declared.alias("desired"),
         recorded.alias("state"),
         live.alias("live"),
-        code.eqNullSafe(state).alias("ds"),
-        code.eqNullSafe(there).alias("dl"),
-        state.eqNullSafe(there).alias("sl"),
+        configured.eqNullSafe(in_state).alias("ds"),
+        configured.eqNullSafe(on_cluster).alias("dl"),
+        in_state.eqNullSafe(on_cluster).alias("sl"),
     )
 
 

@@ -18,7 +18,7 @@ _BODY = (
     "phase string, plan string, scope_id string, step string"
 )
 """Values are variants: read as strings, numbers would get exponents."""
-_SAME = (
+_COPIED_MEMBERS = (
     *("action", "address", "adopts", "approval", "attempt", "duration_ms", "incarnation"),
     *("instance", "key", "kind", "outcome", "phase", "plan", "scope_id", "step"),
 )
@@ -48,7 +48,7 @@ def build_event(frames: Frames, context: BuildContext) -> DataFrame:
         F.col("b.error.code").alias("error_code"),
         F.col("b.error.message").alias("error"),
         F.transform("b.paths", _make_change).alias("changes"),
-        *(F.col(f"b.{name}") for name in _SAME),
+        *(F.col(f"b.{name}") for name in _COPIED_MEMBERS),
     )
     doubted = frames["event_conflict"].select("event_id").distinct()
     # left_anti keeps what has no conflict. `NOT IN` would drop every row as soon as one id is null.

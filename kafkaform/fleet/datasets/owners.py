@@ -45,10 +45,10 @@ def owner_by_name(register: Register) -> Column:
     """Return the owner whose globs match the row's key, the first one in the register; null for
     anything but topics."""
     key, topic = F.col("key"), F.col("kind").isin(*_NAMED_AS_TOPIC)
-    found = [
+    names = [
         F.when(topic & matches(key, glob), F.lit(owner.name))
         for owner in register.owners
         for glob in owner.topics
     ]
     # Evaluated in order, so the first owner in fleet.hcl wins, as documented.
-    return F.coalesce(*found, F.lit(None).cast("string"))
+    return F.coalesce(*names, F.lit(None).cast("string"))

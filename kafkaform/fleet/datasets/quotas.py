@@ -17,11 +17,11 @@ from ..tables.definitions import TABLES
 _ACL, _QUOTA, _SCRAM = "kafka_acl", "kafka_quota", "kafka_user_scram_credential"
 _CONFIG = "config."
 _PRINCIPAL = "User:"
-_NOBODY = ""
+_ANY_OTHER = ""
 """As a user or client id: any that no row names."""
 _SIDES = {USER: "user", CLIENT_ID: "client_id"}
 """Part of an entity -> column."""
-_ASKED = ("cluster", "user", "client_id", "quota_key")
+_QUOTA_KEY = ("cluster", "user", "client_id", "quota_key")
 
 
 def build(frames: Frames, _: BuildContext) -> DataFrame:
@@ -35,10 +35,10 @@ def build(frames: Frames, _: BuildContext) -> DataFrame:
     live = frames["live"]
     quotas = _select_quotas(live)
     # Users by client ids by keys: within one cluster these are few, so the product stays small.
-    pairs = _select_users(live, quotas).join(_select_client_ids(quotas), ["cluster"], "inner")
-    asked = pairs.join(_select_keys(quotas), ["cluster"], "inner")
+    users = _select_users(live, quotas).join(_select_client_ids(quotas), ["cluster"], "inner")
+    user_keys = users.join(_select_keys(quotas), ["cluster"], "inner")
     callbacks = frames["cluster"].select("cluster", "quota_callback")
-    rows = asked.join(_find_applying(pairs, quotas), list(_ASKED), "left")
+    rows = user_keys.join(_find_applying(users, quotas), list(_QUOTA_KEY), "left")
     judged = rows.join(callbacks, ["cluster"], "left")
     return _describe_rows(judged).select(*TABLES["effective_quotas"].names)
 
@@ -58,8 +58,8 @@ def _select_quotas(live: DataFrame) -> DataFrame:
 
 
 def _select_limits(attrs: Column) -> Column:
-    kept = F.map_filter(attrs, lambda name, _: name.startswith(_CONFIG))
-    short = F.transform_keys(kept, lambda name, _: F.substring(name, len(_CONFIG) + 1, 1_000))
+    config = F.map_filter(attrs, lambda name, _: name.startswith(_CONFIG))
+    short = F.transform_keys(config, lambda name, _: F.substring(name, len(_CONFIG) + 1, 1_000))
     # try_cast: a value that is no number limits nobody, and must not fail the build.
     return F.transform_values(short, lambda _, value: value.try_cast("double"))
 
@@ -73,8 +73,8 @@ def _select_users(live: DataFrame, quotas: DataFrame) -> DataFrame:
         principal.startswith(_PRINCIPAL) & (principal != f"{_PRINCIPAL}*"),
         F.substring(principal, len(_PRINCIPAL) + 1, 1_000_000),
     )
-    seen = live.where(kind.isin(_ACL, _SCRAM)).select("cluster", name.alias("user"))
-    return _add_nobody(seen.unionByName(quotas.select("cluster", "user")), quotas, "user")
+    users = live.where(kind.isin(_ACL, _SCRAM)).select("cluster", name.alias("user"))
+    return _add_nobody(users.unionByName(quotas.select("cluster", "user")), quotas, "user")
 
 
 def _select_client_ids(quotas: DataFrame) -> DataFrame:
@@ -82,7 +82,7 @@ def _select_client_ids(quotas: DataFrame) -> DataFrame:
 
 
 def _add_nobody(names: DataFrame, quotas: DataFrame, column: str) -> DataFrame:
-    nobody = quotas.select("cluster", F.lit(_NOBODY).alias(column))
+    nobody = quotas.select("cluster", F.lit(_ANY_OTHER).alias(column))
     return names.where(F.col(column).isNotNull()).unionByName(nobody).distinct()
 
 
@@ -95,13 +95,13 @@ def _select_keys(quotas: DataFrame) -> DataFrame:
 # -- levels
 
 
-def _find_applying(pairs: DataFrame, quotas: DataFrame) -> DataFrame:
-    """Return _ASKED and `win`, the level that applies: one row each, none if nothing limits. An
+def _find_applying(users: DataFrame, quotas: DataFrame) -> DataFrame:
+    """Return _QUOTA_KEY and `win`, the level that applies: one row each, none if nothing limits. An
     entity is one object with one key, so a level is found at most once."""
     level = F.explode(F.array(*map(_make_level, LEVELS))).alias("level")
     limits = quotas.select("cluster", "key", F.explode("limits").alias("quota_key", "value"))
-    found = (
-        pairs.select("*", level)
+    levels = (
+        users.select("*", level)
         .withColumn("key", F.col("level.key"))
         # Eight keys are computed per pair and joined by equality. Eight left joins, one per level,
         # would read the quotas eight times.
@@ -109,7 +109,7 @@ def _find_applying(pairs: DataFrame, quotas: DataFrame) -> DataFrame:
     )
     # The minimum of a struct goes by its first field: the lowest level wins, as in Kafka.
     first = F.min(F.struct("level.level", "value", "level.entity", "level.shared_scope"))
-    return found.groupBy(*_ASKED).agg(first.alias("win"))
+    return levels.groupBy(*_QUOTA_KEY).agg(first.alias("win"))
 
 
 def _make_level(level: Level) -> Column:
@@ -122,17 +122,19 @@ def _make_level(level: Level) -> Column:
 
 
 def _list_parts(level: Level) -> list[tuple[str, EntityPart]]:
-    parts = ((USER, level.user), (CLIENT_ID, level.client_id))
-    return [(kind, part) for kind, part in parts if part is not EntityPart.NONE]
+    entity = ((USER, level.user), (CLIENT_ID, level.client_id))
+    return [
+        (kind, entity_part) for kind, entity_part in entity if entity_part is not EntityPart.NONE
+    ]
 
 
 def _make_key(level: Level) -> Column:
     """Return the key of this level's entity, as the provider writes it: `user=ci|client-id`."""
     words = [
         F.lit(kind)
-        if part is EntityPart.DEFAULT
+        if entity_part is EntityPart.DEFAULT
         else F.concat(F.lit(f"{kind}="), _escape_name(kind))
-        for kind, part in _list_parts(level)
+        for kind, entity_part in _list_parts(level)
     ]
     return F.concat_ws("|", *words)
 
@@ -147,9 +149,9 @@ def _describe_entity(level: Level) -> Column:
     """Worded like `levels.entity_text`."""
     words = [
         F.lit(f"default {kind}")
-        if part is EntityPart.DEFAULT
+        if entity_part is EntityPart.DEFAULT
         else F.concat(F.lit(f"{kind} "), F.col(_SIDES[kind]))
-        for kind, part in _list_parts(level)
+        for kind, entity_part in _list_parts(level)
     ]
     return F.concat_ws(", ", *words)
 
@@ -167,8 +169,8 @@ def _describe_sharers(level: Level) -> Column:
 
 def _describe_one(kind: str) -> Column:
     name = F.col(_SIDES[kind])
-    other = F.lit(f"one other {kind}")
-    return F.when(name == _NOBODY, other).otherwise(F.concat(F.lit(f"{kind} "), name))
+    default_text = F.lit(f"one other {kind}")
+    return F.when(name == _ANY_OTHER, default_text).otherwise(F.concat(F.lit(f"{kind} "), name))
 
 
 def _describe_rows(rows: DataFrame) -> DataFrame:
@@ -177,7 +179,7 @@ def _describe_rows(rows: DataFrame) -> DataFrame:
     # A callback replaces Kafka's rules altogether; a limit computed by them would be wrong.
     judged = rows.withColumn("win", F.when(evaluable, F.col("win")))
     return judged.select(
-        *(*_ASKED, "win.value", "win.level"),
+        *(*_QUOTA_KEY, "win.value", "win.level"),
         F.coalesce("win.entity", F.lit("")).alias("entity"),
         F.coalesce("win.shared_scope", F.lit("")).alias("shared_scope"),
         evaluable.alias("evaluable"),

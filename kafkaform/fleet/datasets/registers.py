@@ -8,7 +8,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
 from ...core.landing import CLUSTER, DESIRED, LIVE, STATE
-from ..landed.cluster_names import GOOD, select_latest_snapshots
+from ..landed.cluster_names import CHECKSUM_COLUMN, select_latest_snapshots
 from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
 
@@ -30,14 +30,14 @@ def build_cluster(frames: Frames, context: BuildContext) -> DataFrame:
     tries = frames["snapshot"].where(F.col("source") == LIVE)
     last = select_latest_snapshots(tries, ["subject"]).select(
         F.col("subject").alias("cluster"),
-        F.col(GOOD).isNull().alias("failed"),
+        F.col(CHECKSUM_COLUMN).isNull().alias("failed"),
         F.col("error").alias("last_error"),
     )
     good = _select_newest(frames)
     # Any snapshot with an id, even a failed one: a cluster that answered but could not be read is
     # known.
     ids = select_latest_snapshots(tries.where(F.col("scope_id").isNotNull()), ["subject"])
-    seen = (
+    landed = (
         last.join(_select_shown(good), "cluster", how="left")
         .join(ids.select(F.col("subject").alias("cluster"), "scope_id"), "cluster", how="left")
         .join(_count_brokers(frames["snapshot_raw"]), ["cluster", "snapshot"], how="left")
@@ -45,16 +45,16 @@ def build_cluster(frames: Frames, context: BuildContext) -> DataFrame:
     declared = _list_declared(frames["snapshot"], context)
     # full: a cluster that was removed from fleet.hcl still has data, and one that never answered
     # has none.
-    known = declared.join(seen, "cluster", how="full").withColumn(
+    clusters = declared.join(landed, "cluster", how="full").withColumn(
         "cluster_id", F.coalesce("scope_id", "declared_id")
     )
     # left_anti on an id that can be null on the right: rows without an id match nothing, as
     # intended.
     strangers = _list_mentioned(frames).join(
-        known.select("cluster_id"), "cluster_id", how="left_anti"
+        clusters.select("cluster_id"), "cluster_id", how="left_anti"
     )
-    others = strangers.withColumn("cluster", F.col("cluster_id"))
-    rows = known.unionByName(others, allowMissingColumns=True)
+    unnamed = strangers.withColumn("cluster", F.col("cluster_id"))
+    rows = clusters.unionByName(unnamed, allowMissingColumns=True)
     return _fill_columns(rows, context)
 
 
@@ -64,7 +64,7 @@ def find_newest_builds(frames: Frames) -> DataFrame:
 
 
 def _select_newest(frames: Frames) -> DataFrame:
-    good = (F.col("source") == LIVE) & F.col(GOOD).isNotNull()
+    good = (F.col("source") == LIVE) & F.col(CHECKSUM_COLUMN).isNotNull()
     return select_latest_snapshots(frames["snapshot"].where(good), ["subject"])
 
 
@@ -114,8 +114,8 @@ def _list_declared(like: DataFrame, context: BuildContext) -> DataFrame:
         for c in context.register.clusters
     ]
     # With a DDL schema: an empty list, or a column of nulls, has no type to infer.
-    made = like.sparkSession.createDataFrame(rows, _DECLARED)
-    return made.withColumn("registered", F.lit(True))
+    declared = like.sparkSession.createDataFrame(rows, _DECLARED)
+    return declared.withColumn("registered", F.lit(True))
 
 
 def _to_list(names: tuple[str, ...] | None) -> list[str] | None:
@@ -124,10 +124,12 @@ def _to_list(names: tuple[str, ...] | None) -> list[str] | None:
 
 def _list_mentioned(frames: Frames) -> DataFrame:
     """Return cluster_id, each once. A run records at its start which clusters it is about."""
-    begun = frames["run"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
-    landed = frames["snapshot"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
-    both = begun.unionByName(landed).where(F.col("cluster_id").isNotNull())
-    return both.distinct()
+    run_scopes = frames["run"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
+    snapshot_scopes = frames["snapshot"].select(
+        F.explode(F.map_values("scopes")).alias("cluster_id")
+    )
+    scopes = run_scopes.unionByName(snapshot_scopes).where(F.col("cluster_id").isNotNull())
+    return scopes.distinct()
 
 
 def build_lineage(frames: Frames, context: BuildContext) -> DataFrame:
@@ -139,11 +141,11 @@ def build_lineage(frames: Frames, context: BuildContext) -> DataFrame:
     snapshot = frames["snapshot"]
     # All tries, not only the good ones: a configuration that fails now must be unknown now.
     tries = select_latest_snapshots(snapshot.where(F.col("source") == DESIRED), ["subject"])
-    states = snapshot.where((F.col("source") == STATE) & F.col(GOOD).isNotNull())
+    states = snapshot.where((F.col("source") == STATE) & F.col(CHECKSUM_COLUMN).isNotNull())
     desired = tries.select(
         F.col("subject").alias("lineage"),
-        F.col(GOOD).isNotNull().alias("desired_known"),
-        F.when(F.col(GOOD).isNotNull(), F.col("captured_at")).alias("desired_at"),
+        F.col(CHECKSUM_COLUMN).isNotNull().alias("desired_known"),
+        F.when(F.col(CHECKSUM_COLUMN).isNotNull(), F.col("captured_at")).alias("desired_at"),
         F.col("scopes").alias("desired_scopes"),
         "error",
     )
@@ -173,7 +175,7 @@ def build_lineage(frames: Frames, context: BuildContext) -> DataFrame:
 def _merge_maps(first: Column, second: Column) -> Column:
     """Merge two maps, which may be null. If both have a key, the second wins."""
     empty = F.create_map().cast(_MAP)
-    one, two = F.coalesce(first, empty), F.coalesce(second, empty)
+    first_map, second_map = F.coalesce(first, empty), F.coalesce(second, empty)
     # `map_concat` of maps with a common key is an error by default (spark.sql.mapKeyDedupPolicy).
-    rest = F.map_filter(one, lambda key, _: ~F.map_contains_key(two, key))
-    return F.map_concat(rest, two)
+    first_only = F.map_filter(first_map, lambda key, _: ~F.map_contains_key(second_map, key))
+    return F.map_concat(first_only, second_map)

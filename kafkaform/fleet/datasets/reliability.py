@@ -11,9 +11,9 @@ from .attempts import OUTCOME, select_tries
 
 STEP = ("lineage", "run", "step")
 """The columns that identify a step."""
-GOOD = ("applied", "started")
+DONE_OUTCOMES = ("applied", "started")
 """Outcomes that count as done."""
-ALL = ""
+ALL_STEPS = ""
 """`error_code` of the row about all steps of a day, cluster and kind."""
 
 
@@ -32,26 +32,26 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     run = frames["run"].select("lineage", "run", "refused", "complete", F.lit(True).alias("_seen"))
     steps = _add_end(select_tries(frames["event"])).join(run, ["lineage", "run"], how="left")
     # Each step is in the row for all and in the row of each error it met.
-    met = F.array_distinct(F.array(F.lit(ALL), F.coalesce("error_code", F.lit(ALL))))
+    met = F.array_distinct(F.array(F.lit(ALL_STEPS), F.coalesce("error_code", F.lit(ALL_STEPS))))
     rows = _add_run(steps).withColumn("error_code", F.explode(met))
     group = ["day", "cluster", "kind", "error_code"]
     # A step with several tries counts once per group.
-    once = Window.partitionBy(*group, *STEP).orderBy("seq")
-    first = rows.withColumn("_once", F.row_number().over(once) == 1)
+    step_order = Window.partitionBy(*group, *STEP).orderBy("seq")
+    first = rows.withColumn("_once", F.row_number().over(step_order) == 1)
     return first.groupBy(*group).agg(*_count_figures()).select(*TABLES["apply_reliability"].names)
 
 
 def _count_figures() -> tuple[Column, ...]:
-    once, end = F.col("_once"), F.col("_end")
+    is_counted, end = F.col("_once"), F.col("_end")
     clean = F.coalesce(F.col("refused") == 0, F.lit(False))
     this_run = F.struct("lineage", "run")
     return (
-        F.count_if(once).alias("steps"),
-        *(F.count_if(once & (end == name)).alias(name) for name in _ENDS),
-        F.sum(F.when(once, F.col("_tries") - 1).otherwise(0)).alias("retries"),
+        F.count_if(is_counted).alias("steps"),
+        *(F.count_if(is_counted & (end == name)).alias(name) for name in _ENDS),
+        F.sum(F.when(is_counted, F.col("_tries") - 1).otherwise(0)).alias("retries"),
         F.count_distinct(this_run).alias("runs"),
         F.count_distinct(F.when(F.col("_partial"), this_run)).alias("partial_runs"),
-        F.count_if(once & clean & (end == "failed")).alias("validated_then_failed"),
+        F.count_if(is_counted & clean & (end == "failed")).alias("validated_then_failed"),
         # Exact, not `approx_percentile`: the same input must give the same table.
         F.percentile("_measured", 0.5).alias("p50_ms"),
         F.percentile("_measured", 0.95).alias("p95_ms"),
@@ -82,9 +82,9 @@ def _add_end(sent: DataFrame) -> DataFrame:
 
 def _add_run(steps: DataFrame) -> DataFrame:
     """Add to each try whether its run applied only some of its steps."""
-    whole = Window.partitionBy("lineage", "run")
-    good = F.col("_end").isin(*GOOD)
+    of_run = Window.partitionBy("lineage", "run")
+    good = F.col("_end").isin(*DONE_OUTCOMES)
     # A run that is not in the table `run` is unknown, not cut off.
     cut_off = F.col("_seen") & ~F.coalesce("complete", F.lit(False))
-    undone = F.max(~good | F.coalesce(cut_off, F.lit(False))).over(whole)
-    return steps.withColumn("_partial", F.max(good).over(whole) & undone)
+    undone = F.max(~good | F.coalesce(cut_off, F.lit(False))).over(of_run)
+    return steps.withColumn("_partial", F.max(good).over(of_run) & undone)

@@ -6,7 +6,12 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
 
 from ...core.landing import DESIRED, LIVE, STATE
-from ..landed.cluster_names import GOOD, add_cluster_names, select_latest_snapshots, select_newest
+from ..landed.cluster_names import (
+    CHECKSUM_COLUMN,
+    add_cluster_names,
+    select_latest_snapshots,
+    select_newest,
+)
 from ..tables.dataset import BuildContext, Frames
 from ..tables.definitions import TABLES
 
@@ -26,21 +31,23 @@ def build_live(frames: Frames, context: BuildContext) -> DataFrame:
     by_kind = _select_covered(kinds).select(
         "subject", F.col("key").alias("kind"), F.col("snapshot").alias("_of")
     )
-    known = kinds.select("subject", F.col("key").alias("kind")).distinct()
+    cluster_kinds = kinds.select("subject", F.col("key").alias("kind")).distinct()
     last = select_latest_snapshots(good, ["subject"]).select(
         "subject", F.col("snapshot").alias("_last")
     )
-    chosen = known.join(by_kind, ["subject", "kind"], how="left").withColumn("_known", F.lit(True))
+    chosen = cluster_kinds.join(by_kind, ["subject", "kind"], how="left").withColumn(
+        "_known", F.lit(True)
+    )
     rows = frames["snapshot_raw"].where(F.col("source") == LIVE)
     # One row per cluster and kind on the right: broadcasting it keeps the large side unshuffled.
-    found = rows.join(F.broadcast(chosen), ["subject", "kind"], how="left").join(
+    marked = rows.join(F.broadcast(chosen), ["subject", "kind"], how="left").join(
         F.broadcast(last), "subject", how="inner"
     )
     # A kind whose every look failed is known and has no `_of`: null equals no snapshot, so no rows.
-    wanted = F.when(F.col("_known"), F.col("_of")).otherwise(F.col("_last"))
-    kept = found.where(F.col("snapshot") == wanted)
-    kept = kept.withColumn("cluster", F.col("subject"))
-    return _keep_once(kept, ("cluster", "kind", "key")).select(*TABLES["live"].names)
+    newest_snapshot = F.when(F.col("_known"), F.col("_of")).otherwise(F.col("_last"))
+    newest = marked.where(F.col("snapshot") == newest_snapshot)
+    newest = newest.withColumn("cluster", F.col("subject"))
+    return _keep_once(newest, ("cluster", "kind", "key")).select(*TABLES["live"].names)
 
 
 def find_live_builds(frames: Frames) -> DataFrame:
@@ -52,7 +59,9 @@ def find_live_builds(frames: Frames) -> DataFrame:
 
 def _select_good(frames: Frames, source: str) -> DataFrame:
     """Return the snapshots that have rows."""
-    return frames["snapshot"].where((F.col("source") == source) & F.col(GOOD).isNotNull())
+    return frames["snapshot"].where(
+        (F.col("source") == source) & F.col(CHECKSUM_COLUMN).isNotNull()
+    )
 
 
 def _explode_kinds(good: DataFrame) -> DataFrame:
@@ -91,10 +100,12 @@ def find_desired_builds(frames: Frames) -> DataFrame:
 
 
 def _select_configurations(frames: Frames) -> DataFrame:
-    mine = frames["snapshot"].where(F.col("source") == DESIRED)
+    configurations = frames["snapshot"].where(F.col("source") == DESIRED)
     # First the newest, then whether it is good: an older configuration would hide that it is
     # unreadable.
-    return select_latest_snapshots(mine, ["subject"]).where(F.col(GOOD).isNotNull())
+    return select_latest_snapshots(configurations, ["subject"]).where(
+        F.col(CHECKSUM_COLUMN).isNotNull()
+    )
 
 
 def _select_rows(snapshots: DataFrame, frames: Frames, table: str) -> DataFrame:
@@ -115,9 +126,9 @@ def _select_rows(snapshots: DataFrame, frames: Frames, table: str) -> DataFrame:
             "scope_id": F.coalesce("scope_id", F.try_element_at("scopes", F.col("instance"))),
         }
     )
-    found = add_cluster_names(placed.where(F.col("scope_id").isNotNull()), frames["cluster"])
-    once = _keep_once(found, ("cluster", "kind", "key", "lineage"))
-    return once.select(*TABLES[table].names)
+    named = add_cluster_names(placed.where(F.col("scope_id").isNotNull()), frames["cluster"])
+    distinct = _keep_once(named, ("cluster", "kind", "key", "lineage"))
+    return distinct.select(*TABLES[table].names)
 
 
 def _keep_once(rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:

@@ -57,8 +57,8 @@ def build_run(frames: Frames, context: BuildContext) -> DataFrame:
     ended_runs = runs.where(F.col("ran")).withColumns(ended)
     chains = _judge_chains(raw).withColumnRenamed("seq", "last")
     proven = ended_runs.join(chains, ["lineage", "last"], how="left")
-    found = proven.join(_count_refused(records), ["lineage", "run"], how="left")
-    counted = found.withColumn("refused", F.coalesce("refused", F.lit(0)).cast("int"))
+    judged = proven.join(_count_refused(records), ["lineage", "run"], how="left")
+    counted = judged.withColumn("refused", F.coalesce("refused", F.lit(0)).cast("int"))
     return counted.select(*TABLES["run"].names)
 
 
@@ -70,7 +70,7 @@ def _judge_chains(raw: DataFrame) -> DataFrame:
     # An altered line keeps its place: without it, the log would only seem to lack a record.
     bad = raw.where(F.col("seq").isNull()).withColumn("seq", parse_claimed_seq())
     claimed = raw.where(F.col("seq").isNotNull()).select(*columns).union(bad.select(*columns))
-    places = (
+    numbered = (
         claimed.where(F.col("seq").isNotNull())
         .groupBy("lineage", "seq")
         .agg(
@@ -90,7 +90,7 @@ def _judge_chains(raw: DataFrame) -> DataFrame:
         .when(~F.col("prev").eqNullSafe(expected), _BROKEN)
         .otherwise(_SOUND)
     )
-    judged = places.withColumn("worth", worth)
+    judged = numbered.withColumn("worth", worth)
     # The worst up to here: nothing after a break can be trusted, everything before it can.
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     worst = F.max("worth").over(so_far)
@@ -101,8 +101,10 @@ def _judge_chains(raw: DataFrame) -> DataFrame:
 def _take_last(kind: str, value: Column) -> Column:
     """Return the value in the group's last record of this kind. A copy without its body tells less
     than the record itself, so the longer one counts."""
-    mine = F.col("kind") == kind
-    return F.max_by(F.when(mine, value), F.when(mine, F.struct("seq", "hash", F.length("body"))))
+    is_of_kind = F.col("kind") == kind
+    return F.max_by(
+        F.when(is_of_kind, value), F.when(is_of_kind, F.struct("seq", "hash", F.length("body")))
+    )
 
 
 def _get_member(name: str) -> Column:
@@ -121,7 +123,9 @@ def _count_refused(records: DataFrame) -> DataFrame:
     """Return lineage, run, refused: how many steps dry runs rejected. One row per run that had
     any."""
     tried = records.where(F.col("kind") == "validate")
-    once = select_newest(tried, ["lineage", "seq", "hash"], F.desc(F.length("body")), F.asc("body"))
+    validations = select_newest(
+        tried, ["lineage", "seq", "hash"], F.desc(F.length("body")), F.asc("body")
+    )
     steps = F.from_json("body", _ERRORS)["steps"]
     refused = F.size(F.filter(steps, lambda step: step["error"].isNotNull()))
-    return once.groupBy("lineage", "run").agg(F.sum(refused).alias("refused"))
+    return validations.groupBy("lineage", "run").agg(F.sum(refused).alias("refused"))

@@ -44,12 +44,12 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
         .join(_collect_past(frames["history"]), list(KEY), "left")
         .join(_find_principals(frames["live"]), list(KEY), "left")
     )
-    more = {"granted": _is_granted(context.register), "born": _find_birth()}
-    judged = _add_signals(rows.withColumns(more), context.register.settings.grace_days)
-    found = judged.withColumn("verdict", _judge_verdict()).withColumn(
+    columns = {"granted": _is_granted(context.register), "born": _find_birth()}
+    judged = _add_signals(rows.withColumns(columns), context.register.settings.grace_days)
+    verdicts = judged.withColumn("verdict", _judge_verdict()).withColumn(
         "evidence", _describe_evidence()
     )
-    return found.select(*TABLES["unused_topics"].names)
+    return verdicts.select(*TABLES["unused_topics"].names)
 
 
 def _select_topics(frames: Frames, register: Register) -> DataFrame:
@@ -68,10 +68,10 @@ def _select_topics(frames: Frames, register: Register) -> DataFrame:
         attrs["bytes"].try_cast("bigint").alias("bytes"),
     )
     clusters = frames["cluster"].where(F.col("captured_at").isNotNull())
-    seen = clusters.select(
+    cluster_facts = clusters.select(
         "cluster", F.col("captured_at").alias("as_of"), "coverage", "allow_if_no_acl"
     )
-    return named.join(logs, list(KEY), "left").join(seen, ["cluster"], "inner")
+    return named.join(logs, list(KEY), "left").join(cluster_facts, ["cluster"], "inner")
 
 
 def _collect_past(history: DataFrame) -> DataFrame:
@@ -84,8 +84,8 @@ def _collect_past(history: DataFrame) -> DataFrame:
 def _find_birth() -> Column:
     """Return at, when the present topic was first shown, and before, a time at which it certainly
     did not exist (null: none is known)."""
-    mine = F.filter("past", lambda form: form["incarnation"].eqNullSafe(F.col("incarnation")))
-    begins = F.transform(mine, _make_beginning)
+    own_forms = F.filter("past", lambda form: form["incarnation"].eqNullSafe(F.col("incarnation")))
+    begins = F.transform(own_forms, _make_beginning)
     return F.array_min(begins)
 
 
@@ -102,8 +102,10 @@ def _find_principals(live: DataFrame) -> DataFrame:
     names = live.where(F.col("kind") == _TOPIC).select("cluster", F.col("key").alias("topic"))
     patterns = _select_patterns(live)
     everybody = F.array_distinct(F.flatten(F.collect_list("principals")))
-    found = _find_covering(names, patterns).join(patterns, ["cluster", "pattern", "name"], "inner")
-    return found.groupBy(*KEY).agg(everybody.alias("principals"))
+    covering = _find_covering(names, patterns).join(
+        patterns, ["cluster", "pattern", "name"], "inner"
+    )
+    return covering.groupBy(*KEY).agg(everybody.alias("principals"))
 
 
 def _select_patterns(live: DataFrame) -> DataFrame:
@@ -129,8 +131,8 @@ def _find_covering(names: DataFrame, patterns: DataFrame) -> DataFrame:
     fitting = F.filter("lengths", lambda length: length <= F.length(topic))
     prefixes = F.transform(fitting, lambda n: _make_pattern("Prefixed", F.left(topic, n)))
     literals = F.array(_make_pattern("Literal", topic), _make_pattern("Literal", F.lit("*")))
-    there = names.join(lengths, ["cluster"], "inner")
-    return there.select(*KEY, F.inline(F.concat(literals, prefixes)))
+    topics = names.join(lengths, ["cluster"], "inner")
+    return topics.select(*KEY, F.inline(F.concat(literals, prefixes)))
 
 
 def _make_pattern(kind: str, name: Column) -> Column:
@@ -141,12 +143,16 @@ def _is_granted(register: Register) -> Column:
     """Null: not all ACLs are known, or the rule for topics without any."""
     own = {owner.name: list(owner.principals) for owner in register.owners}
     # One literal for all owners, since a literal for each makes plans that take minutes.
-    known = F.from_json(F.lit(json.dumps(own)), "map<string,array<string>>")
-    mine = F.coalesce(F.try_element_at(known, F.col("owner")), F.array().cast("array<string>"))
-    others = F.size(F.array_except("principals", mine)) > 0
-    told = F.when(F.col("principals").isNull(), F.col("allow_if_no_acl")).otherwise(others)
-    how = F.try_element_at("coverage", F.lit(_ACL))
-    return F.when(how == COMPLETE, told).when((how == VISIBLE) & others, F.lit(True))
+    owners = F.from_json(F.lit(json.dumps(own)), "map<string,array<string>>")
+    owner_principals = F.coalesce(
+        F.try_element_at(owners, F.col("owner")), F.array().cast("array<string>")
+    )
+    has_others = F.size(F.array_except("principals", owner_principals)) > 0
+    granted = F.when(F.col("principals").isNull(), F.col("allow_if_no_acl")).otherwise(has_others)
+    coverage = F.try_element_at("coverage", F.lit(_ACL))
+    return F.when(coverage == COMPLETE, granted).when(
+        (coverage == VISIBLE) & has_others, F.lit(True)
+    )
 
 
 # -- verdict

@@ -12,7 +12,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import GROUP_USAGE, LIVE, TOPIC_USAGE
-from ..landed.cluster_names import GOOD
+from ..landed.cluster_names import CHECKSUM_COLUMN
 from ..tables.dataset import Frames
 
 OFFSETS = ("end_offset", "written_at", "offsets_since", "offsets_at")
@@ -38,8 +38,8 @@ def build_usage(frames: Frames, build: str) -> DataFrame:
     groups = _find_read(_list_groups(frames, build), looks, before)
     # full: a topic may have groups and no offsets (a partition without a leader), and the reverse.
     rows = offsets.join(groups, list(KEY), "full").join(looks, ["cluster"], "left")
-    none = F.create_map().cast("map<string,bigint>")
-    committed = F.when(F.col("groups_at").isNotNull(), F.coalesce("committed", none))
+    no_groups = F.create_map().cast("map<string,bigint>")
+    committed = F.when(F.col("groups_at").isNotNull(), F.coalesce("committed", no_groups))
     return rows.withColumn("committed", committed).select(*KEY, *STATE)
 
 
@@ -68,10 +68,10 @@ def _list_offsets(frames: Frames, build: str) -> DataFrame:
 
 def _find_written(looks: DataFrame, before: DataFrame) -> DataFrame:
     """Return KEY and OFFSETS."""
-    known = before.where(F.col("offsets_at").isNotNull()).select(
+    previous = before.where(F.col("offsets_at").isNotNull()).select(
         *KEY, F.col("offsets_at").alias("at"), "end_offset", "written_at", "offsets_since"
     )
-    rows = looks.unionByName(known, allowMissingColumns=True)
+    rows = looks.unionByName(previous, allowMissingColumns=True)
     of_topic = Window.partitionBy(*KEY)
     old = F.col("offsets_since").isNotNull()
     # A late snapshot lies before what is known and is dropped: the state cannot be wound back.
@@ -103,21 +103,21 @@ def _list_looks(frames: Frames, build: str, before: DataFrame) -> DataFrame:
     groups_at, the last of them; groups_since, the start of an unbroken series of complete looks
     that are close enough to each other (null: the last one is not complete)."""
     newest = frames["cluster"].select("cluster", F.col("captured_at").alias("newest"))
-    metas = frames["snapshot"].where((F.col("source") == LIVE) & F.col(GOOD).isNotNull())
+    metas = frames["snapshot"].where((F.col("source") == LIVE) & F.col(CHECKSUM_COLUMN).isNotNull())
     named = metas.select(F.col("subject").alias("cluster"), "_build", "captured_at", "coverage")
-    wanted = (F.col("_build") == build) | (F.col("captured_at") == F.col("newest"))
-    how = F.try_element_at("coverage", F.lit(GROUP_USAGE))
-    look = F.struct(F.col("captured_at").alias("at"), (how == COMPLETE).alias("whole"))
+    is_wanted = (F.col("_build") == build) | (F.col("captured_at") == F.col("newest"))
+    coverage = F.try_element_at("coverage", F.lit(GROUP_USAGE))
+    look = F.struct(F.col("captured_at").alias("at"), (coverage == COMPLETE).alias("whole"))
     new = (
         named.join(newest, ["cluster"], "left")
-        .where(wanted & how.isin(COMPLETE, VISIBLE))
+        .where(is_wanted & coverage.isin(COMPLETE, VISIBLE))
         .select("cluster", look.alias("look"))
     )
     old = F.struct(F.col("groups_at").alias("at"), F.col("groups_since").alias("since"))
-    known = before.where(F.col("groups_at").isNotNull()).select("cluster", old.alias("old"))
-    both = new.unionByName(known, allowMissingColumns=True).groupBy("cluster")
+    previous = before.where(F.col("groups_at").isNotNull()).select("cluster", old.alias("old"))
+    grouped = new.unionByName(previous, allowMissingColumns=True).groupBy("cluster")
     # Every topic of a cluster has the same last look, so `max` only picks it.
-    return _fold_looks(both.agg(F.max("old").alias("old"), F.collect_set("look").alias("looks")))
+    return _fold_looks(grouped.agg(F.max("old").alias("old"), F.collect_set("look").alias("looks")))
 
 
 def _fold_looks(rows: DataFrame) -> DataFrame:
@@ -161,21 +161,22 @@ def _list_groups(frames: Frames, build: str) -> DataFrame:
 def _find_read(rows: DataFrame, looks: DataFrame, before: DataFrame) -> DataFrame:
     """Return KEY, committed and read_at. A topic is read by a group that has members, by one that
     moved its offsets since the previous look, and by one that did not exist then."""
-    known = before.where(F.col("groups_at").isNotNull()).select(
+    previous = before.where(F.col("groups_at").isNotNull()).select(
         *(*KEY, F.col("groups_at").alias("at"), "read_at", F.lit(True).alias("old")),
         F.explode_outer("committed").alias("group", "committed"),
     )
     placed = (
-        rows.unionByName(known, allowMissingColumns=True)
+        rows.unionByName(previous, allowMissingColumns=True)
         .join(looks.select("cluster", "old_at", "times"), ["cluster"], "inner")
         .where(F.col("old") | _is_after("at", "old_at"))
         .withColumn("n", F.array_position("times", F.col("at")))
         .where(F.col("n") > 0)
     )
     judged = placed.withColumn("moved", F.when(_is_active(), F.col("at")))
-    now = F.when(_is_last() & F.col("group").isNotNull(), F.struct("group", "committed"))
+    newest_groups = F.when(_is_last() & F.col("group").isNotNull(), F.struct("group", "committed"))
     by_topic = judged.groupBy(*KEY).agg(
-        F.collect_set(now).alias("now"), F.max(F.coalesce("moved", "read_at")).alias("read_at")
+        F.collect_set(newest_groups).alias("now"),
+        F.max(F.coalesce("moved", "read_at")).alias("read_at"),
     )
     return by_topic.select(*KEY, _map_by_group().alias("committed"), "read_at")
 
@@ -188,7 +189,7 @@ def _map_by_group() -> Column:
 
 
 def _find_most(group: Column) -> Column:
-    return F.array_max(F.filter("now", lambda one: one["group"] == group))["committed"]
+    return F.array_max(F.filter("now", lambda entry: entry["group"] == group))["committed"]
 
 
 def _is_last() -> Column:
@@ -199,8 +200,8 @@ def _is_active() -> Column:
     of_topic = Window.partitionBy(*KEY).orderBy("group", "n", "committed")
     # Positions of looks, not times: "the look before" is the previous position.
     n = F.col("n")
-    there = F.lag("group").over(of_topic).eqNullSafe(F.col("group"))
-    just_before = there & (F.lag("n").over(of_topic) >= n - 1)
+    is_same_group = F.lag("group").over(of_topic).eqNullSafe(F.col("group"))
+    just_before = is_same_group & (F.lag("n").over(of_topic) >= n - 1)
     # Null-safe: a group without committed offsets twice in a row has not moved.
-    same = just_before & F.lag("committed").over(of_topic).eqNullSafe(F.col("committed"))
-    return (F.col("members") > 0) | ((n > 1) & ~F.coalesce(same, F.lit(False)))
+    has_not_moved = just_before & F.lag("committed").over(of_topic).eqNullSafe(F.col("committed"))
+    return (F.col("members") > 0) | ((n > 1) & ~F.coalesce(has_not_moved, F.lit(False)))

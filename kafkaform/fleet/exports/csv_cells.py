@@ -87,8 +87,8 @@ def _render_column(name: str, column: pa.Array) -> list[Any]:
     kind, types = column.type, pa.types
     if name in MASKS:
         # Few distinct masks stand for millions of rows.
-        known = {value: expand_mask(name, value) for value in pc.unique(column).to_pylist()}
-        return [known[value] for value in column.to_pylist()]
+        texts = {value: expand_mask(name, value) for value in pc.unique(column).to_pylist()}
+        return [texts[value] for value in column.to_pylist()]
     if types.is_string(kind) or types.is_string_view(kind):
         return _render_texts(column.cast(pa.string()))
     if types.is_list(kind) and types.is_string_view(kind.value_type):
@@ -109,8 +109,8 @@ def _render_texts(column: pa.StringArray) -> list[str | None]:
 
     values: list[str | None] = column.to_pylist()
     suspect = pc.fill_null(pc.match_substring_regex(column, _SUSPECT), False)
-    for place in pc.indices_nonzero(suspect).to_pylist():
-        values[place] = render_cell(values[place])
+    for index in pc.indices_nonzero(suspect).to_pylist():
+        values[index] = render_cell(values[index])
     return values
 
 

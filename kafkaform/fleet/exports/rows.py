@@ -26,7 +26,7 @@ from .csv_cells import render_utc as render_utc
 from .csv_cells import to_jsonable as to_jsonable
 from .csv_cells import to_text as to_text
 
-NOTHING = "-"
+NULL_CELL = "-"
 INTERNAL: Mapping[str, frozenset[str]] = {
     "unused_topics": frozenset(
         ("end_offset", "written_at", "offsets_since", "offsets_at")
@@ -84,7 +84,7 @@ def find_column_unit(column: str) -> str:
 
 
 def _render_cell(value: Any, unit: str) -> str:
-    exact = to_text(value) or NOTHING
+    exact = to_text(value) or NULL_CELL
     number = int(value) if isinstance(value, float) and value.is_integer() else value
     amount = render_quantity(number, unit)
     if isinstance(number, int) and number >= _LARGE and amount.partition(" ")[0] == str(number):
@@ -99,9 +99,9 @@ def _pad_cell(cell: str, width: int, flush: bool) -> str:
 
 def _is_numeric(values: Iterable[object]) -> bool:
     """True for a column that contains nothing but numbers."""
-    known = [value for value in values if value is not None]
-    return bool(known) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in known
+    present = [value for value in values if value is not None]
+    return bool(present) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in present
     )
 
 
@@ -179,9 +179,9 @@ def _write_table(gold: Gold, name: str, path: Path, mask: Mask | None) -> None:
         writer.writerow([MASKS.get(column, column) for column in names])
         for batch in gold.read_batches(f"select {columns} from {name} order by {order}"):
             if mask:
-                shown = (mask(name, row) for row in to_rows(batch))
+                masked = (mask(name, row) for row in to_rows(batch))
                 writer.writerows(
-                    [render_cell(expand_mask(c, row[c])) for c in names] for row in shown
+                    [render_cell(expand_mask(c, row[c])) for c in names] for row in masked
                 )
             else:
                 writer.writerows(render_rows(batch))

@@ -9,7 +9,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 _GLOB = re.compile(r"([\[\]{}*?\\])")
-GOOD = "sha256"
+CHECKSUM_COLUMN = "sha256"
 """Column of `snapshot` that is null if the snapshot failed: then it has no rows that can be
 trusted."""
 
@@ -36,8 +36,8 @@ def add_cluster_names(frame: DataFrame, cluster: DataFrame) -> DataFrame:
     """
     # One row per cluster: small enough to broadcast at any size of fleet, which avoids a shuffle of
     # the large side. A left join keeps rows of clusters that no register names.
-    found = frame.join(F.broadcast(list_cluster_names(cluster)), "scope_id", how="left")
-    return found.withColumn("cluster", F.coalesce("_name", "scope_id")).drop("_name")
+    named = frame.join(F.broadcast(list_cluster_names(cluster)), "scope_id", how="left")
+    return named.withColumn("cluster", F.coalesce("_name", "scope_id")).drop("_name")
 
 
 def list_cluster_names(cluster: DataFrame) -> DataFrame:
@@ -47,9 +47,9 @@ def list_cluster_names(cluster: DataFrame) -> DataFrame:
     """
     # A cluster that never answered has no id. In a join null equals nothing, so its rows would only
     # cost.
-    known = cluster.where(F.col("cluster_id").isNotNull())
+    identified = cluster.where(F.col("cluster_id").isNotNull())
     order = (F.desc("registered"), F.desc_nulls_last("captured_at"), F.asc("cluster"))
-    chosen = select_newest(known, ["cluster_id"], *order)
+    chosen = select_newest(identified, ["cluster_id"], *order)
     return chosen.select(F.col("cluster_id").alias("scope_id"), F.col("cluster").alias("_name"))
 
 

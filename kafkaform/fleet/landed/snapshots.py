@@ -36,9 +36,9 @@ _COVERAGE = tuple(kind.value for kind in CoverageKind)
 _KIND = r"\A[A-Za-z_][A-Za-z0-9_-]{0,127}\z"
 CHANGED = "bad_checksum"
 """Reason of a file of rows that is not the one that was written."""
-_REFUSED = "its rows are damaged or were changed; they are in quarantine"
+_REFUSAL = "its rows are damaged or were changed; they are in quarantine"
 _NO_MAP = "map<string,string>"
-_OF_NOTHING = hashlib.sha256(b"").hexdigest()
+_EMPTY_CHECKSUM = hashlib.sha256(b"").hexdigest()
 """Checksum of a file without bytes."""
 
 
@@ -112,44 +112,46 @@ class Snapshots(Struct, frozen=True):
         file fails its checksum. It reads each file once; these files are most of what lands."""
         # Inner, on broadcast metas: rows without a `.meta.json` are an unfinished snapshot, not a
         # small one.
-        both = self.files.join(
+        paired = self.files.join(
             F.broadcast(self._select_good().select("stem", "parsed")), "stem", "inner"
         )
         lines = _drop_last_empty(F.split(F.col("content").cast("string"), "\n"))
         # One array per file instead of one row per line: the checksum and the count decide for the
         # file as a whole, without a second read and without grouping its lines again.
-        parsed = both.withColumn("found", F.transform(lines, lambda line: F.from_json(line, _ROW)))
+        parsed = paired.withColumn(
+            "found", F.transform(lines, lambda line: F.from_json(line, _ROW))
+        )
         # The count is compared as well: a checksum says nothing about how the bytes split into rows
         # here.
-        right = (F.sha2("content", 256) == F.col("parsed.sha256")) & (
+        is_unchanged = (F.sha2("content", 256) == F.col("parsed.sha256")) & (
             F.size("found") == F.col("parsed.rows")
         )
-        whole = right & ~F.exists("found", _is_bad)
-        about = [F.col(f"parsed.{name}") for name in ("source", "subject", "snapshot")]
+        is_sound = is_unchanged & ~F.exists("found", _is_bad)
+        names = [F.col(f"parsed.{name}") for name in ("source", "subject", "snapshot")]
         return parsed.select(
-            *about,
+            *names,
             _parse_time("parsed.ended").alias("captured_at"),
             "_file",
             # `inline` of null gives no rows, which is exactly "nothing of this file".
-            F.inline(F.when(whole, F.col("found"))),
+            F.inline(F.when(is_sound, F.col("found"))),
         )
 
-    def find_refused(self, taken: DataFrame) -> tuple[str, ...]:
+    def find_refused(self, row_counts: DataFrame) -> tuple[str, ...]:
         """Return the stems of snapshots whose rows are missing or rejected.
 
         taken: _file and n, the number of rows that `select_rows` gave for each file that has any.
         """
-        count = taken.select(F.col("_file"), "n").withColumn("stem", _get_stem(ROWS))
+        count = row_counts.select(F.col("_file"), "n").withColumn("stem", _get_stem(ROWS))
         counted = self._select_good().join(F.broadcast(count.select("stem", "n")), "stem", "left")
         # Without a checksum the cluster could not be read; its `.meta.json` says so, and no rows
         # are due.
-        wanted = counted.where(F.col("parsed.sha256").isNotNull())
+        with_rows = counted.where(F.col("parsed.sha256").isNotNull())
         n = F.coalesce("n", F.lit(0))
         # What should have no rows must be of no bytes, too.
-        other = (F.col("parsed.rows") == 0) & (F.col("parsed.sha256") != _OF_NOTHING)
+        is_not_empty = (F.col("parsed.rows") == 0) & (F.col("parsed.sha256") != _EMPTY_CHECKSUM)
         # A null count would make the comparison null, and `~null` would hide the fault.
-        right = F.coalesce((n == F.col("parsed.rows")) & ~other, F.lit(False))
-        return tuple(row["stem"] for row in wanted.where(~right).select("stem").collect())
+        is_complete = F.coalesce((n == F.col("parsed.rows")) & ~is_not_empty, F.lit(False))
+        return tuple(row["stem"] for row in with_rows.where(~is_complete).select("stem").collect())
 
     def find_faults(self) -> DataFrame:
         """Return what is wrong with files whose rows were rejected: _file, reason, position, line.
@@ -161,10 +163,10 @@ class Snapshots(Struct, frozen=True):
             F.size(_drop_last_empty(F.split(F.col("content").cast("string"), "\n"))).alias("n"),
         )
         # Spark passes over files without bytes, as if they were not there.
-        total, count = F.coalesce("sum", F.lit(_OF_NOTHING)), F.coalesce("n", F.lit(0))
-        right = (total == F.col("parsed.sha256")) & (count == F.col("parsed.rows"))
-        found = self._select_good().select("stem", "parsed").join(sums, "stem", how="left")
-        judged = found.withColumn("right", F.coalesce(right, F.lit(False)))
+        total, count = F.coalesce("sum", F.lit(_EMPTY_CHECKSUM)), F.coalesce("n", F.lit(0))
+        is_unchanged = (total == F.col("parsed.sha256")) & (count == F.col("parsed.rows"))
+        checked = self._select_good().select("stem", "parsed").join(sums, "stem", how="left")
+        judged = checked.withColumn("right", F.coalesce(is_unchanged, F.lit(False)))
         changed = judged.where(~F.col("right")).select(
             F.concat("stem", F.lit(ROWS)).alias("_file"),
             F.lit(CHANGED).alias("reason"),
@@ -198,13 +200,13 @@ class Snapshots(Struct, frozen=True):
             _parse_time("parsed.started").alias("started_at"),
             _parse_time("parsed.ended").alias("captured_at"),
             (F.col("parsed.complete") & ~bad).alias("complete"),
-            # An unread cluster is never an empty one: `sha256` becomes null as well (`GOOD`).
+            # An unread cluster is never an empty one: `sha256` (CHECKSUM_COLUMN) becomes null, too.
             F.when(bad, F.lit(0)).otherwise(F.coalesce("parsed.rows", F.lit(0))).alias("rows"),
             F.when(~bad, F.col("parsed.sha256")).alias("sha256"),
             F.col("parsed.scope_id"),
             F.when(bad, failed).otherwise(coverage).alias("coverage"),
             F.coalesce("parsed.scopes", F.create_map().cast(_NO_MAP)).alias("scopes"),
-            F.when(bad, F.lit(_REFUSED)).otherwise(F.col("parsed.error")).alias("error"),
+            F.when(bad, F.lit(_REFUSAL)).otherwise(F.col("parsed.error")).alias("error"),
             "_file",
         )
 
@@ -260,10 +262,10 @@ def _has_wrong_kind(row: Column) -> Column:
 
 
 def _is_any_null(struct: str, names: Collection[str]) -> Column:
-    found = F.lit(False)
+    is_null = F.lit(False)
     for name in names:
-        found = found | F.col(f"{struct}.{name}").isNull()
-    return found
+        is_null = is_null | F.col(f"{struct}.{name}").isNull()
+    return is_null
 
 
 def _parse_time(name: str) -> Column:

@@ -15,17 +15,17 @@ from .grids import ColumnKind, Grid, GridColumn, render_value
 
 ROW, BAR = 40, 14
 """Pixels of a bar with its label, and of the bar alone."""
-HEIGHT, FOOT = 140, 20
+HEIGHT, FOOT_HEIGHT = 140, 20
 """Pixels of the field of a chart by days, and of the line of days below it."""
-NAME = 26
+LABEL_CHARACTERS = 26
 """How many characters of a bar's label fit on a phone. The table has the whole label."""
 LETTER_SHARE = 4.0
 """A part narrower than this (per cent) has no room for its letter."""
 LETTER_HEIGHT = 12
 """A part of a column lower than this (pixels) has no room for its letter."""
-ROOM = 12
+MIN_COLUMNS = 12
 """A chart has room for at least this many days, so that a few columns do not become walls."""
-APART = 4
+LABEL_COLUMNS = 4
 """From this many columns on, the first and the last day fit side by side."""
 
 
@@ -105,7 +105,7 @@ class Chart(Struct, frozen=True):
 
     @property
     def height(self) -> int:
-        return HEIGHT + FOOT if self.days else ROW * len(self.bars)
+        return HEIGHT + FOOT_HEIGHT if self.days else ROW * len(self.bars)
 
     @property
     def parts(self) -> tuple[ChartPart, ...]:
@@ -119,14 +119,18 @@ class Chart(Struct, frozen=True):
             return tuple(
                 ChartMark(_shorten(bar.label), 0, ROW * n + 16) for n, bar in enumerate(self.bars)
             )
-        last, y = len(self.bars) - 1, HEIGHT + FOOT - 5
-        if len(self.bars) < ROOM:
-            few = (0, last) if len(self.bars) >= APART else (0,)
-            return tuple(ChartMark(self.bars[n].label, n * self._step, y) for n in few if self.bars)
-        wanted = ((0, "start", 0.0), (last // 2, "middle", 0.5), (last, "end", 1.0))
+        last, y = len(self.bars) - 1, HEIGHT + FOOT_HEIGHT - 5
+        if len(self.bars) < MIN_COLUMNS:
+            positions_shown = (0, last) if len(self.bars) >= LABEL_COLUMNS else (0,)
+            return tuple(
+                ChartMark(self.bars[n].label, n * self._step, y)
+                for n in positions_shown
+                if self.bars
+            )
+        positions = ((0, "start", 0.0), (last // 2, "middle", 0.5), (last, "end", 1.0))
         return tuple(
             ChartMark(self.bars[n].label, (n + share) * self._step, y, anchor)
-            for n, anchor, share in wanted
+            for n, anchor, share in positions
         )
 
     @property
@@ -154,14 +158,15 @@ class Chart(Struct, frozen=True):
     @property
     def about(self) -> str:
         """The chart in a sentence, for people who cannot see it."""
-        what = f"{'Columns' if self.days else 'Bars'} of {self.unit}, one a {self.label}."
+        head = f"{'Columns' if self.days else 'Bars'} of {self.unit}, one a {self.label}."
         largest = sorted(self.bars, key=lambda bar: (-bar.total, bar.label))[:3]
-        told = "; ".join(
+        largest_text = "; ".join(
             f"{bar.label}: {render_amount(bar.total)} ({', '.join(self._describe_bar(bar))})"
             for bar in largest
             if bar.total
         )
-        return f"{what} {f'The largest are {told}.' if told else 'There is nothing to show.'}"
+        tail = f"The largest are {largest_text}." if largest_text else "There is nothing to show."
+        return f"{head} {tail}"
 
     @property
     def figures(self) -> Grid:
@@ -199,7 +204,7 @@ class Chart(Struct, frozen=True):
     @property
     def _step(self) -> float:
         """From one column to the next, in per cent."""
-        return 100 / max(len(self.bars), ROOM)
+        return 100 / max(len(self.bars), MIN_COLUMNS)
 
     def _make_columns(self) -> Iterable[ChartPart]:
         top, step = self.top, self._step
@@ -220,15 +225,17 @@ def make_day_bars(
     if not days:
         return ()
     span = (max(days) - min(days)).days
-    every = [min(days) + timedelta(days=n) for n in range(span + 1)]
+    all_days = [min(days) + timedelta(days=n) for n in range(span + 1)]
     return tuple(
-        Bar(day.isoformat(), tuple(values.get((day, s.key), 0) for s in series)) for day in every
+        Bar(day.isoformat(), tuple(values.get((day, s.key), 0) for s in series)) for day in all_days
     )
 
 
-def render_tip(part: ChartPart) -> str:
+def render_tip(piece: ChartPart) -> str:
     """The text of a piece that is pointed at."""
-    return f"{part.series.title}: {render_value(part.value, GridColumn('', '', ColumnKind.NUMBER))}"
+    return (
+        f"{piece.series.title}: {render_value(piece.value, GridColumn('', '', ColumnKind.NUMBER))}"
+    )
 
 
 def _render_note(bar: Bar) -> str:
@@ -243,7 +250,7 @@ def render_amount(value: float) -> str:
 
 
 def _shorten(label: str) -> str:
-    return label if len(label) <= NAME else label[: NAME - 1] + "…"
+    return label if len(label) <= LABEL_CHARACTERS else label[: LABEL_CHARACTERS - 1] + "…"
 
 
 def _find_reach(bar: Bar) -> float:

@@ -69,8 +69,8 @@ class FleetCoverage(Struct, frozen=True):
     @property
     def whole(self) -> bool:
         """Every cluster and every configuration was read completely."""
-        others = sum(self.counts.values()) - self.counts["read"]
-        return self.expected is not None and not others and not self.states.total
+        unread = sum(self.counts.values()) - self.counts["read"]
+        return self.expected is not None and not unread and not self.states.total
 
 
 def compute_coverage(answers: Answers) -> FleetCoverage:
@@ -97,5 +97,9 @@ def compute_coverage(answers: Answers) -> FleetCoverage:
 
 def _describe_missing(row: Mapping[str, Any]) -> str | None:
     """Name the kinds that were not read completely: `kafka_acl (failed)`."""
-    short = {kind: how for kind, how in (row["coverage"] or {}).items() if how != "complete"}
-    return ", ".join(f"{kind} ({how})" for kind, how in sorted(short.items())) or None
+    short = {
+        kind: coverage
+        for kind, coverage in (row["coverage"] or {}).items()
+        if coverage != "complete"
+    }
+    return ", ".join(f"{kind} ({coverage})" for kind, coverage in sorted(short.items())) or None

@@ -61,11 +61,11 @@ OWNER = GridColumn("owner", "Owner", missing="none")
 SEVERITY = GridColumn("severity", "Severity", ColumnKind.WORD)
 FINDING = GridColumn("what", "Finding", ColumnKind.WORD)
 DETAIL = GridColumn("detail", "Detail", ColumnKind.LONG)
-SIZES = tuple(
+SIZE_COLUMNS = tuple(
     GridColumn(name, name.capitalize(), ColumnKind.NUMBER)
     for name in ("topics", "partitions", "replicas")
 )
-SPENT = (
+COST_COLUMNS = (
     GridColumn("bytes", "Size", ColumnKind.BYTES, "not measured"),
     GridColumn("cost", "Cost a month", ColumnKind.MONEY, "no rates"),
     GridColumn("currency", "Currency"),

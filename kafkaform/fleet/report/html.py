@@ -30,7 +30,7 @@ PATTERNS: Mapping[str, str] = {
     "failed": "M-2 6L2 10M0 0L8 8M6 -2L10 2",
 }
 """Series -> lines over its colour, in a square of eight by eight."""
-SAME: Mapping[str, str] = {
+SERIES_ALIASES: Mapping[str, str] = {
     "read": "applied",
     "partial": "unclear",
     "stale": "behind",
@@ -75,10 +75,10 @@ def render_html(report: FleetReport) -> str:
             "utc": render_utc,
         },
     )
-    patterns = {**PATTERNS, **{key: PATTERNS[like] for key, like in SAME.items()}}
+    patterns = {**PATTERNS, **{key: PATTERNS[like] for key, like in SERIES_ALIASES.items()}}
     pages.globals |= {
         "series": patterns,
-        "colours": {key: SAME.get(key, key) for key in patterns},
+        "colours": {key: SERIES_ALIASES.get(key, key) for key in patterns},
         "statuses": STATUSES,
         "limit": LIMIT,
         "row": ROW,

@@ -44,18 +44,18 @@ def write_report(root: str, out: Path, *, redact: bool = False, csv: bool = Fals
     redact: mask principals, under a new key; csv: write every gold table to a file beside it.
     Raises UsageError: there is no build, or the file has another ending; StorageError.
     """
-    form = FORMS.get(out.suffix)
-    if form is None:
+    render = FORMS.get(out.suffix)
+    if render is None:
         raise UsageError(
             f"{out}: a report is not written as {out.suffix or 'a file without ending'}",
             f"Name a file that ends in {', '.join(FORMS)}.",
         )
     gold = Gold(read_current(root))
     mask = make_build_redactor(gold, secrets.token_bytes(KEY_BYTES)) if redact else None
-    made = make_report(gold, mask=mask, csv=out.stem if csv else None)
-    _write_whole(out, form(made))
+    report = make_report(gold, mask=mask, csv=out.stem if csv else None)
+    _write_whole(out, render(report))
     tables = write_csv(gold, out.parent, out.stem, mask) if csv else ()
-    return WrittenReport(made, (out, *tables))
+    return WrittenReport(report, (out, *tables))
 
 
 def make_report(gold: Gold, *, mask: Mask | None = None, csv: str | None = None) -> FleetReport:

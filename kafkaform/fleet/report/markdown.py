@@ -12,14 +12,20 @@ from .grids import ColumnKind, Grid, GridColumn, render_moment, render_value
 from .model import FleetReport, Number
 from .sections import ReportSection, render_count
 
-TOP = 5
+TABLE_ROWS = 5
 """Rows per table."""
-WIDE = 7
+TABLE_COLUMNS = 7
 """Columns per table; the page has the rest."""
-LONG = 80
+CELL_CHARACTERS = 80
 """Characters per cell."""
-_FOREIGN = (ColumnKind.CODE, ColumnKind.KEY, ColumnKind.VALUE, ColumnKind.TEXT, ColumnKind.LONG)
-_ACTIVE = re.compile(r"[\\`*\[\]<>#|~&@!$_]|:(?=//)|(?<=www)\.")
+_FOREIGN_KINDS = (
+    ColumnKind.CODE,
+    ColumnKind.KEY,
+    ColumnKind.VALUE,
+    ColumnKind.TEXT,
+    ColumnKind.LONG,
+)
+_MARKDOWN_CHARACTERS = re.compile(r"[\\`*\[\]<>#|~&@!$_]|:(?=//)|(?<=www)\.")
 
 
 def render_markdown(report: FleetReport) -> str:
@@ -46,15 +52,15 @@ def _render_lines(report: FleetReport) -> Iterator[str]:
 
 
 def _render_coverage(report: FleetReport) -> str:
-    known = report.coverage
-    if known.expected is None:
+    coverage = report.coverage
+    if coverage.expected is None:
         return "**Coverage: unknown.**"
-    counts = ", ".join(f"{known.counts[status]:,} {status}" for status in STATUSES)
-    words = f"Coverage: {known.expected:,} clusters expected; {counts}"
-    extra = f", {known.unregistered:,} not in fleet.hcl" if known.unregistered else ""
-    unknown = render_count(known.states.total, "configuration")
-    states = f"; {unknown} unknown" if known.states.total else ""
-    return f"{words}{extra}{states}." if known.whole else f"**{words}{extra}{states}.**"
+    counts = ", ".join(f"{coverage.counts[status]:,} {status}" for status in STATUSES)
+    words = f"Coverage: {coverage.expected:,} clusters expected; {counts}"
+    extra = f", {coverage.unregistered:,} not in fleet.hcl" if coverage.unregistered else ""
+    unknown = render_count(coverage.states.total, "configuration")
+    states = f"; {unknown} unknown" if coverage.states.total else ""
+    return f"{words}{extra}{states}." if coverage.whole else f"**{words}{extra}{states}.**"
 
 
 def _render_number(number: Number) -> str:
@@ -82,33 +88,35 @@ def _render_section(section: ReportSection) -> Iterator[str]:
 
 
 def _render_table(table: Grid) -> Iterator[str]:
-    columns = table.columns[:WIDE]
+    columns = table.columns[:TABLE_COLUMNS]
     yield ""
     yield f"{table.caption} ({table.total:,}):"
     yield ""
     yield f"| {' | '.join(column.title for column in columns)} |"
     yield f"|{'|'.join('---:' if column.right else '---' for column in columns)}|"
-    for row in table.rows[:TOP]:
+    for row in table.rows[:TABLE_ROWS]:
         yield f"| {' | '.join(_render_cells(row, columns))} |"
 
 
 def _render_cells(row: Sequence[Any], columns: Sequence[GridColumn]) -> Iterator[str]:
     for value, column in zip(row, columns, strict=False):
         written = render_value(value, column)
-        foreign = value is not None and column.kind in _FOREIGN and value != ""
+        foreign = value is not None and column.kind in _FOREIGN_KINDS and value != ""
         yield escape_code(written).replace("|", r"\|") if foreign else written
 
 
 def escape_prose(text: str) -> str:
     """Escape a sentence with foreign parts: Markdown's special characters become references."""
-    return _ACTIVE.sub(lambda found: f"&#{ord(found[0])};", inline(text))
+    return _MARKDOWN_CHARACTERS.sub(lambda match: f"&#{ord(match[0])};", inline(text))
 
 
 def escape_code(text: str) -> str:
     r"""Make a code span. Tables read a pipe after a backslash in two ways, so it is written
     `\x7c`."""
-    shown = inline(text)
-    clipped = shown if len(shown) <= LONG else shown[: LONG - 1] + "…"
+    printable = inline(text)
+    clipped = (
+        printable if len(printable) <= CELL_CHARACTERS else printable[: CELL_CHARACTERS - 1] + "…"
+    )
     clear = re.sub(r"(?<=\\)\|", "x7c", clipped)
     ticks = "`" * (max(map(len, re.findall(r"`+", clear)), default=0) + 1)
     gap = " " if not clear.strip() or clear[0] in "` " or clear[-1] in "` " else ""

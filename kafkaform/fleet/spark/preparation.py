@@ -13,37 +13,37 @@ from ...core.errors import UsageError
 from ...core.progress import Progress, Reporter
 from . import java
 from .class_archive import SPARK, find_archive, make_keep_options, make_unable_error
-from .session import SparkPlace, build_session
+from .session import SparkSetup, build_session
 
 _COMMITS = 3
 _PATIENCE_SECONDS = 300
 
 
-def prepare(place: SparkPlace, report: Reporter) -> Path:
+def prepare(setup: SparkSetup, report: Reporter) -> Path:
     """Write the archive, replacing an older one; return its file.
 
     Raises UsageError: Spark does not run on this computer, or there is no Java; KafkaformError:
     Java cannot write an archive, or Spark does not start.
     """
-    if not place.local:
+    if not setup.local:
         raise UsageError(
-            f"{place.master} is not this computer; only this computer can be prepared",
+            f"{setup.master} is not this computer; only this computer can be prepared",
             "Leave out --master.",
         )
-    used = java.find_java(place.cache)
-    kept = find_archive(place.cache, used)
-    kept.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    java_used = java.find_java(setup.cache)
+    archive = find_archive(setup.cache, java_used)
+    archive.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     # On the same disk as the archive, so that the finished file can be renamed into place.
-    with tempfile.TemporaryDirectory(dir=kept.folder) as folder:
+    with tempfile.TemporaryDirectory(dir=archive.folder) as folder:
         new = Path(folder, SPARK)
         report(Progress("fleet", "starting Spark", 0, None))
-        session = build_session(replace(place, java=make_keep_options(kept, used, new)))
+        session = build_session(replace(setup, java=make_keep_options(archive, java_used, new)))
         report(Progress("fleet", "using Delta Lake", 0, None))
         _use_session(session, str(Path(folder, "table")))
         report(Progress("fleet", "keeping Java's classes", 0, None))
         if not _end_session(session) or not new.is_file():
-            raise make_unable_error(used)
-        return kept.settle_file(SPARK, new)
+            raise make_unable_error(java_used)
+        return archive.settle_file(SPARK, new)
 
 
 def _use_session(session: Any, path: str) -> None:

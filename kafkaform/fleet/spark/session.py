@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
-_EXCLUDED = (
+_EXCLUDED_JARS = (
     "io.delta:delta-kernel-*",
     "io.unitycatalog:*",
     "org.slf4j:slf4j-api",
@@ -34,7 +34,7 @@ _EXCLUDED = (
     "org.scala-lang.modules:*",
 )
 """Dependencies of Delta's jars that are left out. Of 33 jars, 2 are needed."""
-_ALWAYS: Mapping[str, str] = {
+_SESSION_SETTINGS: Mapping[str, str] = {
     # Otherwise days and parsed times depend on the time zone of the machine that runs the driver.
     "spark.sql.session.timeZone": "UTC",
     # Errors instead of silent nulls. Where a bad value must not fail the build, use try_cast,
@@ -46,7 +46,7 @@ _ALWAYS: Mapping[str, str] = {
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 """Settings that also work in a session that somebody else has started."""
-_AT_START: Mapping[str, str] = {
+_STATIC_SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.ui.showConsoleProgress": "false",
@@ -56,7 +56,7 @@ _AT_START: Mapping[str, str] = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """Settings that must be there when the JVM starts."""
-_HERE: Mapping[str, str] = {
+_SINGLE_MACHINE: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     # The default of 10,000 tasks made VACUUM of a small table take 26 s.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
@@ -68,7 +68,7 @@ _HERE: Mapping[str, str] = {
 }
 """Settings for a single machine."""
 _SERIAL = "-XX:+UseSerialGC"
-_QUICK: Mapping[str, str] = {
+_FAST_COMPILATION: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": f"{_SERIAL} -XX:TieredStopAtLevel=1 "
     "-XX:ReservedCodeCacheSize=256m -XX:NewSize=512m",
 }
@@ -78,7 +78,7 @@ With C1 alone the JVM reserves 48 MB for compiled code and stops compiling when 
 happens before a build ends. Plans leave much garbage; a larger young generation is collected less
 often.
 """
-_PLAIN: Mapping[str, str] = {
+_SIMPLE_PLANS: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -86,16 +86,16 @@ _PLAIN: Mapping[str, str] = {
 }
 """For small inputs: no generated code, and each query is planned once. Adaptive execution plans
 again after every stage, which doubles the number of jobs."""
-_LARGE: Mapping[str, str] = {
+_LARGE_INPUT: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.extraJavaOptions": _SERIAL,
     "spark.driver.memory": "4g",
 }
 """For large inputs."""
-_MEMORY: Mapping[str, str] = {"spark.driver.memory": "2g"}
+_SMALL_MEMORY: Mapping[str, str] = {"spark.driver.memory": "2g"}
 LARGE_BYTES = 64 * 2**20
 """From this much new input on, compiled code is used often enough to pay for compiling it well."""
-_NAMED = (
+_JAVA_CLASSES = (
     "functions",
     "PythonUtils",
     "org.apache.spark.sql.functions",
@@ -113,12 +113,12 @@ _TAIL_BYTES = 3000
 class LandedBytes(Struct, frozen=True):
     """How much has landed."""
 
-    all: int = 0
+    total: int = 0
     new: int = 0
     """Bytes of the files that this build computes its tables from."""
 
 
-class SparkPlace(Struct, frozen=True):
+class SparkSetup(Struct, frozen=True):
     """Where and how Spark runs."""
 
     master: str
@@ -143,7 +143,7 @@ class SparkPlace(Struct, frozen=True):
         return self.master.startswith("local")
 
 
-def build_session(place: SparkPlace) -> SparkSession:
+def build_session(setup: SparkSetup) -> SparkSession:
     """Start a session that has Delta; under spark-submit, use the one that belongs to it.
 
     Raises KafkaformError with the end of Spark's log if Spark does not start, UsageError if there
@@ -152,29 +152,29 @@ def build_session(place: SparkPlace) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     builder: Any = SparkSession.builder.appName("kafkaform fleet")
-    if place.connect:
+    if setup.connect:
         # A Connect server has static settings (jars, extensions, memory) of its own: only session
         # settings can be set, and only after it has started.
-        session: SparkSession = _start_session(builder.remote(place.master), place.master)
-        for name, value in _ALWAYS.items():
+        session: SparkSession = _start_session(builder.remote(setup.master), setup.master)
+        for name, value in _SESSION_SETTINGS.items():
             session.conf.set(name, value)
         return session
-    for name, value in build_settings(place).items():
+    for name, value in build_settings(setup).items():
         builder = builder.config(name, value)
     # spark-submit has chosen the master and started the JVM already; setting them again has no
     # effect or fails.
     if not is_submitted():
-        builder = builder.master(place.master)
-        _set_environment(place)
-    started: SparkSession = _start_session(builder, place.master)
+        builder = builder.master(setup.master)
+        _set_environment(setup)
+    started: SparkSession = _start_session(builder, setup.master)
     _remember(started)
     return started
 
 
 def _remember(session: Any) -> None:
-    """Cache the Java classes of _NAMED in the gateway's view."""
+    """Cache the Java classes of _JAVA_CLASSES in the gateway's view."""
     view = session._jvm
-    for name in _NAMED:
+    for name in _JAVA_CLASSES:
         setattr(view, name, getattr(view, name))
 
 
@@ -183,30 +183,33 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def build_settings(place: SparkPlace) -> Mapping[str, str]:
+def build_settings(setup: SparkSetup) -> Mapping[str, str]:
     """Return the settings that a session starts with."""
     if is_submitted():
-        return {**_AT_START, **_ALWAYS}
+        return {**_STATIC_SETTINGS, **_SESSION_SETTINGS}
     # By default Spark creates spark-warehouse in the working directory.
-    ours = {"spark.sql.warehouse.dir": str(place.cache / "warehouse"), **_choose_jars(place)}
+    own_settings = {
+        "spark.sql.warehouse.dir": str(setup.cache / "warehouse"),
+        **_choose_jars(setup),
+    }
     return {
-        **_AT_START,
-        **_ALWAYS,
-        **(_choose_local_settings(place) if place.local else {}),
-        **ours,
+        **_STATIC_SETTINGS,
+        **_SESSION_SETTINGS,
+        **(_choose_local_settings(setup) if setup.local else {}),
+        **own_settings,
     }
 
 
-def _choose_local_settings(place: SparkPlace) -> Mapping[str, str]:
-    landed = place.landed
-    chosen = {**_HERE, **_LARGE}
+def _choose_local_settings(setup: SparkSetup) -> Mapping[str, str]:
+    landed = setup.landed
+    chosen = {**_SINGLE_MACHINE, **_LARGE_INPUT}
     if landed.new < LARGE_BYTES:
-        chosen |= _QUICK
-    if landed.new + landed.all / WHOLE_SHARE < LARGE_BYTES:
-        chosen |= _PLAIN
-    if landed.all < LARGE_BYTES:
-        chosen |= _MEMORY
-    if words := place.java or make_start_options(place.cache):
+        chosen |= _FAST_COMPILATION
+    if landed.new + landed.total / WHOLE_SHARE < LARGE_BYTES:
+        chosen |= _SIMPLE_PLANS
+    if landed.total < LARGE_BYTES:
+        chosen |= _SMALL_MEMORY
+    if words := setup.java or make_start_options(setup.cache):
         chosen["spark.driver.extraJavaOptions"] += f" {words}"
     # Spark's own variable wins, so that users need no flag of ours.
     if "SPARK_DRIVER_MEMORY" in os.environ:
@@ -221,25 +224,25 @@ def name_delta_package() -> str:
     return f"io.delta:delta-spark_{minor}_2.13:{version('delta-spark')}"
 
 
-def _choose_jars(place: SparkPlace) -> Mapping[str, str]:
+def _choose_jars(setup: SparkSetup) -> Mapping[str, str]:
     # `spark.jars` and Ivy exclude each other here: a closed network must not try Maven.
-    if place.jars:
-        return {"spark.jars": ",".join(place.jars)}
-    ivy = place.ivy or files(__package__).joinpath("ivysettings.xml")
+    if setup.jars:
+        return {"spark.jars": ",".join(setup.jars)}
+    ivy = setup.ivy or files(__package__).joinpath("ivysettings.xml")
     return {
         "spark.jars.packages": name_delta_package(),
-        "spark.jars.excludes": ",".join(_EXCLUDED),
+        "spark.jars.excludes": ",".join(_EXCLUDED_JARS),
         "spark.jars.ivySettings": str(ivy),
-        "spark.jars.ivy": str(place.cache / "ivy"),
+        "spark.jars.ivy": str(setup.cache / "ivy"),
     }
 
 
-def _set_environment(place: SparkPlace) -> None:
+def _set_environment(setup: SparkSetup) -> None:
     """Set what the Java process reads when it starts."""
-    os.environ["JAVA_HOME"] = str(java.find_java(place.cache).home)
+    os.environ["JAVA_HOME"] = str(java.find_java(setup.cache).home)
     # Otherwise the workers of Arrow functions use the `python3` of the search path.
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
-    if place.local:
+    if setup.local:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
 
@@ -262,13 +265,15 @@ def _start_session(builder: Any, master: str) -> Any:
 @contextmanager
 def _keep_signals() -> Iterator[None]:
     """Keep our handler for Ctrl-C: PySpark installs its own, which would swallow it."""
-    ours = signal.getsignal(signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        here = threading.current_thread() is threading.main_thread()
-        if here and ours is not None:  # None: a handler that was not installed by Python
-            signal.signal(signal.SIGINT, ours)
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if (
+            in_main_thread and handler is not None
+        ):  # None: a handler that was not installed by Python
+            signal.signal(signal.SIGINT, handler)
 
 
 def _first_line(error: Exception) -> str:
@@ -288,7 +293,7 @@ def _redirect_output(log: IO[bytes]) -> Iterator[None]:
     good."""
     sys.stdout.flush()
     sys.stderr.flush()
-    kept = os.dup(1), os.dup(2)
+    originals = os.dup(1), os.dup(2)
     try:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
@@ -296,6 +301,6 @@ def _redirect_output(log: IO[bytes]) -> Iterator[None]:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        for number, original in zip((1, 2), kept, strict=True):
+        for number, original in zip((1, 2), originals, strict=True):
             os.dup2(original, number)
             os.close(original)

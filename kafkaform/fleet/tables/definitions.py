@@ -74,8 +74,8 @@ class Table(Struct, frozen=True):
 def _parse_tables() -> Iterator[Table]:
     text = files(__package__).joinpath("tables.txt").read_text("utf-8")
     lines = (line.rstrip() for line in text.splitlines() if not line.startswith("#"))
-    for some, block in groupby(lines, key=bool):
-        if some:
+    for has_text, block in groupby(lines, key=bool):
+        if has_text:
             yield _parse_table(list(block))
 
 

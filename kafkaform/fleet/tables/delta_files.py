@@ -31,8 +31,8 @@ def make_storage_options() -> dict[str, str]:
     """Allow plain HTTP for a store on this computer, which delta-rs does not take from the
     environment."""
     endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), "")
-    here = urlsplit(endpoint).hostname in ("localhost", "127.0.0.1", "::1")
-    return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"} if here else {}
+    is_local = urlsplit(endpoint).hostname in ("localhost", "127.0.0.1", "::1")
+    return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"} if is_local else {}
 
 
 def find_latest_version(folder: str) -> int | None:
@@ -72,15 +72,15 @@ def vacuum(folder: str, hours: int) -> None:
 def list_files(folder: str, version: int, among: Among | None = None) -> tuple[str, ...]:
     """Return the paths below the table's folder, sorted: all files, or those that may have rows
     with the values in `among`. A file without statistics may have any."""
-    wanted = (among or {}).items()
-    kept = (
+    conditions = (among or {}).items()
+    file_rows = (
         row
         for row in _read_log(folder, version)
-        if all(_may_have(row, name, values) for name, values in wanted)
+        if all(_may_have(row, name, values) for name, values in conditions)
     )
     # The log percent-encodes paths; Spark and the store want them plain. Sorted, so that two
     # versions with the same files compare equal.
-    return tuple(sorted(unquote(row["path"]) for row in kept))
+    return tuple(sorted(unquote(row["path"]) for row in file_rows))
 
 
 def count_rows(folder: str, version: int) -> int:

@@ -52,7 +52,7 @@ class Build(Struct, frozen=True):
     root: str
     name: str
     fingerprint: str
-    parts: Mapping[str, BuiltTable]
+    tables: Mapping[str, BuiltTable]
     started: datetime
     ended: datetime
     as_of: datetime
@@ -102,18 +102,18 @@ def list_builds(root: str) -> tuple[str, ...]:
     with _refusing(root):
         handler = _open_handler(root)
         selector = FileSelector(FOLDER, allow_not_found=True)
-        found = handler.get_file_info_selector(selector) if handler else ()
-    names = (Path(info.path).name for info in found)
+        infos = handler.get_file_info_selector(selector) if handler else ()
+    names = (Path(info.path).name for info in infos)
     return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
 
 
 def find_before(build: Build) -> Build | None:
     """Return the newest build that ended before this one; None: there is none."""
-    others = (
+    other_builds = (
         read_build(build.root, name) for name in list_builds(build.root) if name != build.name
     )
-    older = (other for other in others if other.ended <= build.ended)
-    return max(older, key=lambda other: (other.ended, other.name), default=None)
+    older = (candidate for candidate in other_builds if candidate.ended <= build.ended)
+    return max(older, key=lambda candidate: (candidate.ended, candidate.name), default=None)
 
 
 def _make_build(root: str, data: Mapping[str, Any]) -> Build:
@@ -123,12 +123,12 @@ def _make_build(root: str, data: Mapping[str, Any]) -> Build:
             f"this kafkaform reads up to {SCHEMA_VERSION}",
             "Use the version of kafkaform that made the build, or a later one.",
         )
-    parts = {
-        name: BuiltTable(int(part["version"]), int(part["rows"]), float(part["seconds"] or 0))
-        for name, part in sorted(data["tables"].items())
+    tables = {
+        name: BuiltTable(int(table["version"]), int(table["rows"]), float(table["seconds"] or 0))
+        for name, table in sorted(data["tables"].items())
     }
     times = {name: datetime.fromisoformat(data[name]) for name in ("started", "ended", "as_of")}
-    return Build(root, data["build"], fingerprint=data["fingerprint"], parts=parts, **times)
+    return Build(root, data["build"], fingerprint=data["fingerprint"], tables=tables, **times)
 
 
 class Gold:
@@ -141,7 +141,7 @@ class Gold:
 
     def has(self, *tables: str) -> bool:
         """True if the build has all of these tables."""
-        return self.build.parts.keys() >= set(tables)
+        return self.build.tables.keys() >= set(tables)
 
     def read_table(self, name: str) -> pa.Table:
         """Return all rows of one table."""
@@ -186,10 +186,10 @@ class Gold:
             self._engine = QueryBuilder(_SETTINGS)
         # Every word of the text that is a table's name, even inside a literal: opening one too many
         # only costs time, while parsing SQL here would be a second parser.
-        wanted = {word.lower() for word in _WORD.findall(sql)} & self.build.parts.keys()
-        for name in sorted(wanted - self._open):
+        names = {word.lower() for word in _WORD.findall(sql)} & self.build.tables.keys()
+        for name in sorted(names - self._open):
             folder = f"{delta_address(self.build.root)}/tables/{TABLES[name].layer}/{name}"
-            version = self.build.parts[name].version
+            version = self.build.tables[name].version
             # At the manifest's version: a build that is being written must not show.
             table = DeltaTable(folder, version=version, storage_options=make_storage_options())
             self._engine.register(name, table)

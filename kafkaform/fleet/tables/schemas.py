@@ -38,15 +38,15 @@ def parse_data_type(text: str) -> t.DataType:
 
     Spark's own parser runs in the JVM, and schemas must be available without a session.
     """
-    head, _, rest = text.partition("<")
-    inside = tuple(_split_parts(rest.removesuffix(">")))
+    head, _, inner_text = text.partition("<")
+    inner_types = tuple(_split_parts(inner_text.removesuffix(">")))
     if head == "array":
-        return t.ArrayType(parse_data_type(inside[0]))
+        return t.ArrayType(parse_data_type(inner_types[0]))
     if head == "map":
-        return t.MapType(parse_data_type(inside[0]), parse_data_type(inside[1]))
+        return t.MapType(parse_data_type(inner_types[0]), parse_data_type(inner_types[1]))
     if head == "struct":
-        pairs = (part.split(":", 1) for part in inside)
-        return t.StructType([t.StructField(name, parse_data_type(kind)) for name, kind in pairs])
+        members = (member.split(":", 1) for member in inner_types)
+        return t.StructType([t.StructField(name, parse_data_type(kind)) for name, kind in members])
     return _SIMPLE[head]()
 
 

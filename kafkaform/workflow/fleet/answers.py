@@ -34,14 +34,14 @@ def format_sheet(sheet: Sheet, form: str) -> str:
     return render_table(sheet, _find_unit) if form == "table" else FORMATS[form](sheet)
 
 
-_SIDES = frozenset(("desired", "state", "live", "before", "after"))
+_VALUE_COLUMNS = frozenset(("desired", "state", "live", "before", "after"))
 """Columns with the values of the attribute that `path` names."""
 
 
 def _find_unit(row: Mapping[str, Any], column: str) -> str:
     """The unit of a value, from the name of its column or from the attribute that the row is
     about."""
-    if column in _SIDES and row.get("kind") and row.get("path"):
+    if column in _VALUE_COLUMNS and row.get("kind") and row.get("path"):
         return _find_kind_unit(row["kind"], (*row["path"].split(".", 1),))
     if column == "value" and row.get("quota_key"):
         return _find_kind_unit("kafka_quota", ("config", row["quota_key"]))
@@ -77,25 +77,25 @@ def find_who_can(
     host: str | None,
 ) -> Sheet:
     """Return who can do it: a row per cluster and principal. Raises UsageError."""
-    asked = parse_query(operation, resource, principal, host)
+    query = parse_query(operation, resource, principal, host)
     gold = _open_gold(root)
     gold.require("effective_permissions")
-    which = f"cluster = {sql_text(cluster)}" if cluster else "true"
-    clusters = gold.read_rows(f"SELECT * FROM cluster WHERE {which}")
+    cluster_condition = f"cluster = {sql_text(cluster)}" if cluster else "true"
+    clusters = gold.read_rows(f"SELECT * FROM cluster WHERE {cluster_condition}")
     if cluster and not clusters:
         raise UsageError(
             f"build {gold.build.name} has no cluster {cluster}",
             "`kafkaform fleet query 'SELECT cluster FROM cluster'` lists them.",
         )
-    conditions = " AND ".join((which, *map(_render_condition, list_needed_rows(asked))))
+    conditions = " AND ".join((cluster_condition, *map(_render_condition, list_needed_rows(query))))
     rows = gold.read_rows(f"SELECT * FROM effective_permissions WHERE {conditions}")
     names = ("cluster", "principal", "verdict", "rule", "via", "needs", "as_of")
-    found = who_can(rows, clusters, asked)
-    return Sheet(names, tuple(tuple(getattr(a, name) for name in names) for a in found))
+    answers = who_can(rows, clusters, query)
+    return Sheet(names, tuple(tuple(getattr(a, name) for name in names) for a in answers))
 
 
-def _render_condition(part: tuple[str, str, Any]) -> str:
-    column, operator, value = part
+def _render_condition(condition: tuple[str, str, Any]) -> str:
+    column, operator, value = condition
     return f'"{column}" {_OPERATORS[operator]} {_render_sql(value)}'
 
 
@@ -118,19 +118,19 @@ def read_status(root: str) -> history.FleetStatus:
     return history.read_status(root)
 
 
-def make_status_document(state: history.FleetStatus) -> dict[str, Any]:
+def make_status_document(status: history.FleetStatus) -> dict[str, Any]:
     """Return the status for programs."""
-    parts = {
+    sheets = {
         title.lower().replace(" ", "_"): [
             dict(zip(sheet.names, to_jsonable(row), strict=True)) for row in sheet.rows
         ]
-        for title, sheet in state.parts.items()
+        for title, sheet in status.sheets.items()
     }
     return {
         "format_version": "1.0",
-        "build": state.build.name,
-        "complete": state.complete,
-        **parts,
+        "build": status.build.name,
+        "complete": status.complete,
+        **sheets,
     }
 
 

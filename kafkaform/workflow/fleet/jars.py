@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ...core.progress import Reporter, ignore_event
-from ...fleet.spark.session import SparkPlace, is_submitted
+from ...fleet.spark.session import SparkSetup, is_submitted
 from ...sandbox.download import open_repository
 from ...sandbox.jars import Jar, ensure_jars
 
@@ -36,17 +36,17 @@ DELTA = (
 """The jars, with checksum and size."""
 
 
-def add_jars(place: SparkPlace, report: Reporter = ignore_event) -> SparkPlace:
+def add_jars(setup: SparkSetup, report: Reporter = ignore_event) -> SparkSetup:
     """Return the place with the paths of Delta's jars, each of them verified.
 
     Ivy would accept whatever a repository answers, and does not know this computer's certificates.
     If the user names jars or a mirror, or Spark's server has its own jars, those are used. Raises
     ConnectError: they cannot be downloaded; KafkaformError: a file is not the pinned one.
     """
-    if place.jars or place.ivy or place.connect or is_submitted():
-        return place
+    if setup.jars or setup.ivy or setup.connect or is_submitted():
+        return setup
     jars = ensure_jars(DELTA, report, open_repository, "Delta Lake")
-    return replace(place, jars=(*map(str, jars), *_read_default_jars()))
+    return replace(setup, jars=(*map(str, jars), *_read_default_jars()))
 
 
 def _read_default_jars() -> tuple[str, ...]:
@@ -56,5 +56,5 @@ def _read_default_jars() -> tuple[str, ...]:
     file = Path(folder, "spark-defaults.conf")
     if not folder or not file.is_file():
         return ()
-    found = _JARS.findall(file.read_text("utf-8"))
-    return tuple(name.strip() for name in found[-1].split(",")) if found else ()
+    matches = _JARS.findall(file.read_text("utf-8"))
+    return tuple(name.strip() for name in matches[-1].split(",")) if matches else ()

@@ -29,8 +29,8 @@ def add_identities(
 
 def make_document(register: Register) -> dict[str, Any]:
     """Return the register as JSON's types, without unset members."""
-    found: dict[str, Any] = _drop_unset(to_builtins(register))
-    return {"format": FORMAT, "rates": None, **found}
+    members: dict[str, Any] = _drop_unset(to_builtins(register))
+    return {"format": FORMAT, "rates": None, **members}
 
 
 def _drop_unset(value: Any) -> Any:

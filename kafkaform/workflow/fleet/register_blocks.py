@@ -10,7 +10,7 @@ from typing import Any
 from ...core.value import EMPTY, FrozenMap
 from ...fleet.landed import register as model
 from ...syntax.nodes import Block
-from .register_schema import NAMED, parse_seconds
+from .register_schema import LABELLED_BLOCKS, parse_seconds
 
 _DURATIONS = (("stale_after", "stale_after_hours", 3_600.0), ("skew", "skew_seconds", 1.0))
 """Argument, the setting that it becomes, and the unit of that setting in seconds."""
@@ -20,31 +20,31 @@ Blocks = Mapping[str, list[tuple[Block, FrozenMap]]]
 
 
 def make_register(
-    found: Blocks, waivers: Mapping[Block, tuple[model.Waiver, ...]]
+    blocks: Blocks, waivers: Mapping[Block, tuple[model.Waiver, ...]]
 ) -> model.Register:
     """What the blocks say. waivers: rule -> its waivers."""
     named: dict[str, list[tuple[str, FrozenMap]]] = defaultdict(list)
-    for kind in NAMED:
-        named[kind] = [(block.labels[0].text, values) for block, values in found[kind]]
-    fleet = next((values for _, values in found["fleet"]), EMPTY)
-    rates = next((select_set(values) for _, values in found["rates"]), None)
+    for kind in LABELLED_BLOCKS:
+        named[kind] = [(block.labels[0].text, values) for block, values in blocks[kind]]
+    fleet = next((values for _, values in blocks["fleet"]), EMPTY)
+    rates = next((select_set(values) for _, values in blocks["rates"]), None)
     return model.Register(
         tuple(
             model.RegisteredCluster(name, **select_set(values.without(("provider",))))
             for name, values in named["cluster"]
         ),
         tuple(
-            model.RegisteredState(name, folder=one["folder"], owner=one["owner"])
-            for name, one in named["state"]
+            model.RegisteredState(name, folder=arguments["folder"], owner=arguments["owner"])
+            for name, arguments in named["state"]
         ),
         tuple(model.Owner(name, **select_set(values)) for name, values in named["owner"]),
         tuple(fleet.get("principals") or ()),
         model.Rates(**rates) if rates else None,
         tuple(
             model.PolicyRule(block.labels[0].text, **select_set(values), waivers=waivers[block])
-            for block, values in found["rule"]
+            for block, values in blocks["rule"]
         ),
-        tuple(model.NamingRule(**select_set(values)) for _, values in found["naming"]),
+        tuple(model.NamingRule(**select_set(values)) for _, values in blocks["naming"]),
         _read_settings(fleet),
     )
 
@@ -60,8 +60,8 @@ def _plain_number(value: Any) -> Any:
 
 def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
     """Return durations in the units of the settings: hours and seconds."""
-    given = select_set(fleet.without(["root", "principals"]))
-    for name, into, unit in _DURATIONS:
-        if name in given:
-            given[into] = parse_seconds(given.pop(name)) / unit
-    return model.FleetSettings(**given)
+    settings = select_set(fleet.without(["root", "principals"]))
+    for name, setting, unit in _DURATIONS:
+        if name in settings:
+            settings[setting] = parse_seconds(settings.pop(name)) / unit
+    return model.FleetSettings(**settings)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kafkaform.fleet.spark.session import SparkPlace, build_session
+from kafkaform.fleet.spark.session import SparkSetup, build_session
 from kafkaform.sandbox.places import get_cache_folder
 from kafkaform.workflow.fleet.jars import add_jars
 
@@ -42,6 +42,6 @@ def _twice(some: pa.Table) -> pa.Table:
 
 
 if __name__ == "__main__":
-    session = build_session(add_jars(SparkPlace("local[1]", get_cache_folder())))
+    session = build_session(add_jars(SparkSetup("local[1]", get_cache_folder())))
     print(json.dumps(used(session, Path(sys.argv[1]))))
     session.stop()

@@ -19,10 +19,10 @@ from kafkaform.fleet.access.acl_masks import (
     find_shadows,
 )
 from kafkaform.fleet.access.operation_bits import (
-    ASKED,
     BITS,
+    SUPPORTED_OPERATIONS,
     list_operations,
-    make_given_mask,
+    make_decided_mask,
     make_mask,
 )
 from kafkaform.fleet.access.pattern_cover import compute_reach, to_ints
@@ -58,7 +58,7 @@ def test_bits_stay_what_they_are() -> None:
 def test_an_acls_bits_are_the_operations_that_it_fits(operation: str, permission: str) -> None:
     """One mask says of each operation what the authorizer says one by one."""
     one = Acl("User:u", "*", operation, permission, "Topic", "t", "Literal")
-    mask = make_given_mask(operation, permission)
+    mask = make_decided_mask(operation, permission)
     asked = [name for name in BITS if name != "All"]
     assert [name for name in asked if fits(one, name)] == [
         name for name in list_operations(mask) if name != "All"
@@ -240,7 +240,7 @@ def test_without_what_is_shadowed_every_decision_is_the_same() -> None:
             gone[row["reason"]] += 1
         left = [one for one in some if one.key not in found]
         before, after = (Access(index_acls(acls), frozenset(), True) for acls in (some, left))
-        questions = list(product((*NAMES, "y"), people, hosts, ASKED[kind]))
+        questions = list(product((*NAMES, "y"), people, hosts, SUPPORTED_OPERATIONS[kind]))
         for name, who, host, operation in chance.sample(questions, 100):
             asked = (operation, kind, name, who, host)
             assert verdict(before, *asked) is verdict(after, *asked), (asked, found)

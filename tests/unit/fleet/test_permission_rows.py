@@ -20,7 +20,7 @@ from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.fleet.access.operation_bits import MASKS, make_mask
 from kafkaform.fleet.access.permission_rows import (
     COLUMNS,
-    KEPT,
+    FILE_COLUMNS,
     KEY,
     PermissionFilter,
     can_begin,
@@ -185,7 +185,7 @@ def test_files_are_whole_or_not_there(root: str, tmp_path: Path) -> None:
     )
     (file,) = (tmp_path / "p").iterdir()
     made = pq.ParquetFile(file).read()
-    assert tuple(made.column_names) == KEPT
+    assert tuple(made.column_names) == FILE_COLUMNS
     assert made.num_rows == sum(row["cluster"] == "a" for row in ROWS)
     first = made.slice(0, 1).to_pylist()[0]
     assert (first["effective"], first["effective_mask"]) == (["Read", "Write"], 24)

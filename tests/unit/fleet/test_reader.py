@@ -55,7 +55,7 @@ def test_builds_are_listed_and_the_one_before_is_found(root: Path) -> None:
     """Other files of the folder are no builds."""
     (root / "builds" / "b-2.inputs.gz").write_bytes(b"")
     build = reader.read_current(str(root))
-    assert (build.name, build.as_of, build.parts["drift"].rows) == ("b-2", NOW, 1)
+    assert (build.name, build.as_of, build.tables["drift"].rows) == ("b-2", NOW, 1)
     assert reader.list_builds(str(root)) == ("b-1", "b-2")
     earlier = reader.find_before(build)
     assert earlier is not None
