@@ -98,7 +98,7 @@ def make_archive(
     cache: Path, program: Path, layer: str, versions: Sequence[object], jars: Iterable[Path]
 ) -> Archive:
     """The archive of this Java, whether it has files yet or not. cache: a folder of the user;
-    known: what else the names of the files depend on."""
+    versions: what else the names of the files depend on."""
     name = sha256(repr((str(program), *versions)).encode()).hexdigest()[:16]
     return Archive(program, cache / FOLDER, name, _checksum_ages(jars), layer)
 

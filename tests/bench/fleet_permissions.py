@@ -24,20 +24,20 @@ from random import Random
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from kafkaform.fleet.access.operation_bits import (
+from kafkaform.fleet.access.patterns import select_acls, select_topics
+from kafkaform.fleet.access.permission_rows import (
     BITS,
     SUPPORTED_OPERATIONS,
+    PermissionFilter,
     make_decided_mask,
     make_supported_mask,
 )
-from kafkaform.fleet.access.patterns import select_acls, select_topics
-from kafkaform.fleet.access.permission_rows import PermissionFilter
 from kafkaform.fleet.access.permissions import build, expand_permissions
 from kafkaform.fleet.landed.register import Register
 from kafkaform.fleet.spark.session import SparkSetup, build_session
-from kafkaform.fleet.tables.dataset import BuildContext
+from kafkaform.fleet.tables.definitions import BuildContext
 from kafkaform.sandbox.places import get_cache_folder
-from kafkaform.workflow.fleet.jars import add_jars
+from kafkaform.workflow.fleet.runs import add_jars
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ..kit.fleet.access_worlds import World

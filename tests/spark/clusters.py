@@ -16,10 +16,10 @@ from pathlib import Path
 import pyspark
 
 from kafkaform.fleet.spark import java, session
-from kafkaform.fleet.spark.class_archive import make_start_options
+from kafkaform.fleet.spark.java import make_start_options
 from kafkaform.fleet.spark.session import SparkSetup
 from kafkaform.sandbox.places import get_cache_folder
-from kafkaform.workflow.fleet.jars import add_jars
+from kafkaform.workflow.fleet.runs import add_jars
 
 BIN = Path(pyspark.__file__).parent / "bin"
 PATIENCE = 300.0
@@ -58,7 +58,7 @@ def delta() -> list[str]:
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": f"{SMALL} {make_start_options(get_cache_folder())}",
         "spark.ui.enabled": "false",
-        **session._PLAIN,
+        **session._SIMPLE_PLANS,
     }
     return [
         word for name, value in {**given, **small}.items() for word in ("--conf", f"{name}={value}")

@@ -19,18 +19,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.core.folder import Folder
 from kafkaform.core.objects import Entry, StoredObject
-from kafkaform.fleet.build import driver, inputs
+from kafkaform.fleet.build import driver, intake
 from kafkaform.fleet.build.changed_clusters import ChangedClusters, find_changed_clusters
 from kafkaform.fleet.build.datasets import DATASETS as ALL_OF_THEM
 from kafkaform.fleet.build.driver import BuildOptions, BuildResult, Follow, run_build
-from kafkaform.fleet.build.order import order_datasets, select_datasets
+from kafkaform.fleet.build.schedule import order_datasets, select_datasets
 from kafkaform.fleet.build.workspace import explain_errors
 from kafkaform.fleet.spark.session import LandedBytes
 from kafkaform.fleet.spark.store import TableStore, vacuum
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.checks import check_rows, conform_rows
-from kafkaform.fleet.tables.dataset import BuildContext, Dataset, Frames
-from kafkaform.fleet.tables.definitions import TABLES, Layer
+from kafkaform.fleet.tables.definitions import TABLES, BuildContext, Dataset, Frames, Layer
 from kafkaform.fleet.tables.manifest import ALL_CLUSTERS, Manifest
 from kafkaform.fleet.tables.reader import Gold, read_current
 
@@ -228,13 +227,13 @@ def test_the_name_of_a_build_is_of_what_landed() -> None:
     """The same files give the same name, in any order; any other file, size or option another."""
     files = {"live/a/1.meta.json": 10, "audit/l/1-2.jsonl": 20}
     same = dict(reversed(files.items()))
-    one = inputs.compute_fingerprint(files, ("1",))
-    assert one == inputs.compute_fingerprint(same, ("1",))
+    one = intake.compute_fingerprint(files, ("1",))
+    assert one == intake.compute_fingerprint(same, ("1",))
     others = [
-        inputs.compute_fingerprint({**files, "audit/l/1-2.jsonl": 21}, ("1",)),
-        inputs.compute_fingerprint({**files, "audit/l/3-4.jsonl": 1}, ("1",)),
-        inputs.compute_fingerprint(files, ("2",)),
-        inputs.compute_fingerprint(files, ("1", "live")),
+        intake.compute_fingerprint({**files, "audit/l/1-2.jsonl": 21}, ("1",)),
+        intake.compute_fingerprint({**files, "audit/l/3-4.jsonl": 1}, ("1",)),
+        intake.compute_fingerprint(files, ("2",)),
+        intake.compute_fingerprint(files, ("1", "live")),
     ]
     assert len({one, *others}) == 5
 

@@ -10,7 +10,7 @@ import pytest
 
 from kafkaform.fleet.datasets.history import COUNTER_KINDS, build_history
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.tables.dataset import BuildContext
+from kafkaform.fleet.tables.definitions import BuildContext
 
 from ..kit.fleet.frames import frame
 from ..kit.fleet.landings import collected, in_order, moment, row, snapshot_rows

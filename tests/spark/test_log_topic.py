@@ -82,7 +82,7 @@ class Follow:
 
     def __call__(self, build: str) -> list[dict[str, Any]]:
         """All rows of the table once the build has read the topic."""
-        from kafkaform.fleet.build.log_topic import make_follower
+        from kafkaform.fleet.build.intake import make_follower
 
         make_follower(self.copy.name)(self.store, build)
         table = self.store.spark.read.format("delta").load(self.store.path("audit_raw"))
@@ -146,7 +146,7 @@ class Home:
         """A build of little more than the lines, in this process."""
         from kafkaform.fleet.build.datasets import DATASETS
         from kafkaform.fleet.build.driver import BuildOptions, run_build
-        from kafkaform.fleet.build.log_topic import make_follower
+        from kafkaform.fleet.build.intake import make_follower
 
         options = BuildOptions(
             __version__, ("lineage",), follow=make_follower(self.copy.name), held=held

@@ -17,22 +17,24 @@ import pytest
 from kafkaform.core.errors import UsageError
 from kafkaform.core.progress import ignore_event
 from kafkaform.fleet.access import acl_masks
-from kafkaform.fleet.access.operation_bits import (
+from kafkaform.fleet.access.permission_rows import (
+    COLUMNS,
+    FILE_COLUMNS,
+    KEY,
     SUPPORTED_OPERATIONS,
+    PermissionFilter,
     make_supported_mask,
     parse_operation,
     parse_principal,
     parse_resource,
 )
-from kafkaform.fleet.access.permission_rows import COLUMNS, FILE_COLUMNS, KEY, PermissionFilter
 from kafkaform.fleet.access.permission_rows import add_words as in_words
 from kafkaform.fleet.access.permissions import add_words, build, expand_permissions
 from kafkaform.fleet.answers.who_can import parse_acls
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.tables.dataset import BuildContext
-from kafkaform.fleet.tables.definitions import TABLES
-from kafkaform.workflow.fleet import permissions
-from kafkaform.workflow.fleet.permissions import PermissionsRequest, export_by_resource
+from kafkaform.fleet.tables.definitions import TABLES, BuildContext
+from kafkaform.workflow.fleet import answers
+from kafkaform.workflow.fleet.answers import PermissionsRequest, export_by_resource
 from kafkaform.workflow.fleet.runs import SparkOptions
 from kafkaform_kafka.authority.authorizer import Access, AccessVerdict, index_acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl
@@ -364,7 +366,7 @@ def test_the_command_expands_what_a_build_has(
     two = sorted(WORLDS, key=lambda world: len(world.acls))[-2:]
     live = [row for world in two for row in world.live()]
     publish(tmp_path, "b-1", {"live": live, "cluster": [world.cluster() for world in two]})
-    monkeypatch.setattr(permissions, "_start_session", lambda _: nullcontext(spark))
+    monkeypatch.setattr(answers, "_start_session", lambda _: nullcontext(spark))
 
     def told(form: str, out: Path | None = None) -> str:
         only = PermissionFilter(two[0].name, resource="topic/a*")
@@ -388,7 +390,7 @@ def test_the_command_expands_what_a_build_has(
     assert {name: tuple(kept[name] for name in COLUMNS) for name, kept in keyed(made).items()} == {
         name: tuple(row[name] for name in COLUMNS) for name, row in keyed(found).items()
     }
-    monkeypatch.setattr(permissions, "SCREENFUL", len(expected) - 1)
+    monkeypatch.setattr(answers, "SCREEN_ROWS", len(expected) - 1)
     with pytest.raises(UsageError, match="more than") as error:
         told("table")
     assert "--out" in error.value.advice

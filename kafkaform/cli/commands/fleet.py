@@ -26,28 +26,6 @@ app = typer.Typer(
     help="Examine all clusters at once: drift, access, use, history.", no_args_is_help=True
 )
 FILE = "fleet.hcl"
-
-
-def _check_root(value: str | None) -> str | None:
-    """Refuse a name that is no text: Spark and Delta Lake take texts only."""
-    try:
-        (value or "").encode()
-    except UnicodeEncodeError:
-        raise typer.BadParameter("its name is not UTF-8 text; rename the folder.") from None
-    return value
-
-
-Root = Annotated[
-    str | None,
-    typer.Option(
-        "--root",
-        metavar="PLACE",
-        envvar="KAFKAFORM_FLEET_ROOT",
-        callback=_check_root,
-        help="Where the fleet's files are: a folder, an s3://, gs:// or abfss:// URL with bucket "
-        f"and prefix, or an hdfs:// URL with host, port and folder. Default: the root in {FILE}.",
-    ),
-]
 File = Annotated[Path, typer.Option("--file", metavar="FILE", help="The fleet's register.")]
 Master = Annotated[
     str,
@@ -87,6 +65,28 @@ Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="table, 
 LOCAL = "local[*]"
 INCOMPLETE = 5
 """Exit code if not everything is known."""
+
+
+def _check_root(value: str | None) -> str | None:
+    """Refuse a name that is no text: Spark and Delta Lake take texts only."""
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError:
+        raise typer.BadParameter("its name is not UTF-8 text; rename the folder.") from None
+    return value
+
+
+Root = Annotated[
+    str | None,
+    typer.Option(
+        "--root",
+        metavar="PLACE",
+        envvar="KAFKAFORM_FLEET_ROOT",
+        callback=_check_root,
+        help="Where the fleet's files are: a folder, an s3://, gs:// or abfss:// URL with bucket "
+        f"and prefix, or an hdfs:// URL with host, port and folder. Default: the root in {FILE}.",
+    ),
+]
 
 
 def _check_share(value: float | None) -> float | None:
@@ -177,21 +177,17 @@ def run(
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
-    root_location = _choose_root(root)
+    target = _choose_root(root)
     patience = parse_duration(lock_timeout, "--lock-timeout")
     request = runs.BuildRequest(
-        root_location, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience
+        target, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience
     )
+    spark = runs.read_spark_options(master, jars, ivy_settings)
     with _make_bars(quiet=quiet or json) as report:
-        result = runs.make_build(
-            request,
-            runs.read_spark_options(master, jars, ivy_settings),
-            way.resolve_connection,
-            report,
-        )
+        result = runs.make_build(request, spark, way.resolve_connection, report)
     _print(runs.make_document(result) if json else list(runs.render_result(result)))
-    runs.refuse_findings(root_location, fail_on)
-    _end_if_incomplete(root_location)
+    runs.refuse_findings(target, fail_on)
+    _end_if_incomplete(target)
 
 
 @app.command()
@@ -240,12 +236,12 @@ def who_can(
     """
     from ...workflow.fleet.answers import find_who_can, format_sheet  # noqa: PLC0415  # what needs Spark is slow to load
 
-    root_location = _choose_root(root)
+    target = _choose_root(root)
     sheet = find_who_can(
-        root_location, operation, resource, cluster=cluster, principal=principal, host=host
+        target, operation, resource, cluster=cluster, principal=principal, host=host
     )
     Console.make_standard().write(format_sheet(sheet, form))
-    _end_if_incomplete(root_location, cluster)
+    _end_if_incomplete(target, cluster)
 
 
 @app.command()
@@ -279,20 +275,19 @@ def permissions(
     Lists the patterns that ACLs name or, with --expand, every existing resource.
     Exit code 5: not all clusters are known.
     """
-    from ...workflow.fleet import permissions as asked  # noqa: PLC0415  # the other commands of the group do without
-    from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
+    from ...workflow.fleet import answers, runs  # noqa: PLC0415  # the other commands of the group do without
 
-    request = asked.PermissionsRequest(
+    request = answers.PermissionsRequest(
         _choose_root(root), PermissionFilter(cluster, principal, resource), form, out
     )
-    asked.check_request(request)
+    answers.check_request(request)
     if expand:
         with _make_bars(quiet=quiet) as report:
-            text = asked.export_by_resource(
+            text = answers.export_by_resource(
                 request, runs.read_spark_options(master, jars, ivy_settings), report
             )
     else:
-        text = asked.export_by_pattern(request)
+        text = answers.export_by_pattern(request)
     if out is None:
         Console.make_standard().write(text)
     else:

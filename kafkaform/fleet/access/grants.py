@@ -20,10 +20,8 @@ from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING
 
 from ...core.landing import GROUP_USAGE
 from ..landed.register import Register
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
+from ..tables.definitions import TABLES, BuildContext, Frames
 from . import acl_masks
-from .operation_bits import EVERY_TOPIC, SPELLED
 from .patterns import (
     SCRAM,
     TOPIC,
@@ -34,6 +32,7 @@ from .patterns import (
     select_topics,
     select_users,
 )
+from .permission_rows import EVERY_TOPIC, SPELLED
 
 if TYPE_CHECKING:
     import pyarrow as pa

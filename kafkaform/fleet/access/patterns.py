@@ -11,7 +11,7 @@ from kafkaform_kafka.authority.authorizer import LITERAL, PREFIXED
 from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
 
 from ...core.landing import GROUP_USAGE
-from .operation_bits import BITS, CLUSTER, SUPPORTED_OPERATIONS
+from .permission_rows import BITS, CLUSTER, SUPPORTED_OPERATIONS
 
 ACL, TOPIC, SCRAM = "kafka_acl", "kafka_topic", "kafka_user_scram_credential"
 

@@ -26,31 +26,32 @@ from pyspark.sql import Column, DataFrame
 from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED, SOME_TOPIC
 from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING
 
-from ..landed.globs import matches
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
+from ..landed.register import matches
+from ..tables.definitions import TABLES, BuildContext, Frames
 from . import acl_masks
-from .idempotent_producers import (
+from .acl_masks import (
     SOME_BEGUN,
     WRITES,
     WRITES_IF_OPEN,
     WRITES_SOME_TOPIC,
     add_producers,
 )
-from .operation_bits import (
+from .patterns import render_pattern, select_acls, select_resources
+from .permission_rows import (
     BITS,
     CLUSTER,
     CLUSTER_SHIFT,
     EVERY_TOPIC,
+    FILE_COLUMNS,
     MASKS,
     ON_CLUSTER,
     SUPPORTED_OPERATIONS,
+    PermissionFilter,
+    get_stem,
     make_mask,
     make_supported_mask,
     parse_resource,
 )
-from .patterns import render_pattern, select_acls, select_resources
-from .permission_rows import FILE_COLUMNS, PermissionFilter, get_stem
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -334,7 +335,7 @@ def add_words(rows: DataFrame) -> DataFrame:
 
 
 def _list_words(mask: str) -> Column:
-    """Like `operation_bits.list_operations`."""
+    """Like `permission_rows.list_operations`."""
     words = (
         F.when(F.col(mask).bitwiseAND(F.lit(1 << bit)) != 0, F.lit(name))
         for name, bit in BITS.items()

@@ -33,7 +33,7 @@ from kafkaform_kafka.authority.authorizer import (
 from kafkaform_kafka.kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERYTHING, Acl
 
 from ...core.errors import UsageError
-from ..access.operation_bits import BITS, parse_operation, parse_principal, parse_resource
+from ..access.permission_rows import BITS, parse_operation, parse_principal, parse_resource
 
 ACL_KIND = "kafka_acl"
 ACLS = "acls"

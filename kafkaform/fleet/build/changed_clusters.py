@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame
 
 from ...core.landing import LIVE
 from ..tables.manifest import ALL_CLUSTERS, Clusters
-from .inputs import get_source, get_subject
+from .intake import get_source, get_subject
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Row]

@@ -1,7 +1,7 @@
 """Run one build: read what has landed, recompute the tables that it changes, publish the manifest.
 
 Readers see the previous build until the manifest is published. What a dead build has written is
-taken back by the next one.
+taken back by the next one. `prune` forgets old builds and removes the files that only they needed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from ...core.objects import Objects
 from ...core.progress import Progress, Reporter, ignore_event
 from ..landed.register import Register
 from ..spark.session import LandedBytes
-from ..spark.store import Start, TableStore
+from ..spark.store import Start, TableStore, vacuum
 from ..tables import manifest
-from ..tables.dataset import BuildContext, Dataset
-from ..tables.definitions import SCHEMA_VERSION, TABLES, RebuildScope
+from ..tables.definitions import SCHEMA_VERSION, TABLES, BuildContext, Dataset, RebuildScope
 from ..tables.manifest import ALL_CLUSTERS, Clusters, Manifest
-from . import inputs, intake
+from . import intake
 from .changed_clusters import ChangedClusters, find_changed_clusters
-from .order import SCOPE_TABLES, select_datasets
-from .parallel import make_together
+from .schedule import SCOPE_TABLES, make_together, select_datasets
 from .workspace import BuildWorkspace, explain_errors, make_table, take_rows
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,6 +34,13 @@ NO_CLUSTERS: Clusters = frozenset()
 
 Follow = Callable[[TableStore, str], None]
 """Appends what is new in a topic to `audit_raw`. It gets the store and the name of the build."""
+_SOURCES: Mapping[str, Sequence[str]] = {
+    "audit_raw": (AUDIT,),
+    "register_raw": (REGISTER,),
+    "snapshot": SOURCES,
+    "snapshot_raw": SOURCES,
+}
+"""Bronze table -> the landing folders that it is read from."""
 
 
 class BuildOptions(Struct, frozen=True):
@@ -121,7 +126,7 @@ def run_build(
     started = datetime.now(UTC)
     report(Progress("fleet", "starting Spark", 0, None))
     store = TableStore(start(plan.landed), root)
-    fingerprint = inputs.compute_fingerprint(plan.files, (options.code, *sorted(options.only)))
+    fingerprint = intake.compute_fingerprint(plan.files, (options.code, *sorted(options.only)))
     # A topic's records are in no file, so the files alone would give two builds the same name.
     timed = options.follow or plan.is_empty
     build = f"{started:%Y%m%dT%H%M%S}-{fingerprint[:12]}" if timed else fingerprint[:16]
@@ -170,15 +175,15 @@ def _take_back_dead_builds(objects: Objects, work: BuildWorkspace, plan: _Plan) 
 
 def _make_plan(objects: Objects, datasets: Sequence[Dataset], options: BuildOptions) -> _Plan:
     before = manifest.read_current(objects)
-    listed = inputs.list_inputs(objects)
+    listed = intake.list_inputs(objects)
     # Rows without their `.meta.json` are left out, so that the next run finds them as new.
     files = {name: listed[name] for name in intake.list_ready(listed, ())}
-    register = inputs.read_current_register(objects, files)
+    register = intake.read_current_register(objects, files)
     known_files = manifest.read_inputs(objects, before.build) if before else frozenset()
     # A new version of kafkaform may compute other rows from the same input.
     stale = before is None or (before.code, before.schema_version) != (options.code, SCHEMA_VERSION)
     new = intake.list_ready(listed, known_files)
-    has_register = any(inputs.get_source(name) == REGISTER for name in new)
+    has_register = any(intake.get_source(name) == REGISTER for name in new)
     return _Plan(
         before,
         files,
@@ -187,7 +192,7 @@ def _make_plan(objects: Objects, datasets: Sequence[Dataset], options: BuildOpti
         select_datasets(datasets, options.only),
         _limit_corrupt(register, options.max_corrupt),
         stale,
-        has_register and inputs.read_newest_register(objects, known_files) != register,
+        has_register and intake.read_newest_register(objects, known_files) != register,
     )
 
 
@@ -243,16 +248,7 @@ def _take_in_files(
 def _may_have(table: str, files: Sequence[str]) -> bool:
     """True if these files can bring rows for a bronze table. Any file can have bad lines."""
     sources = _SOURCES.get(table)
-    return sources is None or any(inputs.get_source(name) in sources for name in files)
-
-
-_SOURCES: Mapping[str, Sequence[str]] = {
-    "audit_raw": (AUDIT,),
-    "register_raw": (REGISTER,),
-    "snapshot": SOURCES,
-    "snapshot_raw": SOURCES,
-}
-"""Bronze table -> the landing folders that it is read from."""
+    return sources is None or any(intake.get_source(name) in sources for name in files)
 
 
 def _find_as_of(work: BuildWorkspace) -> datetime:
@@ -375,3 +371,30 @@ def _find_changed_clusters(
 
 def _unite_clusters(first: Clusters, second: Clusters) -> Clusters:
     return ALL_CLUSTERS if first is ALL_CLUSTERS or second is ALL_CLUSTERS else first | second
+
+
+def prune(objects: Objects, root: str, keep: int) -> int:
+    """Keep the newest builds and the current one; return how many were forgotten.
+
+    keep: at least 1. The caller holds the root's lock. Raises StorageError.
+    """
+    current = manifest.read_current(objects)
+    builds = manifest.list_builds(objects)
+    newest = builds[-keep:]
+    old = [
+        manifest_of_build
+        for manifest_of_build in builds
+        if manifest_of_build not in newest
+        and (current is None or manifest_of_build.build != current.build)
+    ]
+    if not old or current is None:
+        return 0
+    # Manifests first: a manifest whose files are gone is an error for readers, while a file without
+    # a manifest only takes space.
+    for manifest_of_build in old:
+        manifest.forget_build(objects, manifest_of_build.build)
+    # Vacuum works by age: everything since the start of the oldest build that is kept must stay.
+    first = min((*newest, current), key=lambda manifest_of_build: manifest_of_build.started)
+    with explain_errors("old files cannot be removed"):
+        vacuum(root, first)
+    return len(old)

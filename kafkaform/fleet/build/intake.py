@@ -1,29 +1,39 @@
-"""Read landing files into the bronze tables: each file once, without interpreting values.
+"""Take in what has landed: read landing files and topics into the bronze tables, each line once.
 
 Files are read as bytes, because a checksum covers bytes, and so that a line keeps its number. A
 line that cannot be read goes to `quarantine` and is left out. If too many lines are bad, the build
 fails.
+
+Of a topic, Spark's checkpoint records which offsets it is about to read, and Delta Lake records the
+batch with its rows. A run that dies between the two reads the same offsets again, and Delta Lake
+skips the batch that it already has.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial, reduce
+from hashlib import sha256
 
 import pyspark.sql.functions as F
 from msgspec import Struct
 from msgspec.structs import replace
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from ...core.errors import KafkaformError
-from ...core.landing import AUDIT, META, REGISTER, ROWS, SOURCES
-from ..landed.cluster_names import escape_pattern
+from ...core.errors import KafkaformError, UsageError
+from ...core.landing import AUDIT, META, REGISTER, ROOT, ROWS, SOURCES
+from ...core.objects import Objects
+from ..landed import topic_source
 from ..landed.log_lines import FILE, TOPIC, judge_lines, parse_records
-from ..landed.snapshots import CHANGED, Snapshots, parse_registers, split_lines
-from ..tables.dataset import Frames
-from ..tables.definitions import TABLES
-from .parallel import run_at_once
+from ..landed.register import Register, read_register
+from ..landed.snapshots import CHANGED, Snapshots, escape_pattern, parse_registers, split_lines
+from ..spark.store import TableStore, hadoop_address
+from ..tables.definitions import SCHEMA_VERSION, TABLES, Frames
+from .schedule import run_at_once
 
 BRONZE = ("audit_raw", "snapshot_raw", "snapshot", "register_raw", "quarantine")
 LINE_CHARACTERS = 2048
@@ -33,6 +43,21 @@ _PATH_DEPTHS: Mapping[str, int] = {REGISTER: 2}
 """Landing folder -> number of parts of a path below the landing root, if it is not 3."""
 Write = Callable[[str, DataFrame], DataFrame]
 """Adds rows to a table; returns the rows that this build has added to it."""
+_ADVICE = (
+    "Check the topic's name, the connection and the right to read it. If records were deleted "
+    "before they were read, land the log itself with `kafkaform fleet snapshot`, remove the folder "
+    "`checkpoints` below the root, and run again: what is read twice counts once."
+)
+_WORKER_ADVICE = (
+    "The environment of this process reaches neither the workers of a Spark cluster nor a Connect "
+    "server. Set the variable there, as docs/fleet/running.md says, or land the log with "
+    "`kafkaform fleet snapshot`."
+)
+"""Advice if a worker does not know how to reach the brokers."""
+_SLOW_WORKER = "Python worker failed to connect back"
+"""Spark's error if a worker takes more than 10 s to start, as on a busy machine. The limit is
+fixed. Trying again is safe, because no batch is added twice."""
+_TRIES = 4
 
 
 class BuildStamp(Struct, frozen=True):
@@ -46,7 +71,7 @@ class BuildStamp(Struct, frozen=True):
 def list_ready(listed: Iterable[str], known_files: Container[str]) -> tuple[str, ...]:
     """Return the files to read, sorted: paths below the landing folder.
 
-    listed: all files; known: those that were read before. Rows come with their `.meta.json`:
+    listed: all files; known_files: those that were read before. Rows come with their `.meta.json`:
     without it the snapshot is not finished, and the rows must be listed again.
     """
     all_files = set(listed)
@@ -237,3 +262,108 @@ def _printable(text: Column) -> Column:
 def _stamp_rows(table: str, rows: DataFrame, stamp: BuildStamp) -> DataFrame:
     stamps = {"_build": F.lit(stamp.build), "_ingested_at": F.lit(stamp.read_at)}
     return rows.withColumns(stamps).select(*TABLES[table].names)
+
+
+def list_inputs(objects: Objects) -> Mapping[str, int]:
+    """Return path below the landing folder -> size in bytes."""
+    return {e.key.removeprefix(f"{ROOT}/"): e.size for e in objects.names(f"{ROOT}/")}
+
+
+def get_source(file: str) -> str:
+    """Return the folder of a file: register, live, state, desired or audit."""
+    return file.split("/", 1)[0]
+
+
+def get_subject(file: str) -> str:
+    """Return the cluster or lineage that a file is about."""
+    return file.split("/", 2)[1]
+
+
+def compute_fingerprint(files: Mapping[str, int], options: Iterable[object]) -> str:
+    """Return the SHA-256 of everything that decides what a build makes. Landing files never change,
+    so name and size stand for their bytes."""
+    lines = sorted(f"{name} {size}" for name, size in files.items())
+    about = (f"schema {SCHEMA_VERSION}", *map(str, options))
+    return sha256("\n".join((*lines, *about)).encode()).hexdigest()
+
+
+def read_newest_register(objects: Objects, files: Iterable[str]) -> Register | None:
+    """Return the newest register among these files; None: there is none."""
+    # Names are times of equal width, so they sort by time.
+    names = sorted(name for name in files if get_source(name) == REGISTER)
+    register_object = objects.read(f"{ROOT}/{names[-1]}") if names else None
+    return None if register_object is None else read_register(register_object.data.decode())
+
+
+def read_current_register(objects: Objects, files: Iterable[str]) -> Register:
+    """Return the newest register. Raises UsageError: nothing has landed."""
+    register = read_newest_register(objects, files)
+    if register is None:
+        raise UsageError(
+            f"{objects.location}: there are no landing files",
+            "Run `kafkaform fleet snapshot` first; it reads the clusters and writes landing files.",
+        )
+    return register
+
+
+def make_follower(topic: str) -> Callable[[TableStore, str], None]:
+    """Return a function that appends what is new in the topic to `audit_raw`, for a build.
+
+    The connection is in `topic_source.SETTINGS`, which must be in the environment before the
+    session starts, and in that of every worker. Raises KafkaformError: the topic cannot be read, or
+    has lost records that were not read yet.
+    """
+
+    def follow(store: TableStore, build: str) -> None:
+        stamp = BuildStamp(build, datetime.now(UTC))
+        lines = _stream_lines(store.spark, topic)
+        rows = make_audit_rows(parse_records(lines), stamp)
+        _append_rows(rows, store.path("audit_raw"), checkpoint_path(store.root, topic), topic)
+
+    return follow
+
+
+def checkpoint_path(root: str, topic: str) -> str:
+    """Return where Spark records how far the topic was read."""
+    return f"{hadoop_address(root)}/checkpoints/topic-{topic}"
+
+
+def _stream_lines(spark: SparkSession, topic: str) -> DataFrame:
+    """Return line, lineage, origin and _file."""
+    # Workers of a cluster, and a Connect server, need not have kafkaform: the module travels with
+    # the query. By reference, they would have to import it.
+    cloudpickle.register_pickle_by_value(topic_source)  # type: ignore[no-untyped-call]  # has no types
+    spark.dataSource.register(topic_source.TopicSource)
+    stream = spark.readStream.format(topic_source.NAME).option("topic", topic).load()
+    file = F.concat(F.lit(f"{TOPIC}{topic}/"), F.col("number").cast("string"))
+    return stream.select(
+        "line",
+        "lineage",
+        F.concat(file, F.lit("/"), F.col("place").cast("string")).alias("origin"),
+        file.alias("_file"),
+    )
+
+
+def _append_rows(rows: DataFrame, table: str, checkpoint: str, topic: str) -> None:
+    for tries_left in reversed(range(_TRIES)):
+        # One checkpoint per topic, below the root: two topics in one would mix their offsets. To
+        # delete it is safe but slow: the topic is read again, and a repeated line counts once.
+        writer = rows.writeStream.format("delta").option("checkpointLocation", checkpoint)
+        # availableNow ends when the offsets of the start are reached. `foreachBatch` is not used:
+        # through Connect, its function runs on the server.
+        query = writer.outputMode("append").trigger(availableNow=True).start(table)
+        try:
+            query.awaitTermination()
+            return
+        except PySparkException as error:
+            if not tries_left or _SLOW_WORKER not in str(error):
+                raise _make_refusal(topic, str(error)) from error
+
+
+def _make_refusal(topic: str, message: str) -> KafkaformError:
+    """Use our own message if there is one; Spark wraps it in its own."""
+    match = re.search(rf"{re.escape(topic_source.PREFIX)}[^\n]*", message)
+    cause = (
+        match[0] if match else f"{topic_source.PREFIX}{topic}: {message.strip().splitlines()[0]}"
+    )
+    return KafkaformError(cause, _WORKER_ADVICE if topic_source.SETTINGS in cause else _ADVICE)

@@ -18,13 +18,15 @@ from ...core.errors import StorageError
 from ...core.landing import LIVE
 from ..spark.store import TABLES_KEPT_AFTER_FAILURE, TableStore, quote_text
 from ..tables.checks import check_rows, conform_rows
-from ..tables.dataset import BuildContext, Dataset, Frames
-from ..tables.definitions import TABLES, RebuildScope
-from ..tables.delta_files import Among
+from ..tables.definitions import TABLES, BuildContext, Dataset, Frames, RebuildScope
 from ..tables.manifest import ALL_CLUSTERS, Clusters, Manifest, Written
+from ..tables.reader import Among
 
 _MESSAGE_CHARACTERS = 500
 """How many characters of Spark's message an error shows."""
+_ROWS = "snapshot_raw"
+_COLUMN_SCOPES = (RebuildScope.CLUSTER, RebuildScope.LINEAGE)
+"""Scopes that are also the name of the column by which rows are replaced."""
 
 
 class BuildWorkspace(Struct):
@@ -157,11 +159,6 @@ def _list_ids(work: BuildWorkspace, names: Sequence[str]) -> list[str]:
     clusters = work.read("cluster").where(F.col("cluster").isin(*names)).select("cluster_id")
     # A semi join would do the same, but literals let Delta skip files by their statistics.
     return [*names, *(row[0] for row in clusters.collect() if row[0] is not None)]
-
-
-_ROWS = "snapshot_raw"
-_COLUMN_SCOPES = (RebuildScope.CLUSTER, RebuildScope.LINEAGE)
-"""Scopes that are also the name of the column by which rows are replaced."""
 
 
 def _count_rows(

@@ -15,9 +15,8 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import LIVE
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
-from .attempts import UNKNOWN, select_tries
+from ..tables.definitions import TABLES, BuildContext, Frames
+from .runs import UNKNOWN, select_tries
 
 KEY = ("cluster", "kind", "key")
 PRESENT, ABSENT = "present", "absent"

@@ -10,9 +10,8 @@ from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import CLUSTER, TOPIC_USAGE
 from ..landed.register import Rates, Register
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
-from .owners import add_owner
+from ..tables.definitions import TABLES, BuildContext, Frames
+from .resources import add_owner
 
 WINDOW_DAYS = 30
 """How many days growth looks back."""

@@ -7,12 +7,10 @@ from functools import reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from ..landed.globs import to_regex
-from ..landed.register import NamingRule
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
+from ..landed.register import NamingRule, to_regex
+from ..tables.definitions import TABLES, BuildContext, Frames
 from .attribution import is_internal
-from .owners import add_owner
+from .resources import add_owner
 
 SEVERITY = {
     "unlike": "low",

@@ -24,10 +24,9 @@ from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from ..landed.register import Register
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
+from ..tables.definitions import TABLES, BuildContext, Frames
 from .attribution import is_internal
-from .owners import owner_by_name
+from .resources import owner_by_name
 
 KEY = ("cluster", "kind", "key")
 PRESENT, ABSENT = "present", "absent"

@@ -11,9 +11,8 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import CLUSTER, GROUP_USAGE, LIVE, TOPIC_USAGE
-from ..landed.cluster_names import CHECKSUM_COLUMN, select_newest
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
+from ..landed.snapshots import CHECKSUM_COLUMN, select_newest
+from ..tables.definitions import TABLES, BuildContext, Frames
 
 COUNTER_KINDS = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
 """Kinds that are counters, not objects: they differ in every snapshot."""
@@ -143,7 +142,7 @@ def _carry_over(standing: DataFrame, times: DataFrame) -> DataFrame:
 
 
 def _build_intervals(sightings: DataFrame) -> DataFrame:
-    """Merge sightings into intervals (gaps and islands). seen: unique by _OBJECT and at."""
+    """Merge sightings into intervals (gaps and islands). sightings: unique by _OBJECT and at."""
     of_object = Window.partitionBy(*_OBJECT)
     by_time = of_object.orderBy("at")
     formed = sightings.withColumn("form", F.struct("incarnation", sort_entries(F.col("attrs"))))

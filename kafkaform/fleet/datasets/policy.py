@@ -12,13 +12,11 @@ from pyspark.sql import Column, DataFrame
 
 from ...core.errors import ConfigurationError
 from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
-from ..landed.globs import matches
-from ..landed.register import PolicyRule, Waiver
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
-from .owners import add_owner
+from ..landed.register import PolicyRule, Waiver, matches
+from ..tables.definitions import TABLES, BuildContext, Frames
 from .policy_conditions import parse_condition
 from .policy_terms import ATTRS, COLUMNS, ConditionFault, Term
+from .resources import add_owner
 
 SOURCES = ("live", "desired")
 KEY = ("rule", "cluster", "kind", "key", "path")

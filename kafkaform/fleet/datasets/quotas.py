@@ -11,8 +11,7 @@ from pyspark.sql import Column, DataFrame
 
 from kafkaform_kafka.kinds.quota.levels import CLIENT_ID, LEVELS, USER, EntityPart, Level
 
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
+from ..tables.definitions import TABLES, BuildContext, Frames
 
 _ACL, _QUOTA, _SCRAM = "kafka_acl", "kafka_quota", "kafka_user_scram_credential"
 _CONFIG = "config."

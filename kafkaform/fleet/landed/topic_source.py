@@ -27,7 +27,7 @@ NAME = "kafkaform_topic"
 COLUMNS = "line string, lineage string, number int, place bigint"
 """The record's value, key, partition and offset."""
 PREFIX = "the topic cannot be read: "
-"""Prefix of our own error messages, by which `log_topic` finds them inside Spark's."""
+"""Prefix of our own error messages, by which `build.intake` finds them inside Spark's."""
 PATIENCE = 30.0
 """Seconds without progress after which reading fails."""
 PIECE = 100_000

@@ -7,16 +7,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from .charts import Bar, Chart, Series
-from .grids import (
+from .figures import (
     CLUSTER,
     DETAIL,
     FINDING,
     OBJECT,
     OWNER,
     SEVERITY,
+    Bar,
+    Chart,
     ColumnKind,
     GridColumn,
+    Series,
     make_grid,
     sum_column,
 )

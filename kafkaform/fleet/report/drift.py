@@ -7,8 +7,19 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from .charts import Bar, Chart, Series, make_day_bars
-from .grids import CLUSTER, OBJECT, OWNER, ColumnKind, GridColumn, make_grid, sum_column
+from .figures import (
+    CLUSTER,
+    OBJECT,
+    OWNER,
+    Bar,
+    Chart,
+    ColumnKind,
+    GridColumn,
+    Series,
+    make_day_bars,
+    make_grid,
+    sum_column,
+)
 from .questions import DAYS
 from .sections import (
     Outline,
@@ -106,6 +117,7 @@ _CHANGES = (
     GridColumn("run", "Run", ColumnKind.CODE),
     GridColumn("window_start", "Not yet at", ColumnKind.TIME, "no earlier snapshot"),
 )
+_KEYS = tuple(series.key for series in _VERDICTS)
 
 
 def show_drift_by_cluster(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
@@ -219,9 +231,6 @@ def show_changes(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
             ),
         ),
     )
-
-
-_KEYS = tuple(series.key for series in _VERDICTS)
 
 
 def _count_daily(

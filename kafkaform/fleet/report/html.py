@@ -13,11 +13,10 @@ from typing import Any
 from markupsafe import Markup
 
 from ...html.document import make_environment, render_document
-from ..exports.rows import render_utc
-from .charts import HEIGHT, ROW, render_tip
-from .grids import GridColumn, render_moment, render_value, sort_key
+from .figures import HEIGHT, ROW, GridColumn, render_moment, render_tip, render_value, sort_key
 from .model import FleetReport, Number
 from .questions import LIMIT
+from .rows import render_utc
 
 PATTERNS: Mapping[str, str] = {
     "outside": "M-2 2L2 -2M0 8L8 0M6 10L10 6",

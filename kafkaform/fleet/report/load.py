@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from .charts import Bar, Chart, Series
 from .drift import CHART_ROWS
-from .grids import CLUSTER, COST_COLUMNS, OWNER, SIZE_COLUMNS, ColumnKind, GridColumn, make_grid
+from .figures import (
+    CLUSTER,
+    COST_COLUMNS,
+    OWNER,
+    SIZE_COLUMNS,
+    Bar,
+    Chart,
+    ColumnKind,
+    GridColumn,
+    Series,
+    make_grid,
+)
 from .sections import Outline, SectionAnswers, SectionBlock, SectionPiece, render_count
 
 _VERDICTS = (

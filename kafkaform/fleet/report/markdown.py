@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...core.text.foreign import inline
-from .coverage import STATUSES
-from .grids import ColumnKind, Grid, GridColumn, render_moment, render_value
-from .model import FleetReport, Number
+from .figures import ColumnKind, Grid, GridColumn, render_moment, render_value
+from .model import STATUSES, FleetReport, Number
 from .sections import ReportSection, render_count
 
 TABLE_ROWS = 5

@@ -1,4 +1,4 @@
-"""The parts of which a section of the report consists."""
+"""The structure of a section of the report: its declared pieces, and what is computed from them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from .charts import Chart
-from .grids import Grid
+from .figures import Chart, Grid
 from .questions import Answers, Rows
+
+SectionAnswers = Mapping[str, Rows]
+"""Question -> rows, of the questions that a part needs."""
 
 
 class SectionBlock(Struct, frozen=True):
@@ -36,8 +38,6 @@ class ReportSection(Struct, frozen=True):
     """Parts whose tables this build has not made."""
 
 
-SectionAnswers = Mapping[str, Rows]
-"""Question -> rows, of the questions that a part needs."""
 Make = Callable[[SectionAnswers, datetime], SectionBlock]
 """Computes a part. It gets the answers and the time of the build."""
 

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from .access import chart_findings
-from .charts import Chart, Series, make_day_bars
-from .grids import (
+from .figures import (
     CLUSTER,
     DETAIL,
     FINDING,
     OWNER,
     SEVERITY,
+    Chart,
     ColumnKind,
     GridColumn,
+    Series,
+    make_day_bars,
     make_grid,
     sum_column,
 )

@@ -19,7 +19,7 @@ from ...core.installation import render_extra_command
 from ...core.objects import ObjectChanged, ObjectExists, Objects
 from ..tables.manifest import FOLDER
 from . import java
-from .class_archive import make_start_options
+from .java import make_start_options
 from .session import SparkSetup, name_delta_package
 
 NEEDED_PACKAGES = (

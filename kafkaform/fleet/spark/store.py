@@ -20,13 +20,13 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from ...core.errors import StorageError
-from ..landed.cluster_names import escape_pattern
 from ..landed.log_lines import FILE
-from ..tables import delta_files
+from ..landed.snapshots import escape_pattern
+from ..tables import reader
+from ..tables.checks import build_schema
 from ..tables.definitions import TABLES
-from ..tables.delta_files import Among, count_rows, find_latest_version, list_files, restore_table
 from ..tables.manifest import Manifest
-from ..tables.schemas import build_schema
+from ..tables.reader import Among, count_rows, find_latest_version, list_files, restore_table
 from .session import LandedBytes
 
 TABLES_KEPT_AFTER_FAILURE = frozenset({"audit_raw"})
@@ -120,8 +120,8 @@ class TableStore(Struct, frozen=True):
         """Take back what was written after this build; return the new versions of the tables
         concerned.
 
-        died: names of the builds that wrote it. Of TABLES_KEPT_AFTER_FAILURE only rows from landing
-        files are removed, because those files will be read again.
+        dead_builds: names of the builds that wrote it. Of TABLES_KEPT_AFTER_FAILURE only rows from
+        landing files are removed, because those files will be read again.
         """
         taken_back: dict[str, int] = {}
         for table, written in (manifest.tables if manifest else {}).items():
@@ -180,7 +180,7 @@ def vacuum(root: str, manifest: Manifest) -> None:
     age = datetime.now(UTC) - datetime.fromisoformat(manifest.started)
     hours = math.ceil(age.total_seconds() / _SECONDS_AN_HOUR) + 1
     for table in manifest.tables:
-        delta_files.vacuum(table_folder(root, table), hours)
+        reader.vacuum(table_folder(root, table), hours)
 
 
 def hadoop_address(root: str) -> str:

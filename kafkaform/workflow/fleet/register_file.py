@@ -1,14 +1,16 @@
 """Read fleet.hcl: the clusters and states of a fleet, and how they are judged.
 
 Expressions are those of configurations: functions, and variables from the environment or the
-command line. All faults are reported at once, each with its place.
+command line. All faults are reported at once, each with its location.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +28,8 @@ from ...core.secret import PartialRepr
 from ...core.storage import read_named_file
 from ...core.value import EMPTY, FrozenMap, Value
 from ...fleet.landed import register as model
-from ...fleet.landed.globs import to_regex
-from ...language.declare.blocks import (
-    Header,
-    Shape,
-    find_shape_faults,
-    find_single,
-    render_title,
-)
+from ...fleet.landed.register import to_regex
+from ...language.declare.blocks import Header, Shape, find_shape_faults, find_single, render_title
 from ...language.declare.declarations import ProviderBlock
 from ...language.declare.top_level import declare_blocks
 from ...language.declare.variables import resolve_variables
@@ -56,13 +52,72 @@ from ..configuration.data_answers import DataAnswers
 from ..configuration.evaluation import Configuration, Inputs
 from ..configuration.files import find_root
 from ..configuration.secret_files import find_exposed_files
-from .register_blocks import Blocks, make_register, select_set
-from .register_schema import BLOCKS, INNER_BLOCKS, LABELLED_BLOCKS, SINGLE_BLOCKS, WAIVER
+from .register_schema import (
+    BLOCKS,
+    INNER_BLOCKS,
+    LABELLED_BLOCKS,
+    SINGLE_BLOCKS,
+    WAIVER,
+    parse_seconds,
+)
 
+_DURATIONS = (("stale_after", "stale_after_hours", 3_600.0), ("skew", "skew_seconds", 1.0))
+"""Argument, the setting that it becomes, and the unit of that setting in seconds."""
+
+Blocks = Mapping[str, list[tuple[Block, FrozenMap]]]
+"""Type -> the sound blocks, with their values."""
 DEFAULT_FILE = "fleet.hcl"
 PROVIDER = "kafka"
 VARIABLE = "variable"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
+
+
+def make_register(
+    blocks: Blocks, waivers: Mapping[Block, tuple[model.Waiver, ...]]
+) -> model.Register:
+    """What the blocks say. waivers: rule -> its waivers."""
+    named: dict[str, list[tuple[str, FrozenMap]]] = defaultdict(list)
+    for kind in LABELLED_BLOCKS:
+        named[kind] = [(block.labels[0].text, values) for block, values in blocks[kind]]
+    fleet = next((values for _, values in blocks["fleet"]), EMPTY)
+    rates = next((select_set(values) for _, values in blocks["rates"]), None)
+    return model.Register(
+        tuple(
+            model.RegisteredCluster(name, **select_set(values.without(("provider",))))
+            for name, values in named["cluster"]
+        ),
+        tuple(
+            model.RegisteredState(name, folder=arguments["folder"], owner=arguments["owner"])
+            for name, arguments in named["state"]
+        ),
+        tuple(model.Owner(name, **select_set(values)) for name, values in named["owner"]),
+        tuple(fleet.get("principals") or ()),
+        model.Rates(**rates) if rates else None,
+        tuple(
+            model.PolicyRule(block.labels[0].text, **select_set(values), waivers=waivers[block])
+            for block, values in blocks["rule"]
+        ),
+        tuple(model.NamingRule(**select_set(values)) for _, values in blocks["naming"]),
+        _read_settings(fleet),
+    )
+
+
+def select_set(values: FrozenMap) -> dict[str, Any]:
+    """Return the arguments that were written."""
+    return {name: _plain_number(value) for name, value in values.items() if value is not None}
+
+
+def _plain_number(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
+    """Return durations in the units of the settings: hours and seconds."""
+    settings = select_set(fleet.without(["root", "principals"]))
+    for name, setting, unit in _DURATIONS:
+        if name in settings:
+            settings[setting] = parse_seconds(settings.pop(name)) / unit
+    return model.FleetSettings(**settings)
 
 
 class ClusterEntry(Struct, frozen=True):

@@ -1,9 +1,13 @@
-"""Run `fleet run`, `fleet prepare` and `fleet doctor`: the lock, the session, findings, results."""
+"""Run `fleet run`, `fleet prepare` and `fleet doctor`: the lock, the session, findings, results.
+
+Delta Lake's jars are pinned files, whatever Java Spark starts on.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -19,14 +23,16 @@ from ...core.errors import Blocked, UsageError
 from ...core.folder import Folder
 from ...core.installation import render_extra_command
 from ...core.objects import Objects
-from ...core.progress import Reporter
+from ...core.progress import Reporter, ignore_event
 from ...fleet.spark import doctor
-from ...fleet.spark.session import LOCAL, LandedBytes, SparkSetup, build_session
+from ...fleet.spark.session import LOCAL, LandedBytes, SparkSetup, build_session, is_submitted
 from ...fleet.tables.manifest import ALL_CLUSTERS, FOLDER
 from ...fleet.tables.reader import Gold, quote_text, read_current
 from ...inventory.place import open_remote
 from ...render.text import inline, render_count
 from ...sandbox import places
+from ...sandbox.download import open_repository
+from ...sandbox.jars import Jar, ensure_jars
 from ...state.backend import Backend, Lease
 from ...state.backends.local import LocalBackend
 from ...state.backends.objects import ObjectBackend
@@ -34,7 +40,6 @@ from ...state.backends.obstores import is_remote
 from ...version import VERSION
 from ..connection import Connection
 from ..workspace import make_lock_info
-from .jars import add_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,12 +47,59 @@ if TYPE_CHECKING:
     from ...fleet.build.driver import BuildResult, Follow
     from ...fleet.spark.store import Start
 
+
+_JARS = re.compile(r"^[ \t]*spark\.jars(?:[ \t]*[=:][ \t]*|[ \t]+)(\S.*)$", re.MULTILINE)
+"""`spark.jars` in spark-defaults.conf."""
+DELTA = (
+    Jar(
+        "io.delta",
+        "delta-spark_4.2_2.13",
+        "4.4.0",
+        "",
+        "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+        9_515_916,
+    ),
+    Jar(
+        "io.delta",
+        "delta-storage",
+        "4.4.0",
+        "",
+        "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+        113_863,
+    ),
+)
+"""The jars, with checksum and size."""
 PACKAGES = ("pyspark", "delta", "deltalake", "pandas", "pyarrow")
 _MARKS = {True: "ok", False: "bad", None: "?"}
 LEASE_SECONDS = 60.0
 """How long the lock must still be ours before a table is written."""
 LOCK = "lock"
 """The folder of the lock in a store, where it is an object, as builds are."""
+_TOKENS = "OAUTHBEARER"
+
+
+def add_jars(setup: SparkSetup, report: Reporter = ignore_event) -> SparkSetup:
+    """Return the place with the paths of Delta's jars, each of them verified.
+
+    Ivy would accept whatever a repository answers, and does not know this computer's certificates.
+    If the user names jars or a mirror, or Spark's server has its own jars, those are used. Raises
+    ConnectError: they cannot be downloaded; KafkaformError: a file is not the pinned one.
+    """
+    if setup.jars or setup.ivy or setup.connect or is_submitted():
+        return setup
+    jars = ensure_jars(DELTA, report, open_repository, "Delta Lake")
+    return replace(setup, jars=(*map(str, jars), *_read_default_jars()))
+
+
+def _read_default_jars() -> tuple[str, ...]:
+    """Return the jars of `spark-defaults.conf`, such as those for a store. Jars that are set in the
+    session replace that setting, so they are passed on."""
+    folder = os.environ.get("SPARK_CONF_DIR", "")
+    file = Path(folder, "spark-defaults.conf")
+    if not folder or not file.is_file():
+        return ()
+    matches = _JARS.findall(file.read_text("utf-8"))
+    return tuple(name.strip() for name in matches[-1].split(",")) if matches else ()
 
 
 class SparkOptions(Struct, frozen=True):
@@ -120,7 +172,6 @@ FINDINGS: Mapping[str, tuple[str, str]] = {
     "corrupt": ("quarantine", "true"),
 }
 """What --fail-on can name -> the table, and SQL for the rows."""
-_TOKENS = "OAUTHBEARER"
 
 
 def need_packages() -> None:
@@ -143,9 +194,7 @@ def make_build(
     need_packages()
     check_findings(request.fail_on)
     from ...fleet.build.datasets import DATASETS  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...fleet.build.driver import BuildOptions  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...fleet.build.driver import run_build as build  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...fleet.build.pruning import prune  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.build.driver import BuildOptions, prune, run_build  # noqa: PLC0415  # what needs Spark is slow to load
 
     # The root as a text for Spark and delta-rs, and as objects for everything else.
     objects = open_root(request.root)
@@ -160,7 +209,7 @@ def make_build(
             # A lease can be lost while Spark works; a build without the lock must not publish.
             lambda: lease.ensure(LEASE_SECONDS),
         )
-        result = build(start, objects, root, DATASETS, options, report)
+        result = run_build(start, objects, root, DATASETS, options, report)
         if request.keep is not None:
             prune(objects, root, request.keep)
     return result
@@ -206,7 +255,7 @@ def _make_follower(topic: str, connect: Callable[[], Connection], setup: SparkSe
     from kafkaform_kafka.connection.clients import native_config  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.connection.settings import read_settings  # noqa: PLC0415  # the clients are slow to load
 
-    from ...fleet.build.log_topic import make_follower  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.build.intake import make_follower  # noqa: PLC0415  # what needs Spark is slow to load
     from ...fleet.landed.topic_source import SETTINGS  # noqa: PLC0415  # what needs Spark is slow to load
 
     if SETTINGS not in os.environ and not setup.connect:
@@ -299,7 +348,7 @@ def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]
 def prepare_spark(spark: SparkOptions, report: Reporter) -> str:
     """Run `fleet prepare`; return what it did. Raises KafkaformError."""
     need_packages()
-    from ...fleet.spark.preparation import prepare  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.spark.session import prepare  # noqa: PLC0415  # what needs Spark is slow to load
 
     file = prepare(add_jars(spark.setup, report), report)
     size = f"{file.stat().st_size / 1_000_000:.0f} MB"

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ...apply.secrets import resolve_instance_secrets
@@ -19,7 +21,7 @@ from ...audit.event import render_time
 from ...core.clock import Clock, SystemClock
 from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError
-from ...core.landing import DESIRED, REGISTER, ROOT, STATE, LandedRow, Meta
+from ...core.landing import DESIRED, FORMAT, REGISTER, ROOT, STATE, LandedRow, Meta
 from ...core.progress import Progress, Reporter, ignore_event
 from ...core.resource import CoverageKind, Sweep
 from ...core.value import COMMAND, find_references
@@ -32,8 +34,6 @@ from ...inventory.parallel import map_parallel
 from ...inventory.place import LandingPlace, open_place
 from ...inventory.segments import land_log
 from ...provider.contract import Provider, Session
-from .register import add_identities as add_identities
-from .register import make_document
 from .register_file import PROVIDER, ClusterEntry, Fleet
 from .states import StateReading, describe_error, list_wanted, read_state
 from .summary import FAILED, PARTIAL, READ, ClusterResult, StateResult, Summary
@@ -43,6 +43,34 @@ PARALLEL = 16
 UNLISTED_KINDS = frozenset({"kafka_topic_config"})
 """Kinds that no listing shows: unless a block says otherwise, each object is part of one of another
 kind. Those that a state records or a configuration declares are read by name."""
+
+
+def add_identities(
+    register: Register, scopes: Mapping[str, str], lineages: Mapping[str, str]
+) -> Register:
+    """Add the ids that were found out, as far as they could be read.
+
+    scopes: cluster -> its id; lineages: state -> its lineage.
+    """
+    return replace(
+        register,
+        clusters=tuple(replace(c, cluster_id=scopes.get(c.name)) for c in register.clusters),
+        states=tuple(replace(s, lineage=lineages.get(s.name)) for s in register.states),
+    )
+
+
+def make_document(register: Register) -> dict[str, Any]:
+    """Return the register as JSON's types, without unset members."""
+    members: dict[str, Any] = _drop_unset(to_builtins(register))
+    return {"format": FORMAT, "rates": None, **members}
+
+
+def _drop_unset(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _drop_unset(item) for name, item in value.items() if item is not None}
+    if isinstance(value, tuple | list):
+        return [_drop_unset(item) for item in value]
+    return value.isoformat() if isinstance(value, date) else value
 
 
 class _Snapshot(Struct, frozen=True):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform.fleet.access.operation_bits import BITS, SUPPORTED_OPERATIONS
+from kafkaform.fleet.access.permission_rows import BITS, SUPPORTED_OPERATIONS
 from kafkaform_kafka.authority.authorizer import (
     Access,
     AccessQuestion,

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def spark() -> Iterator[SparkSession]:
     """Two threads on this machine, with Delta. It and later ones start from classes that are kept,
     which take as long to keep as a few of them save."""
-    from kafkaform.fleet.spark.class_archive import make_start_options
+    from kafkaform.fleet.spark.java import make_start_options
     from kafkaform.fleet.spark.session import SparkSetup, build_session
     from kafkaform.sandbox.places import get_cache_folder
-    from kafkaform.workflow.fleet.jars import add_jars
+    from kafkaform.workflow.fleet.runs import add_jars
 
     if not make_start_options(get_cache_folder()):
         command = [sys.executable, "-m", "kafkaform", "fleet", "prepare", "--quiet"]

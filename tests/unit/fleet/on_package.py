@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from kafkaform.fleet.spark.session import SparkSetup, build_session
 from kafkaform.sandbox.places import get_cache_folder
-from kafkaform.workflow.fleet.jars import add_jars
+from kafkaform.workflow.fleet.runs import add_jars
 
 
 def home(spark: SparkSession) -> Path:

@@ -13,14 +13,13 @@ import pytest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.progress import ignore_event
 from kafkaform.fleet.spark import doctor, java, session
-from kafkaform.fleet.spark.class_archive import (
+from kafkaform.fleet.spark.java import (
     SPARK,
     find_archive,
     make_keep_options,
     make_start_options,
 )
-from kafkaform.fleet.spark.preparation import prepare
-from kafkaform.fleet.spark.session import SparkSetup
+from kafkaform.fleet.spark.session import SparkSetup, prepare
 from kafkaform.jvm.archive import BASE, Archive
 from kafkaform.sandbox.places import get_cache_folder
 
@@ -148,7 +147,7 @@ def test_the_doctor_tells_whether_classes_are_kept(
     monkeypatch.setattr(java, "_list_candidates", lambda: iter(()))
     assert doctor._check_classes(setup).good is None
     monkeypatch.undo()
-    monkeypatch.setattr("kafkaform.fleet.spark.class_archive.version", _missing)
+    monkeypatch.setattr("kafkaform.fleet.spark.java.version", _missing)
     assert doctor._check_classes(setup).good is None
 
 

@@ -11,21 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kafkaform.fleet.access.acl_arrays import split_stretches
+from kafkaform.fleet.access.acl_arrays import compute_reach, split_stretches, to_ints
 from kafkaform.fleet.access.acl_masks import (
     compute_pattern_masks,
     compute_resource_masks,
     count_pairs,
     find_shadows,
 )
-from kafkaform.fleet.access.operation_bits import (
+from kafkaform.fleet.access.permission_rows import (
     BITS,
     SUPPORTED_OPERATIONS,
     list_operations,
     make_decided_mask,
     make_mask,
 )
-from kafkaform.fleet.access.pattern_cover import compute_reach, to_ints
 from kafkaform_kafka.authority.authorizer import Access, fits, index_acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl, parse_acl_key
 from kafkaform_kafka.protocol import rights

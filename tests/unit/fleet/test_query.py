@@ -18,8 +18,8 @@ import pytest
 
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.fleet.answers import history
-from kafkaform.fleet.answers.table_sql import run_query
-from kafkaform.fleet.exports.rows import Sheet
+from kafkaform.fleet.answers.query import run_query
+from kafkaform.fleet.report.rows import Sheet
 from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.reader import Gold
 

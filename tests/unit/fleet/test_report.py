@@ -18,16 +18,20 @@ import pytest
 
 from kafkaform.core.errors import UsageError
 from kafkaform.fleet.report import access, drift, load, make, trust
-from kafkaform.fleet.report.charts import Bar, Chart, Series, make_day_bars, render_amount
-from kafkaform.fleet.report.data import render_data
-from kafkaform.fleet.report.grids import (
+from kafkaform.fleet.report.figures import (
+    Bar,
+    Chart,
     ColumnKind,
     GridColumn,
+    Series,
+    make_day_bars,
     make_grid,
+    render_amount,
     render_bytes,
     render_value,
 )
 from kafkaform.fleet.report.html import PATTERNS, SERIES_ALIASES, render_html
+from kafkaform.fleet.report.make import make_build_redactor, make_redactor, render_data
 from kafkaform.fleet.report.markdown import (
     CELL_CHARACTERS,
     escape_code,
@@ -36,7 +40,6 @@ from kafkaform.fleet.report.markdown import (
 )
 from kafkaform.fleet.report.model import FleetReport, build_report
 from kafkaform.fleet.report.questions import DETAILS, LIMIT, NUMBERS, ask_questions
-from kafkaform.fleet.report.redact import make_build_redactor, make_redactor
 from kafkaform.fleet.report.sections import render_age
 from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.reader import Build, Gold

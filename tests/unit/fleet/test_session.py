@@ -16,8 +16,8 @@ from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.fleet.spark import java, session
 from kafkaform.fleet.spark.session import LARGE_BYTES, WHOLE_SHARE, LandedBytes, SparkSetup
 from kafkaform.sandbox.jars import Jar
-from kafkaform.workflow.fleet import jars as fleetjars
-from kafkaform.workflow.fleet.jars import DELTA
+from kafkaform.workflow.fleet import runs as fleetjars
+from kafkaform.workflow.fleet.runs import DELTA
 
 from . import on_package as onpackage
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kafkaform.core.errors import StorageError
 from kafkaform.core.folder import Folder
 from kafkaform.core.objects import ObjectChanged, ObjectExists, Objects
-from kafkaform.fleet.build.pruning import prune
+from kafkaform.fleet.build.driver import prune
 from kafkaform.fleet.spark.store import TableStore, hadoop_address, quote_text, vacuum
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.definitions import SCHEMA_VERSION

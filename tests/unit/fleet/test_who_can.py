@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import UsageError
-from kafkaform.fleet.access.operation_bits import SUPPORTED_OPERATIONS
+from kafkaform.fleet.access.permission_rows import SUPPORTED_OPERATIONS
 from kafkaform.fleet.answers.who_can import (
     WhoCanQuery,
     list_needed_rows,

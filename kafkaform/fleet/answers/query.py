@@ -9,7 +9,7 @@ import difflib
 import re
 
 from ...core.errors import StorageError, UsageError
-from ..exports.rows import Sheet
+from ..report.rows import Sheet
 from ..tables.definitions import TABLES
 from ..tables.reader import Gold, describe_error, quote_text, to_rows
 
