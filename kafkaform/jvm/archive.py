@@ -2,7 +2,7 @@
 350).
 
 Without it each process reads thousands of classes from jars and verifies them. A file is for one
-Java and one class path, both of which are in its name, and for the jars that were read. If one of
+Java and one class path, which are both in its name, and for the jars that were read. If one of
 these is newer, Java silently ignores the file. If the file is damaged, Java ends at once (SIGBUS).
 So the name also has a checksum of the ages of the jars and of the content.
 """
@@ -100,11 +100,6 @@ def make_archive(
     """The archive of this Java, whether it has files yet or not. cache: a folder of the user;
     versions: what else the names of the files depend on."""
     name = sha256(repr((str(program), *versions)).encode()).hexdigest()[:16]
-    return Archive(program, cache / FOLDER, name, _checksum_ages(jars), layer)
-
-
-def _checksum_ages(jars: Iterable[Path]) -> int:
-    """A checksum of the names, sizes and times of these files."""
     # A missing jar is skipped: Java ignores it on the class path, too.
     ages = []
     for jar in jars:
@@ -113,7 +108,7 @@ def _checksum_ages(jars: Iterable[Path]) -> int:
         except OSError:
             continue
         ages.append((jar.name, status.st_size, status.st_mtime))
-    return zlib.crc32(repr(sorted(ages)).encode())
+    return Archive(program, cache / FOLDER, name, zlib.crc32(repr(sorted(ages)).encode()), layer)
 
 
 def _checksum_file(file: Path, checksum: int) -> int:

@@ -68,7 +68,7 @@ INCOMPLETE = 5
 
 
 def _check_root(value: str | None) -> str | None:
-    """Refuse a name that is no text: Spark and Delta Lake take texts only."""
+    """Refuse a name that is not text: Spark and Delta Lake take texts only."""
     try:
         (value or "").encode()
     except UnicodeEncodeError:

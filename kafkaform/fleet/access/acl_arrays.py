@@ -1,6 +1,6 @@
 """The ACLs of one cluster as arrays: what each covers, what it decides, and whom it reaches.
 
-A *target* is what rows are about: a resource, or a pattern, which stands for everything that it
+A *target* is what rows are about: a resource, or a pattern, which means everything that it
 covers and no narrower pattern names. A principal is reached by its own ACLs and those of `User:*`,
 a host by its own and those of `*`.
 
@@ -127,7 +127,7 @@ class _Names(Struct, frozen=True):
     def _find_prefixed(self, prefix: str) -> tuple[int, int]:
         first, last = self._find_begun(prefix)
         if self.pattern_level and prefix == EVERYTHING:
-            first = self._find_equal(prefix)[1]  # the literal `*` stands for all names
+            first = self._find_equal(prefix)[1]  # the literal `*` means all names
         return first, last
 
     def _find_begun(self, prefix: str) -> tuple[int, int]:
@@ -149,7 +149,7 @@ class _Names(Struct, frozen=True):
 class Rules(Struct, frozen=True):
     """ACLs of a cluster as arrays. What decides first comes first: DENY, then the most specific.
 
-    Rows without a key are no ACLs: they only ask for an answer about their principal, or stand for
+    Rows without a key are no ACLs: they only ask for an answer about their principal, or represent
     ACLs of others. ACLs of the cluster are repeated among those of topics, which they do not close.
     """
 
@@ -210,8 +210,8 @@ def build_rules(acls: pa.Table) -> Rules:
     """Build the arrays from rows with known words only.
 
     acls: resource_type, name, pattern_type, principal, host, operation, permission, key. For rows
-    that are no ACLs, operation and key are null, and permission too unless the row stands for ACLs
-    of others.
+    that are no ACLs, operation and key are null, and permission too unless the row represents
+    ACLs of others.
     """
     acls = acls.take(_rank_acls(acls))
     # Distinct patterns first: many ACLs share one, and coverage is computed per pattern.

@@ -96,8 +96,8 @@ class _Patterns(Struct, frozen=True):
 
 
 def _group_by_pattern(rules: Rules, most: int) -> _Patterns:
-    """most: how many pairs at a time. Most pairs concern nobody whom the covered pattern's ACLs
-    name, and are dropped piece by piece."""
+    """most: how many pairs at a time. Most pairs concern no principal that the covered pattern's
+    ACLs name, and are dropped piece by piece."""
     # Sorted by code point: a prefix then covers one stretch of names (`acl_arrays`).
     targets = sorted(rules.patterns)
     numbers = {pattern: number for number, pattern in enumerate(targets)}
@@ -119,15 +119,10 @@ def _group_by_pattern(rules: Rules, most: int) -> _Patterns:
 def _select_named(rules: Rules, named: Ints, rule: Ints, covered: Ints) -> Pairs:
     """Keep the pairs whose principal the covered pattern's ACLs name, and those of everybody."""
     principal = rules.principal[rule]
-    matches = _find_among(covered * len(rules.principals) + principal, named) | (
-        principal == rules.everybody
-    )
+    values = covered * len(rules.principals) + principal
+    index = np.minimum(np.searchsorted(named, values), len(named) - 1)
+    matches = np.equal(named[index], values) | (principal == rules.everybody)
     return rule[matches], covered[matches]
-
-
-def _find_among(values: Ints, rising: Ints) -> Truths:
-    index = np.minimum(np.searchsorted(rising, values), len(rising) - 1)
-    return np.equal(rising[index], values)
 
 
 def compute_pattern_masks(acls: pa.Table, most: int = PAIRS) -> pa.Table:
@@ -178,7 +173,7 @@ def _find_givers(rules: Rules, grouped: _Patterns) -> Ints:
 
 
 def _find_deniers(rules: Rules, grouped: _Patterns) -> Ints:
-    """Return for each ALLOW of which nothing is left a DENY that takes from it, or NO_INDEX."""
+    """Return a DENY that restricts each ALLOW that is wholly denied, or NO_INDEX."""
     supported = to_ints([_SUPPORTED_MASKS[kind] for kind, _, _ in rules.patterns])[rules.pattern]
     group = rules.group(grouped.target, rules.principal, rules.host)
     _, deny = merge_bits(rules, grouped.covering, group)
@@ -223,7 +218,22 @@ def compute_resource_masks(acls: pa.Table, resources: pa.Table) -> pa.Table:
     grouped = group_rules(rules, rules.group(target, rules.principal[rule], rules.host[rule]), rule)
     group = _complete_groups(rules, grouped)
     allow, deny = merge_bits(rules, grouped, group)
-    via, count = _find_first_rules(rules, grouped, group)
+    # Of each group, the first ACLs that reach it.
+    # int32: this array has 12 numbers per row, and rows are in the millions.
+    ranks = np.full((len(group), 4, VIA_ACLS), rules.real, np.int32)
+    earlier: list[Ints] = []
+    for column, reaching in enumerate(rules.find_reaching_groups(group)):
+        index = grouped.find(reaching)
+        for earlier_group in earlier:
+            index[earlier_group == reaching] = NO_INDEX
+        earlier.append(reaching)
+        rows = np.flatnonzero(index != NO_INDEX)
+        for nth in range(VIA_ACLS):
+            rows = rows[grouped.count[index[rows]] > nth]
+            ranks[rows, column, nth] = grouped.rule[grouped.start[index[rows]] + nth]
+    first = np.sort(ranks.reshape(len(group), 4 * VIA_ACLS), axis=1)[:, :VIA_ACLS]
+    acl = first < rules.real
+    via, count = to_ints(first[acl]), acl.sum(axis=1)
     return _make_table(
         rules, targets, group, allow, deny, covered[rules.ungroup(group)[0]], via, count
     )
@@ -261,25 +271,6 @@ def _complete_groups(rules: Rules, grouped: GroupedRules) -> Ints:
     added = target_principals[owner] * len(rules.hosts) + shared_host[position]
     added = added[grouped.find(added) == NO_INDEX]
     return np.sort(np.concatenate((grouped.group, added)), kind="stable")
-
-
-def _find_first_rules(rules: Rules, grouped: GroupedRules, group: Ints) -> tuple[Ints, Ints]:
-    """Return the first ACLs that reach each group, group by group, and how many each has."""
-    # int32: this array has 12 numbers per row, and rows are in the millions.
-    ranks = np.full((len(group), 4, VIA_ACLS), rules.real, np.int32)
-    earlier: list[Ints] = []
-    for column, reaching in enumerate(rules.find_reaching_groups(group)):
-        index = grouped.find(reaching)
-        for earlier_group in earlier:
-            index[earlier_group == reaching] = NO_INDEX
-        earlier.append(reaching)
-        rows = np.flatnonzero(index != NO_INDEX)
-        for nth in range(VIA_ACLS):
-            rows = rows[grouped.count[index[rows]] > nth]
-            ranks[rows, column, nth] = grouped.rule[grouped.start[index[rows]] + nth]
-    first = np.sort(ranks.reshape(len(group), 4 * VIA_ACLS), axis=1)[:, :VIA_ACLS]
-    acl = first < rules.real
-    return to_ints(first[acl]), acl.sum(axis=1)
 
 
 def _make_table(
@@ -338,7 +329,11 @@ def add_producers(rules: pa.Table, rows: pa.Table) -> pa.Table:
 def _make_bit_reader(rules: pa.Table) -> Callable[[str, str], int]:
     """Return a function from (principal, host) to its bits."""
     topics = rules.filter(pc.equal(rules["resource_type"], "Topic"))
-    index = index_acls((*_list_writers(topics), *_list_closing(topics)))
+    writers = topics.filter(pc.is_in(topics["operation"], pa.array(WRITES)))
+    names = ("principal", "host", "operation", "permission", "resource_type", "name")
+    columns = (writers[name].to_pylist() for name in (*names, "pattern_type"))
+    acls = (Acl(*fields) for fields in zip(*columns, strict=True))
+    index = index_acls((*acls, *_list_closing(topics)))
     closed, opened = (Access(index, frozenset(), rule) for rule in (False, True))
 
     # Many rows share principal and host; each question walks through the ACLs.
@@ -360,15 +355,9 @@ def _make_bit_reader(rules: pa.Table) -> Callable[[str, str], int]:
     return bits
 
 
-def _list_writers(topics: pa.Table) -> list[Acl]:
-    writers = topics.filter(pc.is_in(topics["operation"], pa.array(WRITES)))
-    names = ("principal", "host", "operation", "permission", "resource_type", "name")
-    columns = (writers[name].to_pylist() for name in (*names, "pattern_type"))
-    return [Acl(*fields) for fields in zip(*columns, strict=True)]
-
-
 def _list_closing(topics: pa.Table) -> list[Acl]:
-    """Return an ACL of nobody on the topic that brokers ask for, if any ACL is on it."""
+    """Return an ACL of an impossible principal on the topic that brokers ask for, if any ACL is on
+    it."""
     literal = pc.and_(
         pc.equal(topics["pattern_type"], LITERAL),
         pc.is_in(topics["name"], pa.array((SOME_TOPIC, EVERYTHING))),

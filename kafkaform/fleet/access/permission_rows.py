@@ -154,7 +154,7 @@ def get_stem(glob: str) -> str:
 
 def make_where(only: PermissionFilter) -> str:
     """Return SQL for the rows about patterns that are wanted, and maybe some more. Rows of `User:*`
-    apply to any principal. Raises UsageError: `only` is no resource."""
+    apply to any principal. Raises UsageError: `only` is not a resource."""
     conditions = ["pattern_level"]
     if only.cluster is not None:
         conditions.append(f"cluster = {quote_text(only.cluster)}")

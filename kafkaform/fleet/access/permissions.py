@@ -102,7 +102,7 @@ def expand_permissions(
     """Return a row per resource with each principal and host that matter there.
 
     Inputs: live, cluster. most: how many pairs of an ACL and a resource a worker computes at a
-    time; a cluster with more is split by principal. Raises UsageError: `only` is no resource.
+    time; a cluster with more is split by principal. Raises UsageError: `only` is not a resource.
     """
     live, clusters = frames["live"], frames["cluster"]
     if only.cluster is not None:
@@ -117,12 +117,13 @@ def expand_permissions(
         is_relevant = F.col("principal").isin(only.principal, EVERYBODY)
         rules = rules.where(is_relevant)
         asking = _make_query_rules(clusters, _list_names(EVERYBODY, only.principal))
-        # The other principals' ACLs are in no part; closing rows stand for all of them.
+        # The other principals' ACLs are in no part; closing rows represent all of them.
         shares = clusters.select("cluster", F.lit(1).alias("parts"))
         other_patterns = patterns
     else:
         # Skew: one huge cluster would be one long task, and might not fit into a worker.
-        shares = _count_parts(patterns, names, most)
+        cogrouped = patterns.groupBy("cluster").cogroup(names.groupBy("cluster"))
+        shares = cogrouped.applyInArrow(_make_part_counter(most), "cluster string, parts int")
         other_patterns = patterns.join(shares.where(F.col("parts") > 1), "cluster", how="left_semi")
     producers = _make_producer_rules(rules)
     all_rules = (
@@ -147,7 +148,15 @@ def _select_about(
     if resource is None:
         return rules, names
     kind, glob = parse_resource(resource)
-    about = (F.col("resource_type") == kind) & _may_cover(get_stem(glob))
+    # ACLs that can be about a name that begins like this.
+    begin = get_stem(glob)
+    pattern = F.col("name")
+    literal = (F.col("pattern_type") == LITERAL) & (
+        (pattern == EVERYTHING) | pattern.startswith(begin)
+    )
+    prefixed = F.startswith(F.lit(begin), pattern) | pattern.startswith(begin)
+    fits: Column = literal | ((F.col("pattern_type") == PREFIXED) & prefixed)
+    about = (F.col("resource_type") == kind) & fits
     if kind == "Cluster":
         about = about | (F.col("resource_type") == "Topic") & (_is_write() | _is_of_some_topic())
     rules = rules.where(about)
@@ -155,17 +164,6 @@ def _select_about(
         return rules, names.where((F.col("resource_type") == kind) & matches(F.col("name"), glob))
     columns = (F.lit(kind).alias("resource_type"), F.lit(glob).alias("name"))
     return rules, clusters.select("cluster", *columns)
-
-
-def _may_cover(begin: str) -> Column:
-    """True if an ACL can be about a name that begins like this."""
-    pattern = F.col("name")
-    literal = (F.col("pattern_type") == LITERAL) & (
-        (pattern == EVERYTHING) | pattern.startswith(begin)
-    )
-    prefixed = F.startswith(F.lit(begin), pattern) | pattern.startswith(begin)
-    fits: Column = literal | ((F.col("pattern_type") == PREFIXED) & prefixed)
-    return fits
 
 
 # ── the cluster is asked before a topic ─────────────────────────────────────────────────
@@ -231,14 +229,8 @@ def _make_producer_rules(rules: DataFrame) -> DataFrame:
 # ── parts of a cluster ──────────────────────────────────────────────────────────────────
 
 
-def _count_parts(patterns: DataFrame, names: DataFrame, most: int) -> DataFrame:
-    """Return cluster and parts: into how many parts a cluster is split."""
-    cogrouped = patterns.groupBy("cluster").cogroup(names.groupBy("cluster"))
-    return cogrouped.applyInArrow(_make_part_counter(most), "cluster string, parts int")
-
-
 def _make_closing_rules(patterns: DataFrame) -> DataFrame:
-    """Return rows that stand for ACLs in other parts: a resource with ACLs is closed to everybody
+    """Return rows that represent ACLs in other parts: a resource with ACLs is closed to everybody
     whom they do not name."""
     nothing = {name: F.lit(None).cast("string") for name in ("operation", "key")}
     anybody = {"principal": EVERYBODY, "host": EVERYTHING, "permission": ALLOW}
@@ -329,18 +321,19 @@ def _make_part_counter(most: int) -> Callable[[Any, pa.Table, pa.Table], pa.Tabl
 
 def add_words(rows: DataFrame) -> DataFrame:
     """Return FILE_COLUMNS of the rows: each mask also as a list of operations."""
-    return rows.withColumns({name: _list_words(mask) for mask, name in MASKS.items()}).select(
-        *FILE_COLUMNS
-    )
-
-
-def _list_words(mask: str) -> Column:
-    """Like `permission_rows.list_operations`."""
-    words = (
-        F.when(F.col(mask).bitwiseAND(F.lit(1 << bit)) != 0, F.lit(name))
-        for name, bit in BITS.items()
-    )
-    return F.array_compact(F.array(*words))
+    # Like `permission_rows.list_operations`.
+    words = {
+        name: F.array_compact(
+            F.array(
+                *(
+                    F.when(F.col(mask).bitwiseAND(F.lit(1 << bit)) != 0, F.lit(operation))
+                    for operation, bit in BITS.items()
+                )
+            )
+        )
+        for mask, name in MASKS.items()
+    }
+    return rows.withColumns(words).select(*FILE_COLUMNS)
 
 
 # ── decisions ───────────────────────────────────────────────────────────────────────────
@@ -351,7 +344,8 @@ def _decide_rows(masks: DataFrame, clusters: DataFrame, *, pattern_level: bool) 
     # Three values throughout: undeclared super users or rules make an operation unknown, never
     # denied.
     declared = clusters.select("cluster", "super_users", "allow_if_no_acl", "closed")
-    supported = F.element_at(_map_supported_masks(), F.col("resource_type"))
+    entries = ((F.lit(kind), F.lit(make_supported_mask(kind))) for kind in SUPPORTED_OPERATIONS)
+    supported = F.element_at(F.create_map(*chain.from_iterable(entries)), F.col("resource_type"))
     is_super_user = F.array_contains("super_users", F.col("principal"))
     # null if the rule is undeclared: `when` takes null for false, and `unknown_mask` gets the rest.
     is_open = ~F.col("covered") & F.col("allow_if_no_acl")
@@ -390,9 +384,3 @@ def _decide_rows(masks: DataFrame, clusters: DataFrame, *, pattern_level: bool) 
     resource = render_pattern() if pattern_level else F.col("name")
     named = rows.withColumn("resource", resource).withColumn("pattern_level", F.lit(pattern_level))
     return named.select(*TABLES["effective_permissions"].names)
-
-
-def _map_supported_masks() -> Column:
-    """Return resource type -> everything that Kafka ever asks of it."""
-    entries = ((F.lit(kind), F.lit(make_supported_mask(kind))) for kind in SUPPORTED_OPERATIONS)
-    return F.create_map(*chain.from_iterable(entries))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from typing import Any
@@ -54,7 +54,7 @@ _OBJECT_CHANGES = {
 }
 """Before and after of a change of the whole object -> what happened."""
 OBJECTS = 200
-"""How many objects the tables are asked about at once; nobody reads more answers one by one."""
+"""How many objects the tables are asked about at once: more are not read one by one."""
 _PACKAGES = ("deltalake", "pyarrow")
 
 
@@ -62,7 +62,7 @@ class HistoryEntry(Struct, frozen=True):
     """One line of an object's history."""
 
     at: datetime
-    """When it was done or, if nobody knows, first seen."""
+    """When it was done or, if that is unknown, first seen."""
     what: str
     path: str
     """Empty: the object as a whole."""
@@ -71,7 +71,7 @@ class HistoryEntry(Struct, frozen=True):
     mark: str
     """Whether kafkaform did it."""
     not_before: datetime | None = None
-    """The last snapshot without it. None: `at` is exact, or there is no such snapshot."""
+    """The last snapshot without it. None: `at` is exact, or no snapshot is without it."""
     actor: str | None = None
     run: str | None = None
     commit: str | None = None
@@ -118,11 +118,8 @@ def read_history(tables: Gold, cluster: str, key: str, since: timedelta | None =
     entries = build_timeline(rows["history"], rows["change_attribution"], rows["event"])
     first = tables.build.as_of - since if since is not None else None
     recent = tuple(entry for entry in entries if first is None or entry.at >= first)
-    return _make_sheet(recent or entries[-1:])
-
-
-def _make_sheet(entries: Iterable[HistoryEntry]) -> Sheet:
-    return Sheet(_COLUMNS, tuple(tuple(getattr(e, name) for name in _COLUMNS) for e in entries))
+    values = (tuple(getattr(e, name) for name in _COLUMNS) for e in recent or entries[-1:])
+    return Sheet(_COLUMNS, tuple(values))
 
 
 def build_timeline(
@@ -197,21 +194,14 @@ def _list_intervals(rows: Sequence[Row]) -> Iterator[HistoryEntry]:
             action = "first seen" if since is None else "appeared"
             yield HistoryEntry(at, action, "", None, None, mark if since else "", since)
         else:
-            for path, (old, new) in _find_differences(before, row["attrs"]):
-                yield HistoryEntry(at, "changed", path, old, new, mark, since)
+            for path in sorted(before.keys() | row["attrs"].keys()):
+                old, new = before.get(path), row["attrs"].get(path)
+                if old != new:
+                    yield HistoryEntry(at, "changed", path, old, new, mark, since)
         before = row["attrs"]
         if row["deleted"] and row["valid_to"] is not None:
             yield HistoryEntry(row["valid_to"], "gone", "", None, None, mark)
             before = None
-
-
-def _find_differences(
-    before: Mapping[str, str], after: Mapping[str, str]
-) -> Iterator[tuple[str, tuple[str | None, str | None]]]:
-    for path in sorted(before.keys() | after.keys()):
-        values = before.get(path), after.get(path)
-        if values[0] != values[1]:
-            yield path, values
 
 
 def _not_found_error(tables: Gold, cluster: str, kind: str, name: str, kinds: str) -> UsageError:
@@ -266,15 +256,30 @@ def read_status(root: str) -> FleetStatus:
     clusters, off, states = (answers[name] for name in ("clusters", *names[:2]))
     expected = [row for row in clusters or () if row["registered"]]
     is_complete = all(row["status"] == "read" for row in expected) and not states
+    table_rows: tuple[tuple[Any, ...], ...] = tuple(
+        (name, table.rows, table.version, round(table.seconds, 2))
+        for name, table in build.tables.items()
+    )
+    counts: Counter[tuple[str, bool]] = Counter()
+    oldest: dict[tuple[str, bool], datetime] = {}
+    for cluster_row in clusters or ():
+        group = cluster_row["status"], cluster_row["registered"]
+        counts[group] += cluster_row["clusters"]
+        if cluster_row["oldest"] is not None:
+            oldest[group] = cluster_row["oldest"]
+    columns = ("status", "registered", "clusters", "oldest", "age_hours")
     sheets = {
         "Builds": _list_builds(build),
-        "Clusters": _make_coverage(clusters or (), build.as_of),
+        "Clusters": Sheet(
+            columns,
+            tuple((*p, n, *_compute_age(oldest.get(p), build.as_of)) for p, n in counts.items()),
+        ),
         "Not read whole": _select_columns(off or (), ("cluster", "status", "captured_at", "error")),
         "Configurations not known": _select_columns(states or (), ("state", "desired_at", "error")),
         "Quarantine": _select_columns(
             answers["quarantine"] or (), ("source", "reason", "lines", "file", "newest")
         ),
-        "Tables": _list_tables(build),
+        "Tables": Sheet(("table", "rows", "version", "seconds"), table_rows),
     }
     return FleetStatus(build, is_complete if clusters is not None else None, sheets)
 
@@ -293,7 +298,7 @@ def _list_builds(current: Build) -> Sheet:
     """All builds, the newest first."""
     builds = [reader.read_build(current.root, name) for name in reader.list_builds(current.root)]
     builds.sort(key=lambda build: (build.ended, build.name), reverse=True)
-    rows = tuple(
+    build_rows = tuple(
         (
             build.name,
             build.name == current.name,
@@ -304,21 +309,7 @@ def _list_builds(current: Build) -> Sheet:
         )
         for build in builds
     )
-    return Sheet(("build", "current", "as_of", "ended", "seconds", "tables"), rows)
-
-
-def _make_coverage(rows: Sequence[Row], as_of: datetime) -> Sheet:
-    counts: Counter[tuple[str, bool]] = Counter()
-    oldest: dict[tuple[str, bool], datetime] = {}
-    for row in rows:
-        group = row["status"], row["registered"]
-        counts[group] += row["clusters"]
-        if row["oldest"] is not None:
-            oldest[group] = row["oldest"]
-    names = ("status", "registered", "clusters", "oldest", "age_hours")
-    return Sheet(
-        names, tuple((*p, n, *_compute_age(oldest.get(p), as_of)) for p, n in counts.items())
-    )
+    return Sheet(("build", "current", "as_of", "ended", "seconds", "tables"), build_rows)
 
 
 def _compute_age(time: datetime | None, as_of: datetime) -> tuple[datetime | None, float | None]:
@@ -328,14 +319,6 @@ def _compute_age(time: datetime | None, as_of: datetime) -> tuple[datetime | Non
 
 def _select_columns(rows: Sequence[Row], names: tuple[str, ...]) -> Sheet:
     return Sheet(names, tuple(tuple(row[name] for name in names) for row in rows))
-
-
-def _list_tables(build: Build) -> Sheet:
-    rows: tuple[tuple[Any, ...], ...] = tuple(
-        (name, table.rows, table.version, round(table.seconds, 2))
-        for name, table in build.tables.items()
-    )
-    return Sheet(("table", "rows", "version", "seconds"), rows)
 
 
 def find_outside_changes(
@@ -378,14 +361,11 @@ def _ask_tables(
         )
         for row in rows:
             change = own_changes.get((row["kind"], row["key"]))
-            if change is not None and row["path"] in _list_paths(change):
+            # As the tables write paths; the object as a whole has the empty one.
+            drifted = {".".join(item.path) for item in change.drift} if change is not None else ()
+            if change is not None and row["path"] in drifted:
                 newest[change.identity] = row
     return newest
-
-
-def _list_paths(change: Change) -> set[str]:
-    """The drifted paths as the tables write them; the object as a whole has the empty one."""
-    return {".".join(item.path) for item in change.drift}
 
 
 def _is_later(row: Row, last: str | None) -> bool:

@@ -24,13 +24,21 @@ _INTO_CLAUSE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\binto\b)", re.I
 def run_query(gold: Gold, sql: str) -> Sheet:
     """Return the result of a query.
 
-    Raises UsageError: it is no query, or names something that does not exist; StorageError: the
+    Raises UsageError: it is not a query, or names something that does not exist; StorageError: the
     tables cannot be read.
     """
     import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     from deltalake.exceptions import DeltaError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
-    _require_query(sql)
+    bare = _COMMENT.sub(" ", sql).strip().lstrip("( \n\t")
+    word = re.match(r"\w*", bare)
+    if word is None or word[0].lower() not in ("select", "with"):
+        raise UsageError(
+            "only queries can be run here",
+            "Begin with SELECT or WITH. The tables cannot be changed.",
+        )
+    if any(match[1] for match in _INTO_CLAUSE.finditer(bare)):
+        raise UsageError("SELECT … INTO would create a table", "Leave out INTO and its name.")
     try:
         table = pa.table(gold.execute(sql).read_all())
     except OSError as error:
@@ -46,19 +54,6 @@ def run_query(gold: Gold, sql: str) -> Sheet:
         raise UsageError(f"the query failed: {text}") from None
     rows = (tuple(row.values()) for batch in table.to_batches() for row in to_rows(batch))
     return Sheet(tuple(table.column_names), tuple(rows))
-
-
-def _require_query(sql: str) -> None:
-    """Raises UsageError for anything but a query."""
-    bare = _COMMENT.sub(" ", sql).strip().lstrip("( \n\t")
-    word = re.match(r"\w*", bare)
-    if word is None or word[0].lower() not in ("select", "with"):
-        raise UsageError(
-            "only queries can be run here",
-            "Begin with SELECT or WITH. The tables cannot be changed.",
-        )
-    if any(match[1] for match in _INTO_CLAUSE.finditer(bare)):
-        raise UsageError("SELECT … INTO would create a table", "Leave out INTO and its name.")
 
 
 def _explain_error(gold: Gold, sql: str, text: str) -> UsageError:

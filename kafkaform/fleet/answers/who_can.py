@@ -8,7 +8,7 @@ unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -70,7 +70,7 @@ class WhoCanAnswer(Struct, frozen=True):
 
     cluster: str
     principal: str
-    """`User:*` stands for everybody whom nothing names."""
+    """`User:*`: every principal that nothing names."""
     verdict: str
     """allowed, denied or unknown."""
     rule: str
@@ -98,7 +98,7 @@ def parse_query(
 
 
 def list_needed_rows(query: WhoCanQuery) -> tuple[tuple[str, str, Any], ...]:
-    """Return conditions on effective_permissions, as (column, operator, value), all of which must
+    """Return conditions on effective_permissions, as (column, operator, value), which must all
     hold: the rows of the patterns that cover the resource, and maybe some more."""
     question = _make_question(query, UNNAMED_PRINCIPAL)
     if to_topics_question(question) is not None:
@@ -136,8 +136,20 @@ def who_can(
 def _answer_cluster(
     cluster: Row, rows: Sequence[Row], query: WhoCanQuery
 ) -> Iterator[WhoCanAnswer]:
-    access, all_seen = _build_access(cluster, rows), _is_seen(cluster)
-    for principal in _list_people(access, query):
+    super_users = cluster["super_users"]
+    access = Access(
+        index_acls(acl for row in rows for acl in parse_acls(row)),
+        None if super_users is None else frozenset(super_users),
+        cluster["allow_if_no_acl"],
+    )
+    coverage = dict(cluster["coverage"])  # Arrow gives a map as pairs
+    # All ACLs of the cluster were seen, and not too long ago.
+    all_seen = cluster["status"] in _FRESH_STATUSES and coverage.get(ACL_KIND) == "complete"
+    principals: tuple[str, ...] = (query.principal,) if query.principal is not None else ()
+    if query.principal is None:
+        named = list_principals(access, _make_question(query, UNNAMED_PRINCIPAL))
+        principals = (*(name for name in named if name != EVERYBODY), UNNAMED_PRINCIPAL)
+    for principal in principals:
         question = _make_question(query, principal)
         decision = decide(access, question)
         needs = tuple(map(str, decision.needs))
@@ -165,15 +177,6 @@ def _make_question(query: WhoCanQuery, principal: str) -> AccessQuestion:
     )
 
 
-def _build_access(cluster: Row, rows: Sequence[Row]) -> Access:
-    supers = cluster["super_users"]
-    return Access(
-        index_acls(acl for row in rows for acl in parse_acls(row)),
-        None if supers is None else frozenset(supers),
-        cluster["allow_if_no_acl"],
-    )
-
-
 def parse_acls(row: Row) -> Iterator[Acl]:
     """Yield the ACLs that a row about a pattern names."""
     via = frozenset(row["via"])
@@ -194,19 +197,6 @@ def parse_acls(row: Row) -> Iterator[Acl]:
             # A key is not parsed back: each possible ACL of the row is built and its key compared.
             if acl.key in via:
                 yield acl
-
-
-def _is_seen(cluster: Row) -> bool:
-    """True if all ACLs of the cluster were seen, and not too long ago."""
-    coverage = dict(cluster["coverage"])  # Arrow gives a map as pairs
-    return cluster["status"] in _FRESH_STATUSES and coverage.get(ACL_KIND) == "complete"
-
-
-def _list_people(access: Access, query: WhoCanQuery) -> tuple[str, ...]:
-    if query.principal is not None:
-        return (query.principal,)
-    named = list_principals(access, _make_question(query, UNNAMED_PRINCIPAL))
-    return (*(name for name in named if name != EVERYBODY), UNNAMED_PRINCIPAL)
 
 
 def _find_via(access: Access, question: AccessQuestion, decision: Decision) -> tuple[str, ...]:
@@ -245,11 +235,8 @@ def _find_deciding(
         writers = (
             acl for principal in principals for acl in access.index.writers.get(principal, ())
         )
+        # The order of ACLs of topics: the one that decides comes first.
         yield from (
-            (acl, topics_question.operation) for acl in sorted(writers, key=_make_order(decision))
+            (acl, topics_question.operation)
+            for acl in sorted(writers, key=lambda acl: (acl != decision.acl, acl))
         )
-
-
-def _make_order(decision: Decision) -> Callable[[Acl], tuple[bool, Acl]]:
-    """The order of ACLs of topics: the one that decides comes first."""
-    return lambda acl: (acl != decision.acl, acl)

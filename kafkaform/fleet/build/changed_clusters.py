@@ -53,18 +53,19 @@ def find_changed_clusters(
     may concern any cluster causes all clusters to be recomputed when it becomes, or stops being,
     such a lineage.
     """
+    # A run may have changed clusters without a recorded step, so all of its scopes count.
+    run_scopes = F.when(F.col("kind") == _BEGIN, F.get_json_object("body", "$.scopes"))
+    scopes = F.to_json(F.array("scope_id", run_scopes))
     clusters_before, clusters_now, lineages_before, lineages_now, line_scopes, waived = (
         _collect_parts(
             *(_select_rows(view, "cluster") for view in clusters),
             *(_select_rows(view, "lineage") for view in lineages),
-            _select_part(lines.select(_scopes_column().alias("key")).distinct(), F.col("key")),
+            _select_part(lines.select(scopes.alias("key")).distinct(), F.col("key")),
             _select_part(ended.select("cluster").distinct(), F.col("cluster")),
         )
     )
-    changed, renamed = (
-        _find_changes(lineages_before, lineages_now),
-        _is_renamed(clusters_before, clusters_now),
-    )
+    changed = _find_changes(lineages_before, lineages_now)
+    renamed = _is_renamed(clusters_before, clusters_now)
     # Only the transition: while a lineage stays unread, the clusters' rows already say "unknown".
     if any(_reaches_all(old) != _reaches_all(new) for old, new in changed.values()):
         return ChangedClusters(ALL_CLUSTERS, renamed)
@@ -72,9 +73,14 @@ def find_changed_clusters(
     names = _find_changes(clusters_before, clusters_now).keys() | waived.keys()
     # A new snapshot counts even if no column of `cluster` changes: its rows may be other ones.
     names |= {get_subject(key) for key in files if get_source(key) == LIVE}
-    names |= _find_names(
-        views, names, {*_list_lineage_scopes(changed), *_list_line_scopes(line_scopes)}
-    )
+    lineage_scopes = {
+        scope
+        for versions in changed.values()
+        for row in versions
+        for scope in row.get("scopes", {}).values()
+        if scope
+    }
+    names |= _find_names(views, names, {*lineage_scopes, *_list_line_scopes(line_scopes)})
     if changed:
         # Any unread state may be about a cluster that never said which one it is.
         names |= {name for name in clusters_now if not _list_ids(views, name)}
@@ -127,12 +133,6 @@ def _reaches_all(lineage: Row) -> bool:
     return not scopes or None in scopes
 
 
-def _list_lineage_scopes(changed: Mapping[str, tuple[Row, Row]]) -> Iterator[str]:
-    for versions in changed.values():
-        for row in versions:
-            yield from filter(None, row.get("scopes", {}).values())
-
-
 def _list_line_scopes(line_scopes: Iterable[str]) -> Iterator[str]:
     """Yield the scope of each step, and all scopes of each run that begins."""
     for text in line_scopes:
@@ -141,12 +141,6 @@ def _list_line_scopes(line_scopes: Iterable[str]) -> Iterator[str]:
             yield step
         if run is not None:
             yield from map(str, filter(None, json.loads(run).values()))
-
-
-def _scopes_column() -> Column:
-    # A run may have changed clusters of which no step was recorded, so all of its scopes count.
-    run = F.when(F.col("kind") == _BEGIN, F.get_json_object("body", "$.scopes"))
-    return F.to_json(F.array("scope_id", run))
 
 
 # ── one query for all of it ─────────────────────────────────────────────────────────────

@@ -55,7 +55,7 @@ class BuildOptions(Struct, frozen=True):
     follow: Follow | None = None
     """Reads a topic first."""
     ensure_lock: Callable[[], None] = lambda: None
-    """Raises Locked if the root's lock is no longer ours."""
+    """Raises Locked if this build no longer holds the root's lock."""
 
 
 class BuildResult(Struct, frozen=True):
@@ -85,15 +85,15 @@ class _Plan(Struct, frozen=True):
     stale: bool
     """Nothing of the previous build can be kept: there is none, or another version made it."""
     register_changed: bool
-    """fleet.hcl has changed, so every cluster is judged anew."""
+    """fleet.hcl has changed, so every cluster is judged again."""
 
     @property
     def landed(self) -> LandedBytes:
         """How much this build computes its tables from, by which Spark is tuned."""
         everything = sum(self.files.values())
-        anew = self.stale or self.register_changed
+        is_full = self.stale or self.register_changed
         return LandedBytes(
-            everything, everything if anew else sum(self.files[n] for n in self.new_files)
+            everything, everything if is_full else sum(self.files[n] for n in self.new_files)
         )
 
     @property
@@ -174,32 +174,32 @@ def _take_back_dead_builds(objects: Objects, work: BuildWorkspace, plan: _Plan) 
 
 
 def _make_plan(objects: Objects, datasets: Sequence[Dataset], options: BuildOptions) -> _Plan:
-    before = manifest.read_current(objects)
+    previous = manifest.read_current(objects)
     listed = intake.list_inputs(objects)
     # Rows without their `.meta.json` are left out, so that the next run finds them as new.
     files = {name: listed[name] for name in intake.list_ready(listed, ())}
     register = intake.read_current_register(objects, files)
-    known_files = manifest.read_inputs(objects, before.build) if before else frozenset()
+    known_files = manifest.read_inputs(objects, previous.build) if previous else frozenset()
     # A new version of kafkaform may compute other rows from the same input.
-    stale = before is None or (before.code, before.schema_version) != (options.code, SCHEMA_VERSION)
+    stale = previous is None or (previous.code, previous.schema_version) != (
+        options.code,
+        SCHEMA_VERSION,
+    )
     new = intake.list_ready(listed, known_files)
+    settings = register.settings
+    if options.max_corrupt is not None:
+        settings = replace(settings, max_corrupt=options.max_corrupt)
     has_register = any(intake.get_source(name) == REGISTER for name in new)
     return _Plan(
-        before,
+        previous,
         files,
         new,
-        manifest.list_died(objects, before.build if before else None),
+        manifest.list_died(objects, previous.build if previous else None),
         select_datasets(datasets, options.only),
-        _limit_corrupt(register, options.max_corrupt),
+        replace(register, settings=settings),
         stale,
         has_register and intake.read_newest_register(objects, known_files) != register,
     )
-
-
-def _limit_corrupt(register: Register, max_corrupt: float | None) -> Register:
-    if max_corrupt is None:
-        return register
-    return replace(register, settings=replace(register.settings, max_corrupt=max_corrupt))
 
 
 def _follow_topic(work: BuildWorkspace, plan: _Plan, follow: Follow | None) -> bool:
@@ -230,8 +230,11 @@ def _take_in_files(
     )
 
     def write(table: str, rows: DataFrame) -> DataFrame:
+        # Any file can have bad lines.
+        sources = _SOURCES.get(table)
+        may_have = sources is None or any(intake.get_source(n) in sources for n in plan.new_files)
         # An empty append is a commit and a job; without a table, it creates one.
-        if table not in work.versions or has_topic_lines or _may_have(table, plan.new_files):
+        if table not in work.versions or has_topic_lines or may_have:
             take_rows(work, table, rows)
         # What was written is read back: Spark would otherwise compute the files' rows again for
         # each use.
@@ -243,12 +246,6 @@ def _take_in_files(
         intake.take_in(
             store.spark, store.landing, plan.new_files, stamp, limit, earlier_rows, write
         )
-
-
-def _may_have(table: str, files: Sequence[str]) -> bool:
-    """True if these files can bring rows for a bronze table. Any file can have bad lines."""
-    sources = _SOURCES.get(table)
-    return sources is None or any(intake.get_source(name) in sources for name in files)
 
 
 def _find_as_of(work: BuildWorkspace) -> datetime:

@@ -41,6 +41,9 @@ LINE_CHARACTERS = 2048
 _NO_FILES = "SELECT CAST(NULL AS STRING) AS _file, CAST(NULL AS BINARY) AS content WHERE false"
 _PATH_DEPTHS: Mapping[str, int] = {REGISTER: 2}
 """Landing folder -> number of parts of a path below the landing root, if it is not 3."""
+_ENDINGS: Mapping[str, str] = {AUDIT: ROWS, REGISTER: ".json", **dict.fromkeys(SOURCES, META)}
+"""Landing folder -> ending of the files that are complete by themselves. Files of rows are not:
+their `.meta.json` comes last."""
 Write = Callable[[str, DataFrame], DataFrame]
 """Adds rows to a table; returns the rows that this build has added to it."""
 _ADVICE = (
@@ -76,17 +79,13 @@ def list_ready(listed: Iterable[str], known_files: Container[str]) -> tuple[str,
     """
     all_files = set(listed)
     # Files that are known are never read again: they cannot change.
-    new = {name for name in all_files if name not in known_files and _is_closed(name)}
+    new = {
+        name
+        for name in all_files
+        if name not in known_files and name.endswith(_ENDINGS.get(get_source(name), ()))
+    }
     rows = {name.removesuffix(META) + ROWS for name in new if name.endswith(META)}
     return tuple(sorted(new | (rows & all_files)))
-
-
-def _is_closed(name: str) -> bool:
-    """True for a file that is complete by itself. Files of rows are not: their `.meta.json` comes
-    last."""
-    folder = name.partition("/")[0]
-    endings = {AUDIT: ROWS, REGISTER: ".json", **dict.fromkeys(SOURCES, META)}
-    return folder in endings and name.endswith(endings[folder])
 
 
 def take_in(
@@ -281,7 +280,7 @@ def get_subject(file: str) -> str:
 
 def compute_fingerprint(files: Mapping[str, int], options: Iterable[object]) -> str:
     """Return the SHA-256 of everything that decides what a build makes. Landing files never change,
-    so name and size stand for their bytes."""
+    so name and size determine their bytes."""
     lines = sorted(f"{name} {size}" for name, size in files.items())
     about = (f"schema {SCHEMA_VERSION}", *map(str, options))
     return sha256("\n".join((*lines, *about)).encode()).hexdigest()
@@ -316,9 +315,34 @@ def make_follower(topic: str) -> Callable[[TableStore, str], None]:
 
     def follow(store: TableStore, build: str) -> None:
         stamp = BuildStamp(build, datetime.now(UTC))
-        lines = _stream_lines(store.spark, topic)
+        # Workers of a cluster, and a Connect server, need not have kafkaform: the module travels
+        # with the query. By reference, they would have to import it.
+        cloudpickle.register_pickle_by_value(topic_source)  # type: ignore[no-untyped-call]  # has no types
+        store.spark.dataSource.register(topic_source.TopicSource)
+        stream = store.spark.readStream.format(topic_source.NAME).option("topic", topic).load()
+        file = F.concat(F.lit(f"{TOPIC}{topic}/"), F.col("number").cast("string"))
+        lines = stream.select(
+            "line",
+            "lineage",
+            F.concat(file, F.lit("/"), F.col("place").cast("string")).alias("origin"),
+            file.alias("_file"),
+        )
         rows = make_audit_rows(parse_records(lines), stamp)
-        _append_rows(rows, store.path("audit_raw"), checkpoint_path(store.root, topic), topic)
+        table, checkpoint = store.path("audit_raw"), checkpoint_path(store.root, topic)
+        for tries_left in reversed(range(_TRIES)):
+            # One checkpoint per topic, below the root: two topics in one would mix their offsets.
+            # To delete it is safe but slow: the topic is read again, and a repeated line counts
+            # once.
+            writer = rows.writeStream.format("delta").option("checkpointLocation", checkpoint)
+            # availableNow ends when the offsets of the start are reached. `foreachBatch` is not
+            # used: through Connect, its function runs on the server.
+            query = writer.outputMode("append").trigger(availableNow=True).start(table)
+            try:
+                query.awaitTermination()
+                return
+            except PySparkException as error:
+                if not tries_left or _SLOW_WORKER not in str(error):
+                    raise _make_refusal(topic, str(error)) from error
 
     return follow
 
@@ -326,38 +350,6 @@ def make_follower(topic: str) -> Callable[[TableStore, str], None]:
 def checkpoint_path(root: str, topic: str) -> str:
     """Return where Spark records how far the topic was read."""
     return f"{hadoop_address(root)}/checkpoints/topic-{topic}"
-
-
-def _stream_lines(spark: SparkSession, topic: str) -> DataFrame:
-    """Return line, lineage, origin and _file."""
-    # Workers of a cluster, and a Connect server, need not have kafkaform: the module travels with
-    # the query. By reference, they would have to import it.
-    cloudpickle.register_pickle_by_value(topic_source)  # type: ignore[no-untyped-call]  # has no types
-    spark.dataSource.register(topic_source.TopicSource)
-    stream = spark.readStream.format(topic_source.NAME).option("topic", topic).load()
-    file = F.concat(F.lit(f"{TOPIC}{topic}/"), F.col("number").cast("string"))
-    return stream.select(
-        "line",
-        "lineage",
-        F.concat(file, F.lit("/"), F.col("place").cast("string")).alias("origin"),
-        file.alias("_file"),
-    )
-
-
-def _append_rows(rows: DataFrame, table: str, checkpoint: str, topic: str) -> None:
-    for tries_left in reversed(range(_TRIES)):
-        # One checkpoint per topic, below the root: two topics in one would mix their offsets. To
-        # delete it is safe but slow: the topic is read again, and a repeated line counts once.
-        writer = rows.writeStream.format("delta").option("checkpointLocation", checkpoint)
-        # availableNow ends when the offsets of the start are reached. `foreachBatch` is not used:
-        # through Connect, its function runs on the server.
-        query = writer.outputMode("append").trigger(availableNow=True).start(table)
-        try:
-            query.awaitTermination()
-            return
-        except PySparkException as error:
-            if not tries_left or _SLOW_WORKER not in str(error):
-                raise _make_refusal(topic, str(error)) from error
 
 
 def _make_refusal(topic: str, message: str) -> KafkaformError:

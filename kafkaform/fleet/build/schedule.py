@@ -28,7 +28,7 @@ def order_datasets(datasets: Iterable[Dataset]) -> tuple[Dataset, ...]:
     by_name = {dataset.table: dataset for dataset in datasets}
     early = _find_needed(by_name, [name for name in SCOPE_TABLES if name in by_name])
     graph = {
-        # A table that reads its own previous rows is no cycle: it reads the previous build's
+        # A table that reads its own previous rows is not a cycle: it reads the previous build's
         # version.
         name: [i for i in dataset.inputs if i in by_name and i != name]
         for name, dataset in by_name.items()
@@ -86,7 +86,12 @@ def make_together(
     Raises the first error, once nothing is being made any more.
     """
     by_name = {dataset.table: dataset for dataset in datasets}
-    graph = TopologicalSorter({d.table: _list_before(d, by_name) for d in datasets})
+    graph = TopologicalSorter(
+        {
+            d.table: [name for name in d.inputs if name in by_name and name != d.table]
+            for d in datasets
+        }
+    )
     graph.prepare()
     ready: deque[str] = deque()
     running: dict[Future[None], str] = {}
@@ -119,7 +124,3 @@ def run_at_once(tasks: Sequence[Callable[[], T]], stop: Callable[[], object]) ->
         except BaseException:
             stop()
             raise
-
-
-def _list_before(dataset: Dataset, names: dict[str, Dataset]) -> list[str]:
-    return [name for name in dataset.inputs if name in names and name != dataset.table]

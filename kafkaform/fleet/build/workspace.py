@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date
 
 import pyspark.sql.functions as F
 from deltalake.exceptions import DeltaError
@@ -18,7 +17,7 @@ from ...core.errors import StorageError
 from ...core.landing import LIVE
 from ..spark.store import TABLES_KEPT_AFTER_FAILURE, TableStore, quote_text
 from ..tables.checks import check_rows, conform_rows
-from ..tables.definitions import TABLES, BuildContext, Dataset, Frames, RebuildScope
+from ..tables.definitions import TABLES, BuildContext, Dataset, RebuildScope
 from ..tables.manifest import ALL_CLUSTERS, Clusters, Manifest, Written
 from ..tables.reader import Among
 
@@ -74,8 +73,17 @@ def make_table(
     start, table = time.monotonic(), dataset.table
     with explain_errors(f"table {table} cannot be made"):
         condition = _make_part(dataset, scope_names, context) if table in work.versions else None
-        inputs = _read_inputs(work, dataset, scope_names)
-        rows = conform_rows(table, dataset.build(inputs, context))
+        frames = {
+            n: _read_input(work, n, dataset, scope_names) for n in dataset.inputs if n != _ROWS
+        }
+        if _ROWS in dataset.inputs:
+            among: Among = {}
+            if dataset.builds and work.previous:
+                # The driver collects a few names of builds, so that whole folders of old rows are
+                # not even listed.
+                among = {"_build": [row["_build"] for row in dataset.builds(frames).collect()]}
+            frames[_ROWS] = _read_input(work, _ROWS, dataset, scope_names, among)
+        rows = conform_rows(table, dataset.build(frames, context))
         if condition is None:
             work.versions[table] = work.store.overwrite(table, rows, work.build)
         else:
@@ -93,25 +101,8 @@ def _make_part(dataset: Dataset, scope_names: Clusters, context: BuildContext) -
     if about.scope in _COLUMN_SCOPES and scope_names is not ALL_CLUSTERS:
         return f"`{about.scope}` IN ({', '.join(map(quote_text, sorted(scope_names)))})"
     if about.scope is RebuildScope.APPENDED and "day" in about.key:
-        return _render_day(context.as_of.date())
+        return f"`day` = DATE'{context.as_of.date().isoformat()}'"
     return None
-
-
-def _render_day(day: date) -> str:
-    return f"`day` = DATE'{day.isoformat()}'"
-
-
-def _read_inputs(work: BuildWorkspace, dataset: Dataset, scope_names: Clusters) -> Frames:
-    """Read the inputs of a dataset; of `snapshot_raw`, only the builds that it needs."""
-    frames = {n: _read_input(work, n, dataset, scope_names) for n in dataset.inputs if n != _ROWS}
-    if _ROWS in dataset.inputs:
-        among: Among = {}
-        if dataset.builds and work.previous:
-            # The driver collects a few names of builds, so that whole folders of old rows are not
-            # even listed.
-            among = {"_build": [row["_build"] for row in dataset.builds(frames).collect()]}
-        frames[_ROWS] = _read_input(work, _ROWS, dataset, scope_names, among)
-    return frames
 
 
 def _read_input(
@@ -179,15 +170,6 @@ def _note_table(work: BuildWorkspace, table: str, rows: int, start: float) -> No
     work.written[table] = Written(work.versions[table], rows, seconds)
 
 
-def _describe_error(error: Exception) -> str:
-    """Return the line of a message that tells the cause. The first line of a Py4J error only says
-    that Java was called."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return next((line[2:] for line in lines if line.startswith(": ")), lines[0])[
-        :_MESSAGE_CHARACTERS
-    ]
-
-
 @contextmanager
 def explain_errors(task: str) -> Iterator[None]:
     """Turn what Spark and delta-rs raise into a StorageError."""
@@ -195,8 +177,11 @@ def explain_errors(task: str) -> Iterator[None]:
         yield
     # Constraint violations and lost JVMs arrive as plain Py4JError, not as PySparkException.
     except (PySparkException, Py4JError, DeltaError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        # The first line of a Py4J error only says that Java was called.
+        cause = next((line[2:] for line in lines if line.startswith(": ")), lines[0])
         raise StorageError(
-            f"{task}: {_describe_error(error)}",
+            f"{task}: {cause[:_MESSAGE_CHARACTERS]}",
             "The build before this one stays the current one. `kafkaform fleet doctor` checks "
             "disk, memory and Java.",
         ) from error

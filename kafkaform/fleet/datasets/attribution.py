@@ -1,4 +1,4 @@
-"""Attribute each change that snapshots show to the apply that made it, or to nobody.
+"""Attribute each change that snapshots show to the apply that made it, if there is one.
 
 A change lies between two snapshots. It is ours if a request with the same effect was sent in that
 window, give or take the skew of the clocks. Work that continues after its answer, and intents that
@@ -52,22 +52,11 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     # Clocks of runners and of brokers differ; too small a skew turns applies into out-of-band
     # changes.
     skew = F.make_dt_interval(secs=F.lit(context.register.settings.skew_seconds))
-    looks = _list_looks(frames["snapshot"])
-    effects = _list_effects(select_tries(frames["event"]))
-    explained = _explain_changes(_list_changes(frames["history"], looks), effects, skew)
-    missing = _find_missing(effects, frames["history"], looks, skew)
-    return explained.unionByName(missing).select(*TABLES["change_attribution"].names)
-
-
-# ── what snapshots show ─────────────────────────────────────────────────────────────────
-
-
-def _list_looks(snapshot: DataFrame) -> DataFrame:
-    """Return cluster, kind, started_at, captured_at and previous (captured_at of the look before)
-    for each snapshot that read all of the kind."""
+    # `previous`: captured_at of the look before. One row per snapshot that read all of the kind.
     order = Window.partitionBy("cluster", "kind").orderBy("captured_at")
-    return (
-        snapshot.where(F.col("source") == LIVE)
+    looks = (
+        frames["snapshot"]
+        .where(F.col("source") == LIVE)
         .select(
             F.col("subject").alias("cluster"),
             "started_at",
@@ -81,6 +70,13 @@ def _list_looks(snapshot: DataFrame) -> DataFrame:
         .agg(F.min("started_at").alias("started_at"))
         .withColumn("previous", F.lag("captured_at").over(order))
     )
+    effects = _list_effects(select_tries(frames["event"]))
+    explained = _explain_changes(_list_changes(frames["history"], looks), effects, skew)
+    missing = _find_missing(effects, frames["history"], looks, skew)
+    return explained.unionByName(missing).select(*TABLES["change_attribution"].names)
+
+
+# ── what snapshots show ─────────────────────────────────────────────────────────────────
 
 
 def _list_changes(history: DataFrame, looks: DataFrame) -> DataFrame:
@@ -97,31 +93,19 @@ def _list_changes(history: DataFrame, looks: DataFrame) -> DataFrame:
         # Null-safe: an open interval has no valid_to, and the first one has no predecessor.
         .withColumn("_follows", F.col("_last.valid_to").eqNullSafe(F.col("valid_from")))
     )
-    rows = F.concat(_arrival_rows(), _replacement_rows(), _value_rows(), _departure_rows())
-    return intervals.select(*KEY, is_internal("attrs").alias("is_kafkas"), F.inline(rows))
-
-
-def is_internal(attributes: str) -> Column:
-    """Whether the object of a row belongs to Kafka. attributes: the column with its attributes."""
-    return F.coalesce(F.try_element_at(attributes, F.lit(INTERNAL)) == "true", F.lit(False))
-
-
-def _arrival_rows() -> Column:
-    """The object appeared."""
-    change = _make_change(F.lit(""), F.lit(ABSENT), F.lit(PRESENT))
-    return _rows_if(~F.col("_follows"), F.array(change))
-
-
-def _replacement_rows() -> Column:
-    """The object was deleted and created again between two snapshots: its incarnation differs."""
-    change = _make_change(F.lit(""), F.lit(PRESENT), F.lit(PRESENT))
-    return _rows_if(
-        F.col("_follows") & (F.col("incarnation") != F.col("_last.incarnation")), F.array(change)
+    # The object appeared.
+    arrival = _make_change(F.lit(""), F.lit(ABSENT), F.lit(PRESENT))
+    # The object was deleted and created again between two snapshots: its incarnation differs.
+    replacement = _make_change(F.lit(""), F.lit(PRESENT), F.lit(PRESENT))
+    # The object was deleted.
+    departure = F.struct(
+        F.lit(""),
+        F.lit(PRESENT),
+        F.lit(ABSENT),
+        F.greatest("previous", "valid_from"),
+        F.col("valid_to"),
     )
-
-
-def _value_rows() -> Column:
-    """Attributes that changed."""
+    # Attributes that changed.
     before, after = F.col("_last.attrs"), F.col("attrs")
     paths = F.filter(
         F.array_union(F.map_keys(before), F.map_keys(after)), lambda p: ~p.startswith(_DETAILS)
@@ -136,19 +120,21 @@ def _value_rows() -> Column:
         differing,
         lambda p: _make_change(p, F.try_element_at(before, p), F.try_element_at(after, p)),
     )
-    return _rows_if(F.col("_follows"), changes)
-
-
-def _departure_rows() -> Column:
-    """The object was deleted."""
-    change = F.struct(
-        F.lit(""),
-        F.lit(PRESENT),
-        F.lit(ABSENT),
-        F.greatest("previous", "valid_from"),
-        F.col("valid_to"),
+    rows = F.concat(
+        _rows_if(~F.col("_follows"), F.array(arrival)),
+        _rows_if(
+            F.col("_follows") & (F.col("incarnation") != F.col("_last.incarnation")),
+            F.array(replacement),
+        ),
+        _rows_if(F.col("_follows"), changes),
+        _rows_if(F.col("deleted"), F.array(departure)),
     )
-    return _rows_if(F.col("deleted"), F.array(change))
+    return intervals.select(*KEY, is_internal("attrs").alias("is_kafkas"), F.inline(rows))
+
+
+def is_internal(attributes: str) -> Column:
+    """Whether the object of a row belongs to Kafka. attributes: the column with its attributes."""
+    return F.coalesce(F.try_element_at(attributes, F.lit(INTERNAL)) == "true", F.lit(False))
 
 
 def _make_change(path: Column, before: Column, after: Column) -> Column:
@@ -229,7 +215,7 @@ def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataF
         .where(F.col("_rank") == 1)
         .select(*change_key, "verdict", *_SENDER)
     )
-    # Kafka creates its own topics: nobody has to apply them.
+    # Kafka creates its own topics: no apply has to.
     # Without an earlier look, the object may have existed for years: nothing is out of band.
     is_news = F.col("window_start").isNotNull() & ~F.col("is_kafkas")
     unexplained = F.when(is_news, F.lit(OUT_OF_BAND))
@@ -271,7 +257,10 @@ def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: C
         .when(is_whole, (later & F.col("deleted")) | (at_look & ~same_incarnation))
         .otherwise(later & value.eqNullSafe(F.col("after")))
     )
-    can_show = is_whole | _shows(F.col("path"))
+    head = F.substring_index(F.col("path"), ".", 1)
+    heads = F.transform(F.map_keys("attrs"), lambda p: F.substring_index(p, ".", 1))
+    # The live object shows the path's attribute.
+    can_show = is_whole | (head == "config") | F.array_contains(heads, head)
     verdicts = (
         candidates.join(spans, [*KEY], how="left")
         .groupBy(*KEY, "path", "before", "after", "window_start", "window_end", *_SENDER)
@@ -286,13 +275,6 @@ def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: C
         .withColumn("verdict", F.lit(NOT_EFFECTIVE))
         .select(*TABLES["change_attribution"].names)
     )
-
-
-def _shows(path: Column) -> Column:
-    """True if the live object shows the path's attribute."""
-    head = F.substring_index(path, ".", 1)
-    heads = F.transform(F.map_keys("attrs"), lambda p: F.substring_index(p, ".", 1))
-    return (head == "config") | F.array_contains(heads, head)
 
 
 def _add_successor(sent: DataFrame) -> DataFrame:

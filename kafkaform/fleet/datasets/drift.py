@@ -63,11 +63,14 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     that the row rests on; for a cluster that is not readable now, the build's.
     """
     objects = _join_objects(frames, context).withColumn("_paths", _find_differing())
-    rows = objects.withColumn("drift_class", _classify_object()).withColumn(
-        "_row", F.explode(F.concat(_make_object_rows(), _make_path_rows(), _make_undeclared_rows()))
+    # Null where one side is unknown; `when` takes null for false, but say so.
+    has_all = F.coalesce(F.col("has_d") & F.col("has_s") & F.col("has_l"), F.lit(False))
+    rows = objects.withColumn("drift_class", _classify_object(has_all)).withColumn(
+        "_row",
+        F.explode(F.concat(_make_object_rows(), _make_path_rows(has_all), _make_undeclared_rows())),
     )
     rows = rows.drop("drift_class").select("*", "_row.*")
-    # By class: an object that was `unknown` meanwhile starts anew, since nobody saw it drift.
+    # By class: an object that was `unknown` in between starts again, since its drift was not seen.
     before = frames["drift"].select(*KEY, "path", "drift_class", F.col("first_seen").alias("_was"))
     dated = rows.join(before, [*KEY, "path", "drift_class"], how="left")
     return dated.withColumn("first_seen", F.coalesce("_was", "as_of")).select(
@@ -83,7 +86,7 @@ def build_daily(frames: Frames, context: BuildContext) -> DataFrame:
     replaces the day's rows.
     """
     is_object, is_override = F.col("path") == "", F.col("drift_class") == UNDECLARED
-    # An object has one row of its own but maybe several overrides: count it once.
+    # An object has one row about itself but maybe several overrides: count it once.
     overridden = F.count_distinct(F.when(is_override, F.col("key")))
     return (
         frames["drift"]
@@ -113,7 +116,7 @@ def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
     joined = _join_ours(frames).join(live, [*KEY], how="full").join(facts, "cluster", how="left")
     # Kafka's own topics are drift only if somebody declares or records them.
     joined = joined.where(F.col("lineage").isNotNull() | ~is_internal("l"))
-    # A cluster that was not read is no cluster without objects: absence needs a complete sweep.
+    # A cluster that was not read is not empty: absence needs a complete sweep.
     is_read, coverage = F.coalesce("is_read", F.lit(False)), F.try_element_at("coverage", "kind")
     is_free = F.col("lineage").isNull() & ~F.coalesce("doubtful", F.lit(False))
     is_shown = is_read & coverage.isin("complete", "visible_only")
@@ -125,7 +128,7 @@ def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
         F.when(is_read, F.greatest("d_at", "s_at", "captured_at"))
         .otherwise(F.lit(context.as_of))
         .alias("as_of"),
-        # `unmanaged` says that nobody owns the object, so all states that might must be known.
+        # `unmanaged` says that no state owns the object, so all states that might must be known.
         _has_side("d", F.col("desired_known") | is_free).alias("has_d"),
         _has_side("s", F.col("state_at").isNotNull() | is_free).alias("has_s"),
         F.when(F.col("l").isNotNull(), F.when(is_shown, F.lit(True)))
@@ -148,7 +151,7 @@ def _join_ours(frames: Frames) -> DataFrame:
     desired = frames["desired"].select(*KEY, "lineage", *_rename_columns("d"))
     recorded = frames["recorded"].select(*KEY, "lineage", *_rename_columns("s"))
     lineages = F.broadcast(frames["lineage"].select("lineage", "desired_known", "state_at"))
-    # By lineage as well: two states with the same object are two rows here, of which one decides.
+    # By lineage as well: two states with the same object are two rows here; one decides.
     state_rows = desired.join(recorded, [*KEY, "lineage"], how="full").join(
         lineages, "lineage", how="left"
     )
@@ -175,8 +178,8 @@ def _rename_columns(side: str) -> tuple[Column, ...]:
 
 
 def _select_clusters(frames: Frames, context: BuildContext) -> DataFrame:
-    """Return for each cluster: is_read, coverage, captured_at; doubtful: an object that nobody is
-    known to own may belong to a state or configuration that could not be read."""
+    """Return for each cluster: is_read, coverage, captured_at; doubtful: an object without
+    a known owner may belong to a state or configuration that could not be read."""
     cluster = frames["cluster"]
     doubtful = _find_doubtful(cluster, frames["lineage"], context.register)
     return cluster.select(
@@ -267,16 +270,14 @@ def _get_head(path: Column) -> Column:
     return F.substring_index(path, ".", 1)
 
 
-def _classify_object() -> Column:
-    all_three = F.col("has_d") & F.col("has_s") & F.col("has_l")
+def _classify_object(has_all: Column) -> Column:
     ds, dl, sl = (_holds_everywhere(name) for name in ("ds", "dl", "sl"))
-    # all_three is null where one side is unknown; `when` takes null for false, but say so.
-    by_values = F.when(F.coalesce(all_three, F.lit(False)), _classify_values(ds, dl, sl))
-    return reduce(
+    by_presence = reduce(
         lambda chain, item: chain.when(_is_so(item[0]), F.lit(item[1])),
         BY_PRESENCE.items(),
-        by_values,
-    ).otherwise(F.lit(UNKNOWN))
+        F.when(has_all, _classify_values(ds, dl, sl)),
+    )
+    return by_presence.otherwise(F.lit(UNKNOWN))
 
 
 def _holds_everywhere(name: str) -> Column:
@@ -312,9 +313,8 @@ def _presence_word(has: str) -> Column:
     return F.when(F.col(has), F.lit(PRESENT)).when(~F.col(has), F.lit(ABSENT))
 
 
-def _make_path_rows() -> Column:
+def _make_path_rows(has_all: Column) -> Column:
     """If all three have the object, each path has the class of its own values."""
-    has_all = F.coalesce(F.col("has_d") & F.col("has_s") & F.col("has_l"), F.lit(False))
     return F.transform(
         "_paths",
         lambda it: _make_row(
@@ -335,7 +335,7 @@ def _make_undeclared_rows() -> Column:
             F.col("d").isNotNull() & path.startswith("config.") & ~F.map_contains_key("d", path)
         ),
     )
-    rows = F.transform(
+    undeclared = F.transform(
         foreign,
         lambda path: _make_row(
             path,
@@ -343,7 +343,7 @@ def _make_undeclared_rows() -> Column:
             F.lit(UNDECLARED),
         ),
     )
-    return F.when(_is_alike("d", "l"), F.array().cast(_ROWS)).otherwise(rows)
+    return F.when(_is_alike("d", "l"), F.array().cast(_ROWS)).otherwise(undeclared)
 
 
 def _make_row(path: Column, values: tuple[Column, Column, Column], drift_class: Column) -> Column:

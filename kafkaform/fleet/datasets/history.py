@@ -33,7 +33,7 @@ def build_history(frames: Frames, context: BuildContext) -> DataFrame:
     """Return the rows of `history`. Inputs: snapshot, snapshot_raw, and the previous history.
 
     Only new snapshots are read; open intervals continue from the previous rows. If a snapshot lands
-    that is older than one that is known, its cluster's history is computed anew. Of two snapshots
+    that is older than one that is known, its cluster's history is computed again. Of two snapshots
     with the same time, the one with the greater name counts.
     """
     before, good = frames["history"], _select_good(frames["snapshot"])
@@ -41,11 +41,34 @@ def build_history(frames: Frames, context: BuildContext) -> DataFrame:
     # Clusters with late snapshots are not among them: their old intervals may be wrong now.
     continued = before.join(covered.select("cluster"), "cluster", how="left_semi")
     times = _select_unread(_build_timeline(good), covered)
-    open_intervals = _carry_over(continued.where(F.col("valid_to").isNull()), times)
-    sightings = _list_seen(frames["snapshot_raw"], times)
+    # An open interval counts as if the object had been seen at its start. following: the first new
+    # snapshot that could prove its deletion.
+    proofs = times.groupBy("cluster", "kind").agg(F.min("proof").alias("following"))
+    proven = continued.where(F.col("valid_to").isNull()).join(
+        proofs, ["cluster", "kind"], how="left"
+    )
+    about = {"at": F.col("valid_from"), "carried": F.lit(True)}
+    open_intervals = proven.withColumns(about).select(
+        *_OBJECT, "at", "incarnation", "attrs", "following", "seen_before", "carried"
+    )
+    live_rows = (
+        frames["snapshot_raw"]
+        .where(F.col("source") == LIVE)
+        .withColumn("cluster", F.col("subject"))
+    )
+    objects = live_rows.select(*_OBJECT, "snapshot", "incarnation", "attrs", "_file")
+    timed_objects = objects.join(times.drop("proof"), ["cluster", "kind", "snapshot"], how="inner")
+    sightings = select_newest(timed_objects, [*_OBJECT, "at"], F.asc("_file")).drop(
+        "snapshot", "_file"
+    )
     intervals = _build_intervals(sightings.unionByName(open_intervals, allowMissingColumns=True))
     closed = continued.where(F.col("valid_to").isNotNull()).select(*_INTERVAL_COLUMNS)
-    marks = F.broadcast(_make_marks(good))
+    # What the new history covers, one row per cluster.
+    marks = F.broadcast(
+        good.groupBy("cluster").agg(
+            F.max("at").alias("known_until"), F.count_distinct("snapshot").alias("known_snapshots")
+        )
+    )
     rows = intervals.unionByName(closed).join(marks, "cluster", how="inner")
     return rows.select(*TABLES["history"].names)
 
@@ -60,7 +83,7 @@ def find_new_builds(frames: Frames) -> DataFrame:
 def _select_unread(good: DataFrame, covered: DataFrame) -> DataFrame:
     """Return the snapshots that the previous history does not cover."""
     all_of_them = good.join(covered, "cluster", how="left")
-    # null: the cluster has no history yet, or must be computed anew.
+    # null: the cluster has no history yet, or must be computed again.
     unread = F.col("known_until").isNull() | (F.col("at") > F.col("known_until"))
     return all_of_them.where(unread).drop("known_until")
 
@@ -71,14 +94,6 @@ def _select_good(snapshot: DataFrame) -> DataFrame:
     at = F.col("captured_at").alias("at")
     name = F.col("subject").alias("cluster")
     return good.select(name, "snapshot", at, "coverage", "_file", "_build")
-
-
-def _make_marks(good: DataFrame) -> DataFrame:
-    """Return cluster, known_until, known_snapshots: what the new history covers. One row per
-    cluster."""
-    return good.groupBy("cluster").agg(
-        F.max("at").alias("known_until"), F.count_distinct("snapshot").alias("known_snapshots")
-    )
 
 
 def _select_known(before: DataFrame, good: DataFrame) -> DataFrame:
@@ -121,26 +136,6 @@ def _build_timeline(good: DataFrame) -> DataFrame:
     return read.withColumns(neighbours).drop("how")
 
 
-def _list_seen(snapshot_raw: DataFrame, times: DataFrame) -> DataFrame:
-    """Return the objects of these snapshots, each once: _OBJECT, at, incarnation, attrs, previous,
-    following."""
-    rows = snapshot_raw.where(F.col("source") == LIVE).withColumn("cluster", F.col("subject"))
-    objects = rows.select(*_OBJECT, "snapshot", "incarnation", "attrs", "_file")
-    sightings = objects.join(times.drop("proof"), ["cluster", "kind", "snapshot"], how="inner")
-    return select_newest(sightings, [*_OBJECT, "at"], F.asc("_file")).drop("snapshot", "_file")
-
-
-def _carry_over(standing: DataFrame, times: DataFrame) -> DataFrame:
-    """Return open intervals as if the object had been seen at their start; following: the first new
-    snapshot that could prove its deletion."""
-    proofs = times.groupBy("cluster", "kind").agg(F.min("proof").alias("following"))
-    rows = standing.join(proofs, ["cluster", "kind"], how="left")
-    about = {"at": F.col("valid_from"), "carried": F.lit(True)}
-    return rows.withColumns(about).select(
-        *_OBJECT, "at", "incarnation", "attrs", "following", "seen_before", "carried"
-    )
-
-
 def _build_intervals(sightings: DataFrame) -> DataFrame:
     """Merge sightings into intervals (gaps and islands). sightings: unique by _OBJECT and at."""
     of_object = Window.partitionBy(*_OBJECT)
@@ -170,12 +165,8 @@ def _build_intervals(sightings: DataFrame) -> DataFrame:
             "last_from": F.lag("valid_from").over(in_order),
         }
     )
-    return _close_intervals(with_next).select(*_INTERVAL_COLUMNS)
-
-
-def _close_intervals(islands: DataFrame) -> DataFrame:
-    """Add the end of each interval. A snapshot that already shows the next form does not prove that
-    the object was deleted in between."""
+    # A snapshot that already shows the next form does not prove that the object was deleted in
+    # between.
     deleted = F.col("gone").isNotNull() & (
         F.col("next_from").isNull() | (F.col("gone") < F.col("next_from"))
     )
@@ -186,7 +177,7 @@ def _close_intervals(islands: DataFrame) -> DataFrame:
             F.greatest("previous", "last_from")
         ),
     }
-    return islands.withColumns(end_columns)
+    return with_next.withColumns(end_columns).select(*_INTERVAL_COLUMNS)
 
 
 def sort_entries(attrs: Column) -> Column:

@@ -124,8 +124,8 @@ def _select_configurations(frames: Frames) -> DataFrame:
 def _select_rows(snapshots: DataFrame, frames: Frames, table: str) -> DataFrame:
     """Return the rows of these snapshots of states or configurations, one snapshot per lineage.
 
-    Objects in a cluster that nobody has reached yet are left out: there is nothing to compare them
-    with, and no name for the cluster.
+    Objects in a cluster that was never reached are left out: there is nothing to compare them with,
+    and no name for the cluster.
     """
     chosen = snapshots.select("source", "subject", "snapshot", "scopes")
     rows = frames["snapshot_raw"].join(
@@ -146,32 +146,29 @@ def _select_rows(snapshots: DataFrame, frames: Frames, table: str) -> DataFrame:
 
 def _keep_once(rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     """Keep one row per key. A file that was read twice has each row twice; and two provider
-    instances may lead to one cluster, of which the first counts."""
+    instances may lead to one cluster: the first counts."""
     return select_newest(rows, keys, F.asc_nulls_last("instance"), F.asc("_file"))
 
 
 def add_owner(rows: DataFrame, frames: Frames, register: Register) -> DataFrame:
     """Fill in `owner` where somebody names one.
 
-    rows: of `live` or a similar table (OBJECT and owner). frames: with DECLARED_IN, of which one
-    owner per object is used, so that no row is multiplied.
+    rows: of `live` or a similar table (OBJECT and owner). frames: with DECLARED_IN. One owner
+    per object is used, so that no row is multiplied.
     """
-    declared = _list_declared_owners(frames).withColumnRenamed("owner", "_declared")
-    owner = F.coalesce("owner", "_declared", owner_by_name(register))
-    return rows.join(declared, list(OBJECT), "left").withColumn("owner", owner).drop("_declared")
-
-
-def _list_declared_owners(frames: Frames) -> DataFrame:
-    """Return OBJECT and owner, one row each. If lineages differ, the first of the first table
-    wins."""
+    # OBJECT and owner, one row each. If lineages differ, the first of the first table wins.
     named = [
         frames[name].select(*OBJECT, F.lit(rank).alias("rank"), "lineage", "owner")
         for rank, name in enumerate(DECLARED_IN)
     ]
     # The minimum of a struct compares field by field: the row with the lowest rank, then lineage.
     first = F.min(F.struct("rank", "lineage", "owner")).getField("owner")
-    rows = named[0].unionByName(named[1]).where(F.col("owner").isNotNull())
-    return rows.groupBy(*OBJECT).agg(first.alias("owner"))
+    owned = named[0].unionByName(named[1]).where(F.col("owner").isNotNull())
+    declared = (
+        owned.groupBy(*OBJECT).agg(first.alias("owner")).withColumnRenamed("owner", "_declared")
+    )
+    owner = F.coalesce("owner", "_declared", owner_by_name(register))
+    return rows.join(declared, list(OBJECT), "left").withColumn("owner", owner).drop("_declared")
 
 
 def owner_by_name(register: Register) -> Column:
@@ -204,10 +201,17 @@ def build_cluster(frames: Frames, context: BuildContext) -> DataFrame:
     # Any snapshot with an id, even a failed one: a cluster that answered but could not be read is
     # known.
     ids = select_latest_snapshots(tries.where(F.col("scope_id").isNotNull()), ["subject"])
+    name = F.col("subject").alias("cluster")
+    newest = good.select(name, "snapshot", "captured_at", "coverage", "complete")
+    about = frames["snapshot_raw"].where((F.col("source") == LIVE) & (F.col("kind") == CLUSTER))
+    brokers = about.groupBy(name, "snapshot").agg(
+        F.max(F.col("attrs")["brokers"]).alias("brokers"),
+        F.max(F.col("attrs")["quota_callback"]).alias("quota_callback"),
+    )
     landed = (
-        last.join(_select_shown(good), "cluster", how="left")
-        .join(ids.select(F.col("subject").alias("cluster"), "scope_id"), "cluster", how="left")
-        .join(_count_brokers(frames["snapshot_raw"]), ["cluster", "snapshot"], how="left")
+        last.join(newest, "cluster", how="left")
+        .join(ids.select(name, "scope_id"), "cluster", how="left")
+        .join(brokers, ["cluster", "snapshot"], how="left")
     )
     declared = _list_registered(frames["snapshot"], context)
     # full: a cluster that was removed from fleet.hcl still has data, and one that never answered
@@ -215,11 +219,15 @@ def build_cluster(frames: Frames, context: BuildContext) -> DataFrame:
     clusters = declared.join(landed, "cluster", how="full").withColumn(
         "cluster_id", F.coalesce("scope_id", "declared_id")
     )
+    # A run records at its start which clusters it is about.
+    run_scopes = frames["run"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
+    snapshot_scopes = frames["snapshot"].select(
+        F.explode(F.map_values("scopes")).alias("cluster_id")
+    )
+    scopes = run_scopes.unionByName(snapshot_scopes).where(F.col("cluster_id").isNotNull())
     # left_anti on an id that can be null on the right: rows without an id match nothing, as
     # intended.
-    strangers = _list_mentioned(frames).join(
-        clusters.select("cluster_id"), "cluster_id", how="left_anti"
-    )
+    strangers = scopes.distinct().join(clusters.select("cluster_id"), "cluster_id", how="left_anti")
     unnamed = strangers.withColumn("cluster", F.col("cluster_id"))
     rows = clusters.unionByName(unnamed, allowMissingColumns=True)
     return _fill_columns(rows, context)
@@ -236,9 +244,16 @@ def _select_newest(frames: Frames) -> DataFrame:
 
 
 def _fill_columns(rows: DataFrame, context: BuildContext) -> DataFrame:
+    # A failure of the newest snapshot counts more than the age of the last good one.
+    oldest = context.as_of - timedelta(hours=context.register.settings.stale_after_hours)
     filled = {
         "registered": F.coalesce("registered", F.lit(False)),
-        "status": _judge_status(context),
+        "status": F.when(F.col("failed"), "failed")
+        # Never read is not empty: every later table treats the cluster as unknown.
+        .when(F.col("captured_at").isNull(), "never")
+        .when(F.col("captured_at") < F.lit(oldest), "stale")
+        .when(F.col("complete"), "read")
+        .otherwise("partial"),
         "coverage": F.coalesce("coverage", F.create_map().cast(_MAP)),
         "error": F.col("last_error"),
         # The attribute is text; ANSI mode would fail the build for a bad one.
@@ -247,56 +262,23 @@ def _fill_columns(rows: DataFrame, context: BuildContext) -> DataFrame:
     return rows.withColumns(filled).select(*TABLES["cluster"].names)
 
 
-def _judge_status(context: BuildContext) -> Column:
-    """A failure of the newest snapshot counts more than the age of the last good one."""
-    oldest = context.as_of - timedelta(hours=context.register.settings.stale_after_hours)
-    return (
-        F.when(F.col("failed"), "failed")
-        # Never read is not empty: every later table treats the cluster as unknown.
-        .when(F.col("captured_at").isNull(), "never")
-        .when(F.col("captured_at") < F.lit(oldest), "stale")
-        .when(F.col("complete"), "read")
-        .otherwise("partial")
-    )
-
-
-def _select_shown(good: DataFrame) -> DataFrame:
-    name = F.col("subject").alias("cluster")
-    return good.select(name, "snapshot", "captured_at", "coverage", "complete")
-
-
-def _count_brokers(snapshot_raw: DataFrame) -> DataFrame:
-    """Return cluster, snapshot, brokers, quota_callback: one row per snapshot."""
-    about = snapshot_raw.where((F.col("source") == LIVE) & (F.col("kind") == CLUSTER))
-    return about.groupBy(F.col("subject").alias("cluster"), "snapshot").agg(
-        F.max(F.col("attrs")["brokers"]).alias("brokers"),
-        F.max(F.col("attrs")["quota_callback"]).alias("quota_callback"),
-    )
-
-
 def _list_registered(like: DataFrame, context: BuildContext) -> DataFrame:
     """Return what fleet.hcl declares. like: a frame of the session to create it in."""
-    rows = [
-        (c.name, c.cluster_id, c.env, c.region, c.owner, _to_list(c.super_users), c.allow_if_no_acl)
+    registered_rows = [
+        (
+            c.name,
+            c.cluster_id,
+            c.env,
+            c.region,
+            c.owner,
+            None if c.super_users is None else list(c.super_users),
+            c.allow_if_no_acl,
+        )
         for c in context.register.clusters
     ]
     # With a DDL schema: an empty list, or a column of nulls, has no type to infer.
-    declared = like.sparkSession.createDataFrame(rows, _DECLARED)
-    return declared.withColumn("registered", F.lit(True))
-
-
-def _to_list(names: tuple[str, ...] | None) -> list[str] | None:
-    return None if names is None else list(names)
-
-
-def _list_mentioned(frames: Frames) -> DataFrame:
-    """Return cluster_id, each once. A run records at its start which clusters it is about."""
-    run_scopes = frames["run"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
-    snapshot_scopes = frames["snapshot"].select(
-        F.explode(F.map_values("scopes")).alias("cluster_id")
-    )
-    scopes = run_scopes.unionByName(snapshot_scopes).where(F.col("cluster_id").isNotNull())
-    return scopes.distinct()
+    registered = like.sparkSession.createDataFrame(registered_rows, _DECLARED)
+    return registered.withColumn("registered", F.lit(True))
 
 
 def build_lineage(frames: Frames, context: BuildContext) -> DataFrame:
@@ -332,17 +314,16 @@ def build_lineage(frames: Frames, context: BuildContext) -> DataFrame:
         .join(desired, "lineage", how="left")
         .join(state, "lineage", how="left")
     )
+    # The maps may be null. If both have a key, that of the state wins.
+    empty = F.create_map().cast(_MAP)
+    desired_scopes = F.coalesce(F.col("desired_scopes"), empty)
+    state_scopes = F.coalesce(F.col("state_scopes"), empty)
+    # `map_concat` of maps with a common key is an error by default (spark.sql.mapKeyDedupPolicy).
+    desired_only = F.map_filter(
+        desired_scopes, lambda key, _: ~F.map_contains_key(state_scopes, key)
+    )
     filled = {
         "desired_known": F.coalesce("desired_known", F.lit(False)),
-        "scopes": _merge_maps(F.col("desired_scopes"), F.col("state_scopes")),
+        "scopes": F.map_concat(desired_only, state_scopes),
     }
     return rows.withColumns(filled).select(*TABLES["lineage"].names)
-
-
-def _merge_maps(first: Column, second: Column) -> Column:
-    """Merge two maps, which may be null. If both have a key, the second wins."""
-    empty = F.create_map().cast(_MAP)
-    first_map, second_map = F.coalesce(first, empty), F.coalesce(second, empty)
-    # `map_concat` of maps with a common key is an error by default (spark.sql.mapKeyDedupPolicy).
-    first_only = F.map_filter(first_map, lambda key, _: ~F.map_contains_key(second_map, key))
-    return F.map_concat(first_only, second_map)

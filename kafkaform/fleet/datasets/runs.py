@@ -70,7 +70,9 @@ def build_run(frames: Frames, context: BuildContext) -> DataFrame:
         _take_last("run_end", F.col("time")).alias("end_time"),
         _take_last("run_end", _get_member("complete")).alias("completeness"),
         *(_take_last("run_begin", _get_member(name)).alias(alias) for name, alias in _BEGUN),
-        _take_last("run_begin", _parse_scopes()).alias("scopes"),
+        _take_last("run_begin", F.from_json("body", "scopes map<string,string>")["scopes"]).alias(
+            "scopes"
+        ),
         F.max(~F.col("kind").isin(*_OUTSIDE)).alias("ran"),
     )
     # The begin may be in an older log that never landed.
@@ -82,7 +84,18 @@ def build_run(frames: Frames, context: BuildContext) -> DataFrame:
     ended_runs = runs.where(F.col("ran")).withColumns(ended)
     chains = _judge_chains(raw).withColumnRenamed("seq", "last")
     proven = ended_runs.join(chains, ["lineage", "last"], how="left")
-    judged = proven.join(_count_refused(records), ["lineage", "run"], how="left")
+    # refused: how many steps dry runs rejected. One row per run that had any.
+    tried = records.where(F.col("kind") == "validate")
+    validations = select_newest(
+        tried, ["lineage", "seq", "hash"], F.desc(F.length("body")), F.asc("body")
+    )
+    steps = F.from_json("body", _ERRORS)["steps"]
+    refused = F.size(F.filter(steps, lambda step: step["error"].isNotNull()))
+    judged = proven.join(
+        validations.groupBy("lineage", "run").agg(F.sum(refused).alias("refused")),
+        ["lineage", "run"],
+        how="left",
+    )
     counted = judged.withColumn("refused", F.coalesce("refused", F.lit(0)).cast("int"))
     return counted.select(*TABLES["run"].names)
 
@@ -136,24 +149,8 @@ def _get_member(name: str) -> Column:
     return F.get_json_object("body", f"$.{name}")
 
 
-def _parse_scopes() -> Column:
-    return F.from_json("body", "scopes map<string,string>")["scopes"]
-
-
 def _parse_time(name: str) -> Column:
     return F.try_to_timestamp(F.col(name))
-
-
-def _count_refused(records: DataFrame) -> DataFrame:
-    """Return lineage, run, refused: how many steps dry runs rejected. One row per run that had
-    any."""
-    tried = records.where(F.col("kind") == "validate")
-    validations = select_newest(
-        tried, ["lineage", "seq", "hash"], F.desc(F.length("body")), F.asc("body")
-    )
-    steps = F.from_json("body", _ERRORS)["steps"]
-    refused = F.size(F.filter(steps, lambda step: step["error"].isNotNull()))
-    return validations.groupBy("lineage", "run").agg(F.sum(refused).alias("refused"))
 
 
 def build_event(frames: Frames, context: BuildContext) -> DataFrame:
@@ -202,7 +199,7 @@ def build_event_conflict(frames: Frames, context: BuildContext) -> DataFrame:
     """Return records that share lineage and seq but not the hash: one row per line. Input:
     audit_raw."""
     sound = frames["audit_raw"].where(F.col("seq").isNotNull())
-    # Two hashes, not two lines: a repeated line is no conflict. min and max need no list per group.
+    # Two hashes, not two lines: a repeated line is not a conflict. min and max need no lists.
     rivals = sound.groupBy(*_ID).agg(F.min("hash").alias("_low"), F.max("hash").alias("_high"))
     doubted = rivals.where(F.col("_low") != F.col("_high")).select(*_ID)
     # Usually there are none: Spark then skips the join, and no line is read.
@@ -270,28 +267,36 @@ def build_reliability(frames: Frames, context: BuildContext) -> DataFrame:
     steps = _add_end(select_tries(frames["event"])).join(run, ["lineage", "run"], how="left")
     # Each step is in the row for all and in the row of each error it met.
     met = F.array_distinct(F.array(F.lit(ALL_STEPS), F.coalesce("error_code", F.lit(ALL_STEPS))))
-    rows = _add_run(steps).withColumn("error_code", F.explode(met))
+    # _partial: the run of the try applied only some of its steps.
+    of_run = Window.partitionBy("lineage", "run")
+    good = F.col("_end").isin(*DONE_OUTCOMES)
+    # A run that is not in the table `run` is unknown, not cut off.
+    cut_off = F.col("_seen") & ~F.coalesce("complete", F.lit(False))
+    undone = F.max(~good | F.coalesce(cut_off, F.lit(False))).over(of_run)
+    rows = steps.withColumn("_partial", F.max(good).over(of_run) & undone).withColumn(
+        "error_code", F.explode(met)
+    )
     group = ["day", "cluster", "kind", "error_code"]
     # A step with several tries counts once per group.
     step_order = Window.partitionBy(*group, *STEP).orderBy("seq")
     first = rows.withColumn("_once", F.row_number().over(step_order) == 1)
-    return first.groupBy(*group).agg(*_count_figures()).select(*TABLES["apply_reliability"].names)
-
-
-def _count_figures() -> tuple[Column, ...]:
     is_counted, end = F.col("_once"), F.col("_end")
     clean = F.coalesce(F.col("refused") == 0, F.lit(False))
     this_run = F.struct("lineage", "run")
     return (
-        F.count_if(is_counted).alias("steps"),
-        *(F.count_if(is_counted & (end == name)).alias(name) for name in _ENDS),
-        F.sum(F.when(is_counted, F.col("_tries") - 1).otherwise(0)).alias("retries"),
-        F.count_distinct(this_run).alias("runs"),
-        F.count_distinct(F.when(F.col("_partial"), this_run)).alias("partial_runs"),
-        F.count_if(is_counted & clean & (end == "failed")).alias("validated_then_failed"),
-        # Exact, not `approx_percentile`: the same input must give the same table.
-        F.percentile("_measured", 0.5).alias("p50_ms"),
-        F.percentile("_measured", 0.95).alias("p95_ms"),
+        first.groupBy(*group)
+        .agg(
+            F.count_if(is_counted).alias("steps"),
+            *(F.count_if(is_counted & (end == name)).alias(name) for name in _ENDS),
+            F.sum(F.when(is_counted, F.col("_tries") - 1).otherwise(0)).alias("retries"),
+            F.count_distinct(this_run).alias("runs"),
+            F.count_distinct(F.when(F.col("_partial"), this_run)).alias("partial_runs"),
+            F.count_if(is_counted & clean & (end == "failed")).alias("validated_then_failed"),
+            # Exact, not `approx_percentile`: the same input must give the same table.
+            F.percentile("_measured", 0.5).alias("p50_ms"),
+            F.percentile("_measured", 0.95).alias("p95_ms"),
+        )
+        .select(*TABLES["apply_reliability"].names)
     )
 
 
@@ -312,13 +317,3 @@ def _add_end(sent: DataFrame) -> DataFrame:
             "_measured": F.when(is_measured, F.col("duration_ms")),
         }
     )
-
-
-def _add_run(steps: DataFrame) -> DataFrame:
-    """Add to each try whether its run applied only some of its steps."""
-    of_run = Window.partitionBy("lineage", "run")
-    good = F.col("_end").isin(*DONE_OUTCOMES)
-    # A run that is not in the table `run` is unknown, not cut off.
-    cut_off = F.col("_seen") & ~F.coalesce("complete", F.lit(False))
-    undone = F.max(~good | F.coalesce(cut_off, F.lit(False))).over(of_run)
-    return steps.withColumn("_partial", F.max(good).over(of_run) & undone)

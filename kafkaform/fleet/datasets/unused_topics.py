@@ -1,6 +1,6 @@
-"""Find topics that nobody seems to use, by several signals, and only where these were observed.
+"""Find topics that seem to be unused, by several signals, and only where these were observed.
 
-A candidate is no proof. Readers that commit no offsets leave no trace in a snapshot, nor does a
+A candidate is not a proof. Readers that commit no offsets leave no trace in a snapshot, nor does a
 group that came and went between two snapshots and left its offsets as they were.
 
 When topics were last written and read: each build continues from the previous one (STATE) with the
@@ -48,8 +48,25 @@ def build_usage(frames: Frames, build: str) -> DataFrame:
     """
     before = frames["unused_topics"].select(*KEY, *STATE)
     looks = _list_looks(frames, build, before)
-    offsets = _find_written(_list_offsets(frames, build), before)
-    groups = _find_read(_list_groups(frames, build), looks, before)
+    # A row per look at a topic, some of them twice.
+    end = F.col("attrs")["end_offsets_sum"].try_cast("bigint")
+    topic_offsets = _list_seen(frames, build, TOPIC_USAGE).select(
+        "cluster", F.col("key").alias("topic"), "at", end.alias("end_offset")
+    )
+    offsets = _find_written(topic_offsets.where(F.col("end_offset").isNotNull()), before)
+    # A group's name may contain spaces, a topic's cannot.
+    key, attrs = F.col("key"), F.col("attrs")
+    topic = F.substring_index(key, " ", -1)
+    groups = _find_read(
+        _list_seen(frames, build, GROUP_USAGE).select(
+            *("cluster", topic.alias("topic"), "at"),
+            F.left(key, F.length(key) - F.length(topic) - 1).alias("group"),
+            attrs["committed_sum"].try_cast("bigint").alias("committed"),
+            attrs["members"].try_cast("bigint").alias("members"),
+        ),
+        looks,
+        before,
+    )
     # full: a topic may have groups and no offsets (a partition without a leader), and the reverse.
     rows = offsets.join(groups, list(KEY), "full").join(looks, ["cluster"], "left")
     no_groups = F.create_map().cast("map<string,bigint>")
@@ -68,16 +85,6 @@ def _list_seen(frames: Frames, build: str, kind: str) -> DataFrame:
 
 
 # -- writes
-
-
-def _list_offsets(frames: Frames, build: str) -> DataFrame:
-    """Return KEY, at (of the snapshot), end_offset: a row per look at a topic, some of them
-    twice."""
-    end = F.col("attrs")["end_offsets_sum"].try_cast("bigint")
-    rows = _list_seen(frames, build, TOPIC_USAGE).select(
-        "cluster", F.col("key").alias("topic"), "at", end.alias("end_offset")
-    )
-    return rows.where(F.col("end_offset").isNotNull())
 
 
 def _find_written(looks: DataFrame, before: DataFrame) -> DataFrame:
@@ -131,14 +138,12 @@ def _list_looks(frames: Frames, build: str, before: DataFrame) -> DataFrame:
     previous = before.where(F.col("groups_at").isNotNull()).select("cluster", old.alias("old"))
     grouped = new.unionByName(previous, allowMissingColumns=True).groupBy("cluster")
     # Every topic of a cluster has the same last look, so `max` only picks it.
-    return _fold_looks(grouped.agg(F.max("old").alias("old"), F.collect_set("look").alias("looks")))
-
-
-def _fold_looks(rows: DataFrame) -> DataFrame:
     old_at = F.col("old.at")
     later = F.filter("looks", lambda look: old_at.isNull() | (look["at"] > old_at))
     begin = F.struct(old_at.alias("at"), F.col("old.since").alias("since"))
-    sorted_ = rows.withColumn("later", F.array_sort(later))
+    sorted_ = grouped.agg(
+        F.max("old").alias("old"), F.collect_set("look").alias("looks")
+    ).withColumn("later", F.array_sort(later))
     # A fold over a short sorted array: the break between two looks depends on the look before.
     folded = sorted_.withColumn("last", F.aggregate("later", begin, _fold_look))
     times = F.array_compact(F.concat(F.array(old_at), F.col("later.at")))
@@ -159,19 +164,6 @@ def _fold_look(last: Column, look: Column) -> Column:
 # -- reads
 
 
-def _list_groups(frames: Frames, build: str) -> DataFrame:
-    """Return KEY, at, group, committed, members; some rows twice. A group's name may contain
-    spaces, a topic's cannot."""
-    key, attrs = F.col("key"), F.col("attrs")
-    topic = F.substring_index(key, " ", -1)
-    return _list_seen(frames, build, GROUP_USAGE).select(
-        *("cluster", topic.alias("topic"), "at"),
-        F.left(key, F.length(key) - F.length(topic) - 1).alias("group"),
-        attrs["committed_sum"].try_cast("bigint").alias("committed"),
-        attrs["members"].try_cast("bigint").alias("members"),
-    )
-
-
 def _find_read(rows: DataFrame, looks: DataFrame, before: DataFrame) -> DataFrame:
     """Return KEY, committed and read_at. A topic is read by a group that has members, by one that
     moved its offsets since the previous look, and by one that did not exist then."""
@@ -186,31 +178,6 @@ def _find_read(rows: DataFrame, looks: DataFrame, before: DataFrame) -> DataFram
         .withColumn("n", F.array_position("times", F.col("at")))
         .where(F.col("n") > 0)
     )
-    judged = placed.withColumn("moved", F.when(_is_active(), F.col("at")))
-    newest_groups = F.when(_is_last() & F.col("group").isNotNull(), F.struct("group", "committed"))
-    by_topic = judged.groupBy(*KEY).agg(
-        F.collect_set(newest_groups).alias("now"),
-        F.max(F.coalesce("moved", "read_at")).alias("read_at"),
-    )
-    return by_topic.select(*KEY, _map_by_group().alias("committed"), "read_at")
-
-
-def _map_by_group() -> Column:
-    """Return group -> committed. Two snapshots may have ended at the same time: the larger number
-    counts."""
-    groups = F.array_sort(F.array_distinct("now.group"))
-    return F.map_from_arrays(groups, F.transform(groups, _find_most))
-
-
-def _find_most(group: Column) -> Column:
-    return F.array_max(F.filter("now", lambda entry: entry["group"] == group))["committed"]
-
-
-def _is_last() -> Column:
-    return F.col("n") == F.size("times")
-
-
-def _is_active() -> Column:
     of_topic = Window.partitionBy(*KEY).orderBy("group", "n", "committed")
     # Positions of looks, not times: "the look before" is the previous position.
     n = F.col("n")
@@ -218,7 +185,31 @@ def _is_active() -> Column:
     just_before = is_same_group & (F.lag("n").over(of_topic) >= n - 1)
     # Null-safe: a group without committed offsets twice in a row has not moved.
     has_not_moved = just_before & F.lag("committed").over(of_topic).eqNullSafe(F.col("committed"))
-    return (F.col("members") > 0) | ((n > 1) & ~F.coalesce(has_not_moved, F.lit(False)))
+    judged = placed.withColumn(
+        "moved",
+        F.when(
+            (F.col("members") > 0) | ((n > 1) & ~F.coalesce(has_not_moved, F.lit(False))),
+            F.col("at"),
+        ),
+    )
+    newest_groups = F.when(
+        (F.col("n") == F.size("times")) & F.col("group").isNotNull(), F.struct("group", "committed")
+    )
+    by_topic = judged.groupBy(*KEY).agg(
+        F.collect_set(newest_groups).alias("now"),
+        F.max(F.coalesce("moved", "read_at")).alias("read_at"),
+    )
+
+    def find_most(group: Column) -> Column:
+        """Two snapshots may have ended at the same time: the larger number counts."""
+        return F.array_max(F.filter("now", lambda entry: entry["group"] == group))["committed"]
+
+    groups = F.array_sort(F.array_distinct("now.group"))
+    return by_topic.select(
+        *KEY,
+        F.map_from_arrays(groups, F.transform(groups, find_most)).alias("committed"),
+        "read_at",
+    )
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
@@ -233,13 +224,35 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     # Several signals: an empty topic may be a queue that is read quickly, and a full one an old
     # archive.
     usage = build_usage(frames, context.build)
+    form = F.struct("incarnation", "valid_from", "seen_before")
+    intervals = frames["history"].where(F.col("kind") == _TOPIC).groupBy("cluster", "key")
+    # principals: who may read or write the topic by an ALLOW. An empty array: all ACLs of the topic
+    # are about something else. No row: the topic has no ACL. DENYs are ignored.
+    live = frames["live"]
+    names = live.where(F.col("kind") == _TOPIC).select("cluster", F.col("key").alias("topic"))
+    patterns = _select_patterns(live)
+    everybody = F.array_distinct(F.flatten(F.collect_list("principals")))
+    covering = _find_covering(names, patterns).join(
+        patterns, ["cluster", "pattern", "name"], "inner"
+    )
     rows = (
         _select_topics(frames, context.register)
         .join(usage, list(KEY), "left")
-        .join(_collect_past(frames["history"]), list(KEY), "left")
-        .join(_find_principals(frames["live"]), list(KEY), "left")
+        .join(
+            intervals.agg(F.collect_list(form).alias("past")).withColumnRenamed("key", "topic"),
+            list(KEY),
+            "left",
+        )
+        .join(covering.groupBy(*KEY).agg(everybody.alias("principals")), list(KEY), "left")
     )
-    columns = {"granted": _is_granted(context.register), "born": _find_birth()}
+    # born.at: when the present topic was first shown; born.before: a time at which it certainly did
+    # not exist (null: none is known).
+    own_forms = F.filter("past", lambda form: form["incarnation"].eqNullSafe(F.col("incarnation")))
+    begins = F.transform(
+        own_forms,
+        lambda form: F.struct(form["valid_from"].alias("at"), form["seen_before"].alias("before")),
+    )
+    columns = {"granted": _is_granted(context.register), "born": F.array_min(begins)}
     judged = _add_signals(rows.withColumns(columns), context.register.settings.grace_days)
     verdicts = judged.withColumn("verdict", _judge_verdict()).withColumn(
         "evidence", _describe_evidence()
@@ -269,38 +282,7 @@ def _select_topics(frames: Frames, register: Register) -> DataFrame:
     return named.join(logs, list(KEY), "left").join(cluster_facts, ["cluster"], "inner")
 
 
-def _collect_past(history: DataFrame) -> DataFrame:
-    """Return KEY and past: the start of each interval of the topic."""
-    form = F.struct("incarnation", "valid_from", "seen_before")
-    rows = history.where(F.col("kind") == _TOPIC).groupBy("cluster", "key")
-    return rows.agg(F.collect_list(form).alias("past")).withColumnRenamed("key", "topic")
-
-
-def _find_birth() -> Column:
-    """Return at, when the present topic was first shown, and before, a time at which it certainly
-    did not exist (null: none is known)."""
-    own_forms = F.filter("past", lambda form: form["incarnation"].eqNullSafe(F.col("incarnation")))
-    begins = F.transform(own_forms, _make_beginning)
-    return F.array_min(begins)
-
-
-def _make_beginning(form: Column) -> Column:
-    return F.struct(form["valid_from"].alias("at"), form["seen_before"].alias("before"))
-
-
 # -- grants
-
-
-def _find_principals(live: DataFrame) -> DataFrame:
-    """Return KEY and principals: who may read or write the topic by an ALLOW. An empty array: all
-    ACLs of the topic are about something else. No row: the topic has no ACL. DENYs are ignored."""
-    names = live.where(F.col("kind") == _TOPIC).select("cluster", F.col("key").alias("topic"))
-    patterns = _select_patterns(live)
-    everybody = F.array_distinct(F.flatten(F.collect_list("principals")))
-    covering = _find_covering(names, patterns).join(
-        patterns, ["cluster", "pattern", "name"], "inner"
-    )
-    return covering.groupBy(*KEY).agg(everybody.alias("principals"))
 
 
 def _select_patterns(live: DataFrame) -> DataFrame:
@@ -369,23 +351,20 @@ def _add_signals(rows: DataFrame, grace_days: int) -> DataFrame:
     ]
     appeared = F.col("born.before").isNotNull()
     old = F.col("born.at") <= since
+    active = F.greatest("written_at", "read_at")
+    judged = [F.when(F.col(name).isNotNull(), 1).otherwise(0) for name in SIGNALS]
     return (
         rows.withColumn("written", idle[0])
         .withColumn("read", idle[1])
         .withColumn("empty", F.when(F.col("offsets_at") == F.col("as_of"), F.col("empty")))
         .withColumn("aged", F.when(old | appeared, old))
-        .withColumns({"idle_since": _find_idle_since(), "confidence": _compute_confidence()})
+        .withColumns(
+            {
+                "idle_since": F.coalesce(active, F.greatest("offsets_since", "groups_since")),
+                "confidence": F.round(sum(judged, F.lit(0)) / F.lit(float(len(SIGNALS))), 2),
+            }
+        )
     )
-
-
-def _find_idle_since() -> Column:
-    active = F.greatest("written_at", "read_at")
-    return F.coalesce(active, F.greatest("offsets_since", "groups_since"))
-
-
-def _compute_confidence() -> Column:
-    judged = [F.when(F.col(name).isNotNull(), 1).otherwise(0) for name in SIGNALS]
-    return F.round(sum(judged, F.lit(0)) / F.lit(float(len(SIGNALS))), 2)
 
 
 def _judge_verdict() -> Column:

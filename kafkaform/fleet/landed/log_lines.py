@@ -1,7 +1,7 @@
 """Parse and verify audit-log lines; say why a line is rejected.
 
 A record's hash is computed over its canonical JSON without the hash member. Members are sorted, so
-the hashed text is the line minus the last `"hash":"…",`, which stands between body and kind.
+the hashed text is the line minus the last `"hash":"…",`, which is between body and kind.
 Whether a record continues the chain is not checked here, because its predecessor may land later
 (`datasets.runs` checks it).
 """
@@ -72,12 +72,30 @@ def _split_parts(lines: DataFrame) -> DataFrame:
     # From the right: a body may contain the marker as text, but nothing after the record's own hash
     # can.
     tail = F.substring_index("line", _HASH_MARK, -1)
-    # PERMISSIVE: a line that is no JSON gives null members instead of failing the whole job.
+    # PERMISSIVE: a line that is not JSON gives null members instead of failing the whole job.
     split = lines.select("*", tail.alias("tail"), F.from_json("line", _RECORD).alias("parsed"))
     head = F.left("line", F.length("line") - F.length("tail") - len(_HASH_MARK))
     headed = split.withColumn("head", head)
     begin = F.length(F.regexp_extract("head", _BEGIN, 0))
-    return headed.withColumn("begin", begin).withColumn("sound", _is_sound())
+    parsed = F.col("parsed")
+    # `from_json` accepts repeated and unknown members. Counting the keys and matching the text
+    # exactly rejects both.
+    conditions = (
+        _has_shape(),
+        F.size(F.json_object_keys("line")) == len(MEMBERS),
+        _is_cut() | ~_has_wrong_hash(),
+        parsed["kind"].isin(*KINDS),
+        parsed["body"]["lineage"] == F.col("lineage"),
+        # `try_`: under ANSI mode, the plain cast of a bad time fails the job and takes all logs
+        # with it.
+        parsed["seq"].isNotNull() & F.try_to_timestamp(parsed["time"]).isNotNull(),
+        _is_cut() | ~_lacks_members(),
+    )
+    # A null in any condition means that something is missing. `sound` is used without negation and
+    # negated, so it must not be null.
+    return headed.withColumn("begin", begin).withColumn(
+        "sound", F.coalesce(reduce(and_, conditions), F.lit(False))
+    )
 
 
 def _read_members(lines: DataFrame) -> DataFrame:
@@ -99,26 +117,6 @@ def parse_claimed_seq() -> Column:
     return F.when(F.col("line").rlike(_CLAIM), seq.cast("bigint"))
 
 
-def _is_sound() -> Column:
-    parsed = F.col("parsed")
-    # `from_json` accepts repeated and unknown members. Counting the keys and matching the text
-    # exactly rejects both.
-    conditions = (
-        _has_shape(),
-        F.size(F.json_object_keys("line")) == len(MEMBERS),
-        _is_cut() | ~_has_wrong_hash(),
-        parsed["kind"].isin(*KINDS),
-        parsed["body"]["lineage"] == F.col("lineage"),
-        # `try_`: under ANSI mode, the plain cast of a bad time fails the job and takes all logs
-        # with it.
-        parsed["seq"].isNotNull() & F.try_to_timestamp(parsed["time"]).isNotNull(),
-        _is_cut() | ~_lacks_members(),
-    )
-    # A null in any condition means that something is missing. `sound` is used without negation and
-    # negated, so it must not be null.
-    return F.coalesce(reduce(and_, conditions), F.lit(False))
-
-
 def _has_shape() -> Column:
     """True if the members are in canonical order, each once and with a plausible value."""
     return (F.col("begin") > 0) & F.col("head").endswith("},") & F.col("tail").rlike(_END)
@@ -132,7 +130,7 @@ def _is_cut() -> Column:
 
 
 def _has_wrong_hash() -> Column:
-    # Behind the hash stand its closing quote and a comma; substring counts from 1.
+    # Its closing quote and a comma follow the hash; substring counts from 1.
     """True if the text does not hash to the hash in the line."""
     hashed = F.concat("head", F.substring("tail", _HASH_CHARACTERS + 3, 1 << 30))
     return F.sha2(hashed, 256) != F.left("tail", F.lit(_HASH_CHARACTERS))

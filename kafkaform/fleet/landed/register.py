@@ -134,7 +134,8 @@ class Register(Struct, frozen=True):
 
 
 def read_register(text: str) -> Register:
-    """Parse the register. Raises StorageError: a later version wrote it, or it is no register."""
+    """Parse the register. Raises StorageError: it is not a register, or a later version
+    wrote it."""
     try:
         data = parse_json(text)
         # `type() is int`, because `true` is an int for isinstance and would pass as format 1.

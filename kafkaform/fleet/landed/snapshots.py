@@ -98,6 +98,13 @@ class Snapshots(Struct, frozen=True):
         """Pair the files. metas, rows: _file, content."""
         parsed = _read_members(metas, _META).withColumn("stem", _get_stem(META))
         named = F.concat_ws("/", "parsed.source", "parsed.subject", "parsed.snapshot")
+        # wrong: coverage or scopes are not maps, or coverage has an unknown word.
+        # `from_json` makes null of what is not a map, and null would mean the same as an empty map.
+        wrong = F.lit(False)
+        for name in ("coverage", "scopes"):
+            is_there = F.array_contains(F.json_object_keys("line"), name)
+            wrong = wrong | (is_there & F.col(f"parsed.{name}").isNull())
+        words = F.coalesce(F.map_values("parsed.coverage"), F.array().cast("array<string>"))
         reason = (
             _find_no_object()
             .when(F.col("parsed.format") > FORMAT, "newer_format")
@@ -110,7 +117,10 @@ class Snapshots(Struct, frozen=True):
             # Members and path must agree. Otherwise a file copied to another cluster's folder would
             # count for that cluster.
             .when(named != F.col("stem"), "bad_value")
-            .when(_has_wrong_maps(), "bad_value")
+            .when(
+                wrong | F.exists(words, lambda word: word.isNull() | ~word.isin(*_COVERAGE)),
+                "bad_value",
+            )
         )
         return cls(parsed.withColumn("reason", reason), rows.withColumn("stem", _get_stem(ROWS)))
 
@@ -133,7 +143,9 @@ class Snapshots(Struct, frozen=True):
         is_unchanged = (F.sha2("content", 256) == F.col("parsed.sha256")) & (
             F.size("found") == F.col("parsed.rows")
         )
-        is_sound = is_unchanged & ~F.exists("found", _is_bad)
+        is_sound = is_unchanged & ~F.exists(
+            "found", lambda row: _lacks_members(row) | _has_wrong_kind(row)
+        )
         names = [F.col(f"parsed.{name}") for name in ("source", "subject", "snapshot")]
         return parsed.select(
             *names,
@@ -196,7 +208,7 @@ class Snapshots(Struct, frozen=True):
     def make_metas(self, refused: Collection[str]) -> DataFrame:
         """Return the rows for `snapshot`, without stamps. refused: stems of snapshots that count as
         failed."""
-        bad = _is_among(refused)
+        bad = F.col("stem").isin(*refused) if refused else F.lit(False)
         coverage = F.coalesce("parsed.coverage", F.create_map().cast(_NO_MAP))
         # Every kind becomes `failed`: the rows are gone, and a kind that stays `complete` without
         # rows would prove that all of its objects were deleted.
@@ -235,28 +247,13 @@ def _has_repeated_member() -> Column:
     return F.size(keys) != F.size(F.array_distinct(keys))
 
 
-def _has_wrong_maps() -> Column:
-    """True if coverage or scopes are no maps, or coverage has an unknown word."""
-    # `from_json` makes null of what is no map, and null would mean the same as an empty map.
-    wrong = F.lit(False)
-    for name in ("coverage", "scopes"):
-        is_there = F.array_contains(F.json_object_keys("line"), name)
-        wrong = wrong | (is_there & F.col(f"parsed.{name}").isNull())
-    words = F.coalesce(F.map_values("parsed.coverage"), F.array().cast("array<string>"))
-    return wrong | F.exists(words, lambda word: word.isNull() | ~word.isin(*_COVERAGE))
-
-
 def _find_no_object() -> Column:
-    """Return the reason of a line that is no JSON object."""
+    """Return the reason of a line that is not a JSON object."""
     # `from_json` gives a struct of nulls for `[]` and `3`, so the keys decide what an object is.
     keys = F.json_object_keys("line")
     return F.when(keys.isNull() & F.try_parse_json("line").isNull(), "not_json").when(
         keys.isNull(), "not_a_record"
     )
-
-
-def _is_bad(row: Column) -> Column:
-    return _lacks_members(row) | _has_wrong_kind(row)
 
 
 def _lacks_members(row: Column) -> Column:
@@ -287,13 +284,8 @@ def _get_stem(ending: str) -> Column:
     return F.regexp_extract("_file", rf"^(.*)\Q{ending}\E\z", 1)
 
 
-def _is_among(stems: Collection[str]) -> Column:
-
-    return F.col("stem").isin(*stems) if stems else F.lit(False)
-
-
 def _drop_last_empty(lines: Column) -> Column:
-    """Drop the empty text after the last newline, which is no line."""
+    """Drop the empty text after the last newline, which is not a line."""
     ends = F.element_at(lines, -1) == ""
     return F.when(ends, F.slice(lines, F.lit(1), F.size(lines) - 1)).otherwise(lines)
 

@@ -135,7 +135,7 @@ def show_drift_by_cluster(answers: SectionAnswers, as_of: datetime) -> SectionBl
         Bar(
             name,
             tuple(counted[name][s.key] for s in GROUPS),
-            _describe_oldest(oldest.get(name), as_of),
+            f"oldest {render_age(oldest[name], as_of)}" if name in oldest else "",
         )
         for name in names
     )
@@ -149,10 +149,6 @@ def show_drift_by_cluster(answers: SectionAnswers, as_of: datetime) -> SectionBl
         more=max(0, len(bars) - CHART_ROWS),
     )
     return SectionBlock((_write_lead(answers["drift_classes"], as_of, len(oldest)),), (chart,))
-
-
-def _describe_oldest(since: datetime | None, as_of: datetime) -> str:
-    return f"oldest {render_age(since, as_of)}" if since else ""
 
 
 def _write_lead(classes: Sequence[Mapping[str, Any]], as_of: datetime, clusters: int) -> str:

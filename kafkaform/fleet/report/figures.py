@@ -131,7 +131,12 @@ def render_value(value: Any, column: GridColumn) -> str:
     if isinstance(value, int | float):
         return _render_number(value, column.kind)
     written = inline(", ".join(map(str, value))) if isinstance(value, list) else to_text(value)
-    return written if len(written) <= CLIP else written[: CLIP - 1] + "…"
+    return clip_text(written, CLIP)
+
+
+def clip_text(text: str, length: int) -> str:
+    """Cut a text that is longer; the last character is then an ellipsis."""
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _render_number(value: float, kind: ColumnKind) -> str:
@@ -172,7 +177,7 @@ def sum_column(rows: Iterable[Mapping[str, Any]], name: str) -> int:
 
 
 class Series(Struct, frozen=True):
-    """What one colour stands for."""
+    """What one colour means."""
 
     key: str
     """Names the colour and the pattern in the style sheet."""
@@ -187,7 +192,7 @@ class Bar(Struct, frozen=True):
     values: tuple[float, ...]
     """One per series."""
     note: str = ""
-    """Beside the label."""
+    """Next to the label."""
     limit: float | None = None
     """Where a line is drawn."""
 
@@ -209,7 +214,7 @@ class ChartPart(Struct, frozen=True):
 
 
 class ChartMark(Struct, frozen=True):
-    """A text or a line beside the pieces; x in per cent, y in pixels."""
+    """A text or a line next to the pieces; x in per cent, y in pixels."""
 
     text: str
     x: float
@@ -242,7 +247,7 @@ class Chart(Struct, frozen=True):
     @property
     def top(self) -> float:
         """The value at the far end of the field. A single bar fills it."""
-        far = max((_find_reach(bar) for bar in self.bars), default=0)
+        far = max((max(bar.total, bar.limit or 0) for bar in self.bars), default=0)
         return max(far if len(self.bars) == 1 and not self.days else _round_up(far), 1)
 
     @property
@@ -259,7 +264,8 @@ class Chart(Struct, frozen=True):
         """Names of bars; for days the first, the middle and the last one."""
         if not self.days:
             return tuple(
-                ChartMark(_shorten(bar.label), 0, ROW * n + 16) for n, bar in enumerate(self.bars)
+                ChartMark(clip_text(bar.label, LABEL_CHARACTERS), 0, ROW * n + 16)
+                for n, bar in enumerate(self.bars)
             )
         last, y = len(self.bars) - 1, HEIGHT + FOOT_HEIGHT - 5
         if len(self.bars) < MIN_COLUMNS:
@@ -389,14 +395,6 @@ def _render_note(bar: Bar) -> str:
 def render_amount(value: float) -> str:
     """`1,234`, `0.36`: two decimals if there are any."""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
-
-
-def _shorten(label: str) -> str:
-    return label if len(label) <= LABEL_CHARACTERS else label[: LABEL_CHARACTERS - 1] + "…"
-
-
-def _find_reach(bar: Bar) -> float:
-    return max(bar.total, bar.limit or 0)
 
 
 def _round_up(value: float) -> float:

@@ -66,7 +66,8 @@ def render_html(report: FleetReport) -> str:
         {
             "cell": _render_cell,
             "change": _render_change,
-            "figure": _render_figure,
+            # A length with at most three decimals.
+            "figure": lambda value: f"{value:.3f}".rstrip("0").rstrip("."),
             "moment": render_moment,
             "number": lambda value: f"{value:,}",
             "order": sort_key,
@@ -100,8 +101,3 @@ def _render_change(number: Number, previous: datetime | None) -> str:
     if not number.change:
         return "as in the build before"
     return f"{'▲ +' if number.change > 0 else '▼ −'}{abs(number.change):,} since the build before"
-
-
-def _render_figure(value: float) -> str:
-    """A length with at most three decimals."""
-    return f"{value:.3f}".rstrip("0").rstrip(".")

@@ -93,7 +93,7 @@ def show_capacity(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
         Bar(
             row["cluster"],
             (row["replicas"],),
-            _describe_breach(row["breach_on"]),
+            f"full {row['breach_on']}" if row["breach_on"] else "",
             row["limit_replicas"],
         )
         for row in rows[:CHART_ROWS]
@@ -115,10 +115,6 @@ def show_capacity(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
         more=max(0, table.total - len(bars)),
     )
     return SectionBlock((lead,) if rows else ("No cluster was measured.",), (chart,), (table,))
-
-
-def _describe_breach(day: object) -> str:
-    return f"full {day}" if day else ""
 
 
 def show_cost(answers: SectionAnswers, as_of: datetime) -> SectionBlock:

@@ -9,7 +9,6 @@ inside of texts. Hosts, client ids and owners stay.
 from __future__ import annotations
 
 import hmac
-import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -21,14 +20,13 @@ from msgspec import Struct
 from ...core.canonical import dumps
 from ...core.errors import StorageError, UsageError
 from ...core.secret import PartialRepr
-from ...core.storage import make_storage_error
 from ..tables.reader import Build, Gold, find_before, read_current
 from .figures import Grid
 from .html import render_html
 from .markdown import render_markdown
 from .model import FleetReport, build_report
 from .questions import DETAILS, NUMBERS, Answers, ask_questions
-from .rows import Mask, to_jsonable, write_csv
+from .rows import Mask, to_jsonable, write_csv, write_whole
 
 _PRINCIPALS = frozenset({"principal", "user", "actor"})
 _TEXTS = frozenset(
@@ -42,11 +40,12 @@ _PRINCIPAL_FIELDS: Mapping[str, int] = {
 }
 """Kinds whose keys name somebody, and in which field; -1: in the field that begins with `user=`."""
 _UNMASKED_NAMES = frozenset({"*", "", "ANONYMOUS"})
-"""Names that mean everybody or nobody."""
+"""Names that are not those of one principal."""
 _SPLIT = re.compile(r"([A-Z][A-Za-z]*:)?(.*)", re.DOTALL)
 _FIELD = re.compile(r"(?:[^\\|]|\\.)+")
 _TYPED = re.compile(r"\b(User:)([^|\s\"',;)\]]+)")
 _TOKEN = re.compile(r"[^\s|\"',;=()\[\]{}:]+")
+_MASKED = re.compile(r"p-[0-9a-f]{8}")
 _PLAIN = re.compile(_TOKEN.pattern + r"\Z")
 NAMES: Mapping[str, str] = {
     "grant_findings": "select distinct principal as name from grant_findings",
@@ -134,12 +133,11 @@ class Redactor(PartialRepr, frozen=True):
             text = self._odd.sub(lambda match: self.mask_name(match[0]), text)
         # A name that is masked already must not be masked again, or it would differ between
         # columns.
-        text = _TYPED.sub(lambda m: m[0] if _is_made(m[2]) else self.mask_name(m[0]), text)
+        text = _TYPED.sub(
+            lambda m: m[0] if _MASKED.fullmatch(m[2]) else self.mask_name(m[0]),
+            text,
+        )
         return _TOKEN.sub(lambda m: self.mask_name(m[0]) if m[0] in self.names else m[0], text)
-
-
-def _is_made(bare: str) -> bool:
-    return bool(re.fullmatch(r"p-[0-9a-f]{8}", bare))
 
 
 def make_redactor(key: bytes, names: Iterable[str]) -> Redactor:
@@ -178,7 +176,7 @@ class WrittenReport(Struct, frozen=True):
 def write_report(root: str, out: Path, *, redact: bool = False, csv: bool = False) -> WrittenReport:
     """Write the report of the newest build to `out`: .html, .md or .json.
 
-    redact: mask principals, under a new key; csv: write every gold table to a file beside it.
+    redact: mask principals, under a new key; csv: write every gold table to a file next to it.
     Raises UsageError: there is no build, or the file has another ending; StorageError.
     """
     render = FORMS.get(out.suffix)
@@ -190,7 +188,8 @@ def write_report(root: str, out: Path, *, redact: bool = False, csv: bool = Fals
     gold = Gold(read_current(root))
     mask = make_build_redactor(gold, secrets.token_bytes(KEY_BYTES)) if redact else None
     report = make_report(gold, mask=mask, csv=out.stem if csv else None)
-    _write_whole(out, render(report))
+    with write_whole(out, "cannot write the report") as half:
+        half.write_text(render(report), "utf-8")
     tables = write_csv(gold, out.parent, out.stem, mask) if csv else ()
     return WrittenReport(report, (out, *tables))
 
@@ -210,15 +209,3 @@ def _read_earlier(build: Build) -> tuple[Build | None, Answers | None]:
         return previous, ask_questions(Gold(previous), NUMBERS) if previous else None
     except StorageError:
         return None, None
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write the whole file or nothing."""
-    half = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        half.write_text(text, "utf-8")
-        half.replace(path)
-    except OSError as error:
-        raise make_storage_error("cannot write the report", path, error) from None
-    finally:
-        half.unlink(missing_ok=True)

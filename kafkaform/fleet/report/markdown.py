@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...core.text.foreign import inline
-from .figures import ColumnKind, Grid, GridColumn, render_moment, render_value
-from .model import STATUSES, FleetReport, Number
-from .sections import ReportSection, render_count
+from .figures import ColumnKind, Grid, GridColumn, clip_text, render_moment, render_value
+from .model import STATUSES, FleetReport
+from .sections import render_count
 
 TABLE_ROWS = 5
 """Rows per table."""
@@ -40,9 +40,20 @@ def _render_lines(report: FleetReport) -> Iterator[str]:
     yield "| | Now | Change |"
     yield "|---|---:|---:|"
     for number in report.numbers:
-        yield f"| {number.title} | {_render_number(number)} | {_render_change(number)} |"
+        least = "at least " if number.least else ""
+        value = "unknown" if number.value is None else f"{least}{number.value:,}"
+        change = "–" if number.change is None else f"{number.change:+,}" if number.change else "="
+        yield f"| {number.title} | {value} | {change} |"
     for section in report.sections:
-        yield from _render_section(section)
+        yield ""
+        yield f"## {section.title}"
+        yield ""
+        yield " ".join(map(escape_prose, section.leads))
+        if section.missing:
+            yield f"Unknown: this build has no {', '.join(section.missing)}."
+        for table in section.grids:
+            if table.rows and table.csv:
+                yield from _render_table(table)
     yield ""
     yield (
         f"Build {escape_code(report.build)}. Unknown is not zero: what could not be read is "
@@ -60,30 +71,6 @@ def _render_coverage(report: FleetReport) -> str:
     unknown = render_count(coverage.states.total, "configuration")
     states = f"; {unknown} unknown" if coverage.states.total else ""
     return f"{words}{extra}{states}." if coverage.whole else f"**{words}{extra}{states}.**"
-
-
-def _render_number(number: Number) -> str:
-    if number.value is None:
-        return "unknown"
-    return f"{'at least ' if number.least else ''}{number.value:,}"
-
-
-def _render_change(number: Number) -> str:
-    if number.change is None:
-        return "–"
-    return f"{number.change:+,}" if number.change else "="
-
-
-def _render_section(section: ReportSection) -> Iterator[str]:
-    yield ""
-    yield f"## {section.title}"
-    yield ""
-    yield " ".join(map(escape_prose, section.leads))
-    if section.missing:
-        yield f"Unknown: this build has no {', '.join(section.missing)}."
-    for table in section.grids:
-        if table.rows and table.csv:
-            yield from _render_table(table)
 
 
 def _render_table(table: Grid) -> Iterator[str]:
@@ -113,9 +100,7 @@ def escape_code(text: str) -> str:
     r"""Make a code span. Tables read a pipe after a backslash in two ways, so it is written
     `\x7c`."""
     printable = inline(text)
-    clipped = (
-        printable if len(printable) <= CELL_CHARACTERS else printable[: CELL_CHARACTERS - 1] + "…"
-    )
+    clipped = clip_text(printable, CELL_CHARACTERS)
     clear = re.sub(r"(?<=\\)\|", "x7c", clipped)
     ticks = "`" * (max(map(len, re.findall(r"`+", clear)), default=0) + 1)
     gap = " " if not clear.strip() or clear[0] in "` " or clear[-1] in "` " else ""

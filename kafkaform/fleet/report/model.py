@@ -129,7 +129,7 @@ class Number(Struct, frozen=True):
 
     title: str
     value: int | None
-    """None: nobody knows."""
+    """None: unknown."""
     before: int | None
     """In the build before."""
     least: bool

@@ -98,7 +98,7 @@ def render_cell(value: object) -> str:
 
 
 def expand_mask(column: str, value: Any) -> Any:
-    """Return a mask as the operations that it stands for, by the name of its column; else the
+    """Return a mask as the operations that it means, by the name of its column; else the
     value."""
     return (
         ", ".join(list_operations(value)) if column in MASKS and isinstance(value, int) else value
@@ -118,7 +118,7 @@ def _render_column(name: str, column: pa.Array) -> list[Any]:
 
     kind, types = column.type, pa.types
     if name in MASKS:
-        # Few distinct masks stand for millions of rows.
+        # Millions of rows share few distinct masks.
         texts = {value: expand_mask(name, value) for value in pc.unique(column).to_pylist()}
         return [texts[value] for value in column.to_pylist()]
     if types.is_string(kind) or types.is_string_view(kind):
@@ -263,7 +263,21 @@ def write_csv(gold: Gold, folder: Path, stem: str, mask: Mask | None = None) -> 
     paths = tuple(folder / csv_name(stem, name) for name in tables)
     for name, path in zip(tables, paths, strict=True):
         with write_whole(path, "cannot write the report's tables") as half:
-            _write_table(gold, name, half, mask)
+            table = TABLES[name]
+            names = [column for column in table.names if column not in INTERNAL.get(name, ())]
+            columns = ", ".join(f'"{column}"' for column in names)
+            order = ", ".join(f'"{column}"' for column in table.key)
+            with half.open("x", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file, lineterminator="\r\n")
+                writer.writerow([MASKS.get(column, column) for column in names])
+                for batch in gold.read_batches(f"select {columns} from {name} order by {order}"):
+                    if mask:
+                        masked = (mask(name, row) for row in to_rows(batch))
+                        writer.writerows(
+                            [render_cell(expand_mask(c, row[c])) for c in names] for row in masked
+                        )
+                    else:
+                        writer.writerows(render_rows(batch))
     return paths
 
 
@@ -282,21 +296,3 @@ def write_whole(path: Path, task: str) -> Iterator[Path]:
         if half.is_dir():
             shutil.rmtree(half)
         half.unlink(missing_ok=True)
-
-
-def _write_table(gold: Gold, name: str, path: Path, mask: Mask | None) -> None:
-    table = TABLES[name]
-    names = [column for column in table.names if column not in INTERNAL.get(name, ())]
-    columns = ", ".join(f'"{column}"' for column in names)
-    order = ", ".join(f'"{column}"' for column in table.key)
-    with path.open("x", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\r\n")
-        writer.writerow([MASKS.get(column, column) for column in names])
-        for batch in gold.read_batches(f"select {columns} from {name} order by {order}"):
-            if mask:
-                masked = (mask(name, row) for row in to_rows(batch))
-                writer.writerows(
-                    [render_cell(expand_mask(c, row[c])) for c in names] for row in masked
-                )
-            else:
-                writer.writerows(render_rows(batch))

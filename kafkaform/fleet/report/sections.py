@@ -90,11 +90,10 @@ def render_count(number: int, noun: str, plural: str = "") -> str:
 
 def name_objects(rows: Rows) -> Rows:
     """Add `object`, such as `topic orders`, made of kind and key."""
-    return [{**row, "object": _name_object(row["kind"], row["key"])} for row in rows]
-
-
-def _name_object(kind: str, key: str) -> str:
-    return f"{kind.removeprefix('kafka_')} {key}".strip()
+    return [
+        {**row, "object": f"{row['kind'].removeprefix('kafka_')} {row['key']}".strip()}
+        for row in rows
+    ]
 
 
 def join_words(texts: Iterable[str]) -> str:

@@ -69,8 +69,16 @@ def run_checks(
         yield _check_disk(name, path)
     if objects is not None:
         yield _check_writes(objects)
-    if objects is not None and folder is None and not setup.connect:
-        yield from _check_hadoop(objects.location)
+    # Spark knows HDFS by itself. Other stores need Hadoop's jars, which only Spark uses.
+    is_store = objects is not None and folder is None and not setup.connect
+    if is_store and objects is not None and not objects.location.startswith("hdfs://"):
+        yield DoctorCheck(
+            "hadoop",
+            None,
+            f"Spark reaches {objects.location} through Hadoop's jars",
+            "Put them and their settings into spark-defaults.conf. For s3:// they are hadoop-aws, "
+            "in the version of Spark's own Hadoop.",
+        )
 
 
 def _check_packages() -> Iterator[DoctorCheck]:
@@ -82,19 +90,14 @@ def _check_packages() -> Iterator[DoctorCheck]:
                 name, False, "it is not installed", f"Run `{render_extra_command('fleet')}`."
             )
             continue
-        # Tuples of different length compare as versions do: (4, 2) < (4, 2, 1).
-        numbers = _parse_version(installed)
+        # `4.2.0rc1` -> (4, 2). Tuples of different length compare as versions do.
+        words = installed.split(".")
+        count = next((n for n, word in enumerate(words) if not word.isdecimal()), len(words))
+        numbers = tuple(map(int, words[:count]))
         good = first <= numbers and (end is None or numbers < end)
         yield DoctorCheck(
             name, good, installed, "" if good else f"Run `{render_extra_command('fleet')}`."
         )
-
-
-def _parse_version(text: str) -> tuple[int, ...]:
-    """`4.2.0rc1` -> (4, 2)."""
-    words = text.split(".")
-    count = next((n for n, word in enumerate(words) if not word.isdecimal()), len(words))
-    return tuple(map(int, words[:count]))
 
 
 def _check_java(setup: SparkSetup) -> DoctorCheck:
@@ -159,7 +162,7 @@ def _check_jars(setup: SparkSetup) -> DoctorCheck:
 
 
 def _check_classes(setup: SparkSetup) -> DoctorCheck:
-    """A missing archive is no fault: Spark only starts later."""
+    """A missing archive is not a fault: Spark only starts more slowly."""
     try:
         options = make_start_options(setup.cache)
     except (KafkaformError, PackageNotFoundError):
@@ -168,19 +171,6 @@ def _check_classes(setup: SparkSetup) -> DoctorCheck:
         return DoctorCheck("classes", True, f"Spark starts from the archive in {setup.cache}")
     advice = "`kafkaform fleet prepare` archives Java's classes, so that Spark starts sooner."
     return DoctorCheck("classes", None, "each session loads them anew", advice)
-
-
-def _check_hadoop(location: str) -> Iterator[DoctorCheck]:
-    """Spark reaches a store through Hadoop's jars, which nothing else here uses. It knows HDFS by
-    itself."""
-    if not location.startswith("hdfs://"):
-        yield DoctorCheck(
-            "hadoop",
-            None,
-            f"Spark reaches {location} through Hadoop's jars",
-            "Put them and their settings into spark-defaults.conf. For s3:// they are hadoop-aws, "
-            "in the version of Spark's own Hadoop.",
-        )
 
 
 def _list_folders(root: Path | None) -> Iterator[tuple[str, Path]]:

@@ -120,8 +120,11 @@ def _shim_java(java: Java, cache: Path) -> Java:
 
 def find_archive(cache: Path, java: Java) -> Archive:
     """Return the archive of this Java and this PySpark, whether or not it exists yet."""
-    spark = _find_spark()
-    # The JVM refuses an archive of another version or class path; a key of its own avoids the
+    # Where PySpark finds Spark's jars. PySpark is not imported: that takes a second.
+    spec = find_spec("pyspark")
+    package = Path(spec.origin).parent if spec and spec.origin else Path()
+    spark = Path(os.environ.get("SPARK_HOME") or package)
+    # The JVM refuses an archive of another version or class path; a separate key avoids the
     # attempt.
     versions = (java.version, version("pyspark"), str(spark))
     jars = (spark / "jars").glob("*")
@@ -155,11 +158,3 @@ def make_unable_error(java: Java) -> KafkaformError:
         f"Java {java.version} ({java.origin}) cannot keep its classes",
         "Set JAVA_HOME to another Java. `kafkaform fleet run` also works without the archive.",
     )
-
-
-def _find_spark() -> Path:
-    """Return the folder in which PySpark finds Spark's jars."""
-    # Not imported: `fleet doctor` asks for it, and importing pyspark takes a second.
-    spec = find_spec("pyspark")
-    own = Path(spec.origin).parent if spec and spec.origin else Path()
-    return Path(os.environ.get("SPARK_HOME") or own)

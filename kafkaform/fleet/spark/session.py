@@ -162,7 +162,7 @@ def build_session(setup: SparkSetup) -> SparkSession:
 
     builder: Any = SparkSession.builder.appName("kafkaform fleet")
     if setup.connect:
-        # A Connect server has static settings (jars, extensions, memory) of its own: only session
+        # A Connect server has its own static settings (jars, extensions, memory): only session
         # settings can be set, and only after it has started.
         session: SparkSession = _start_session(builder.remote(setup.master), setup.master)
         for name, value in _SESSION_SETTINGS.items():
@@ -174,17 +174,17 @@ def build_session(setup: SparkSetup) -> SparkSession:
     # effect or fails.
     if not is_submitted():
         builder = builder.master(setup.master)
-        _set_environment(setup)
+        os.environ["JAVA_HOME"] = str(java.find_java(setup.cache).home)
+        # Otherwise the workers of Arrow functions use the `python3` of the search path.
+        os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
+        if setup.local:
+            os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     started: SparkSession = _start_session(builder, setup.master)
-    _remember(started)
+    # Cached in the gateway's view, where PySpark looks them up.
+    view = started._jvm
+    for class_name in _JAVA_CLASSES:
+        setattr(view, class_name, getattr(view, class_name))
     return started
-
-
-def _remember(session: Any) -> None:
-    """Cache the Java classes of _JAVA_CLASSES in the gateway's view."""
-    view = session._jvm
-    for name in _JAVA_CLASSES:
-        setattr(view, name, getattr(view, name))
 
 
 def is_submitted() -> bool:
@@ -246,15 +246,6 @@ def _choose_jars(setup: SparkSetup) -> Mapping[str, str]:
     }
 
 
-def _set_environment(setup: SparkSetup) -> None:
-    """Set what the Java process reads when it starts."""
-    os.environ["JAVA_HOME"] = str(java.find_java(setup.cache).home)
-    # Otherwise the workers of Arrow functions use the `python3` of the search path.
-    os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
-    if setup.local:
-        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-
-
 def _start_session(builder: Any, master: str) -> Any:
     """Raises KafkaformError."""
     with tempfile.TemporaryFile() as log:
@@ -263,10 +254,13 @@ def _start_session(builder: Any, master: str) -> Any:
                 return builder.getOrCreate()
         except Exception as error:
             # Any exception: Spark passes on those of Java, gRPC and the operating system.
+            end = log.seek(0, os.SEEK_END)
+            log.seek(max(0, end - _TAIL_BYTES))
+            lines = str(error).strip().splitlines() or [type(error).__name__]
             raise make_detailed_error(
                 KafkaformError,
-                f"Spark does not start on {master}: {_first_line(error)}",
-                _read_tail(log),
+                f"Spark does not start on {master}: {lines[0]}",
+                log.read().decode("utf-8", "replace").strip().splitlines(),
                 "`kafkaform fleet doctor` checks what Spark needs.",
             ) from error
 
@@ -285,21 +279,10 @@ def _keep_signals() -> Iterator[None]:
             signal.signal(signal.SIGINT, handler)
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
-
-
-def _read_tail(log: IO[bytes]) -> list[str]:
-    end = log.seek(0, os.SEEK_END)
-    log.seek(max(0, end - _TAIL_BYTES))
-    return log.read().decode("utf-8", "replace").strip().splitlines()
-
-
 @contextmanager
 def _redirect_output(log: IO[bytes]) -> Iterator[None]:
-    """Send what this process and Java write meanwhile to the log. The JVM keeps the log for
-    good."""
+    """Send what this process and Java write to the log for now. The JVM writes to it until it
+    ends."""
     sys.stdout.flush()
     sys.stderr.flush()
     originals = os.dup(1), os.dup(2)
@@ -335,24 +318,21 @@ def prepare(setup: SparkSetup, report: Reporter) -> Path:
         report(Progress("fleet", "starting Spark", 0, None))
         session = build_session(replace(setup, java=make_keep_options(archive, java_used, new)))
         report(Progress("fleet", "using Delta Lake", 0, None))
-        _use_session(session, str(Path(folder, "table")))
+        # Java loads the classes that a build uses. An archive of a whole build was not faster.
+        path = str(Path(folder, "table"))
+        for _ in range(_COMMITS):
+            # Several commits: from the second one on, Delta also reads its log, with more
+            # classes.
+            session.range(1).write.format("delta").mode("append").save(path)
+        session.read.format("delta").load(path).count()
         report(Progress("fleet", "keeping Java's classes", 0, None))
         if not _end_session(session) or not new.is_file():
             raise make_unable_error(java_used)
         return archive.settle_file(SPARK, new)
 
 
-def _use_session(session: Any, path: str) -> None:
-    """Make Java load the classes that a build uses. An archive of a whole build was not faster."""
-    for _ in range(_COMMITS):
-        # Several commits: from the second one on, Delta also reads its log, with classes of its
-        # own.
-        session.range(1).write.format("delta").mode("append").save(path)
-    session.read.format("delta").load(path).count()
-
-
 def _end_session(session: Any) -> bool:
-    """True if Java exits well. It writes the archive last, when nobody can talk to it any more."""
+    """True if Java exits well. It writes the archive last, when it no longer answers."""
     gateway = session.sparkContext._gateway
     session.stop()
     gateway.shutdown()

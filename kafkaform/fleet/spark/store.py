@@ -154,7 +154,7 @@ class TableStore(Struct, frozen=True):
         same."""
         # For people: `DESCRIBE HISTORY` shows which build made a version.
         writer.option("userMetadata", build).save(self.path(table))
-        # The lock of the root makes this safe: nobody else commits between the save and this look.
+        # The lock of the root makes this safe: no other build commits in between.
         return self._require_version(table)
 
     def _require_version(self, table: str) -> int:

@@ -32,12 +32,9 @@ _SIMPLE: dict[str, type[t.DataType]] = {
 @cache
 def build_schema(table: str) -> t.StructType:
     """Return the schema of a table in TABLES; required columns are not nullable."""
-    return _build_struct(TABLES[table])
-
-
-def _build_struct(table: Table) -> t.StructType:
+    columns = TABLES[table].columns
     return t.StructType(
-        [t.StructField(c.name, parse_data_type(c.type), not c.required) for c in table.columns]
+        [t.StructField(c.name, parse_data_type(c.type), not c.required) for c in columns]
     )
 
 

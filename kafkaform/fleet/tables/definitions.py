@@ -74,13 +74,6 @@ class Table(Struct, frozen=True):
         """The names of its columns, in order."""
         return tuple(column.name for column in self.columns)
 
-    @property
-    def ddl(self) -> str:
-        """The columns as Spark's SQL declares them."""
-        return ", ".join(
-            f"`{c.name}` {c.type}{' NOT NULL' if c.required else ''}" for c in self.columns
-        )
-
 
 def _parse_tables() -> Iterator[Table]:
     text = files(__package__).joinpath("tables.txt").read_text("utf-8")
@@ -122,7 +115,7 @@ class Dataset(Struct, frozen=True):
     table: str
     """A name in TABLES."""
     inputs: tuple[str, ...]
-    """Tables that it reads. Its own name among them stands for what the previous build computed for
+    """Tables that it reads. Its own name among them means what the previous build computed for
     the same clusters: no rows in the first build."""
     build: Callable[[Frames, BuildContext], DataFrame]
     builds: Callable[[Frames], DataFrame] | None = None

@@ -214,7 +214,7 @@ def _put(objects: Objects, key: str, data: bytes) -> None:
     """Write the object, whatever it was before. Raises StorageError: somebody else writes it,
     too."""
     stored = objects.read(key)
-    # A repeated write after a crash is no conflict.
+    # A repeated write after a crash is not a conflict.
     if stored is not None and stored.data == data:
         return
     try:

@@ -182,7 +182,21 @@ def read_build(root: str, name: str) -> Build:
             f"{root} has no build {name!r}", "`kafkaform fleet status` lists the builds."
         )
     try:
-        return _make_build(root, json.loads(text))
+        data = json.loads(text)
+        if data["schema_version"] > SCHEMA_VERSION:
+            raise StorageError(
+                f"build {data['build']} in {root} has tables of version {data['schema_version']}; "
+                f"this kafkaform reads up to {SCHEMA_VERSION}",
+                "Use the version of kafkaform that made the build, or a later one.",
+            )
+        tables = {
+            name: BuiltTable(
+                int(table["version"]), int(table["rows"]), float(table["seconds"] or 0)
+            )
+            for name, table in sorted(data["tables"].items())
+        }
+        times = {name: datetime.fromisoformat(data[name]) for name in ("started", "ended", "as_of")}
+        return Build(root, data["build"], fingerprint=data["fingerprint"], tables=tables, **times)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(
             f"the manifest of build {name} in {root} cannot be read: "
@@ -212,21 +226,6 @@ def find_before(build: Build) -> Build | None:
     return max(older, key=lambda candidate: (candidate.ended, candidate.name), default=None)
 
 
-def _make_build(root: str, data: Mapping[str, Any]) -> Build:
-    if data["schema_version"] > SCHEMA_VERSION:
-        raise StorageError(
-            f"build {data['build']} in {root} has tables of version {data['schema_version']}; "
-            f"this kafkaform reads up to {SCHEMA_VERSION}",
-            "Use the version of kafkaform that made the build, or a later one.",
-        )
-    tables = {
-        name: BuiltTable(int(table["version"]), int(table["rows"]), float(table["seconds"] or 0))
-        for name, table in sorted(data["tables"].items())
-    }
-    times = {name: datetime.fromisoformat(data[name]) for name in ("started", "ended", "as_of")}
-    return Build(root, data["build"], fingerprint=data["fingerprint"], tables=tables, **times)
-
-
 class Gold:
     """The tables of one build. A table is opened when a query first names it."""
 
@@ -238,11 +237,6 @@ class Gold:
     def has(self, *tables: str) -> bool:
         """True if the build has all of these tables."""
         return self.build.tables.keys() >= set(tables)
-
-    def read_table(self, name: str) -> pa.Table:
-        """Return all rows of one table."""
-        self.require(name)
-        return self.read_arrow(f"select * from {name}")
 
     def require(self, name: str) -> None:
         """Raises UsageError if the build does not have this table."""
@@ -259,13 +253,6 @@ class Gold:
         Raises StorageError: files are missing or damaged.
         """
         return [row for batch in self.read_batches(sql) for row in to_rows(batch)]
-
-    def read_arrow(self, sql: str) -> pa.Table:
-        """Return the result as one Arrow table."""
-        import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
-        with _refusing(self.build.root):
-            return pa.table(self.execute(sql).read_all())
 
     def read_batches(self, sql: str) -> Iterator[pa.RecordBatch]:
         """Yield the result batch by batch."""

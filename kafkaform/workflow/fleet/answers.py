@@ -95,8 +95,8 @@ def write_report(root: str, out: Path, *, csv: bool, redact: bool) -> tuple[Path
 
 
 def query_build(root: str, sql: str) -> Sheet:
-    """Run a query over the current build. Raises UsageError: it is no query, or names what does not
-    exist."""
+    """Run a query over the current build. Raises UsageError: it is not a query, or names what does
+    not exist."""
     return run_query(_open_gold(root), sql)
 
 
@@ -117,16 +117,15 @@ def find_who_can(
     clusters = gold.read_rows(f"SELECT * FROM cluster WHERE {condition}")
     if cluster and not clusters:
         raise _no_cluster_error(gold, cluster)
-    conditions = " AND ".join((condition, *map(_render_condition, list_needed_rows(query))))
+    needed = (
+        f'"{column}" {_OPERATORS[operator]} {_render_sql(value)}'
+        for column, operator, value in list_needed_rows(query)
+    )
+    conditions = " AND ".join((condition, *needed))
     rows = gold.read_rows(f"SELECT * FROM {_PERMISSIONS} WHERE {conditions}")
     names = ("cluster", "principal", "verdict", "rule", "via", "needs", "as_of")
     answers = who_can(rows, clusters, query)
     return Sheet(names, tuple(tuple(getattr(a, name) for name in names) for a in answers))
-
-
-def _render_condition(condition: tuple[str, str, Any]) -> str:
-    column, operator, value = condition
-    return f'"{column}" {_OPERATORS[operator]} {_render_sql(value)}'
 
 
 def _render_sql(value: Any) -> str:

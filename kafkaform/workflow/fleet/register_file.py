@@ -104,11 +104,11 @@ def make_register(
 
 def select_set(values: FrozenMap) -> dict[str, Any]:
     """Return the arguments that were written."""
-    return {name: _plain_number(value) for name, value in values.items() if value is not None}
-
-
-def _plain_number(value: Any) -> Any:
-    return float(value) if isinstance(value, Decimal) else value
+    return {
+        name: float(value) if isinstance(value, Decimal) else value
+        for name, value in values.items()
+        if value is not None
+    }
 
 
 def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
@@ -188,7 +188,26 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  #
     states = tuple(_read_states(blocks["state"], folder, scope))
     # Every check runs even after faults: the user gets the whole list, not one fault per run.
     scope.faults.extend(_find_kind_faults(blocks, configuration.registry, providers.values()))
-    register = make_register(blocks, _read_waivers(file, scope))
+    # Waivers are read even if their rule has faults.
+    rules = [block for block in file.body.blocks if block.type == "rule"]
+    waiver_blocks = {
+        rule: [waiver for waiver in rule.body.blocks if waiver.type == "waiver"] for rule in rules
+    }
+    waiver_values = {
+        rule: [_evaluate_block(waiver, WAIVER, scope) for waiver in blocks]
+        for rule, blocks in waiver_blocks.items()
+    }
+    register = make_register(
+        blocks,
+        {
+            rule: tuple(
+                model.Waiver(**{**select_set(waiver), "until": date.fromisoformat(waiver["until"])})
+                for waiver in values
+                if waiver is not None
+            )
+            for rule, values in waiver_values.items()
+        },
+    )
     users = [(f'cluster "{e.name}"', e.settings.range, e.settings.config) for e in clusters]
     scope.faults.extend(find_exposed_files(users, folder))
     diagnostics = (*faults, *sorted(scope.faults, key=_get_place))
@@ -381,7 +400,7 @@ def _render_variable(value: Value) -> str:
 def _find_kind_faults(
     blocks: Blocks, registry: Registry, used: Iterable[Provider]
 ) -> Iterator[Diagnostic]:
-    """Yield a fault for each kind, in a rule or naming block, of which there are no objects."""
+    """Yield a fault for each kind, in a rule or naming block, that no object has."""
     # Also of providers that no cluster uses: a state can have their objects.
     installed = registry.names if blocks["rule"] or blocks["naming"] else ()
     providers = {provider.name: provider for provider in (*used, *map(registry.load, installed))}
@@ -395,23 +414,3 @@ def _find_kind_faults(
             yield make_error(
                 block.body.attributes["kind"], f'No object has the kind "{kind}"', "", advice
             )
-
-
-def _read_waivers(file: File, scope: _FileScope) -> Mapping[Block, tuple[model.Waiver, ...]]:
-    """Return the waivers of each rule, even if the rule has faults."""
-    rules = [block for block in file.body.blocks if block.type == "rule"]
-    waiver_blocks = {
-        rule: [waiver for waiver in rule.body.blocks if waiver.type == "waiver"] for rule in rules
-    }
-    waiver_values = {
-        rule: [_evaluate_block(waiver, WAIVER, scope) for waiver in blocks]
-        for rule, blocks in waiver_blocks.items()
-    }
-    return {
-        rule: tuple(_make_waiver(waiver) for waiver in values if waiver is not None)
-        for rule, values in waiver_values.items()
-    }
-
-
-def _make_waiver(values: FrozenMap) -> model.Waiver:
-    return model.Waiver(**{**select_set(values), "until": date.fromisoformat(values["until"])})

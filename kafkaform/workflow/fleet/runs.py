@@ -308,7 +308,7 @@ def make_document(result: BuildResult) -> dict[str, Any]:
 
 
 def check_findings(names: Sequence[str]) -> None:
-    """Raises UsageError: one of the names is no finding."""
+    """Raises UsageError: one of the names is not a finding."""
     for name in names:
         if name not in FINDINGS:
             raise UsageError(
@@ -319,18 +319,18 @@ def check_findings(names: Sequence[str]) -> None:
 def refuse_findings(root: str, names: Sequence[str]) -> None:
     """Raises Blocked if the current build has any of these findings."""
     gold = Gold(read_current(root))
-    counts = {name: _count_rows(gold, *FINDINGS[name]) for name in names}
-    bad = [f"{name}: {number}" for name, number in counts.items() if number]
+    bad = []
+    for name in names:
+        table, condition = FINDINGS[name]
+        gold.require(table)
+        (row,) = gold.read_rows(f"SELECT count(*) AS n FROM {table} WHERE {condition}")
+        if row["n"]:
+            bad.append(f"{name}: {row['n']}")
     if bad:
         raise Blocked(
             f"there are findings that --fail-on names: {', '.join(bad)}",
             "`kafkaform fleet report` or `fleet query` shows them.",
         )
-
-
-def _count_rows(gold: Gold, table: str, condition: str) -> int:
-    gold.require(table)
-    return int(gold.read_rows(f"SELECT count(*) AS n FROM {table} WHERE {condition}")[0]["n"])
 
 
 def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]:

@@ -74,7 +74,7 @@ def _drop_unset(value: Any) -> Any:
 
 
 class _Snapshot(Struct, frozen=True):
-    """One snapshot: where it goes, its name, and who is told about progress."""
+    """One snapshot: where it goes, its name, and the receiver of progress events."""
 
     fleet: Fleet
     landing: LandingPlace
@@ -315,8 +315,13 @@ def _land_state(
         declared = _land_declared(run, reading, scopes, cluster_readings)
     result = replace(result, recorded=recorded, declared=declared)
     try:
+        assert reading.sink is not None  # the state was read
+        keys = land_log(run.landing, reading.lineage, reading.sink, reading.anchor)
+        spans = (Path(key).stem.split("-") for key in keys)
         return replace(
-            result, records=_land_log(run, reading), errors=_list_error(reading.desired_error)
+            result,
+            records=sum(int(last) - int(first) + 1 for first, last in spans),
+            errors=_list_error(reading.desired_error),
         )
     except KafkaformError as error:
         return replace(result, errors=(*_list_error(reading.desired_error), describe_error(error)))
@@ -365,14 +370,6 @@ def _land_rows(
     )
     landed = land_rows(run.landing, meta, rows)
     return None if rows is None else landed.meta.rows
-
-
-def _land_log(run: _Snapshot, reading: StateReading) -> int:
-    """Return the number of records that landed."""
-    assert reading.sink is not None  # the state was read
-    keys = land_log(run.landing, reading.lineage, reading.sink, reading.anchor)
-    spans = (Path(key).stem.split("-") for key in keys)
-    return sum(int(last) - int(first) + 1 for first, last in spans)
 
 
 # ── the register ────────────────────────────────────────────────────────────────────────

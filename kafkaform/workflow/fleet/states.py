@@ -94,7 +94,8 @@ def _read_state(entry: StateEntry) -> StateReading:
     reading, configuration = StateReading(entry), None
     if entry.folder is not None:
         try:
-            configuration = _read_configuration(entry)
+            var_files = [VarFile(name, files.read(entry.folder / name)) for name in entry.var_files]
+            configuration = read_configuration(entry.folder, Inputs((*var_files, *entry.variables)))
         except (KafkaformError, OSError) as error:
             reading = replace(reading, desired_error=describe_error(error))
     try:
@@ -134,12 +135,6 @@ def _open_store(entry: StateEntry, configuration: Configuration | None) -> Store
 
 
 # ── what it declares ────────────────────────────────────────────────────────────────────
-
-
-def _read_configuration(entry: StateEntry) -> Configuration:
-    assert entry.folder is not None  # the caller has checked
-    var_files = [VarFile(name, files.read(entry.folder / name)) for name in entry.var_files]
-    return read_configuration(entry.folder, Inputs((*var_files, *entry.variables)))
 
 
 def _add_desired(reading: StateReading, configuration: Configuration) -> StateReading:

@@ -25,7 +25,7 @@ class ClusterResult(Struct, frozen=True):
     """How long it took."""
     error: str | None = None
     unseen: tuple[str, ...] = ()
-    """Kinds of which objects may be hidden."""
+    """Kinds whose objects may be hidden."""
 
 
 class StateResult(Struct, frozen=True):
