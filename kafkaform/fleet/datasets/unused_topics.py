@@ -141,11 +141,11 @@ def _list_looks(frames: Frames, build: str, before: DataFrame) -> DataFrame:
     old_at = F.col("old.at")
     later = F.filter("looks", lambda look: old_at.isNull() | (look["at"] > old_at))
     begin = F.struct(old_at.alias("at"), F.col("old.since").alias("since"))
-    sorted_ = grouped.agg(
+    ordered = grouped.agg(
         F.max("old").alias("old"), F.collect_set("look").alias("looks")
     ).withColumn("later", F.array_sort(later))
     # A fold over a short sorted array: the break between two looks depends on the look before.
-    folded = sorted_.withColumn("last", F.aggregate("later", begin, _fold_look))
+    folded = ordered.withColumn("last", F.aggregate("later", begin, _fold_look))
     times = F.array_compact(F.concat(F.array(old_at), F.col("later.at")))
     return folded.select(
         *("cluster", old_at.alias("old_at"), times.alias("times")),

@@ -229,9 +229,17 @@ def export_by_resource(request: PermissionsRequest, spark: SparkOptions, report:
     gold = _open_permissions(request, "live")
     report(Progress("fleet", "starting Spark", 0, None))
     with _start_session(spark) as session, _explain_errors():
+        from ...fleet.access.permissions import expand_permissions  # noqa: PLC0415  # what needs Spark is slow to load
+        from ...fleet.spark.store import TableStore  # noqa: PLC0415  # what needs Spark is slow to load
+
+        root = gold.build.root
+        store = TableStore(session, root if is_remote(root) else str(Path(root).absolute()))
         # No lock: the build's versions do not change while it is read, and nothing is written to
         # the root.
-        rows = _expand_rows(gold, session, request.only)
+        frames = {
+            name: store.read(name, gold.build.tables[name].version) for name in ("live", "cluster")
+        }
+        rows = expand_permissions(frames, request.only)
         report(Progress("fleet", "expanding permissions", 0, None))
         text = _write_frame(request, rows)
     report(Progress("fleet", "permissions expanded", 1, 1, finished=True))
@@ -271,18 +279,6 @@ def _explain_errors() -> Iterator[None]:
             "`kafkaform fleet doctor` checks disk and Java. SPARK_DRIVER_MEMORY=8g gives Spark "
             "more memory.",
         ) from error
-
-
-def _expand_rows(gold: Gold, session: SparkSession, only: PermissionFilter) -> DataFrame:
-    from ...fleet.access.permissions import expand_permissions  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...fleet.spark.store import TableStore  # noqa: PLC0415  # what needs Spark is slow to load
-
-    root = gold.build.root
-    store = TableStore(session, root if is_remote(root) else str(Path(root).absolute()))
-    names = ("live", "cluster")
-    return expand_permissions(
-        {name: store.read(name, gold.build.tables[name].version) for name in names}, only
-    )
 
 
 def _write_frame(request: PermissionsRequest, rows: DataFrame) -> str:
