@@ -24,7 +24,7 @@ from kafkaform.sandbox.jars import read_pinned_jars
 from kafkaform.sandbox.servers import connect, list_connect_versions, schema_registry
 from kafkaform.sandbox.versions import list_versions
 from kafkaform.version import VERSION
-from kafkaform.workflow.fleet.jars import DELTA
+from kafkaform.workflow.fleet.runs import DELTA
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from kafkaform.sandbox.jars import Jar, read_pinned_jars
 from kafkaform.sandbox.servers import connect, list_connect_versions, schema_registry
 from kafkaform.sandbox.versions import list_versions
-from kafkaform.workflow.fleet.jars import DELTA
+from kafkaform.workflow.fleet.runs import DELTA
 
 from .lock import EXTRAS, EXTRAS_LOCK, list_requirements, project, read_lock
 

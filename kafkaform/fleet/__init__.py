@@ -9,8 +9,7 @@ brokers, configurations, and how landing files are written.
     datasets   compute the silver and gold tables: drift, attribution, quotas, capacity, ...
     access     compute the permission tables from ACLs
     build      run one build: take files in, recompute what changed, publish the manifest
-    exports    render rows as text, JSON or CSV
-    report     make the report of a build
+    report     make the report of a build; render rows as text, JSON or CSV
     answers    answer `fleet query`, `who-can`, `history` and `status`
 
 Only the modules that need pyspark import it: never this one, `answers`, `report` or

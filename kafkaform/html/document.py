@@ -67,7 +67,7 @@ def render_document(
 
 def read_policy(document: str) -> str:
     """The security policy of a rendered document, for the header of an answer with it."""
-    # Nothing foreign stands before it, so no text of the page can pass for the policy.
+    # No foreign text comes before it, so no text of the page can pass for the policy.
     match = _POLICY.match(document)
     assert match is not None, "the document was not rendered here"
     return match[1]

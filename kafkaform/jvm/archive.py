@@ -2,7 +2,7 @@
 350).
 
 Without it each process reads thousands of classes from jars and verifies them. A file is for one
-Java and one class path, both of which are in its name, and for the jars that were read. If one of
+Java and one class path, which are both in its name, and for the jars that were read. If one of
 these is newer, Java silently ignores the file. If the file is damaged, Java ends at once (SIGBUS).
 So the name also has a checksum of the ages of the jars and of the content.
 """
@@ -37,12 +37,12 @@ class Archive(Struct, frozen=True):
     """How the names of the files begin."""
     jars: int
     """A checksum of the names, sizes and times of the jars, which Java compares."""
-    part: str
+    layer: str
     """The program whose classes these are."""
 
     def find_start_file(self) -> Path | None:
         """The file to start from, None if there is none or if it is damaged."""
-        file = self.find_whole_file(self.part)
+        file = self.find_whole_file(self.layer)
         # The file of a part depends on that of the base, which Java opens, too.
         if file is None or (self.list_files(BASE) and not self.find_whole_file(BASE)):
             return None
@@ -63,65 +63,60 @@ class Archive(Struct, frozen=True):
             base = self.settle_file(BASE, dumped)
         return {"-XX:SharedArchiveFile": base, **option}
 
-    def list_files(self, part: str) -> list[Path]:
-        return sorted(self.folder.glob(f"{self.name}-{part}-*.jsa"))
+    def list_files(self, layer: str) -> list[Path]:
+        return sorted(self.folder.glob(f"{self.name}-{layer}-*.jsa"))
 
-    def find_whole_file(self, part: str) -> Path | None:
+    def find_whole_file(self, layer: str) -> Path | None:
         """The file of this part, None if there is none or if it is damaged."""
-        for file in self.list_files(part):
-            if file.name == self._name_file(part, file):
+        for file in self.list_files(layer):
+            if file.name == self._name_file(layer, file):
                 return file
         return None
 
-    def settle_file(self, part: str, new: Path) -> Path:
+    def settle_file(self, layer: str, new: Path) -> Path:
         """Rename a new file by its content, and remove older ones."""
-        older = set(self.list_files(part))
-        file = new.replace(self.folder / self._name_file(part, new))
-        for each in older - {file}:
-            each.unlink(missing_ok=True)
+        older = set(self.list_files(layer))
+        file = new.replace(self.folder / self._name_file(layer, new))
+        for old_file in older - {file}:
+            old_file.unlink(missing_ok=True)
         return file
 
-    def _name_file(self, part: str, file: Path) -> str:
-        return f"{self.name}-{part}-{_checksum_file(file, self.jars):08x}.jsa"
+    def _name_file(self, layer: str, file: Path) -> str:
+        return f"{self.name}-{layer}-{_checksum_file(file, self.jars):08x}.jsa"
 
     def _run_java(self, *words: str) -> bool:
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 [self.program, *words], capture_output=True, timeout=_PATIENCE_SECONDS, check=False
             )
         except (OSError, subprocess.TimeoutExpired):
             return False
-        return done.returncode == 0
+        return result.returncode == 0
 
 
 def make_archive(
-    cache: Path, program: Path, part: str, known: Sequence[object], jars: Iterable[Path]
+    cache: Path, program: Path, layer: str, versions: Sequence[object], jars: Iterable[Path]
 ) -> Archive:
     """The archive of this Java, whether it has files yet or not. cache: a folder of the user;
-    known: what else the names of the files depend on."""
-    name = sha256(repr((str(program), *known)).encode()).hexdigest()[:16]
-    return Archive(program, cache / FOLDER, name, _checksum_ages(jars), part)
-
-
-def _checksum_ages(jars: Iterable[Path]) -> int:
-    """A checksum of the names, sizes and times of these files."""
+    versions: what else the names of the files depend on."""
+    name = sha256(repr((str(program), *versions)).encode()).hexdigest()[:16]
     # A missing jar is skipped: Java ignores it on the class path, too.
-    seen = []
+    ages = []
     for jar in jars:
         try:
-            about = jar.stat()
+            status = jar.stat()
         except OSError:
             continue
-        seen.append((jar.name, about.st_size, about.st_mtime))
-    return zlib.crc32(repr(sorted(seen)).encode())
+        ages.append((jar.name, status.st_size, status.st_mtime))
+    return Archive(program, cache / FOLDER, name, zlib.crc32(repr(sorted(ages)).encode()), layer)
 
 
-def _checksum_file(file: Path, found: int) -> int:
+def _checksum_file(file: Path, checksum: int) -> int:
     """A checksum of the content of a file, which continues `found`; 0 if it cannot be read."""
     try:
         with file.open("rb") as data:
             while piece := data.read(_PIECE_BYTES):
-                found = zlib.crc32(piece, found)
+                checksum = zlib.crc32(piece, checksum)
     except OSError:
         return 0
-    return found
+    return checksum

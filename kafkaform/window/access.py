@@ -27,7 +27,7 @@ from kafkaform_kafka.kinds.acl.resource_type import CLUSTER, KIND, Acl, parse_ac
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
 from ..core.value import EMPTY, FrozenMap
-from ..fleet.exports.rows import Sheet, to_text
+from ..fleet.report.rows import Sheet, to_text
 from ..state.model import Row, State
 from ..workflow.fleet.answers import find_who_can
 from .authority import (

@@ -8,10 +8,9 @@ from typing import Any
 from ..core.errors import KafkaformError
 from ..core.resource import Identity
 from ..core.text.quantity import render_count
-from ..fleet.exports.csv_cells import expand_mask, render_utc, to_text
-from ..fleet.exports.rows import INTERNAL
 from ..fleet.report.html import render_html
 from ..fleet.report.make import make_report
+from ..fleet.report.rows import INTERNAL, expand_mask, render_utc, to_text
 from ..fleet.tables.definitions import GOLD, TABLES
 from ..fleet.tables.reader import Build, Gold, quote_text, read_current
 from ..workflow.fleet.runs import need_packages
@@ -60,7 +59,7 @@ def open_gold(root: str) -> Gold:
 
 def list_tables(build: Build) -> tuple[str, ...]:
     """The tables of a build that are for people."""
-    return tuple(name for name in GOLD if name in build.parts)
+    return tuple(name for name in GOLD if name in build.tables)
 
 
 def show_build(build: Build) -> WindowPage:
@@ -73,7 +72,7 @@ def show_build(build: Build) -> WindowPage:
     rows = [
         (
             Cell(name, f"fleet/{make_id(name)}"),
-            Cell(f"{build.parts[name].rows:,}", style="number"),
+            Cell(f"{build.tables[name].rows:,}", style="number"),
             Cell(", ".join(TABLES[name].key)),
         )
         for name in list_tables(build)
@@ -92,7 +91,7 @@ def make_table_page(sources: Sources, id: str, query: Query) -> WindowPage | Non
     name = next((name for name in list_tables(gold.build) if make_id(name) == id), None)
     if name is None:
         return None
-    total = gold.build.parts[name].rows
+    total = gold.build.tables[name].rows
     shown = cut_rows(total, read_number(query, "first"))
     return show_rows(name, read_rows(gold, name, shown), shown, total)
 

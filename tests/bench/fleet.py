@@ -35,15 +35,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from kafkaform.core.folder import Folder
 from kafkaform.fleet.build.datasets import DATASETS
-from kafkaform.fleet.build.order import order_datasets
+from kafkaform.fleet.build.schedule import order_datasets
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.spark.session import LARGE_BYTES, LandedBytes, SparkPlace, build_session
+from kafkaform.fleet.spark.session import LARGE_BYTES, LandedBytes, SparkSetup, build_session
 from kafkaform.fleet.spark.store import TableStore
 from kafkaform.fleet.tables import manifest
-from kafkaform.fleet.tables.dataset import BuildContext, Dataset
-from kafkaform.fleet.tables.definitions import TABLES, Layer
+from kafkaform.fleet.tables.definitions import TABLES, BuildContext, Dataset, Layer
 from kafkaform.sandbox.places import get_cache_folder
-from kafkaform.workflow.fleet.jars import add_jars
+from kafkaform.workflow.fleet.runs import add_jars
 
 from ..kit.fleet.world import Size, World
 
@@ -53,7 +52,7 @@ SHARE = 100
 """One cluster of so many has something new."""
 ROWS = ("audit_raw", "snapshot_raw")
 FIRST_ROW = """
-from kafkaform.workflow.fleet.jars import add_jars
+from kafkaform.workflow.fleet.runs import add_jars
 from kafkaform.fleet.spark.session import Place, build_session
 from kafkaform.sandbox.places import get_cache_folder
 
@@ -107,7 +106,7 @@ def end_to_end(root: Path, size: Size, clusters: int) -> tuple[Run, Run]:
 def session() -> Iterator[SparkSession]:
     made = build_session(
         add_jars(
-            SparkPlace("local[2]", get_cache_folder(), landed=LandedBytes(LARGE_BYTES, LARGE_BYTES))
+            SparkSetup("local[2]", get_cache_folder(), landed=LandedBytes(LARGE_BYTES, LARGE_BYTES))
         )
     )
     try:

@@ -24,15 +24,20 @@ from random import Random
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from kafkaform.fleet.access.operation_bits import ASKED, BITS, make_asked_mask, make_given_mask
 from kafkaform.fleet.access.patterns import select_acls, select_topics
-from kafkaform.fleet.access.permission_rows import PermissionFilter
+from kafkaform.fleet.access.permission_rows import (
+    BITS,
+    SUPPORTED_OPERATIONS,
+    PermissionFilter,
+    make_decided_mask,
+    make_supported_mask,
+)
 from kafkaform.fleet.access.permissions import build, expand_permissions
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.spark.session import SparkPlace, build_session
-from kafkaform.fleet.tables.dataset import BuildContext
+from kafkaform.fleet.spark.session import SparkSetup, build_session
+from kafkaform.fleet.tables.definitions import BuildContext
 from kafkaform.sandbox.places import get_cache_folder
-from kafkaform.workflow.fleet.jars import add_jars
+from kafkaform.workflow.fleet.runs import add_jars
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ..kit.fleet.access_worlds import World
@@ -65,7 +70,7 @@ def _acl(chance: Random, topic: str) -> Acl:
     return Acl(
         "User:*" if everybody else f"User:p{chance.randrange(PRINCIPALS)}",
         "*",
-        chance.choice(ASKED["Topic"]),
+        chance.choice(SUPPORTED_OPERATIONS["Topic"]),
         "Deny" if chance.random() < 0.03 else "Allow",
         "Topic",
         *pattern,
@@ -104,12 +109,14 @@ def joined(frames: Frames) -> DataFrame:
         F.col(word).bitwiseOR(F.coalesce(f"all_{word.lower()}", F.lit(0)))
         for word in ("Allow", "Deny")
     )
-    effective = allow.bitwiseAND(F.bitwise_not(deny)).bitwiseAND(F.lit(make_asked_mask("Topic")))
+    effective = allow.bitwiseAND(F.bitwise_not(deny)).bitwiseAND(
+        F.lit(make_supported_mask("Topic"))
+    )
     return rows.select("cluster", "name", "principal", effective.alias("effective_mask"))
 
 
 def _given(permission: str) -> Column:
-    pairs = ((F.lit(name), F.lit(make_given_mask(name, permission))) for name in BITS)
+    pairs = ((F.lit(name), F.lit(make_decided_mask(name, permission))) for name in BITS)
     return F.element_at(F.create_map(*chain.from_iterable(pairs)), F.col("operation"))
 
 
@@ -154,7 +161,7 @@ def main(clusters: int = CLUSTERS) -> None:
         f"permissions of {clusters} clusters of {TOPICS} topics and {ACLS} ACLs, "
         f"best of {ROUNDS}, 2 threads"
     )
-    spark = build_session(add_jars(SparkPlace("local[2]", get_cache_folder())))
+    spark = build_session(add_jars(SparkSetup("local[2]", get_cache_folder())))
     with tempfile.TemporaryDirectory(prefix=f"bench-{os.getpid()}-") as folder:
         base = 0.0
         for what, took in measure(spark, folder, clusters):

@@ -15,9 +15,9 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
-from kafkaform.fleet.spark.session import SparkPlace, build_session
+from kafkaform.fleet.spark.session import SparkSetup, build_session
 from kafkaform.sandbox.places import get_cache_folder
-from kafkaform.workflow.fleet.jars import add_jars
+from kafkaform.workflow.fleet.runs import add_jars
 
 from ..spark.killing import MOMENTS, Rows, after, at, built, killed, landed, rows
 from .figures import Figures
@@ -33,7 +33,7 @@ def run(scale: float) -> Figures:
     began = time.monotonic()
     seed = int(os.environ.get("KAFKAFORM_PROOF_SEED", "1"))
     dice, counts, broken = Random(seed), Counter[str](), list[str]()
-    session = build_session(add_jars(SparkPlace("local[2]", get_cache_folder())))
+    session = build_session(add_jars(SparkSetup("local[2]", get_cache_folder())))
     with tempfile.TemporaryDirectory() as home:
         try:
             world = _World(session, Path(home))

@@ -16,10 +16,10 @@ from pathlib import Path
 import pyspark
 
 from kafkaform.fleet.spark import java, session
-from kafkaform.fleet.spark.class_archive import make_start_options
-from kafkaform.fleet.spark.session import SparkPlace
+from kafkaform.fleet.spark.java import make_start_options
+from kafkaform.fleet.spark.session import SparkSetup
 from kafkaform.sandbox.places import get_cache_folder
-from kafkaform.workflow.fleet.jars import add_jars
+from kafkaform.workflow.fleet.runs import add_jars
 
 BIN = Path(pyspark.__file__).parent / "bin"
 PATIENCE = 300.0
@@ -46,7 +46,7 @@ def environment() -> Mapping[str, str]:
 
 def delta() -> list[str]:
     """What makes spark-submit find Delta Lake, as a cluster's own settings would."""
-    place = add_jars(SparkPlace("spark://", get_cache_folder()))
+    place = add_jars(SparkSetup("spark://", get_cache_folder()))
     wanted = session.build_settings(place)
     ours = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse")
     given = {name: value for name, value in wanted.items() if name.startswith(ours)}
@@ -58,7 +58,7 @@ def delta() -> list[str]:
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": f"{SMALL} {make_start_options(get_cache_folder())}",
         "spark.ui.enabled": "false",
-        **session._PLAIN,
+        **session._SIMPLE_PLANS,
     }
     return [
         word for name, value in {**given, **small}.items() for word in ("--conf", f"{name}={value}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kafkaform.fleet.access.acl_masks import find_shadows
-from kafkaform.fleet.access.operation_bits import SPELLED
+from kafkaform.fleet.access.permission_rows import SPELLED
 from kafkaform.fleet.landed.register import Register
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 

@@ -64,7 +64,7 @@ def rows(root: Path) -> Rows:
     """What readers see: all rows of the current build but those of bronze tables, which say when
     they were taken in."""
     gold = Gold(read_current(str(root)))
-    names = (name for name in gold.build.parts if TABLES[name].layer is not Layer.BRONZE)
+    names = (name for name in gold.build.tables if TABLES[name].layer is not Layer.BRONZE)
     return {name: sorted(map(_text, gold.read_rows(f"select * from {name}"))) for name in names}
 
 

@@ -12,8 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kafkaform.core.landing import flatten_attributes
 from kafkaform.core.value import FrozenMap
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.tables.dataset import BuildContext
-from kafkaform.fleet.tables.definitions import TABLES
+from kafkaform.fleet.tables.definitions import TABLES, BuildContext
 from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTA
 from kafkaform_kafka.kinds.quota.resource_type import entity_key
 

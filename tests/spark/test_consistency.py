@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from kafkaform.fleet.landed.register import NamingRule, Owner, Register
-from kafkaform.fleet.tables.dataset import BuildContext
+from kafkaform.fleet.tables.definitions import BuildContext
 
 from .comparison import Row, alike, filled, plain
 

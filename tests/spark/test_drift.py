@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafkaform.fleet.landed.register import Owner, Register, RegisteredState
-from kafkaform.fleet.tables.dataset import BuildContext
+from kafkaform.fleet.tables.definitions import BuildContext
 
 from . import oracle_drift
 from .comparison import alike, filled, plain, text

@@ -19,19 +19,18 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.core.folder import Folder
 from kafkaform.core.objects import Entry, StoredObject
-from kafkaform.fleet.build import driver, inputs
+from kafkaform.fleet.build import driver, intake
 from kafkaform.fleet.build.changed_clusters import ChangedClusters, find_changed_clusters
 from kafkaform.fleet.build.datasets import DATASETS as ALL_OF_THEM
 from kafkaform.fleet.build.driver import BuildOptions, BuildResult, Follow, run_build
-from kafkaform.fleet.build.order import order_datasets, select_datasets
+from kafkaform.fleet.build.schedule import order_datasets, select_datasets
 from kafkaform.fleet.build.workspace import explain_errors
 from kafkaform.fleet.spark.session import LandedBytes
 from kafkaform.fleet.spark.store import TableStore, vacuum
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.checks import check_rows, conform_rows
-from kafkaform.fleet.tables.dataset import BuildContext, Dataset, Frames
-from kafkaform.fleet.tables.definitions import TABLES, Layer
-from kafkaform.fleet.tables.manifest import ALL, Manifest
+from kafkaform.fleet.tables.definitions import TABLES, BuildContext, Dataset, Frames, Layer
+from kafkaform.fleet.tables.manifest import ALL_CLUSTERS, Manifest
 from kafkaform.fleet.tables.reader import Gold, read_current
 
 from ..kit.fleet.frames import frame
@@ -228,13 +227,13 @@ def test_the_name_of_a_build_is_of_what_landed() -> None:
     """The same files give the same name, in any order; any other file, size or option another."""
     files = {"live/a/1.meta.json": 10, "audit/l/1-2.jsonl": 20}
     same = dict(reversed(files.items()))
-    one = inputs.compute_fingerprint(files, ("1",))
-    assert one == inputs.compute_fingerprint(same, ("1",))
+    one = intake.compute_fingerprint(files, ("1",))
+    assert one == intake.compute_fingerprint(same, ("1",))
     others = [
-        inputs.compute_fingerprint({**files, "audit/l/1-2.jsonl": 21}, ("1",)),
-        inputs.compute_fingerprint({**files, "audit/l/3-4.jsonl": 1}, ("1",)),
-        inputs.compute_fingerprint(files, ("2",)),
-        inputs.compute_fingerprint(files, ("1", "live")),
+        intake.compute_fingerprint({**files, "audit/l/1-2.jsonl": 21}, ("1",)),
+        intake.compute_fingerprint({**files, "audit/l/3-4.jsonl": 1}, ("1",)),
+        intake.compute_fingerprint(files, ("2",)),
+        intake.compute_fingerprint(files, ("1", "live")),
     ]
     assert len({one, *others}) == 5
 
@@ -279,13 +278,13 @@ def test_all_is_made_anew_for_another_version_or_another_register(tmp_path: Path
     made = Manifest("b", {}, "", "", "2026-01-01T00:00:00+00:00", "", "1", {})
     manifest.publish(objects, made, driver._make_plan(objects, DATASETS, BuildOptions("1")).files)
     plans = {code: driver._make_plan(objects, DATASETS, BuildOptions(code)) for code in "12"}
-    assert (plans["1"].nothing, plans["1"].stale, plans["2"].stale) == (True, False, True)
+    assert (plans["1"].is_empty, plans["1"].stale, plans["2"].stale) == (True, False, True)
     landing.register(1, **said)
     again = driver._make_plan(objects, DATASETS, BuildOptions("1", max_corrupt=0.5))
-    assert (again.nothing, again.reworded) == (False, False)
+    assert (again.is_empty, again.register_changed) == (False, False)
     assert (again.register.settings.max_corrupt, again.register.settings.grace_days) == (0.5, 3)
     landing.register(2, **said | {"settings": {"grace_days": 4}})
-    assert driver._make_plan(objects, DATASETS, BuildOptions("1")).reworded
+    assert driver._make_plan(objects, DATASETS, BuildOptions("1")).register_changed
 
 
 def test_what_logs_say_is_made_anew_for_new_lines_or_new_names_alone() -> None:
@@ -297,8 +296,8 @@ def test_what_logs_say_is_made_anew_for_new_lines_or_new_names_alone() -> None:
         return [driver._select_clusters(each, news, frozenset(lineages)) for each in told]
 
     assert due(False, set()) == [set(), set(), {"a"}, set()]
-    assert due(True, set()) == [{"a"}, ALL, {"a"}, set()]
-    assert due(False, {"l"}) == [{"a"}, ALL, {"a"}, {"l"}]
+    assert due(True, set()) == [{"a"}, ALL_CLUSTERS, {"a"}, set()]
+    assert due(False, {"l"}) == [{"a"}, ALL_CLUSTERS, {"a"}, {"l"}]
 
 
 # ── who is touched ──────────────────────────────────────────────────────────────────────
@@ -325,7 +324,7 @@ BEGIN = {"kind": "run_begin", "body": '{"scopes":{"kafka":"id-d","x":"unknown","
 TOUCHED: tuple[tuple[dict[str, Any], Collection[str] | None], ...] = (
     ({}, ()),
     ({"files": ("live/a/1.meta.json", "live/a/1.jsonl")}, "a"),
-    ({"files": tuple(f"live/{name}/1.meta.json" for name in "abcd")}, ALL),
+    ({"files": tuple(f"live/{name}/1.meta.json" for name in "abcd")}, ALL_CLUSTERS),
     ({"files": ("state/a/1.meta.json", "audit/b/1-1.jsonl")}, ()),
     ({"now": [*KNOWN[:2], cluster_row("c", status="stale"), KNOWN[3]]}, "c"),
     ({"now": KNOWN[:3], "renamed": True}, "d"),
@@ -339,12 +338,15 @@ TOUCHED: tuple[tuple[dict[str, Any], Collection[str] | None], ...] = (
     ({"lines": ({**BEGIN, "kind": "run_end"},)}, ()),
     ({"waived": "bb"}, "b"),
     # A state that was not read, and of which nobody knows where it is, may be about any cluster.
-    ({"now_lineages": [LINEAGES[0], lineage_row("m", **UNREAD)]}, ALL),
-    ({"now_lineages": [LINEAGES[0], lineage_row("m", state_at=None)]}, ALL),
-    ({"now_lineages": [*LINEAGES, lineage_row("n", **UNREAD)]}, ALL),
-    ({"now_lineages": [lineage_row("l", scopes={"kafka": None}, **UNREAD), LINEAGES[1]]}, ALL),
-    ({"lineages": [LINEAGES[0], lineage_row("m", **UNREAD)]}, ALL),
-    ({"lineages": [*LINEAGES, lineage_row("n", **UNREAD)]}, ALL),
+    ({"now_lineages": [LINEAGES[0], lineage_row("m", **UNREAD)]}, ALL_CLUSTERS),
+    ({"now_lineages": [LINEAGES[0], lineage_row("m", state_at=None)]}, ALL_CLUSTERS),
+    ({"now_lineages": [*LINEAGES, lineage_row("n", **UNREAD)]}, ALL_CLUSTERS),
+    (
+        {"now_lineages": [lineage_row("l", scopes={"kafka": None}, **UNREAD), LINEAGES[1]]},
+        ALL_CLUSTERS,
+    ),
+    ({"lineages": [LINEAGES[0], lineage_row("m", **UNREAD)]}, ALL_CLUSTERS),
+    ({"lineages": [*LINEAGES, lineage_row("n", **UNREAD)]}, ALL_CLUSTERS),
     ({"now_lineages": [lineage_row("l", scopes={"kafka": "id-a"}, **UNREAD), LINEAGES[1]]}, "a"),
     ({"now_lineages": [LINEAGES[0], lineage_row("m", owner="x")]}, ()),
     # The same of a cluster that nobody knows the id of.
@@ -380,7 +382,7 @@ def test_clusters_are_touched_by_what_is_about_them(
         frame(spark, "audit_raw", lines),
         frame(spark, GOLD, ended),
     )
-    assert found.clusters == (ALL if wanted is ALL else frozenset(wanted))
+    assert found.clusters == (ALL_CLUSTERS if wanted is ALL_CLUSTERS else frozenset(wanted))
     assert found.renamed == change.get("renamed", False)
 
 
@@ -475,7 +477,7 @@ def _first(fleet: Fleet) -> Manifest:
     fleet.landing.audit("l", 2, LINES[1:4])
     result = fleet.run(max_corrupt=0.9, follow=brought(LINES[:4]))
     first = result.manifest
-    assert result.clusters is ALL
+    assert result.clusters is ALL_CLUSTERS
     assert fleet.sizes() == {"a": 2, "b": 2, "c": 2}
     assert fleet.waived() == {"a", "b", "c"}
     assert sorted(row["seq"] for row in fleet.read("event")) == [1, 2, 3, 4]
@@ -486,7 +488,7 @@ def _first(fleet: Fleet) -> Manifest:
 
     fleet.datasets, started = DATASETS, fleet.started
     again = fleet.run()
-    assert (again.made, again.manifest, fleet.started) == ((), first, started)
+    assert (again.tables, again.manifest, fleet.started) == ((), first, started)
     return first
 
 
@@ -531,9 +533,9 @@ def _a_waiver_ends(fleet: Fleet) -> None:
     before = fleet.read(GOLD)
     fleet.landing.snapshot("live", "b", 30, topics("only"), scope_id="id-b")
     third = fleet.run(only=("cluster",)).manifest
-    assert third.owed == {GOLD: ALL, "live": ALL}
+    assert third.owed == {GOLD: ALL_CLUSTERS, "live": ALL_CLUSTERS}
     assert (fleet.read(GOLD), third.tables["snapshot_raw"].rows) == (before, 10)
-    assert fleet.run(only=("cluster",)).made == ()
+    assert fleet.run(only=("cluster",)).tables == ()
     fourth = fleet.run().manifest
     assert (fleet.sizes(), fleet.waived(), fourth.owed) == ({"a": 3, "b": 1, "c": 2}, set(), {})
     _what_is_removed_is_no_news(fleet, fourth)

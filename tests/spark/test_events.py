@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.datasets.events import build_event, build_event_conflict
-from kafkaform.fleet.datasets.runs import GENESIS, build_run
+from kafkaform.fleet.datasets.runs import GENESIS, build_event, build_event_conflict, build_run
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.tables.dataset import BuildContext
+from kafkaform.fleet.tables.definitions import BuildContext
 
 from ..kit.fleet.frames import frame
 from ..kit.fleet.landings import audit_rows, collected, in_order, log, moment, step

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.datasets.history import LEFT_OUT, build_history
+from kafkaform.fleet.datasets.history import COUNTER_KINDS, build_history
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.tables.dataset import BuildContext
+from kafkaform.fleet.tables.definitions import BuildContext
 
 from ..kit.fleet.frames import frame
 from ..kit.fleet.landings import collected, in_order, moment, row, snapshot_rows
@@ -46,7 +46,7 @@ def oracle(snapshots: Iterable[Snapshot]) -> Rows:
         in_time = [last_of_moment[at] for at in sorted(last_of_moment)]
         keys = {(r["kind"], r["key"]) for _, rows in in_time for r in rows}
         for kind, key in sorted(keys):
-            if kind not in LEFT_OUT:
+            if kind not in COUNTER_KINDS:
                 about = {"cluster": cluster, "kind": kind, "key": key}
                 found += [about | marks | interval for interval in walk(in_time, kind, key)]
     return found

@@ -82,7 +82,7 @@ class Follow:
 
     def __call__(self, build: str) -> list[dict[str, Any]]:
         """All rows of the table once the build has read the topic."""
-        from kafkaform.fleet.build.log_topic import make_follower
+        from kafkaform.fleet.build.intake import make_follower
 
         make_follower(self.copy.name)(self.store, build)
         table = self.store.spark.read.format("delta").load(self.store.path("audit_raw"))
@@ -146,7 +146,7 @@ class Home:
         """A build of little more than the lines, in this process."""
         from kafkaform.fleet.build.datasets import DATASETS
         from kafkaform.fleet.build.driver import BuildOptions, run_build
-        from kafkaform.fleet.build.log_topic import make_follower
+        from kafkaform.fleet.build.intake import make_follower
 
         options = BuildOptions(
             __version__, ("lineage",), follow=make_follower(self.copy.name), held=held
@@ -172,7 +172,7 @@ class Home:
     def events(self) -> list[str]:
         """Those that there are."""
         gold = Gold(read_current(str(self.root)))
-        assert gold.read_table("event_conflict").num_rows == 0
+        assert gold.read_rows("select * from event_conflict") == []
         return sorted(row["event_id"] for row in gold.read_rows("select event_id from event"))
 
     def lines(self) -> tuple[int, int]:
@@ -210,7 +210,7 @@ def test_a_build_has_each_event_once(home: Home, spark: SparkSession) -> None:
     home.run(spark)
     published = len(home.folder.records())
     assert home.lines() == (published, 0)
-    assert home.run(spark).made == ()
+    assert home.run(spark).tables == ()
 
     home.apply()
     with pytest.raises(Died):

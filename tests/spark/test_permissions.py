@@ -17,22 +17,24 @@ import pytest
 from kafkaform.core.errors import UsageError
 from kafkaform.core.progress import ignore_event
 from kafkaform.fleet.access import acl_masks
-from kafkaform.fleet.access.operation_bits import (
-    ASKED,
-    make_asked_mask,
+from kafkaform.fleet.access.permission_rows import (
+    COLUMNS,
+    FILE_COLUMNS,
+    KEY,
+    SUPPORTED_OPERATIONS,
+    PermissionFilter,
+    make_supported_mask,
     parse_operation,
     parse_principal,
     parse_resource,
 )
-from kafkaform.fleet.access.permission_rows import COLUMNS, KEPT, KEY, PermissionFilter
 from kafkaform.fleet.access.permission_rows import add_words as in_words
 from kafkaform.fleet.access.permissions import add_words, build, expand_permissions
 from kafkaform.fleet.answers.who_can import parse_acls
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.tables.dataset import BuildContext
-from kafkaform.fleet.tables.definitions import TABLES
-from kafkaform.workflow.fleet import permissions
-from kafkaform.workflow.fleet.permissions import PermissionsRequest, export_by_resource
+from kafkaform.fleet.tables.definitions import TABLES, BuildContext
+from kafkaform.workflow.fleet import answers
+from kafkaform.workflow.fleet.answers import PermissionsRequest, export_by_resource
 from kafkaform.workflow.fleet.runs import SparkOptions
 from kafkaform_kafka.authority.authorizer import Access, AccessVerdict, index_acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl
@@ -118,7 +120,7 @@ def test_rows_about_patterns_say_what_the_authorizer_says(built: list[Row]) -> N
         (world.name, kind, "*", "Prefixed", who, "*")
         for world in WORLDS
         for who in world.super_users or ()
-        for kind in ASKED
+        for kind in SUPPORTED_OPERATIONS
     }
     by_cluster = {
         (world.name, *_EVERY_TOPIC, acl.principal, acl.host)
@@ -207,9 +209,9 @@ def _compare(world: World, row: Row) -> int:
     access = Access(index_acls([*everything, *cluster]), full.super_users, full.allow_if_no_acl)
     who = STRANGER if row["principal"] == "User:*" else row["principal"]
     host = ELSEWHERE if row["host"] == "*" else row["host"]
-    for operation in ASKED[kind]:
+    for operation in SUPPORTED_OPERATIONS[kind]:
         assert told(row, operation) is verdict(access, operation, kind, "name", who, host), row
-    return len(ASKED[kind])
+    return len(SUPPORTED_OPERATIONS[kind])
 
 
 def test_rows_about_patterns_name_all_acls(built: list[Row]) -> None:
@@ -234,7 +236,7 @@ def test_rows_about_resources_say_what_the_authorizer_says(expanded: list[Row]) 
     for (cluster, kind, name), some in by_resource.items():
         access = by_name[cluster].access
         people = (*PRINCIPALS, STRANGER, "User:root")
-        questions = list(product(people, (*HOSTS[1:], ELSEWHERE), ASKED[kind]))
+        questions = list(product(people, (*HOSTS[1:], ELSEWHERE), SUPPORTED_OPERATIONS[kind]))
         for who, host, operation in chance.sample(questions, min(8, len(questions))):
             answer = told(_row(some, who, host), operation)
             expected = verdict(access, operation, kind, name, who, host)
@@ -351,7 +353,7 @@ def test_operations_in_words_are_the_bits(expanded: list[Row]) -> None:
     """Spark words them as Python does."""
     for row in expanded:
         assert in_words(row) == row
-    assert tuple(expanded[0]) == KEPT
+    assert tuple(expanded[0]) == FILE_COLUMNS
 
 
 def test_the_command_expands_what_a_build_has(
@@ -364,7 +366,7 @@ def test_the_command_expands_what_a_build_has(
     two = sorted(WORLDS, key=lambda world: len(world.acls))[-2:]
     live = [row for world in two for row in world.live()]
     publish(tmp_path, "b-1", {"live": live, "cluster": [world.cluster() for world in two]})
-    monkeypatch.setattr(permissions, "_start_session", lambda _: nullcontext(spark))
+    monkeypatch.setattr(answers, "_start_session", lambda _: nullcontext(spark))
 
     def told(form: str, out: Path | None = None) -> str:
         only = PermissionFilter(two[0].name, resource="topic/a*")
@@ -388,7 +390,7 @@ def test_the_command_expands_what_a_build_has(
     assert {name: tuple(kept[name] for name in COLUMNS) for name, kept in keyed(made).items()} == {
         name: tuple(row[name] for name in COLUMNS) for name, row in keyed(found).items()
     }
-    monkeypatch.setattr(permissions, "SCREENFUL", len(expected) - 1)
+    monkeypatch.setattr(answers, "SCREEN_ROWS", len(expected) - 1)
     with pytest.raises(UsageError, match="more than") as error:
         told("table")
     assert "--out" in error.value.advice
@@ -400,7 +402,7 @@ def test_super_users_can_do_everything(built: list[Row], expanded: list[Row]) ->
     for row in (*built, *expanded):
         world = by_name[row["cluster"]]
         if row["principal"] in (world.super_users or ()):
-            assert row["effective_mask"] == make_asked_mask(row["resource_type"])
+            assert row["effective_mask"] == make_supported_mask(row["resource_type"])
 
 
 @pytest.mark.parametrize(

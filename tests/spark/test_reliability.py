@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafkaform.fleet.landed.register import Register
-from kafkaform.fleet.tables.dataset import BuildContext
+from kafkaform.fleet.tables.definitions import BuildContext
 
 from .comparison import Row, alike, filled, plain
 from .oracle_attribution import tries
@@ -173,7 +173,7 @@ def days() -> tuple[list[Row], list[Row]]:
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, days: tuple[list[Row], list[Row]]) -> list[Row]:
-    from kafkaform.fleet.datasets import reliability as subject
+    from kafkaform.fleet.datasets import runs as subject
 
     from ..kit.fleet.frames import frame
 
@@ -182,7 +182,7 @@ def made(spark: SparkSession, days: tuple[list[Row], list[Row]]) -> list[Row]:
         "event": frame(spark, "event", filled("event", events)),
         "run": frame(spark, "run", filled("run", runs)),
     }
-    return plain(subject.build(frames, BuildContext(Register(), T0, "b1")))
+    return plain(subject.build_reliability(frames, BuildContext(Register(), T0, "b1")))
 
 
 def test_a_step_ends_as_its_last_try_and_counts_under_each_error(made: list[Row]) -> None:

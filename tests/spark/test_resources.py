@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.datasets.registers import build_cluster, build_lineage
-from kafkaform.fleet.datasets.resources import build_desired, build_live, build_recorded
+from kafkaform.fleet.datasets.resources import (
+    build_cluster,
+    build_desired,
+    build_lineage,
+    build_live,
+    build_recorded,
+)
 from kafkaform.fleet.landed.register import Register, RegisteredCluster, RegisteredState
-from kafkaform.fleet.tables.dataset import BuildContext
+from kafkaform.fleet.tables.definitions import BuildContext
 
 from ..kit.fleet.frames import frame
 from ..kit.fleet.landings import audit_rows, collected, in_order, log, moment, row, snapshot_rows

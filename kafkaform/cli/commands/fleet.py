@@ -26,28 +26,6 @@ app = typer.Typer(
     help="Examine all clusters at once: drift, access, use, history.", no_args_is_help=True
 )
 FILE = "fleet.hcl"
-
-
-def _check_root(value: str | None) -> str | None:
-    """Refuse a name that is no text: Spark and Delta Lake take texts only."""
-    try:
-        (value or "").encode()
-    except UnicodeEncodeError:
-        raise typer.BadParameter("its name is not UTF-8 text; rename the folder.") from None
-    return value
-
-
-Root = Annotated[
-    str | None,
-    typer.Option(
-        "--root",
-        metavar="PLACE",
-        envvar="KAFKAFORM_FLEET_ROOT",
-        callback=_check_root,
-        help="Where the fleet's files are: a folder, an s3://, gs:// or abfss:// URL with bucket "
-        f"and prefix, or an hdfs:// URL with host, port and folder. Default: the root in {FILE}.",
-    ),
-]
 File = Annotated[Path, typer.Option("--file", metavar="FILE", help="The fleet's register.")]
 Master = Annotated[
     str,
@@ -89,6 +67,28 @@ INCOMPLETE = 5
 """Exit code if not everything is known."""
 
 
+def _check_root(value: str | None) -> str | None:
+    """Refuse a name that is not text: Spark and Delta Lake take texts only."""
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError:
+        raise typer.BadParameter("its name is not UTF-8 text; rename the folder.") from None
+    return value
+
+
+Root = Annotated[
+    str | None,
+    typer.Option(
+        "--root",
+        metavar="PLACE",
+        envvar="KAFKAFORM_FLEET_ROOT",
+        callback=_check_root,
+        help="Where the fleet's files are: a folder, an s3://, gs:// or abfss:// URL with bucket "
+        f"and prefix, or an hdfs:// URL with host, port and folder. Default: the root in {FILE}.",
+    ),
+]
+
+
 def _check_share(value: float | None) -> float | None:
     """Refuse `nan`: typer takes it for any range, and no number of bad lines would exceed it."""
     if value is not None and isnan(value):
@@ -120,10 +120,10 @@ def snapshot(
     from ...workflow.fleet.snapshot import take_snapshot as take  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
-    found = read_fleet(file, Inputs.read(var, var_file))
-    Console.make_standard().show_diagnostics(found.warnings)
+    fleet = read_fleet(file, Inputs.read(var, var_file))
+    Console.make_standard().show_diagnostics(fleet.warnings)
     with _make_bars(quiet=quiet or json) as report:
-        summary = take(found, root=root, only=only, parallel=parallel, report=report)
+        summary = take(fleet, root=root, only=only, parallel=parallel, report=report)
     _print(summary.make_document() if json else list(summary.render_lines()))
     raise typer.Exit(summary.exit_code)
 
@@ -177,18 +177,17 @@ def run(
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
-    place = _choose_root(root)
+    target = _choose_root(root)
     patience = parse_duration(lock_timeout, "--lock-timeout")
-    ask = runs.BuildRequest(
-        place, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience
+    request = runs.BuildRequest(
+        target, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience
     )
+    spark = runs.read_spark_options(master, jars, ivy_settings)
     with _make_bars(quiet=quiet or json) as report:
-        done = runs.make_build(
-            ask, runs.read_spark_options(master, jars, ivy_settings), way.resolve_connection, report
-        )
-    _print(runs.make_document(done) if json else list(runs.render_result(done)))
-    runs.refuse_findings(place, fail_on)
-    _end_if_incomplete(place)
+        result = runs.make_build(request, spark, way.resolve_connection, report)
+    _print(runs.make_document(result) if json else list(runs.render_result(result)))
+    runs.refuse_findings(target, fail_on)
+    _end_if_incomplete(target)
 
 
 @app.command()
@@ -237,12 +236,12 @@ def who_can(
     """
     from ...workflow.fleet.answers import find_who_can, format_sheet  # noqa: PLC0415  # what needs Spark is slow to load
 
-    place = _choose_root(root)
+    target = _choose_root(root)
     sheet = find_who_can(
-        place, operation, resource, cluster=cluster, principal=principal, host=host
+        target, operation, resource, cluster=cluster, principal=principal, host=host
     )
     Console.make_standard().write(format_sheet(sheet, form))
-    _end_if_incomplete(place, cluster)
+    _end_if_incomplete(target, cluster)
 
 
 @app.command()
@@ -276,25 +275,24 @@ def permissions(
     Lists the patterns that ACLs name or, with --expand, every existing resource.
     Exit code 5: not all clusters are known.
     """
-    from ...workflow.fleet import permissions as asked  # noqa: PLC0415  # the other commands of the group do without
-    from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
+    from ...workflow.fleet import answers, runs  # noqa: PLC0415  # the other commands of the group do without
 
-    ask = asked.PermissionsRequest(
+    request = answers.PermissionsRequest(
         _choose_root(root), PermissionFilter(cluster, principal, resource), form, out
     )
-    asked.check_request(ask)
+    answers.check_request(request)
     if expand:
         with _make_bars(quiet=quiet) as report:
-            told = asked.export_by_resource(
-                ask, runs.read_spark_options(master, jars, ivy_settings), report
+            text = answers.export_by_resource(
+                request, runs.read_spark_options(master, jars, ivy_settings), report
             )
     else:
-        told = asked.export_by_pattern(ask)
+        text = answers.export_by_pattern(request)
     if out is None:
-        Console.make_standard().write(told)
+        Console.make_standard().write(text)
     else:
         Console.make_standard().note(f"Wrote {out}.")
-    _end_if_incomplete(ask.root, cluster)
+    _end_if_incomplete(request.root, cluster)
 
 
 @app.command()
@@ -326,12 +324,12 @@ def status(root: Root = None, json: Json = False) -> None:
     from ...fleet.answers.history import render_status  # noqa: PLC0415  # what needs Spark is slow to load
     from ...workflow.fleet.answers import make_status_document, read_status  # noqa: PLC0415  # what needs Spark is slow to load
 
-    found = read_status(_choose_root(root))
+    fleet_status = read_status(_choose_root(root))
     if json:
-        _print(make_status_document(found))
+        _print(make_status_document(fleet_status))
     else:
-        Console.make_standard().write(render_status(found))
-    raise typer.Exit(INCOMPLETE if found.complete is False else 0)
+        Console.make_standard().write(render_status(fleet_status))
+    raise typer.Exit(INCOMPLETE if fleet_status.complete is False else 0)
 
 
 @app.command()
@@ -345,9 +343,9 @@ def doctor(
     """Check that the pipeline can run here, or say why not."""
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
-    found = runs.examine_computer(root, runs.read_spark_options(master, jars, ivy_settings))
-    _print(runs.make_checks_document(found) if json else list(runs.render_checks(found)))
-    raise typer.Exit(1 if any(check.good is False for check in found) else 0)
+    checks = runs.examine_computer(root, runs.read_spark_options(master, jars, ivy_settings))
+    _print(runs.make_checks_document(checks) if json else list(runs.render_checks(checks)))
+    raise typer.Exit(1 if any(check.good is False for check in checks) else 0)
 
 
 @app.command()
@@ -366,23 +364,23 @@ def prepare(
 
     outlive_output()
     with _make_bars(quiet=quiet) as report:
-        told = runs.prepare_spark(runs.read_spark_options(master, jars, ivy_settings), report)
-    Console.make_standard().write(told)
+        text = runs.prepare_spark(runs.read_spark_options(master, jars, ivy_settings), report)
+    Console.make_standard().write(text)
 
 
 # ── shared ──────────────────────────────────────────────────────────────────────────────
 
 
-def _choose_root(named: str | None) -> str:
+def _choose_root(root: str | None) -> str:
     """The root of the command line or environment, or else of fleet.hcl. Raises UsageError."""
-    if named:
-        return named
+    if root:
+        return root
     from ...workflow.fleet.register_file import read_fleet  # noqa: PLC0415  # the other commands of the group do without
 
     if Path(FILE).exists():
-        said = read_fleet(Path(FILE)).root
-        if said:
-            return said
+        declared = read_fleet(Path(FILE)).root
+        if declared:
+            return declared
     raise UsageError(
         "there is no root for the fleet's files",
         f"Give --root, set KAFKAFORM_FLEET_ROOT, or write root into the fleet block of {FILE}.",
@@ -404,6 +402,8 @@ def _make_bars(*, quiet: bool) -> Any:
     return open_bars(sys.stderr, SystemClock(), quiet=quiet)
 
 
-def _print(what: Any) -> None:
+def _print(output: Any) -> None:
     """Print lines for people, or one JSON document."""
-    Console.make_standard().write_lines(what if isinstance(what, list) else [render_json(what)])
+    Console.make_standard().write_lines(
+        output if isinstance(output, list) else [render_json(output)]
+    )

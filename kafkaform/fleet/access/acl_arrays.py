@@ -1,41 +1,155 @@
-"""The ACLs of one cluster as arrays: what each decides, and whom it reaches.
+"""The ACLs of one cluster as arrays: what each covers, what it decides, and whom it reaches.
 
-A *target* is what rows are about: a resource, or a pattern, which stands for everything that it
+A *target* is what rows are about: a resource, or a pattern, which means everything that it
 covers and no narrower pattern names. A principal is reached by its own ACLs and those of `User:*`,
 a host by its own and those of `*`.
+
+Names are sorted by code point, so a prefix covers one stretch, which binary search finds. The work
+grows with the number of patterns and results, not with their product.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED
 from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
 
-from .operation_bits import BITS, EVERY_TOPIC, ON_CLUSTER, make_given_mask
-from .pattern_cover import Ints, Pattern, Reach, Truths, spread_stretches, to_ints
+from .permission_rows import BITS, EVERY_TOPIC, ON_CLUSTER, make_decided_mask
 
+Ints = NDArray[np.int64]
+Truths = NDArray[np.bool_]
+Pattern = tuple[str, str, str]
+"""Resource type, name, pattern type. A resource is written as a literal pattern."""
 Pairs = tuple[Ints, Ints]
 """(rule, target)."""
-NOTHING = -1
+NO_INDEX = -1
 """In place of an index: there is none."""
-
-_GIVEN: Mapping[tuple[str | None, str | None], int] = {
-    (permission, operation): make_given_mask(operation, permission)
+_DECIDED_MASKS: Mapping[tuple[str | None, str | None], int] = {
+    (permission, operation): make_decided_mask(operation, permission)
     for permission in (ALLOW, DENY)
     for operation in (*BITS, *(f"{ON_CLUSTER}{name}" for name in (ALL, *EVERY_TOPIC)))
 }
 
 
+def to_ints(values: Any) -> Ints:
+    """Return the values as an array of 64-bit integers."""
+    return np.asarray(values, dtype=np.int64)
+
+
+def spread_stretches(start: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """Return every position of every stretch: the number of its stretch, and the position."""
+    # The vectorised form of two nested loops: a Python loop over millions of pairs takes minutes.
+    owner = np.repeat(np.arange(len(start)), count)
+    before = np.cumsum(count) - count
+    return owner, np.arange(len(owner)) - before[owner] + start[owner]
+
+
+class Reach(Struct, frozen=True):
+    """The targets that each pattern covers: of pattern n they are target[start[n] : start[n] +
+    count[n]]."""
+
+    target: Ints
+    start: Ints
+    count: Ints
+
+
+def compute_reach(
+    patterns: Sequence[Pattern], targets: list[Pattern], *, pattern_level: bool
+) -> Reach:
+    """Return the targets that each pattern covers.
+
+    targets: sorted, no two equal; pattern_level: targets are patterns, so the literal `*` means
+    everything and is not a name; a pattern is covered by one that covers all that it covers.
+    """
+    by_type = {
+        kind: _Names(first, [name for _, name, _ in targets[first:last]], targets, pattern_level)
+        for kind, first, last in _split_runs(targets)
+    }
+    stretches = [
+        (number, first, last)
+        for number, (kind, name, pattern_type) in enumerate(patterns)
+        if kind in by_type
+        for first, last in by_type[kind].find_covered(name, pattern_type)
+        if first < last
+    ]
+    number, first, last = to_ints(stretches).reshape(-1, 3).T
+    _, target = spread_stretches(first, last - first)
+    count = np.zeros(len(patterns), np.int64)
+    np.add.at(count, number, last - first)
+    return Reach(target, np.cumsum(count) - count, count)
+
+
+def _split_runs(targets: list[Pattern]) -> Iterator[tuple[str, int, int]]:
+    first = 0
+    for kind, run in groupby(targets, key=lambda target: target[0]):
+        last = first + sum(1 for _ in run)
+        yield kind, first, last
+        first = last
+
+
+class _Names(Struct, frozen=True):
+    """The targets of one type."""
+
+    first: int
+    """The number of the first target."""
+    names: list[str]
+    targets: list[Pattern]
+    pattern_level: bool
+
+    def find_covered(self, name: str, pattern_type: str) -> Iterator[tuple[int, int]]:
+        """Yield the targets that this pattern covers, as stretches that do not overlap."""
+        if pattern_type == PREFIXED:
+            yield self._find_prefixed(name)
+        elif name == EVERYTHING:
+            yield from self._find_everything()
+        else:
+            yield self._find_equal(name)
+
+    def _find_everything(self) -> Iterator[tuple[int, int]]:
+        """Kafka's search skips the wildcard for names that begin with `*` themselves; nor does it
+        cover the empty prefix, which includes such names."""
+        first_star, last_star = self._find_begun(EVERYTHING)
+        yield self._find_equal("")
+        yield self.first + bisect_right(self.names, ""), first_star
+        yield self._find_equal(EVERYTHING)
+        yield last_star, self.first + len(self.names)
+
+    def _find_prefixed(self, prefix: str) -> tuple[int, int]:
+        first, last = self._find_begun(prefix)
+        if self.pattern_level and prefix == EVERYTHING:
+            first = self._find_equal(prefix)[1]  # the literal `*` means all names
+        return first, last
+
+    def _find_begun(self, prefix: str) -> tuple[int, int]:
+        names = self.names
+        first = bisect_left(names, prefix)
+        # A search for the first name without the prefix: there is no greatest text with it to look
+        # for.
+        last = bisect_left(names, True, first, key=lambda name: not name.startswith(prefix))
+        return self.first + first, self.first + last
+
+    def _find_equal(self, name: str) -> tuple[int, int]:
+        """Return the literal target of this name; the prefix of the same name follows it."""
+        first = self.first + bisect_left(self.names, name)
+        kind = self.targets[self.first][0]
+        exists = self.targets[first : first + 1] == [(kind, name, LITERAL)]
+        return first, first + exists
+
+
 class Rules(Struct, frozen=True):
     """ACLs of a cluster as arrays. What decides first comes first: DENY, then the most specific.
 
-    Rows without a key are no ACLs: they only ask for an answer about their principal, or stand for
+    Rows without a key are no ACLs: they only ask for an answer about their principal, or represent
     ACLs of others. ACLs of the cluster are repeated among those of topics, which they do not close.
     """
 
@@ -77,8 +191,8 @@ class Rules(Struct, frozen=True):
 
     def ungroup(self, group: Ints) -> tuple[Ints, Ints, Ints]:
         """Return target, principal and host of each group."""
-        rest, host = np.divmod(group, len(self.hosts))
-        target, principal = np.divmod(rest, len(self.principals))
+        target_principal, host = np.divmod(group, len(self.hosts))
+        target, principal = np.divmod(target_principal, len(self.principals))
         return target, principal, host
 
     def find_reaching_groups(self, group: Ints) -> tuple[Ints, ...]:
@@ -96,18 +210,18 @@ def build_rules(acls: pa.Table) -> Rules:
     """Build the arrays from rows with known words only.
 
     acls: resource_type, name, pattern_type, principal, host, operation, permission, key. For rows
-    that are no ACLs, operation and key are null, and permission too unless the row stands for ACLs
-    of others.
+    that are no ACLs, operation and key are null, and permission too unless the row represents
+    ACLs of others.
     """
     acls = acls.take(_rank_acls(acls))
     # Distinct patterns first: many ACLs share one, and coverage is computed per pattern.
     numbers: dict[Pattern, int] = {}
     columns = (acls[name].to_pylist() for name in ("resource_type", "name", "pattern_type"))
-    pattern = [numbers.setdefault(one, len(numbers)) for one in zip(*columns, strict=True)]
+    pattern = [numbers.setdefault(triple, len(numbers)) for triple in zip(*columns, strict=True)]
     principal, principals = _number_texts(acls["principal"], EVERYBODY)
     host, hosts = _number_texts(acls["host"], EVERYTHING)
     permissions, operations = acls["permission"].to_pylist(), acls["operation"].to_pylist()
-    given = [_GIVEN.get(words, 0) for words in zip(permissions, operations, strict=True)]
+    masks = [_DECIDED_MASKS.get(words, 0) for words in zip(permissions, operations, strict=True)]
     allows = np.array([permission == ALLOW for permission in permissions], dtype=bool)
     return Rules(
         patterns=tuple(numbers),
@@ -115,8 +229,8 @@ def build_rules(acls: pa.Table) -> Rules:
         principal=principal,
         host=host,
         bit=to_ints([BITS.get(operation, 0) for operation in operations]),
-        allow=np.where(allows, to_ints(given), 0),
-        deny=np.where(allows, 0, to_ints(given)),
+        allow=np.where(allows, to_ints(masks), 0),
+        deny=np.where(allows, 0, to_ints(masks)),
         closes=np.array(
             [
                 permission is not None and not (operation or "").startswith(ON_CLUSTER)
@@ -161,8 +275,8 @@ def _cast_flags(flags: Mapping[str, pa.ChunkedArray]) -> dict[str, pa.ChunkedArr
 def _number_texts(column: pa.ChunkedArray, special: str) -> tuple[Ints, pa.Array]:
     """Return each text's number, and the texts; `special` is among them even if no row has it."""
     texts = pa.chunked_array([*column.chunks, pa.array([special], column.type)])
-    found = texts.combine_chunks().dictionary_encode()
-    return to_ints(found.indices.to_numpy()[:-1]), found.dictionary
+    encoded = texts.combine_chunks().dictionary_encode()
+    return to_ints(encoded.indices.to_numpy()[:-1]), encoded.dictionary
 
 
 # ── ACLs by target, principal and host ──────────────────────────────────────────────────
@@ -182,12 +296,12 @@ class GroupedRules(Struct, frozen=True):
     deny: Ints
 
     def find(self, group: Ints) -> Ints:
-        """Return where these groups are, or NOTHING."""
+        """Return where these groups are, or NO_INDEX."""
         if not len(self.group):
-            return np.full_like(group, NOTHING)
+            return np.full_like(group, NO_INDEX)
         # searchsorted returns the length for values beyond the end.
-        place = np.minimum(np.searchsorted(self.group, group), len(self.group) - 1)
-        return np.where(self.group[place] == group, place, NOTHING)
+        index = np.minimum(np.searchsorted(self.group, group), len(self.group) - 1)
+        return np.where(self.group[index] == group, index, NO_INDEX)
 
 
 def group_rules(rules: Rules, group: Ints, rule: Ints) -> GroupedRules:
@@ -195,7 +309,7 @@ def group_rules(rules: Rules, group: Ints, rule: Ints) -> GroupedRules:
     # stable: keeps the order of rules within a group, which is the order of deciding.
     order = np.argsort(group, kind="stable")
     group, rule = group[order], rule[order]
-    start = np.flatnonzero(np.diff(group, prepend=NOTHING))
+    start = np.flatnonzero(np.diff(group, prepend=NO_INDEX))
     count = np.diff(np.append(start, len(group)))
     allow, deny = (
         np.bitwise_or.reduceat(bits[rule], start) if len(start) else start
@@ -204,32 +318,32 @@ def group_rules(rules: Rules, group: Ints, rule: Ints) -> GroupedRules:
     return GroupedRules(group[start], start, count, rule, allow, deny)
 
 
-def merge_bits(rules: Rules, found: GroupedRules, group: Ints) -> tuple[Ints, Ints]:
+def merge_bits(rules: Rules, grouped: GroupedRules, group: Ints) -> tuple[Ints, Ints]:
     """Return the ALLOW and DENY bits of everything that reaches these groups."""
     allow, deny = np.zeros_like(group), np.zeros_like(group)
-    for other in rules.find_reaching_groups(group):
-        place = found.find(other)
-        here = place != NOTHING
-        allow[here] |= found.allow[place[here]]
-        deny[here] |= found.deny[place[here]]
+    for reaching in rules.find_reaching_groups(group):
+        index = grouped.find(reaching)
+        exists = index != NO_INDEX
+        allow[exists] |= grouped.allow[index[exists]]
+        deny[exists] |= grouped.deny[index[exists]]
     return allow, deny
 
 
 def find_covering(rules: Rules, covers: Reach, first: int = 0, end: int | None = None) -> Pairs:
     """Return every ACL from `first` up to `end` with every target that it covers, by rule."""
     pattern = rules.pattern[first:end]
-    rule, place = spread_stretches(covers.start[pattern], covers.count[pattern])
-    return rule + first, covers.target[place]
+    rule, position = spread_stretches(covers.start[pattern], covers.count[pattern])
+    return rule + first, covers.target[position]
 
 
 def split_stretches(count: Ints, most: int) -> Iterator[tuple[int, int]]:
     """Cut the counts into pieces that add up to about `most`; yield (first, end) of each. Only its
     last count can take a piece over `most`."""
     before = np.cumsum(count) - count
-    first = np.flatnonzero(np.diff(before // most, prepend=NOTHING)).tolist()
+    first = np.flatnonzero(np.diff(before // most, prepend=NO_INDEX)).tolist()
     yield from zip(first, [*first, len(count)][1:], strict=True)
 
 
 def keep_distinct(rising: Ints) -> Ints:
     """Return each number once. `np.unique` takes ten times as long, because it sorts again."""
-    return rising[np.diff(rising, prepend=NOTHING) > 0]
+    return rising[np.diff(rising, prepend=NO_INDEX) > 0]

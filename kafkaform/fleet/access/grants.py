@@ -20,10 +20,8 @@ from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING
 
 from ...core.landing import GROUP_USAGE
 from ..landed.register import Register
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
+from ..tables.definitions import TABLES, BuildContext, Frames
 from . import acl_masks
-from .operation_bits import EVERY_TOPIC, SPELLED
 from .patterns import (
     SCRAM,
     TOPIC,
@@ -34,6 +32,7 @@ from .patterns import (
     select_topics,
     select_users,
 )
+from .permission_rows import EVERY_TOPIC, SPELLED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,14 +65,14 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     live, clusters, register = frames["live"], frames["cluster"], context.register
     rules = _describe_acls(select_acls(live), register)
     facts = _collect_facts(clusters, rules, live)
-    found = (
+    findings = (
         _find_broad(rules, facts, register.settings.short_prefix),
         _find_shadowed(rules),
         _find_unmatched(rules, live, clusters),
         _find_strangers(rules, facts, register),
         _find_open_clusters(clusters),
     )
-    return reduce(DataFrame.unionByName, found).select(*TABLES["grant_findings"].names)
+    return reduce(DataFrame.unionByName, findings).select(*TABLES["grant_findings"].names)
 
 
 def _collect_facts(clusters: DataFrame, rules: DataFrame, live: DataFrame) -> DataFrame:
@@ -81,14 +80,16 @@ def _collect_facts(clusters: DataFrame, rules: DataFrame, live: DataFrame) -> Da
     if not all were seen; held, the principals with ALLOWs for single hosts."""
     logins = select_users(live).groupBy("cluster").agg(F.collect_set("principal").alias("logins"))
     single = (F.col("permission") == ALLOW) & (F.col("host") != EVERYTHING)
-    held = rules.where(single).groupBy("cluster").agg(F.collect_set("principal").alias("held"))
-    rows = clusters.join(logins, "cluster", how="left").join(held, "cluster", how="left")
-    none = F.array().cast("array<string>")
+    restricted = (
+        rules.where(single).groupBy("cluster").agg(F.collect_set("principal").alias("held"))
+    )
+    rows = clusters.join(logins, "cluster", how="left").join(restricted, "cluster", how="left")
+    no_names = F.array().cast("array<string>")
     return rows.select(
         "cluster",
-        F.coalesce("super_users", none).alias("super_users"),
-        F.when(_is_complete(SCRAM), F.coalesce("logins", none)).alias("logins"),
-        F.coalesce("held", none).alias("held"),
+        F.coalesce("super_users", no_names).alias("super_users"),
+        F.when(_is_complete(SCRAM), F.coalesce("logins", no_names)).alias("logins"),
+        F.coalesce("held", no_names).alias("held"),
     )
 
 
@@ -102,22 +103,26 @@ def _describe_acls(rules: DataFrame, register: Register) -> DataFrame:
 
 def _owner_of(register: Register) -> Column:
     """Return the owner of a principal: the first one in fleet.hcl that names it."""
-    owners = {who: one.name for one in reversed(register.owners) for who in one.principals}
+    owners = {
+        principal: owner.name
+        for owner in reversed(register.owners)
+        for principal in owner.principals
+    }
     return _choose_value("principal", owners)
 
 
 def _choose_value(column: str, values: dict[str, str]) -> Column:
     """Look the column up in a dictionary; null if it is not there."""
-    pairs = [F.lit(text) for text in chain.from_iterable(values.items())]
-    if not pairs:
+    literals = [F.lit(text) for text in chain.from_iterable(values.items())]
+    if not literals:
         return F.lit(None).cast("string")
-    return F.try_element_at(F.create_map(*pairs), F.col(column))
+    return F.try_element_at(F.create_map(*literals), F.col(column))
 
 
 def _explode_cases(rows: DataFrame, subject: str, cases: Iterable[Column]) -> DataFrame:
     """Return each row once per case that applies. rows: cluster, resource, principal, owner."""
-    each = rows.withColumn("found", F.explode(F.array_compact(F.array(*cases))))
-    return each.select("*", "found.*").withColumn("subject", F.col(subject)).select(*_COLUMNS)
+    exploded = rows.withColumn("found", F.explode(F.array_compact(F.array(*cases))))
+    return exploded.select("*", "found.*").withColumn("subject", F.col(subject)).select(*_COLUMNS)
 
 
 def _make_case(
@@ -145,7 +150,7 @@ def _find_broad(rules: DataFrame, facts: DataFrame, short: int) -> DataFrame:
     loose = (F.col("host") == EVERYTHING) & ~everybody & F.array_contains("held", principal)
     is_for = F.concat(operation, F.lit(" is for every"))
     topics = (F.col("resource_type") == "Cluster") & operation.isin(sorted(EVERY_TOPIC))
-    begun = F.concat(F.lit("the prefix has "), width.cast("string"), F.lit(" characters"))
+    prefix_detail = F.concat(F.lit("the prefix has "), width.cast("string"), F.lit(" characters"))
     cases = (
         _make_case("any_principal", everybody, risk, F.concat(is_for, F.lit("body"))),
         _make_case("any_operation", operation == ALL, cluster, "every operation is allowed"),
@@ -153,7 +158,7 @@ def _find_broad(rules: DataFrame, facts: DataFrame, short: int) -> DataFrame:
             "any_resource", everything, risk, F.concat(is_for, F.lit(" resource of the type"))
         ),
         _make_case("any_resource", ~everything & topics, risk, F.concat(is_for, F.lit(" topic"))),
-        _make_case("short_prefix", prefixed & width.between(1, short), MEDIUM, begun),
+        _make_case("short_prefix", prefixed & width.between(1, short), MEDIUM, prefix_detail),
         _make_case("any_host", loose, LOW, "other ACLs hold the principal to single hosts"),
     )
     rows = rules.where(F.col("permission") == ALLOW).join(facts, "cluster", how="inner")
@@ -176,10 +181,10 @@ def _list_shadows(rules: pa.Table) -> pa.Table:
     """Return the shadowed ACLs as rows of _SHADOWS."""
     import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
-    found = acl_masks.find_shadows(rules)
-    rows = rules.take(pc.index_in(found["key"], rules["key"]))
+    shadows = acl_masks.find_shadows(rules)
+    rows = rules.take(pc.index_in(shadows["key"], rules["key"]))
     for name in ("reason", "by"):
-        rows = rows.append_column(name, found[name])
+        rows = rows.append_column(name, shadows[name])
     return rows.select([column.split()[0] for column in _SHADOWS.split(", ")])
 
 
@@ -188,19 +193,21 @@ def _find_unmatched(rules: DataFrame, live: DataFrame, clusters: DataFrame) -> D
     before the topic, so Create is exempt."""
     everything = F.when(F.col("pattern_type") == LITERAL, EVERYTHING).otherwise("")
     useful = (F.col("name") != everything) & (F.col("operation") != "Create")
-    seen = ["cluster", "resource_type"]
+    type_key = ["cluster", "resource_type"]
     # An unread list of topics must not turn every ACL into "matches nothing".
-    judged = rules.where(useful).join(_list_seen_types(clusters), seen, how="left_semi")
-    patterns = judged.select(*seen, "pattern_type", F.col("name").alias("pattern")).distinct()
+    judged = rules.where(useful).join(_list_seen_types(clusters), type_key, how="left_semi")
+    patterns = judged.select(*type_key, "pattern_type", F.col("name").alias("pattern")).distinct()
     names = _add_type("Topic", select_topics(live)).unionByName(
         _add_type("Group", select_groups(live))
     )
     used = match_patterns(patterns, names).drop("name").withColumnRenamed("pattern", "name")
     # left_anti after an equality join: patterns that matched no name.
-    found = judged.join(used, [*seen, "pattern_type", "name"], how="left_anti")
+    unmatched = judged.join(used, [*type_key, "pattern_type", "name"], how="left_anti")
     kind = F.lower("resource_type")
     detail = F.concat(F.lit("there is no "), kind, F.lit(" that it is about"))
-    return _explode_cases(found, "key", [_make_case("matches_nothing", F.lit(True), LOW, detail)])
+    return _explode_cases(
+        unmatched, "key", [_make_case("matches_nothing", F.lit(True), LOW, detail)]
+    )
 
 
 def _add_type(resource_type: str, names: DataFrame) -> DataFrame:
@@ -232,23 +239,26 @@ def _find_strangers(rules: DataFrame, facts: DataFrame, register: Register) -> D
     In a cluster without SCRAM users, nobody is unknown if the register names no principals, because
     nothing tells who is known. There, `no_login` is not found either: clients log in otherwise.
     """
-    owned = {who for owner in register.owners for who in owner.principals}
+    owned = {name for owner in register.owners for name in owner.principals}
     declared = {*owned, *register.principals}
     principal, scram = F.col("principal"), F.size("logins") > 0
-    known = principal.isin(sorted(declared)) | F.array_contains("super_users", principal)
+    is_declared = principal.isin(sorted(declared)) | F.array_contains("super_users", principal)
     judged = scram | F.lit(bool(declared))
     user = principal.isin(sorted(owned)) & principal.startswith("User:")
     cases = (
         _make_case(
-            "unknown_principal", judged & ~known, MEDIUM, "it has ACLs, and nobody declares it"
+            "unknown_principal",
+            judged & ~is_declared,
+            MEDIUM,
+            "it has ACLs, and nobody declares it",
         ),
         _make_case("no_login", scram & user, LOW, "it has ACLs, and no SCRAM user"),
     )
     named = rules.where(principal != EVERYBODY).select("cluster", "principal").distinct()
     # array_contains is null for null logins, and `~null` drops the row: not all logins were seen.
     rows = named.join(facts, "cluster", how="inner").where(~F.array_contains("logins", principal))
-    more = {"owner": _owner_of(register), "resource": F.lit("")}
-    return _explode_cases(rows.withColumns(more), "principal", cases)
+    columns = {"owner": _owner_of(register), "resource": F.lit("")}
+    return _explode_cases(rows.withColumns(columns), "principal", cases)
 
 
 def _find_open_clusters(clusters: DataFrame) -> DataFrame:

@@ -11,12 +11,12 @@ from kafkaform_kafka.authority.authorizer import LITERAL, PREFIXED
 from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
 
 from ...core.landing import GROUP_USAGE
-from .operation_bits import ASKED, BITS, CLUSTER
+from .permission_rows import BITS, CLUSTER, SUPPORTED_OPERATIONS
 
 ACL, TOPIC, SCRAM = "kafka_acl", "kafka_topic", "kafka_user_scram_credential"
 
-_KNOWN = {
-    "resource_type": list(ASKED),
+_KNOWN_WORDS = {
+    "resource_type": list(SUPPORTED_OPERATIONS),
     "pattern_type": [LITERAL, PREFIXED],
     "operation": list(BITS),
     "permission": [ALLOW, DENY],
@@ -31,7 +31,7 @@ _ATTRIBUTES = {
     "permission": "acl_permission_type",
 }
 """Column -> attribute of a live ACL."""
-_PATTERN = ["cluster", "resource_type"]
+_TYPE_KEY = ["cluster", "resource_type"]
 
 
 def select_acls(live: DataFrame) -> DataFrame:
@@ -39,9 +39,9 @@ def select_acls(live: DataFrame) -> DataFrame:
     `authorizer.index_acls`, ACLs with words that this version does not know are left out."""
     columns = [F.col("attrs")[attribute].alias(name) for name, attribute in _ATTRIBUTES.items()]
     rows = live.where(F.col("kind") == ACL).select("cluster", "key", "owner", *columns)
-    known = (F.col(name).isin(words) for name, words in _KNOWN.items())
-    whole = (F.col(name).isNotNull() for name in ("name", "principal", "host"))
-    return rows.where(reduce(Column.__and__, (*known, *whole)))
+    has_known_words = (F.col(name).isin(words) for name, words in _KNOWN_WORDS.items())
+    is_complete = (F.col(name).isNotNull() for name in ("name", "principal", "host"))
+    return rows.where(reduce(Column.__and__, (*has_known_words, *is_complete)))
 
 
 def select_resources(live: DataFrame, rules: DataFrame, clusters: DataFrame) -> DataFrame:
@@ -49,13 +49,13 @@ def select_resources(live: DataFrame, rules: DataFrame, clusters: DataFrame) -> 
     `select_acls`; clusters: with a column `cluster`."""
     literal = (F.col("pattern_type") == LITERAL) & (F.col("name") != EVERYTHING)
     named = rules.where(literal & ~F.col("resource_type").isin("Topic", "Cluster"))
-    found = (
+    resources = (
         _add_type("Topic", select_topics(live)),
         _add_type("Group", select_groups(live)),
         _add_type("Cluster", clusters.select("cluster", F.lit(CLUSTER).alias("name"))),
         named.select("cluster", "resource_type", "name"),
     )
-    return reduce(DataFrame.unionByName, found).distinct()
+    return reduce(DataFrame.unionByName, resources).distinct()
 
 
 def select_topics(live: DataFrame) -> DataFrame:
@@ -73,8 +73,8 @@ def select_groups(live: DataFrame) -> DataFrame:
 def select_users(live: DataFrame) -> DataFrame:
     """Return cluster and principal of everybody with a SCRAM credential, each once."""
     principal = F.concat(F.lit("User:"), F.col("attrs")["username"]).alias("principal")
-    found = live.where(F.col("kind") == SCRAM).select("cluster", principal)
-    return found.where(F.col("principal").isNotNull()).distinct()
+    users = live.where(F.col("kind") == SCRAM).select("cluster", principal)
+    return users.where(F.col("principal").isNotNull()).distinct()
 
 
 def _add_type(resource_type: str, names: DataFrame) -> DataFrame:
@@ -93,21 +93,21 @@ def match_patterns(patterns: DataFrame, names: DataFrame) -> DataFrame:
     # Equality joins scale by shuffle. `startswith` in the condition would be a nested loop,
     # quadratic for a large cluster.
     exact = names.withColumn("pattern", F.col("name")).join(
-        literal.where(F.col("pattern") != EVERYTHING), [*_PATTERN, "pattern"], how="inner"
+        literal.where(F.col("pattern") != EVERYTHING), [*_TYPE_KEY, "pattern"], how="inner"
     )
     prefixes = patterns.where(F.col("pattern_type") == PREFIXED)
     # Only lengths that occur: cutting at every length multiplied the rows and took six times as
     # long.
-    lengths = prefixes.groupBy(*_PATTERN).agg(F.collect_set(F.length("pattern")).alias("lengths"))
+    lengths = prefixes.groupBy(*_TYPE_KEY).agg(F.collect_set(F.length("pattern")).alias("lengths"))
     fitting = F.filter("lengths", lambda length: length <= F.length("name"))
-    cut = names.join(lengths, _PATTERN, how="inner").select(
-        *_PATTERN, "name", F.explode(fitting).alias("length")
+    cut = names.join(lengths, _TYPE_KEY, how="inner").select(
+        *_TYPE_KEY, "name", F.explode(fitting).alias("length")
     )
-    begun = cut.withColumn("pattern", F.substr("name", F.lit(1), F.col("length"))).join(
-        prefixes, [*_PATTERN, "pattern"], how="inner"
+    prefixed = cut.withColumn("pattern", F.substr("name", F.lit(1), F.col("length"))).join(
+        prefixes, [*_TYPE_KEY, "pattern"], how="inner"
     )
-    columns = (*_PATTERN, "pattern_type", "pattern", "name")
-    return exact.select(*columns).unionByName(begun.select(*columns))
+    columns = (*_TYPE_KEY, "pattern_type", "pattern", "name")
+    return exact.select(*columns).unionByName(prefixed.select(*columns))
 
 
 def render_pattern(name: str = "name") -> Column:

@@ -1,25 +1,33 @@
-"""Answer `fleet history` and `fleet status` from the tables of the newest build."""
+"""Answer `fleet history` and `fleet status` from the newest build, and who changed an object.
+
+A cluster does not record who changed a value. The tables know the window between two snapshots in
+which a change appeared, and the run that made it, if a landed log has a request with that effect.
+So only a change that was made with kafkaform, from another state, has a name.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from importlib.util import find_spec
 from typing import Any
 
 from msgspec import Struct
 
-from ...core.errors import UsageError
-from ..exports.rows import Sheet, render_table
+from ...core.change import Change
+from ...core.errors import KafkaformError, UsageError
+from ...core.resource import Identity
 from ..report.questions import DETAILS, NUMBERS, ask_questions
+from ..report.rows import Sheet, render_table
 from ..tables import reader
-from ..tables.reader import Build, Gold, Row, quote_text
+from ..tables.reader import Build, Gold, Row, quote_text, read_current
 
 SENSITIVE = "(sensitive)"
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_KEYS = 10_000
+_SEARCHED_KEYS = 10_000
 """How many keys are searched for one that resembles a wrong one."""
 
 VERDICTS: Mapping[str, str] = {
@@ -35,23 +43,26 @@ OUTCOMES: Mapping[str, str] = {
     "started": "started",
     "skipped": "skipped",
 }
-UNSEEN = "applied, in no snapshot"
+NOT_IN_SNAPSHOT = "applied, in no snapshot"
 """Before the first snapshot, or undone or changed again before the next one."""
 
 
-_WHOLE = {
+_OBJECT_CHANGES = {
     ("absent", "present"): "appeared",
     ("present", "absent"): "gone",
     ("present", "present"): "replaced",
 }
 """Before and after of a change of the whole object -> what happened."""
+OBJECTS = 200
+"""How many objects the tables are asked about at once: more are not read one by one."""
+_PACKAGES = ("deltalake", "pyarrow")
 
 
 class HistoryEntry(Struct, frozen=True):
     """One line of an object's history."""
 
     at: datetime
-    """When it was done or, if nobody knows, first seen."""
+    """When it was done or, if that is unknown, first seen."""
     what: str
     path: str
     """Empty: the object as a whole."""
@@ -60,13 +71,13 @@ class HistoryEntry(Struct, frozen=True):
     mark: str
     """Whether kafkaform did it."""
     not_before: datetime | None = None
-    """The last snapshot without it. None: `at` is exact, or there is no such snapshot."""
+    """The last snapshot without it. None: `at` is exact, or no snapshot is without it."""
     actor: str | None = None
     run: str | None = None
     commit: str | None = None
 
 
-_NAMES = HistoryEntry.__struct_fields__
+_COLUMNS = HistoryEntry.__struct_fields__
 
 
 def parse_span(text: str) -> timedelta:
@@ -95,21 +106,20 @@ def read_history(tables: Gold, cluster: str, key: str, since: timedelta | None =
             "Write kind and key, such as topic/orders or quota/user=ci.",
         )
     kinds = f"({quote_text(kind)}, {quote_text('kafka_' + kind)})"
-    where = f"cluster = {quote_text(cluster)} and kind in {kinds} and key = {quote_text(name)}"
-    found = {
-        table: tables.read_rows(f"select * from {table} where {where}") if tables.has(table) else []
+    condition = f"cluster = {quote_text(cluster)} and kind in {kinds} and key = {quote_text(name)}"
+    rows = {
+        table: tables.read_rows(f"select * from {table} where {condition}")
+        if tables.has(table)
+        else []
         for table in ("history", "change_attribution", "event")
     }
-    if not any(found.values()):
+    if not any(rows.values()):
         raise _not_found_error(tables, cluster, kind, name, kinds)
-    entries = build_timeline(found["history"], found["change_attribution"], found["event"])
+    entries = build_timeline(rows["history"], rows["change_attribution"], rows["event"])
     first = tables.build.as_of - since if since is not None else None
     recent = tuple(entry for entry in entries if first is None or entry.at >= first)
-    return _make_sheet(recent or entries[-1:])
-
-
-def _make_sheet(entries: Iterable[HistoryEntry]) -> Sheet:
-    return Sheet(_NAMES, tuple(tuple(getattr(e, name) for name in _NAMES) for e in entries))
+    values = (tuple(getattr(e, name) for name in _COLUMNS) for e in recent or entries[-1:])
+    return Sheet(_COLUMNS, tuple(values))
 
 
 def build_timeline(
@@ -121,23 +131,23 @@ def build_timeline(
     A change that has an event appears once, at the event's time.
     """
     by_id = {event["event_id"]: event for event in events}
-    told = {row["event_id"] for row in attributed}
-    seen = {(row["window_end"], row["path"]) for row in attributed}
+    attributed_events = {row["event_id"] for row in attributed}
+    attributed_changes = {(row["window_end"], row["path"]) for row in attributed}
     newest = max((row["known_until"] for row in intervals), default=None)
     entries = [_make_attributed_entry(row, by_id.get(row["event_id"])) for row in attributed]
     for event in events:
-        if event["outcome"] is not None and event["event_id"] not in told:
+        if event["outcome"] is not None and event["event_id"] not in attributed_events:
             entries += _list_tries(event, newest)
-    entries += (e for e in _list_intervals(intervals) if (e.at, e.path) not in seen)
+    entries += (e for e in _list_intervals(intervals) if (e.at, e.path) not in attributed_changes)
     return tuple(sorted(entries, key=lambda e: (e.at, e.path, e.what, e.mark, e.run or "")))
 
 
 def _make_attributed_entry(row: Row, event: Row | None) -> HistoryEntry:
     exact = event is not None
-    what = "changed" if row["path"] else _WHOLE[row["before"], row["after"]]
+    action = "changed" if row["path"] else _OBJECT_CHANGES[row["before"], row["after"]]
     return HistoryEntry(
         event["ts"] if event is not None else row["window_end"],
-        what,
+        action,
         row["path"],
         row["before"],
         row["after"],
@@ -154,7 +164,7 @@ def _list_tries(event: Row, newest: datetime | None) -> Iterator[HistoryEntry]:
     time of the last snapshot."""
     mark = OUTCOMES.get(event["outcome"], event["outcome"])
     if event["outcome"] == "applied" and newest is not None and event["ts"] <= newest:
-        mark = UNSEEN
+        mark = NOT_IN_SNAPSHOT
     if event["outcome"] == "failed" and event["error_code"]:
         mark = f"failed: {event['error_code']}"
     changes = event["changes"] or [{"path": "", "before": None, "after": None, "sensitive": False}]
@@ -181,46 +191,41 @@ def _list_intervals(rows: Sequence[Row]) -> Iterator[HistoryEntry]:
     for row in sorted(rows, key=lambda row: row["valid_from"]):
         at, since = row["valid_from"], row["seen_before"]
         if before is None:
-            what = "first seen" if since is None else "appeared"
-            yield HistoryEntry(at, what, "", None, None, mark if since else "", since)
+            action = "first seen" if since is None else "appeared"
+            yield HistoryEntry(at, action, "", None, None, mark if since else "", since)
         else:
-            for path, (old, new) in _find_differences(before, row["attrs"]):
-                yield HistoryEntry(at, "changed", path, old, new, mark, since)
+            for path in sorted(before.keys() | row["attrs"].keys()):
+                old, new = before.get(path), row["attrs"].get(path)
+                if old != new:
+                    yield HistoryEntry(at, "changed", path, old, new, mark, since)
         before = row["attrs"]
         if row["deleted"] and row["valid_to"] is not None:
             yield HistoryEntry(row["valid_to"], "gone", "", None, None, mark)
             before = None
 
 
-def _find_differences(
-    before: Mapping[str, str], after: Mapping[str, str]
-) -> Iterator[tuple[str, tuple[str | None, str | None]]]:
-    for path in sorted(before.keys() | after.keys()):
-        pair = before.get(path), after.get(path)
-        if pair[0] != pair[1]:
-            yield path, pair
-
-
 def _not_found_error(tables: Gold, cluster: str, kind: str, name: str, kinds: str) -> UsageError:
-    where = f"cluster = {quote_text(cluster)}"
-    if not tables.read_rows(f"select 1 from history where {where} limit 1"):
-        known = [r["cluster"] for r in tables.read_rows("select distinct cluster from history")]
-        return _wrong_name_error(f"there is no snapshot of cluster {cluster!r}", cluster, known)
+    condition = f"cluster = {quote_text(cluster)}"
+    if not tables.read_rows(f"select 1 from history where {condition} limit 1"):
+        clusters = [r["cluster"] for r in tables.read_rows("select distinct cluster from history")]
+        return _wrong_name_error(f"there is no snapshot of cluster {cluster!r}", cluster, clusters)
     keys = tables.read_rows(
-        f"select distinct key from history where {where} and kind in {kinds} order by key"
-        f" limit {_KEYS}"
+        f"select distinct key from history where {condition} and kind in {kinds} order by key"
+        f" limit {_SEARCHED_KEYS}"
     )
     if not keys:
-        found = tables.read_rows(f"select distinct kind from history where {where} order by kind")
-        names = [row["kind"].removeprefix("kafka_") for row in found]
+        kind_rows = tables.read_rows(
+            f"select distinct kind from history where {condition} order by kind"
+        )
+        names = [row["kind"].removeprefix("kafka_") for row in kind_rows]
         return _wrong_name_error(f"cluster {cluster} has no objects of kind {kind!r}", kind, names)
     message = f"cluster {cluster} never had {kind}/{name}"
     return _wrong_name_error(message, name, [row["key"] for row in keys])
 
 
-def _wrong_name_error(message: str, wrong: str, known: Sequence[str]) -> UsageError:
-    close = difflib.get_close_matches(wrong, known, 3) or sorted(known)[:5]
-    return UsageError(message, f"There are {', '.join(close)}{' …' * (len(known) > len(close))}.")
+def _wrong_name_error(message: str, wrong: str, names: Sequence[str]) -> UsageError:
+    close = difflib.get_close_matches(wrong, names, 3) or sorted(names)[:5]
+    return UsageError(message, f"There are {', '.join(close)}{' …' * (len(names) > len(close))}.")
 
 
 # ── status ──────────────────────────────────────────────────────────────────────────────
@@ -233,7 +238,7 @@ class FleetStatus(Struct, frozen=True):
     complete: bool | None
     """Every registered cluster was read completely and every configuration is known. None: the
     build lacks the tables to tell."""
-    parts: Mapping[str, Sheet]
+    sheets: Mapping[str, Sheet]
     """Title -> rows."""
 
 
@@ -250,58 +255,61 @@ def read_status(root: str) -> FleetStatus:
     )
     clusters, off, states = (answers[name] for name in ("clusters", *names[:2]))
     expected = [row for row in clusters or () if row["registered"]]
-    whole = all(row["status"] == "read" for row in expected) and not states
-    parts = {
+    is_complete = all(row["status"] == "read" for row in expected) and not states
+    table_rows: tuple[tuple[Any, ...], ...] = tuple(
+        (name, table.rows, table.version, round(table.seconds, 2))
+        for name, table in build.tables.items()
+    )
+    counts: Counter[tuple[str, bool]] = Counter()
+    oldest: dict[tuple[str, bool], datetime] = {}
+    for cluster_row in clusters or ():
+        group = cluster_row["status"], cluster_row["registered"]
+        counts[group] += cluster_row["clusters"]
+        if cluster_row["oldest"] is not None:
+            oldest[group] = cluster_row["oldest"]
+    columns = ("status", "registered", "clusters", "oldest", "age_hours")
+    sheets = {
         "Builds": _list_builds(build),
-        "Clusters": _make_coverage(clusters or (), build.as_of),
+        "Clusters": Sheet(
+            columns,
+            tuple((*p, n, *_compute_age(oldest.get(p), build.as_of)) for p, n in counts.items()),
+        ),
         "Not read whole": _select_columns(off or (), ("cluster", "status", "captured_at", "error")),
         "Configurations not known": _select_columns(states or (), ("state", "desired_at", "error")),
         "Quarantine": _select_columns(
             answers["quarantine"] or (), ("source", "reason", "lines", "file", "newest")
         ),
-        "Tables": _list_tables(build),
+        "Tables": Sheet(("table", "rows", "version", "seconds"), table_rows),
     }
-    return FleetStatus(build, whole if clusters is not None else None, parts)
+    return FleetStatus(build, is_complete if clusters is not None else None, sheets)
 
 
-def render_status(state: FleetStatus) -> str:
+def render_status(status: FleetStatus) -> str:
     """Render all parts that have rows, as tables with titles."""
-    known = {True: "complete", False: "not complete", None: "unknown"}[state.complete]
-    head = f"Build {state.build.name}: coverage {known}\n"
-    shown = (f"\n{title}\n{render_table(part)}" for title, part in state.parts.items() if part.rows)
-    return head + "".join(shown)
+    coverage = {True: "complete", False: "not complete", None: "unknown"}[status.complete]
+    head = f"Build {status.build.name}: coverage {coverage}\n"
+    sections = (
+        f"\n{title}\n{render_table(sheet)}" for title, sheet in status.sheets.items() if sheet.rows
+    )
+    return head + "".join(sections)
 
 
-def _list_builds(build: Build) -> Sheet:
+def _list_builds(current: Build) -> Sheet:
     """All builds, the newest first."""
-    found = [reader.read_build(build.root, name) for name in reader.list_builds(build.root)]
-    found.sort(key=lambda one: (one.ended, one.name), reverse=True)
-    rows = tuple(
+    builds = [reader.read_build(current.root, name) for name in reader.list_builds(current.root)]
+    builds.sort(key=lambda build: (build.ended, build.name), reverse=True)
+    build_rows = tuple(
         (
-            one.name,
-            one.name == build.name,
-            one.as_of,
-            one.ended,
-            round((one.ended - one.started).total_seconds(), 1),
-            len(one.parts),
+            build.name,
+            build.name == current.name,
+            build.as_of,
+            build.ended,
+            round((build.ended - build.started).total_seconds(), 1),
+            len(build.tables),
         )
-        for one in found
+        for build in builds
     )
-    return Sheet(("build", "current", "as_of", "ended", "seconds", "tables"), rows)
-
-
-def _make_coverage(rows: Sequence[Row], as_of: datetime) -> Sheet:
-    counts: Counter[tuple[str, bool]] = Counter()
-    oldest: dict[tuple[str, bool], datetime] = {}
-    for row in rows:
-        place = row["status"], row["registered"]
-        counts[place] += row["clusters"]
-        if row["oldest"] is not None:
-            oldest[place] = row["oldest"]
-    names = ("status", "registered", "clusters", "oldest", "age_hours")
-    return Sheet(
-        names, tuple((*p, n, *_compute_age(oldest.get(p), as_of)) for p, n in counts.items())
-    )
+    return Sheet(("build", "current", "as_of", "ended", "seconds", "tables"), build_rows)
 
 
 def _compute_age(time: datetime | None, as_of: datetime) -> tuple[datetime | None, float | None]:
@@ -313,9 +321,65 @@ def _select_columns(rows: Sequence[Row], names: tuple[str, ...]) -> Sheet:
     return Sheet(names, tuple(tuple(row[name] for name in names) for row in rows))
 
 
-def _list_tables(build: Build) -> Sheet:
-    rows: tuple[tuple[Any, ...], ...] = tuple(
-        (name, part.rows, part.version, round(part.seconds, 2))
-        for name, part in build.parts.items()
-    )
-    return Sheet(("table", "rows", "version", "seconds"), rows)
+def find_outside_changes(
+    root: str, scopes: Mapping[str, str], changes: Sequence[Change], last: Mapping[Identity, str]
+) -> Mapping[Identity, str]:
+    """Identity -> the newest change of its drifted paths, as text; why there is none, if the tables
+    cannot be read.
+
+    scopes: provider instance -> id of its cluster; last: when each object was last set, RFC 3339:
+    what happened before that explains no drift.
+    """
+    if any(find_spec(name) is None for name in _PACKAGES):
+        return {}
+    try:
+        rows = _ask_tables(Gold(read_current(root)), scopes, changes[:OBJECTS])
+    # These answers are an addition: what they are added to must not fail with them.
+    except KafkaformError as error:
+        text = f"the fleet's tables cannot be read: {error}"
+        return {change.identity: text for change in changes}
+    return {i: _render_row(row) for i, row in rows.items() if _is_later(row, last.get(i))}
+
+
+def _ask_tables(
+    gold: Gold, scopes: Mapping[str, str], changes: Sequence[Change]
+) -> dict[Identity, Row]:
+    """Identity -> the newest row that shows a drifted path of the object changing."""
+    newest: dict[Identity, Row] = {}
+    for instance in sorted({change.identity.instance for change in changes}):
+        own_changes = {
+            (change.identity.kind, change.identity.key): change
+            for change in changes
+            if change.identity.instance == instance
+        }
+        keys = ", ".join(sorted({quote_text(key) for _, key in own_changes}))
+        rows = gold.read_rows(
+            "SELECT a.kind, a.key, a.path, a.window_start, a.window_end, a.verdict, a.actor, a.run "
+            "FROM change_attribution a JOIN cluster c ON a.cluster = c.cluster "
+            f"WHERE c.cluster_id = {quote_text(scopes[instance])} AND a.key IN ({keys}) "
+            "AND a.verdict IN ('out_of_band', 'applied') ORDER BY a.window_end"
+        )
+        for row in rows:
+            change = own_changes.get((row["kind"], row["key"]))
+            # As the tables write paths; the object as a whole has the empty one.
+            drifted = {".".join(item.path) for item in change.drift} if change is not None else ()
+            if change is not None and row["path"] in drifted:
+                newest[change.identity] = row
+    return newest
+
+
+def _is_later(row: Row, last: str | None) -> bool:
+    # The snapshot that shows our own last write comes after it, too.
+    after = last is None or row["window_end"] > datetime.fromisoformat(last)
+    start = row["window_start"]
+    own = row["verdict"] == "applied" and last is not None and start is not None
+    return after and not (own and start <= datetime.fromisoformat(last or ""))
+
+
+def _render_row(row: Row) -> str:
+    end = row["window_end"].strftime("%Y-%m-%d %H:%M UTC")
+    start = row["window_start"]
+    window = f"between {start:%Y-%m-%d %H:%M} and {end}" if start is not None else f"before {end}"
+    if row["verdict"] == "applied":
+        return f"changed {window} by {row['actor']} (run {row['run']})"
+    return f"changed {window} without kafkaform, so nothing says by whom"

@@ -8,7 +8,7 @@ unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -33,21 +33,21 @@ from kafkaform_kafka.authority.authorizer import (
 from kafkaform_kafka.kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERYTHING, Acl
 
 from ...core.errors import UsageError
-from ..access.operation_bits import BITS, parse_operation, parse_principal, parse_resource
+from ..access.permission_rows import BITS, parse_operation, parse_principal, parse_resource
 
 ACL_KIND = "kafka_acl"
 ACLS = "acls"
 """The need of an answer for which not all ACLs were seen, or only long ago."""
-_FRESH = ("read", "partial")
+_FRESH_STATUSES = ("read", "partial")
 """Statuses of a cluster whose rows tell how it is now."""
 _PERMISSIONS = {
     AccessVerdict.ALLOWED: (ALLOW,),
     AccessVerdict.DENIED: (DENY,),
     AccessVerdict.UNKNOWN: (ALLOW, DENY),
 }
-_CERTAIN = (DecisionRule.SUPER_USER, DecisionRule.OWN)
+_CERTAIN_RULES = (DecisionRule.SUPER_USER, DecisionRule.OWN)
 """Rules whose decision holds whatever ACLs there are."""
-SOMEBODY = "User:\0"
+UNNAMED_PRINCIPAL = "User:\0"
 """A principal that no ACL and no declaration names. Names cannot contain NUL."""
 
 Row = Mapping[str, Any]
@@ -70,7 +70,7 @@ class WhoCanAnswer(Struct, frozen=True):
 
     cluster: str
     principal: str
-    """`User:*` stands for everybody whom nothing names."""
+    """`User:*`: every principal that nothing names."""
     verdict: str
     """allowed, denied or unknown."""
     rule: str
@@ -93,29 +93,29 @@ def parse_query(
             f"{resource} is not a single topic",
             f"`kafkaform fleet permissions --resource '{resource}'` shows several.",
         )
-    who = None if principal is None else parse_principal(principal)
-    return WhoCanQuery(parse_operation(operation, kind), kind, name, who, host)
+    parsed_principal = None if principal is None else parse_principal(principal)
+    return WhoCanQuery(parse_operation(operation, kind), kind, name, parsed_principal, host)
 
 
-def list_needed_rows(asked: WhoCanQuery) -> tuple[tuple[str, str, Any], ...]:
-    """Return conditions on effective_permissions, as (column, operator, value), all of which must
+def list_needed_rows(query: WhoCanQuery) -> tuple[tuple[str, str, Any], ...]:
+    """Return conditions on effective_permissions, as (column, operator, value), which must all
     hold: the rows of the patterns that cover the resource, and maybe some more."""
-    question = _make_question(asked, SOMEBODY)
+    question = _make_question(query, UNNAMED_PRINCIPAL)
     if to_topics_question(question) is not None:
         return (("resource_type", "in", ["Cluster", "Topic"]), ("pattern_level", "=", True))
-    first = to_cluster_question(question) is not None
-    names = (asked.resource_name, *([CLUSTER] if first else []))
-    begun = (f"{name[:length]}{EVERYTHING}" for name in names for length in range(len(name) + 1))
-    types = sorted({asked.resource_type, *(["Cluster"] if first else [])})
+    on_cluster = to_cluster_question(question) is not None
+    names = (query.resource_name, *([CLUSTER] if on_cluster else []))
+    prefixes = (f"{name[:length]}{EVERYTHING}" for name in names for length in range(len(name) + 1))
+    types = sorted({query.resource_type, *(["Cluster"] if on_cluster else [])})
     return (
         ("resource_type", "in", types),
         ("pattern_level", "=", True),
-        ("resource", "in", sorted({*names, EVERYTHING, *begun})),
+        ("resource", "in", sorted({*names, EVERYTHING, *prefixes})),
     )
 
 
 def who_can(
-    permissions: Iterable[Row], clusters: Iterable[Row], asked: WhoCanQuery
+    permissions: Iterable[Row], clusters: Iterable[Row], query: WhoCanQuery
 ) -> list[WhoCanAnswer]:
     """Return the answers of every cluster, by name and principal: everything about one principal,
     or else all who can or might.
@@ -123,32 +123,46 @@ def who_can(
     permissions: rows of effective_permissions, at least those of `list_needed_rows`; clusters: rows
     of `cluster` to answer for.
     """
-    found: dict[str, list[Row]] = {}
+    rows: dict[str, list[Row]] = {}
     for row in permissions:
         if row["pattern_level"]:
-            found.setdefault(row["cluster"], []).append(row)
+            rows.setdefault(row["cluster"], []).append(row)
     ordered = sorted(clusters, key=lambda cluster: str(cluster["cluster"]))
-    return [one for c in ordered for one in _answer_cluster(c, found.get(c["cluster"], ()), asked)]
+    return [
+        answer for c in ordered for answer in _answer_cluster(c, rows.get(c["cluster"], ()), query)
+    ]
 
 
 def _answer_cluster(
-    cluster: Row, rows: Sequence[Row], asked: WhoCanQuery
+    cluster: Row, rows: Sequence[Row], query: WhoCanQuery
 ) -> Iterator[WhoCanAnswer]:
-    access, seen = _build_access(cluster, rows), _is_seen(cluster)
-    for who in _list_people(access, asked):
-        question = _make_question(asked, who)
+    super_users = cluster["super_users"]
+    access = Access(
+        index_acls(acl for row in rows for acl in parse_acls(row)),
+        None if super_users is None else frozenset(super_users),
+        cluster["allow_if_no_acl"],
+    )
+    coverage = dict(cluster["coverage"])  # Arrow gives a map as pairs
+    # All ACLs of the cluster were seen, and not too long ago.
+    all_seen = cluster["status"] in _FRESH_STATUSES and coverage.get(ACL_KIND) == "complete"
+    principals: tuple[str, ...] = (query.principal,) if query.principal is not None else ()
+    if query.principal is None:
+        named = list_principals(access, _make_question(query, UNNAMED_PRINCIPAL))
+        principals = (*(name for name in named if name != EVERYBODY), UNNAMED_PRINCIPAL)
+    for principal in principals:
+        question = _make_question(query, principal)
         decision = decide(access, question)
         needs = tuple(map(str, decision.needs))
         # An ACL that was not seen could be a DENY, so even "allowed" is uncertain.
-        if not seen and decision.rule not in _CERTAIN:
+        if not all_seen and decision.rule not in _CERTAIN_RULES:
             needs = (*needs, ACLS)
             decision = Decision(
                 AccessVerdict.UNKNOWN, DecisionRule.UNDECLARED, decision.acl, decision.needs
             )
-        if asked.principal is not None or decision.verdict is not AccessVerdict.DENIED:
+        if query.principal is not None or decision.verdict is not AccessVerdict.DENIED:
             yield WhoCanAnswer(
                 cluster["cluster"],
-                EVERYBODY if who == SOMEBODY else who,
+                EVERYBODY if principal == UNNAMED_PRINCIPAL else principal,
                 str(decision.verdict),
                 str(decision.rule),
                 _find_via(access, question, decision),
@@ -157,18 +171,9 @@ def _answer_cluster(
             )
 
 
-def _make_question(asked: WhoCanQuery, who: str) -> AccessQuestion:
+def _make_question(query: WhoCanQuery, principal: str) -> AccessQuestion:
     return AccessQuestion(
-        who, asked.host, asked.operation, asked.resource_type, asked.resource_name
-    )
-
-
-def _build_access(cluster: Row, rows: Sequence[Row]) -> Access:
-    supers = cluster["super_users"]
-    return Access(
-        index_acls(acl for row in rows for acl in parse_acls(row)),
-        None if supers is None else frozenset(supers),
-        cluster["allow_if_no_acl"],
+        principal, query.host, query.operation, query.resource_type, query.resource_name
     )
 
 
@@ -194,22 +199,9 @@ def parse_acls(row: Row) -> Iterator[Acl]:
                 yield acl
 
 
-def _is_seen(cluster: Row) -> bool:
-    """True if all ACLs of the cluster were seen, and not too long ago."""
-    coverage = dict(cluster["coverage"])  # Arrow gives a map as pairs
-    return cluster["status"] in _FRESH and coverage.get(ACL_KIND) == "complete"
-
-
-def _list_people(access: Access, asked: WhoCanQuery) -> tuple[str, ...]:
-    if asked.principal is not None:
-        return (asked.principal,)
-    named = list_principals(access, _make_question(asked, SOMEBODY))
-    return (*(who for who in named if who != EVERYBODY), SOMEBODY)
-
-
 def _find_via(access: Access, question: AccessQuestion, decision: Decision) -> tuple[str, ...]:
     """Return the ACLs that decide, or that could."""
-    if decision.rule in _CERTAIN:
+    if decision.rule in _CERTAIN_RULES:
         return ()
     permissions = _PERMISSIONS[decision.verdict]
     unsure = decision.verdict is AccessVerdict.UNKNOWN
@@ -230,20 +222,21 @@ def _find_deciding(
 ) -> Iterator[tuple[Acl, str]]:
     """Yield the ACLs that the decision rests on, each with the operation that is asked there."""
     unsure = decision.verdict is AccessVerdict.UNKNOWN
-    first, later = to_cluster_question(question), to_topics_question(question)
+    cluster_question, topics_question = to_cluster_question(question), to_topics_question(question)
     elsewhere = decision.on_cluster or decision.on_topic
     if not elsewhere or unsure:
-        found = list_acls(access, question.resource_type, question.resource_name)
-        yield from ((acl, question.operation) for acl in found)
-    if first is not None and (decision.on_cluster or unsure):
-        found = list_acls(access, first.resource_type, first.resource_name)
-        yield from ((acl, first.operation) for acl in found)
-    if later is not None and (decision.on_topic or unsure):
-        who = (question.principal or EVERYBODY, EVERYBODY)
-        mine = (acl for one in who for acl in access.index.writers.get(one, ()))
-        yield from ((acl, later.operation) for acl in sorted(mine, key=_make_order(decision)))
-
-
-def _make_order(decision: Decision) -> Callable[[Acl], tuple[bool, Acl]]:
-    """The order of ACLs of topics: the one that decides comes first."""
-    return lambda acl: (acl != decision.acl, acl)
+        acls = list_acls(access, question.resource_type, question.resource_name)
+        yield from ((acl, question.operation) for acl in acls)
+    if cluster_question is not None and (decision.on_cluster or unsure):
+        acls = list_acls(access, cluster_question.resource_type, cluster_question.resource_name)
+        yield from ((acl, cluster_question.operation) for acl in acls)
+    if topics_question is not None and (decision.on_topic or unsure):
+        principals = (question.principal or EVERYBODY, EVERYBODY)
+        writers = (
+            acl for principal in principals for acl in access.index.writers.get(principal, ())
+        )
+        # The order of ACLs of topics: the one that decides comes first.
+        yield from (
+            (acl, topics_question.operation)
+            for acl in sorted(writers, key=lambda acl: (acl != decision.acl, acl))
+        )

@@ -19,8 +19,8 @@ from msgspec import Struct
 from pyspark.sql import Column, DataFrame
 
 from ...core.landing import LIVE
-from ..tables.manifest import ALL, Clusters
-from .inputs import get_source, get_subject
+from ..tables.manifest import ALL_CLUSTERS, Clusters
+from .intake import get_source, get_subject
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Row]
@@ -53,36 +53,51 @@ def find_changed_clusters(
     may concern any cluster causes all clusters to be recomputed when it becomes, or stops being,
     such a lineage.
     """
-    before, now, were, are, told, waived = _collect_parts(
-        *(_select_rows(view, "cluster") for view in clusters),
-        *(_select_rows(view, "lineage") for view in lineages),
-        _select_part(lines.select(_scopes_column().alias("key")).distinct(), F.col("key")),
-        _select_part(ended.select("cluster").distinct(), F.col("cluster")),
+    # A run may have changed clusters without a recorded step, so all of its scopes count.
+    run_scopes = F.when(F.col("kind") == _BEGIN, F.get_json_object("body", "$.scopes"))
+    scopes = F.to_json(F.array("scope_id", run_scopes))
+    clusters_before, clusters_now, lineages_before, lineages_now, line_scopes, waived = (
+        _collect_parts(
+            *(_select_rows(view, "cluster") for view in clusters),
+            *(_select_rows(view, "lineage") for view in lineages),
+            _select_part(lines.select(scopes.alias("key")).distinct(), F.col("key")),
+            _select_part(ended.select("cluster").distinct(), F.col("cluster")),
+        )
     )
-    changed, renamed = _find_changes(were, are), _is_renamed(before, now)
+    changed = _find_changes(lineages_before, lineages_now)
+    renamed = _is_renamed(clusters_before, clusters_now)
     # Only the transition: while a lineage stays unread, the clusters' rows already say "unknown".
     if any(_reaches_all(old) != _reaches_all(new) for old, new in changed.values()):
-        return ChangedClusters(ALL, renamed)
-    views = (before, now)
-    found = _find_changes(before, now).keys() | waived.keys()
+        return ChangedClusters(ALL_CLUSTERS, renamed)
+    views = (clusters_before, clusters_now)
+    names = _find_changes(clusters_before, clusters_now).keys() | waived.keys()
     # A new snapshot counts even if no column of `cluster` changes: its rows may be other ones.
-    found |= {get_subject(key) for key in files if get_source(key) == LIVE}
-    found |= _find_names(views, found, {*_list_lineage_scopes(changed), *_list_line_scopes(told)})
+    names |= {get_subject(key) for key in files if get_source(key) == LIVE}
+    lineage_scopes = {
+        scope
+        for versions in changed.values()
+        for row in versions
+        for scope in row.get("scopes", {}).values()
+        if scope
+    }
+    names |= _find_names(views, names, {*lineage_scopes, *_list_line_scopes(line_scopes)})
     if changed:
         # Any unread state may be about a cluster that never said which one it is.
-        found |= {name for name in now if not _list_ids(views, name)}
-    # ALL instead of a list of every name: a table is then overwritten, which is cheaper than
-    # replacing all of its clusters one by one.
-    return ChangedClusters(ALL if found >= now.keys() else frozenset(found), renamed)
+        names |= {name for name in clusters_now if not _list_ids(views, name)}
+    # ALL_CLUSTERS instead of a list of every name: a table is then overwritten, which is
+    # cheaper than replacing all of its clusters one by one.
+    return ChangedClusters(
+        ALL_CLUSTERS if names >= clusters_now.keys() else frozenset(names), renamed
+    )
 
 
-def _is_renamed(before: Rows, now: Rows) -> bool:
+def _is_renamed(previous: Rows, current: Rows) -> bool:
     """True if names and ids are paired differently now, or if two names share an id."""
     named = [
         sorted((row["cluster_id"], name) for name, row in view.items() if row.get("cluster_id"))
-        for view in (before, now)
+        for view in (previous, current)
     ]
-    shared = any(len(dict(pairs)) < len(pairs) for pairs in named)
+    shared = any(len(dict(ids)) < len(ids) for ids in named)
     return shared or named[0] != named[1]
 
 
@@ -93,20 +108,20 @@ def _find_names(views: Sequence[Rows], changed: Iterable[str], scopes: Iterable[
     for name in {name for view in views for name in view}:
         for scope in _list_ids(views, name):
             names[scope].add(name)
-    wanted = {*scopes, *(scope for name in changed for scope in _list_ids(views, name))}
-    return {name for scope in wanted for name in names.get(scope, {scope})}
+    all_scopes = {*scopes, *(scope for name in changed for scope in _list_ids(views, name))}
+    return {name for scope in all_scopes for name in names.get(scope, {scope})}
 
 
 def _list_ids(views: Sequence[Rows], name: str) -> frozenset[str]:
-    found = (view.get(name, {}).get("cluster_id") for view in views)
-    return frozenset(one for one in found if one)
+    ids = (view.get(name, {}).get("cluster_id") for view in views)
+    return frozenset(cluster_id for cluster_id in ids if cluster_id)
 
 
-def _find_changes(before: Rows, now: Rows) -> Mapping[str, tuple[Row, Row]]:
+def _find_changes(previous: Rows, current: Rows) -> Mapping[str, tuple[Row, Row]]:
     """Return key -> the row before and after; empty: there is none."""
-    keys = before.keys() | now.keys()
-    pairs = {key: (before.get(key, {}), now.get(key, {})) for key in keys}
-    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+    keys = previous.keys() | current.keys()
+    rows = {key: (previous.get(key, {}), current.get(key, {})) for key in keys}
+    return {key: versions for key, versions in rows.items() if versions[0] != versions[1]}
 
 
 def _reaches_all(lineage: Row) -> bool:
@@ -118,26 +133,14 @@ def _reaches_all(lineage: Row) -> bool:
     return not scopes or None in scopes
 
 
-def _list_lineage_scopes(changed: Mapping[str, tuple[Row, Row]]) -> Iterator[str]:
-    for pair in changed.values():
-        for row in pair:
-            yield from filter(None, row.get("scopes", {}).values())
-
-
-def _list_line_scopes(told: Iterable[str]) -> Iterator[str]:
+def _list_line_scopes(line_scopes: Iterable[str]) -> Iterator[str]:
     """Yield the scope of each step, and all scopes of each run that begins."""
-    for text in told:
+    for text in line_scopes:
         step, run = json.loads(text)
         if step is not None:
             yield step
         if run is not None:
             yield from map(str, filter(None, json.loads(run).values()))
-
-
-def _scopes_column() -> Column:
-    # A run may have changed clusters of which no step was recorded, so all of its scopes count.
-    run = F.when(F.col("kind") == _BEGIN, F.get_json_object("body", "$.scopes"))
-    return F.to_json(F.array("scope_id", run))
 
 
 # ── one query for all of it ─────────────────────────────────────────────────────────────
@@ -152,12 +155,12 @@ def _select_part(rows: DataFrame, key: Column, row: Column | None = None) -> Dat
     return rows.select(key.alias("key"), (F.lit("{}") if row is None else row).alias("row"))
 
 
-def _collect_parts(*parts: DataFrame) -> tuple[Rows, ...]:
+def _collect_parts(*queries: DataFrame) -> tuple[Rows, ...]:
     """Return the rows of each part by key. One query for all parts: planning six would take
     longer."""
     # The driver may collect here: one small row per cluster, lineage and distinct scope.
-    numbered = (part.withColumn("part", F.lit(n)) for n, part in enumerate(parts))
-    found: tuple[dict[str, Row], ...] = tuple({} for _ in parts)
-    for key, row, part in reduce(DataFrame.unionByName, numbered).collect():
-        found[part][key] = json.loads(row)
-    return found
+    numbered = (query.withColumn("part", F.lit(n)) for n, query in enumerate(queries))
+    rows: tuple[dict[str, Row], ...] = tuple({} for _ in queries)
+    for key, row, query in reduce(DataFrame.unionByName, numbered).collect():
+        rows[query][key] = json.loads(row)
+    return rows

@@ -8,17 +8,14 @@ from ..datasets import (
     capacity,
     consistency,
     drift,
-    events,
     history,
     policy,
     quotas,
-    registers,
-    reliability,
     resources,
     runs,
     unused_topics,
 )
-from ..tables.dataset import Dataset
+from ..tables.definitions import Dataset
 
 _OWNED = ("desired", "recorded")
 """Tables that name the owner of an object."""
@@ -30,10 +27,10 @@ DATASETS = (
     Dataset(
         "cluster",
         ("run", "snapshot", "snapshot_raw"),
-        registers.build_cluster,
-        registers.find_newest_builds,
+        resources.build_cluster,
+        resources.find_newest_builds,
     ),
-    Dataset("lineage", ("audit_raw", "snapshot"), registers.build_lineage),
+    Dataset("lineage", ("audit_raw", "snapshot"), resources.build_lineage),
     Dataset("live", _LANDED, resources.build_live, resources.find_live_builds),
     Dataset(
         "recorded", ("cluster", *_LANDED), resources.build_recorded, resources.find_recorded_builds
@@ -42,11 +39,11 @@ DATASETS = (
         "desired", ("cluster", *_LANDED), resources.build_desired, resources.find_desired_builds
     ),
     Dataset("history", ("history", *_LANDED), history.build_history, history.find_new_builds),
-    Dataset("event_conflict", ("audit_raw",), events.build_event_conflict),
+    Dataset("event_conflict", ("audit_raw",), runs.build_event_conflict),
     Dataset(
         "event",
         ("audit_raw", "cluster", "event_conflict", "run"),
-        events.build_event,
+        runs.build_event,
         of_records=True,
     ),
     Dataset("drift", ("cluster", "drift", "lineage", "live", *_OWNED), drift.build),
@@ -62,7 +59,7 @@ DATASETS = (
     ),
     Dataset("policy_findings", ("cluster", "live", "policy_findings", *_OWNED), policy.build),
     Dataset("capacity", ("cluster", "history", "live", *_OWNED), capacity.build),
-    Dataset("apply_reliability", ("event", "run"), reliability.build, of_records=True),
+    Dataset("apply_reliability", ("event", "run"), runs.build_reliability, of_records=True),
     Dataset(
         "fleet_consistency",
         ("cluster", "event_conflict", "lineage", "live", "run", *_OWNED),

@@ -1,7 +1,7 @@
 """Run one build: read what has landed, recompute the tables that it changes, publish the manifest.
 
 Readers see the previous build until the manifest is published. What a dead build has written is
-taken back by the next one.
+taken back by the next one. `prune` forgets old builds and removes the files that only they needed.
 """
 
 from __future__ import annotations
@@ -19,23 +19,28 @@ from ...core.objects import Objects
 from ...core.progress import Progress, Reporter, ignore_event
 from ..landed.register import Register
 from ..spark.session import LandedBytes
-from ..spark.store import Start, TableStore
+from ..spark.store import Start, TableStore, vacuum
 from ..tables import manifest
-from ..tables.dataset import BuildContext, Dataset
-from ..tables.definitions import SCHEMA_VERSION, TABLES, RebuildScope
-from ..tables.manifest import ALL, Clusters, Manifest
-from . import inputs, intake
+from ..tables.definitions import SCHEMA_VERSION, TABLES, BuildContext, Dataset, RebuildScope
+from ..tables.manifest import ALL_CLUSTERS, Clusters, Manifest
+from . import intake
 from .changed_clusters import ChangedClusters, find_changed_clusters
-from .order import FIRST, select_datasets
-from .parallel import make_together
+from .schedule import SCOPE_TABLES, make_together, select_datasets
 from .workspace import BuildWorkspace, explain_errors, make_table, take_rows
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-NOBODY: Clusters = frozenset()
+NO_CLUSTERS: Clusters = frozenset()
 """No clusters."""
 
 Follow = Callable[[TableStore, str], None]
 """Appends what is new in a topic to `audit_raw`. It gets the store and the name of the build."""
+_SOURCES: Mapping[str, Sequence[str]] = {
+    "audit_raw": (AUDIT,),
+    "register_raw": (REGISTER,),
+    "snapshot": SOURCES,
+    "snapshot_raw": SOURCES,
+}
+"""Bronze table -> the landing folders that it is read from."""
 
 
 class BuildOptions(Struct, frozen=True):
@@ -49,8 +54,8 @@ class BuildOptions(Struct, frozen=True):
     """Overrides the register's."""
     follow: Follow | None = None
     """Reads a topic first."""
-    held: Callable[[], None] = lambda: None
-    """Raises Locked if the root's lock is no longer ours."""
+    ensure_lock: Callable[[], None] = lambda: None
+    """Raises Locked if this build no longer holds the root's lock."""
 
 
 class BuildResult(Struct, frozen=True):
@@ -58,42 +63,44 @@ class BuildResult(Struct, frozen=True):
 
     manifest: Manifest
     """Of the build that is current now."""
-    made: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
     """The tables that this run wrote. Empty: there was nothing to do."""
-    clusters: Clusters = NOBODY
+    clusters: Clusters = NO_CLUSTERS
     """The clusters that were recomputed."""
 
 
 class _Plan(Struct, frozen=True):
     """What a run has to do."""
 
-    before: Manifest | None
+    previous: Manifest | None
     """The current build, if any."""
     files: Mapping[str, int]
     """Path below the landing folder -> size, of every landing file that is complete."""
-    new: tuple[str, ...]
+    new_files: tuple[str, ...]
     """Files that the previous build does not know."""
-    died: tuple[str, ...]
+    dead_builds: tuple[str, ...]
     """Builds since then that died."""
-    chosen: tuple[Dataset, ...]
+    datasets: tuple[Dataset, ...]
     register: Register
     stale: bool
     """Nothing of the previous build can be kept: there is none, or another version made it."""
-    reworded: bool
-    """fleet.hcl has changed, so every cluster is judged anew."""
+    register_changed: bool
+    """fleet.hcl has changed, so every cluster is judged again."""
 
     @property
     def landed(self) -> LandedBytes:
         """How much this build computes its tables from, by which Spark is tuned."""
         everything = sum(self.files.values())
-        anew = self.stale or self.reworded
-        return LandedBytes(everything, everything if anew else sum(self.files[n] for n in self.new))
+        is_full = self.stale or self.register_changed
+        return LandedBytes(
+            everything, everything if is_full else sum(self.files[n] for n in self.new_files)
+        )
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """True if there is nothing to compute."""
-        owed = self.before.owed.keys() if self.before else ()
-        return not (self.stale or self.new or any(d.table in owed for d in self.chosen))
+        outdated = self.previous.owed.keys() if self.previous else ()
+        return not (self.stale or self.new_files or any(d.table in outdated for d in self.datasets))
 
 
 def run_build(
@@ -114,89 +121,91 @@ def run_build(
     written the root.
     """
     plan = _make_plan(objects, datasets, options)
-    if plan.before and plan.nothing and not (options.follow or plan.died):
-        return BuildResult(plan.before)
+    if plan.previous and plan.is_empty and not (options.follow or plan.dead_builds):
+        return BuildResult(plan.previous)
     started = datetime.now(UTC)
     report(Progress("fleet", "starting Spark", 0, None))
     store = TableStore(start(plan.landed), root)
-    fingerprint = inputs.compute_fingerprint(plan.files, (options.code, *sorted(options.only)))
+    fingerprint = intake.compute_fingerprint(plan.files, (options.code, *sorted(options.only)))
     # A topic's records are in no file, so the files alone would give two builds the same name.
-    timed = options.follow or plan.nothing
+    timed = options.follow or plan.is_empty
     build = f"{started:%Y%m%dT%H%M%S}-{fingerprint[:12]}" if timed else fingerprint[:16]
-    work = BuildWorkspace(store, build, plan.before)
-    if plan.before:
-        work.versions.update({name: w.version for name, w in plan.before.tables.items()})
+    work = BuildWorkspace(store, build, plan.previous)
+    if plan.previous:
+        work.versions.update({name: w.version for name, w in plan.previous.tables.items()})
     # Before the first write: a build that dies must be known as dead, or its rows would stay.
     if manifest.begin_build(objects, build):
         _take_back_dead_builds(objects, work, plan)
-    brought = _follow_topic(work, plan, options.follow)
-    if plan.before and plan.nothing and not brought:
+    has_topic_lines = _follow_topic(work, plan, options.follow)
+    if plan.previous and plan.is_empty and not has_topic_lines:
         manifest.end_build(objects)
-        return BuildResult(plan.before)
-    _take_in_files(work, plan, started, brought)
+        return BuildResult(plan.previous)
+    _take_in_files(work, plan, started, has_topic_lines)
     context = BuildContext(plan.register, _find_as_of(work), build)
-    clusters, owed = _make_all(work, plan, datasets, context, options.held, report)
+    clusters, outdated = _make_all(work, plan, datasets, context, options.ensure_lock, report)
     # A lease may have been lost while Spark worked. Without this check, two builds could publish.
-    options.held()
-    made = Manifest(
+    options.ensure_lock()
+    new_manifest = Manifest(
         build,
-        {**(plan.before.tables if plan.before else {}), **work.written},
+        {**(plan.previous.tables if plan.previous else {}), **work.written},
         started.isoformat(),
         datetime.now(UTC).isoformat(),
         context.as_of.isoformat(),
         fingerprint,
         options.code,
-        owed,
+        outdated,
     )
     # The only step that readers notice. Everything before it can be repeated.
-    manifest.publish(objects, made, plan.files)
+    manifest.publish(objects, new_manifest, plan.files)
     manifest.end_build(objects)
-    return BuildResult(made, tuple(name for name in TABLES if name in work.written), clusters)
+    return BuildResult(
+        new_manifest, tuple(name for name in TABLES if name in work.written), clusters
+    )
 
 
 def _take_back_dead_builds(objects: Objects, work: BuildWorkspace, plan: _Plan) -> None:
     """Restore the tables that dead builds have written. Raises StorageError."""
     # A build may have died between its manifest and `current`: that manifest names versions that
     # are about to be taken back.
-    for name in plan.died:
+    for name in plan.dead_builds:
         manifest.forget_build(objects, name)
     with explain_errors("the tables of a dead build cannot be restored"):
-        work.versions.update(work.store.recover(plan.before, plan.died))
+        work.versions.update(work.store.recover(plan.previous, plan.dead_builds))
 
 
 def _make_plan(objects: Objects, datasets: Sequence[Dataset], options: BuildOptions) -> _Plan:
-    before = manifest.read_current(objects)
-    listed = inputs.list_inputs(objects)
+    previous = manifest.read_current(objects)
+    listed = intake.list_inputs(objects)
     # Rows without their `.meta.json` are left out, so that the next run finds them as new.
     files = {name: listed[name] for name in intake.list_ready(listed, ())}
-    register = inputs.read_current_register(objects, files)
-    known = manifest.read_inputs(objects, before.build) if before else frozenset()
+    register = intake.read_current_register(objects, files)
+    known_files = manifest.read_inputs(objects, previous.build) if previous else frozenset()
     # A new version of kafkaform may compute other rows from the same input.
-    stale = before is None or (before.code, before.schema_version) != (options.code, SCHEMA_VERSION)
-    new = intake.list_ready(listed, known)
-    resaid = any(inputs.get_source(name) == REGISTER for name in new)
+    stale = previous is None or (previous.code, previous.schema_version) != (
+        options.code,
+        SCHEMA_VERSION,
+    )
+    new = intake.list_ready(listed, known_files)
+    settings = register.settings
+    if options.max_corrupt is not None:
+        settings = replace(settings, max_corrupt=options.max_corrupt)
+    has_register = any(intake.get_source(name) == REGISTER for name in new)
     return _Plan(
-        before,
+        previous,
         files,
         new,
-        manifest.list_died(objects, before.build if before else None),
+        manifest.list_died(objects, previous.build if previous else None),
         select_datasets(datasets, options.only),
-        _limit_corrupt(register, options.max_corrupt),
+        replace(register, settings=settings),
         stale,
-        resaid and inputs.read_newest_register(objects, known) != register,
+        has_register and intake.read_newest_register(objects, known_files) != register,
     )
-
-
-def _limit_corrupt(register: Register, max_corrupt: float | None) -> Register:
-    if max_corrupt is None:
-        return register
-    return replace(register, settings=replace(register.settings, max_corrupt=max_corrupt))
 
 
 def _follow_topic(work: BuildWorkspace, plan: _Plan, follow: Follow | None) -> bool:
     """True if `audit_raw` has lines of a topic that no build has: from now, or from a build that
     died."""
-    if follow is None and not plan.died:
+    if follow is None and not plan.dead_builds:
         return False
     with explain_errors("new lines of the topic cannot be read"):
         if follow is not None:
@@ -211,50 +220,44 @@ def _follow_topic(work: BuildWorkspace, plan: _Plan, follow: Follow | None) -> b
     return True
 
 
-def _take_in_files(work: BuildWorkspace, plan: _Plan, now: datetime, topic: bool) -> None:
+def _take_in_files(
+    work: BuildWorkspace, plan: _Plan, started: datetime, has_topic_lines: bool
+) -> None:
     """Read new landing files into the bronze tables, and judge bad lines of topics."""
     # Read before the new files are appended: only lines of topics are judged again here.
-    seen = {name: work.read(name) for name in ("audit_raw", "quarantine")} if topic else {}
+    earlier_rows = (
+        {name: work.read(name) for name in ("audit_raw", "quarantine")} if has_topic_lines else {}
+    )
 
     def write(table: str, rows: DataFrame) -> DataFrame:
+        # Any file can have bad lines.
+        sources = _SOURCES.get(table)
+        may_have = sources is None or any(intake.get_source(n) in sources for n in plan.new_files)
         # An empty append is a commit and a job; without a table, it creates one.
-        if table not in work.versions or topic or _may_have(table, plan.new):
+        if table not in work.versions or has_topic_lines or may_have:
             take_rows(work, table, rows)
         # What was written is read back: Spark would otherwise compute the files' rows again for
         # each use.
         return work.read(table, {"_build": [work.build]}).where(F.col("_build") == work.build)
 
-    stamp = intake.BuildStamp(work.build, now)
+    stamp = intake.BuildStamp(work.build, started)
     limit, store = plan.register.settings.max_corrupt, work.store
     with explain_errors("landing files cannot be read"):
-        intake.take_in(store.spark, store.landing, plan.new, stamp, limit, seen, write)
-
-
-def _may_have(table: str, files: Sequence[str]) -> bool:
-    """True if these files can bring rows for a bronze table. Any file can have bad lines."""
-    wanted = _SOURCES.get(table)
-    return wanted is None or any(inputs.get_source(name) in wanted for name in files)
-
-
-_SOURCES: Mapping[str, Sequence[str]] = {
-    "audit_raw": (AUDIT,),
-    "register_raw": (REGISTER,),
-    "snapshot": SOURCES,
-    "snapshot_raw": SOURCES,
-}
-"""Bronze table -> the landing folders that it is read from."""
+        intake.take_in(
+            store.spark, store.landing, plan.new_files, stamp, limit, earlier_rows, write
+        )
 
 
 def _find_as_of(work: BuildWorkspace) -> datetime:
     """Return the newest time of a snapshot or register: of this build, or of the previous one."""
-    mine = F.col("_build") == work.build
-    snapshots = work.read("snapshot").where(mine).select(F.col("captured_at").alias("at"))
-    taken = work.read("register_raw").where(mine).select(F.col("taken").alias("at"))
+    is_new = F.col("_build") == work.build
+    snapshots = work.read("snapshot").where(is_new).select(F.col("captured_at").alias("at"))
+    registers = work.read("register_raw").where(is_new).select(F.col("taken").alias("at"))
     # As a number: how Python would take a timestamp depends on the machine's time zone.
     # The build's now is a capture, never the clock: the same files give the same tables on any day.
-    both = snapshots.unionByName(taken).agg(F.max(F.unix_micros("at")).alias("at"))
-    newest = EPOCH + timedelta(microseconds=both.collect()[0]["at"] or 0)
-    return max(newest, datetime.fromisoformat(work.before.as_of)) if work.before else newest
+    captures = snapshots.unionByName(registers).agg(F.max(F.unix_micros("at")).alias("at"))
+    newest = EPOCH + timedelta(microseconds=captures.collect()[0]["at"] or 0)
+    return max(newest, datetime.fromisoformat(work.previous.as_of)) if work.previous else newest
 
 
 def _make_all(
@@ -262,94 +265,133 @@ def _make_all(
     plan: _Plan,
     datasets: Sequence[Dataset],
     context: BuildContext,
-    held: Callable[[], None],
+    ensure_lock: Callable[[], None],
     report: Reporter,
 ) -> tuple[Clusters, Mapping[str, Clusters]]:
     """Make the tables. Return the clusters that were recomputed, and the clusters that each table
     left out by `--only` still needs."""
     # Before `cluster` and `lineage` are made: those two depend on `run`, which is made by lineage.
-    lineages = ALL if plan.stale else _find_lineages(work, plan)
-    owed = dict(plan.before.owed if plan.before else {})
-    early, total = _count_early(plan.chosen), len(plan.chosen)
+    lineages = ALL_CLUSTERS if plan.stale else _find_lineages(work, plan)
+    outdated = dict(plan.previous.owed if plan.previous else {})
+    early, total = _count_early(plan.datasets), len(plan.datasets)
 
-    def make_all(some: Sequence[Dataset], news: ChangedClusters, done: int) -> None:
-        due = {
-            d.table: _unite_clusters(_select_clusters(d, news, lineages), owed.pop(d.table, NOBODY))
-            for d in some
+    def make_all(batch: Sequence[Dataset], changes: ChangedClusters, offset: int) -> None:
+        targets = {
+            d.table: _unite_clusters(
+                _select_clusters(d, changes, lineages), outdated.pop(d.table, NO_CLUSTERS)
+            )
+            for d in batch
         }
 
-        def one(dataset: Dataset) -> None:
-            wanted = due[dataset.table]
-            if wanted is ALL or wanted:
-                make_table(work, dataset, wanted, context)
+        def make_one(dataset: Dataset) -> None:
+            target = targets[dataset.table]
+            if target is ALL_CLUSTERS or target:
+                make_table(work, dataset, target, context)
 
-        def begins(tables: Sequence[str], more: int) -> None:
-            held()
+        def report_start(tables: Sequence[str], finished: int) -> None:
+            ensure_lock()
             label = f"making {', '.join(tables)}"
-            report(Progress("fleet", label, done + more, total, "tables", even=False))
+            report(Progress("fleet", label, offset + finished, total, "tables", even=False))
 
-        make_together(some, one, begins, work.store.spark.interruptAll)
+        make_together(batch, make_one, report_start, work.store.spark.interruptAll)
 
     # `cluster` and `lineage` come first, for all clusters: only their difference from the previous
     # build tells which clusters the others are recomputed for.
-    make_all(plan.chosen[:early], ChangedClusters(ALL, True), 0)
-    news = ChangedClusters(ALL, True) if plan.stale else _find_changed_clusters(work, plan, context)
-    make_all(plan.chosen[early:], news, early)
+    make_all(plan.datasets[:early], ChangedClusters(ALL_CLUSTERS, True), 0)
+    changes = (
+        ChangedClusters(ALL_CLUSTERS, True)
+        if plan.stale
+        else _find_changed_clusters(work, plan, context)
+    )
+    make_all(plan.datasets[early:], changes, early)
     report(Progress("fleet", "tables made", total, total, "tables", finished=True))
-    made = {dataset.table for dataset in plan.chosen}
+    made_tables = {dataset.table for dataset in plan.datasets}
     # A table that `--only` leaves out owes its readers these clusters. The debt is in the manifest,
     # so that the next full run pays it even if nothing new lands.
-    for left in (dataset for dataset in datasets if dataset.table not in made):
-        more = _select_clusters(left, news, lineages)
-        owed[left.table] = _unite_clusters(more, owed.get(left.table, NOBODY))
-    return news.clusters, {table: who for table, who in owed.items() if who is ALL or who}
+    for skipped in (dataset for dataset in datasets if dataset.table not in made_tables):
+        outdated[skipped.table] = _unite_clusters(
+            _select_clusters(skipped, changes, lineages), outdated.get(skipped.table, NO_CLUSTERS)
+        )
+    left_out = {name: names for name, names in outdated.items() if names is ALL_CLUSTERS or names}
+    return changes.clusters, left_out
 
 
-def _count_early(chosen: Sequence[Dataset]) -> int:
+def _count_early(datasets: Sequence[Dataset]) -> int:
     """Return how many datasets come before the changed clusters can be determined."""
-    return max((n for n, each in enumerate(chosen, 1) if each.table in FIRST), default=0)
+    return max(
+        (n for n, dataset in enumerate(datasets, 1) if dataset.table in SCOPE_TABLES), default=0
+    )
 
 
-def _select_clusters(dataset: Dataset, news: ChangedClusters, lineages: Clusters) -> Clusters:
+def _select_clusters(dataset: Dataset, changes: ChangedClusters, lineages: Clusters) -> Clusters:
     """Return the clusters or lineages of a table that are recomputed."""
     # Such a table says what logs say, under the names of clusters.
-    if dataset.of_records and not (lineages is ALL or lineages or news.renamed):
-        return NOBODY
+    if dataset.of_records and not (lineages is ALL_CLUSTERS or lineages or changes.renamed):
+        return NO_CLUSTERS
     scope = TABLES[dataset.table].scope
     return (
-        news.clusters
+        changes.clusters
         if scope is RebuildScope.CLUSTER
         else lineages
         if scope is RebuildScope.LINEAGE
-        else ALL
+        else ALL_CLUSTERS
     )
 
 
 def _find_lineages(work: BuildWorkspace, plan: _Plan) -> Clusters:
     """Return the lineages of logs that have new lines."""
-    found = _select_new_lines(work, plan).select("lineage").where(F.col("lineage").isNotNull())
-    return frozenset(row["lineage"] for row in found.distinct().collect())
+    lines = _select_new_lines(work, plan).select("lineage").where(F.col("lineage").isNotNull())
+    return frozenset(row["lineage"] for row in lines.distinct().collect())
 
 
 def _select_new_lines(work: BuildWorkspace, plan: _Plan) -> DataFrame:
     """Return the lines that no published build has."""
-    builds = (work.build, *plan.died)
+    builds = (work.build, *plan.dead_builds)
     return work.read("audit_raw", {"_build": builds}).where(F.col("_build").isin(*builds))
 
 
 def _find_changed_clusters(
     work: BuildWorkspace, plan: _Plan, context: BuildContext
 ) -> ChangedClusters:
-    if plan.reworded:
-        return ChangedClusters(ALL, True)
-    views = {name: (work.read_before(name), work.read(name)) for name in FIRST}
+    if plan.register_changed:
+        return ChangedClusters(ALL_CLUSTERS, True)
+    views = {name: (work.read_previous(name), work.read(name)) for name in SCOPE_TABLES}
     lines = _select_new_lines(work, plan)
     today = F.lit(context.as_of.date())
     # A waiver that ended changes findings without any new file.
-    ended = work.read_before("policy_findings").where(F.col("waived_until") < today)
+    ended = work.read_previous("policy_findings").where(F.col("waived_until") < today)
     with explain_errors("the clusters with new input cannot be determined"):
-        return find_changed_clusters(plan.new, views["cluster"], views["lineage"], lines, ended)
+        return find_changed_clusters(
+            plan.new_files, views["cluster"], views["lineage"], lines, ended
+        )
 
 
-def _unite_clusters(one: Clusters, other: Clusters) -> Clusters:
-    return ALL if one is ALL or other is ALL else one | other
+def _unite_clusters(first: Clusters, second: Clusters) -> Clusters:
+    return ALL_CLUSTERS if first is ALL_CLUSTERS or second is ALL_CLUSTERS else first | second
+
+
+def prune(objects: Objects, root: str, keep: int) -> int:
+    """Keep the newest builds and the current one; return how many were forgotten.
+
+    keep: at least 1. The caller holds the root's lock. Raises StorageError.
+    """
+    current = manifest.read_current(objects)
+    builds = manifest.list_builds(objects)
+    newest = builds[-keep:]
+    old = [
+        manifest_of_build
+        for manifest_of_build in builds
+        if manifest_of_build not in newest
+        and (current is None or manifest_of_build.build != current.build)
+    ]
+    if not old or current is None:
+        return 0
+    # Manifests first: a manifest whose files are gone is an error for readers, while a file without
+    # a manifest only takes space.
+    for manifest_of_build in old:
+        manifest.forget_build(objects, manifest_of_build.build)
+    # Vacuum works by age: everything since the start of the oldest build that is kept must stay.
+    first = min((*newest, current), key=lambda manifest_of_build: manifest_of_build.started)
+    with explain_errors("old files cannot be removed"):
+        vacuum(root, first)
+    return len(old)

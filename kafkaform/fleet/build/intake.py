@@ -1,67 +1,91 @@
-"""Read landing files into the bronze tables: each file once, without interpreting values.
+"""Take in what has landed: read landing files and topics into the bronze tables, each line once.
 
 Files are read as bytes, because a checksum covers bytes, and so that a line keeps its number. A
 line that cannot be read goes to `quarantine` and is left out. If too many lines are bad, the build
 fails.
+
+Of a topic, Spark's checkpoint records which offsets it is about to read, and Delta Lake records the
+batch with its rows. A run that dies between the two reads the same offsets again, and Delta Lake
+skips the batch that it already has.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial, reduce
+from hashlib import sha256
 
 import pyspark.sql.functions as F
 from msgspec import Struct
 from msgspec.structs import replace
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from ...core.errors import KafkaformError
-from ...core.landing import AUDIT, META, REGISTER, ROWS, SOURCES
-from ..landed.cluster_names import escape_pattern
+from ...core.errors import KafkaformError, UsageError
+from ...core.landing import AUDIT, META, REGISTER, ROOT, ROWS, SOURCES
+from ...core.objects import Objects
+from ..landed import topic_source
 from ..landed.log_lines import FILE, TOPIC, judge_lines, parse_records
-from ..landed.snapshots import CHANGED, Snapshots, parse_registers, split_lines
-from ..tables.dataset import Frames
-from ..tables.definitions import TABLES
-from .parallel import run_at_once
+from ..landed.register import Register, read_register
+from ..landed.snapshots import CHANGED, Snapshots, escape_pattern, parse_registers, split_lines
+from ..spark.store import TableStore, hadoop_address
+from ..tables.definitions import SCHEMA_VERSION, TABLES, Frames
+from .schedule import run_at_once
 
 BRONZE = ("audit_raw", "snapshot_raw", "snapshot", "register_raw", "quarantine")
-LONGEST = 2048
+LINE_CHARACTERS = 2048
 """How many characters of a bad line `quarantine` keeps."""
 _NO_FILES = "SELECT CAST(NULL AS STRING) AS _file, CAST(NULL AS BINARY) AS content WHERE false"
-_PARTS: Mapping[str, int] = {REGISTER: 2}
+_PATH_DEPTHS: Mapping[str, int] = {REGISTER: 2}
 """Landing folder -> number of parts of a path below the landing root, if it is not 3."""
+_ENDINGS: Mapping[str, str] = {AUDIT: ROWS, REGISTER: ".json", **dict.fromkeys(SOURCES, META)}
+"""Landing folder -> ending of the files that are complete by themselves. Files of rows are not:
+their `.meta.json` comes last."""
 Write = Callable[[str, DataFrame], DataFrame]
 """Adds rows to a table; returns the rows that this build has added to it."""
+_ADVICE = (
+    "Check the topic's name, the connection and the right to read it. If records were deleted "
+    "before they were read, land the log itself with `kafkaform fleet snapshot`, remove the folder "
+    "`checkpoints` below the root, and run again: what is read twice counts once."
+)
+_WORKER_ADVICE = (
+    "The environment of this process reaches neither the workers of a Spark cluster nor a Connect "
+    "server. Set the variable there, as docs/fleet/running.md says, or land the log with "
+    "`kafkaform fleet snapshot`."
+)
+"""Advice if a worker does not know how to reach the brokers."""
+_SLOW_WORKER = "Python worker failed to connect back"
+"""Spark's error if a worker takes more than 10 s to start, as on a busy machine. The limit is
+fixed. Trying again is safe, because no batch is added twice."""
+_TRIES = 4
 
 
 class BuildStamp(Struct, frozen=True):
     """What every new row is marked with."""
 
     build: str
-    now: datetime
+    read_at: datetime
     """When the row was read (UTC)."""
 
 
-def list_ready(listed: Iterable[str], known: Container[str]) -> tuple[str, ...]:
+def list_ready(listed: Iterable[str], known_files: Container[str]) -> tuple[str, ...]:
     """Return the files to read, sorted: paths below the landing folder.
 
-    listed: all files; known: those that were read before. Rows come with their `.meta.json`:
+    listed: all files; known_files: those that were read before. Rows come with their `.meta.json`:
     without it the snapshot is not finished, and the rows must be listed again.
     """
-    there = set(listed)
+    all_files = set(listed)
     # Files that are known are never read again: they cannot change.
-    new = {name for name in there if name not in known and _is_closed(name)}
+    new = {
+        name
+        for name in all_files
+        if name not in known_files and name.endswith(_ENDINGS.get(get_source(name), ()))
+    }
     rows = {name.removesuffix(META) + ROWS for name in new if name.endswith(META)}
-    return tuple(sorted(new | (rows & there)))
-
-
-def _is_closed(name: str) -> bool:
-    """True for a file that is complete by itself. Files of rows are not: their `.meta.json` comes
-    last."""
-    folder = name.partition("/")[0]
-    wanted = {AUDIT: ROWS, REGISTER: ".json", **dict.fromkeys(SOURCES, META)}
-    return folder in wanted and name.endswith(wanted[folder])
+    return tuple(sorted(new | (rows & all_files)))
 
 
 def take_in(
@@ -85,41 +109,43 @@ def take_in(
     written; the next build takes that back.
     """
     # Each file once, even if it is listed twice, or its rows would be doubled.
-    read = _Files(spark, landing, tuple(dict.fromkeys(files)))
+    reader = _Files(spark, landing, tuple(dict.fromkeys(files)))
 
     def write_all(**tables: DataFrame) -> list[DataFrame]:
         tasks = [partial(write, name, _stamp_rows(name, tables[name], stamp)) for name in tables]
         return run_at_once(tasks, spark.interruptAll)
 
-    snapshots, taken = (
-        Snapshots.from_files(read.read_metas(), read.read_rows()),
-        parse_registers(read.read_folder(REGISTER)),
+    snapshots, registers = (
+        Snapshots.from_files(reader.read_metas(), reader.read_rows()),
+        parse_registers(reader.read_folder(REGISTER)),
     )
     # Side by side: most of the time goes into planning, which uses one core.
     lines, rows, _ = write_all(
-        audit_raw=_make_printable(parse_records(_read_audit_lines(read.read_folder(AUDIT)))),
+        audit_raw=_make_printable(parse_records(_read_audit_lines(reader.read_folder(AUDIT)))),
         snapshot_raw=snapshots.select_rows(),
-        register_raw=taken.where(F.col("reason").isNull()),
+        register_raw=registers.where(F.col("reason").isNull()),
     )
     lines = lines.where(F.col("origin") == FILE)
     # The verdict comes from the rows that were written. Verifying first would read all files twice.
-    refused = snapshots.find_refused(_count_rows(rows)) if read.has(META) else ()
-    none = lines.where(F.col("seq").isNull()).select("_file").distinct()
-    holed = tuple(row["_file"] for row in none.collect()) if read.has(AUDIT) else ()
-    wanted = {*holed, *(stem + end for stem in refused for end in (META, ROWS))}
-    again = replace(read, names=tuple(name for name in read.names if name in wanted))
+    refused = snapshots.find_refused(_count_rows(rows)) if reader.has(META) else ()
+    unparsed = lines.where(F.col("seq").isNull()).select("_file").distinct()
+    bad_logs = tuple(row["_file"] for row in unparsed.collect()) if reader.has(AUDIT) else ()
+    bad_files = {*bad_logs, *(stem + end for stem in refused for end in (META, ROWS))}
+    bad_reader = replace(reader, names=tuple(name for name in reader.names if name in bad_files))
     bad = (
-        _select_bad(judge_lines(_read_audit_lines(again.read_folder(AUDIT)))),
-        _select_bad(Snapshots.from_files(again.read_metas(), again.read_rows()).find_faults()),
+        _select_bad(judge_lines(_read_audit_lines(bad_reader.read_folder(AUDIT)))),
+        _select_bad(
+            Snapshots.from_files(bad_reader.read_metas(), bad_reader.read_rows()).find_faults()
+        ),
         _select_bad(snapshots.metas),
-        _select_bad(taken),
+        _select_bad(registers),
         *_select_bad_of_topics(bronze),
     )
     # `snapshot` last: it must say `failed` for files whose rows were refused.
-    kept, _ = write_all(
+    quarantine, _ = write_all(
         quarantine=reduce(DataFrame.unionByName, bad), snapshot=snapshots.make_metas(refused)
     )
-    _weigh_bad(kept, lines, rows, max_corrupt)
+    _weigh_bad(quarantine, lines, rows, max_corrupt)
 
 
 def make_audit_rows(lines: DataFrame, stamp: BuildStamp) -> DataFrame:
@@ -136,22 +162,22 @@ class _Files(Struct, frozen=True):
     landing: str
     names: tuple[str, ...]
 
-    def has(self, part: str) -> bool:
+    def has(self, name: str) -> bool:
         """True if there are files in this folder, or with this ending."""
-        return any(n.startswith(f"{part}/") or n.endswith(part) for n in self.names)
+        return any(n.startswith(f"{name}/") or n.endswith(name) for n in self.names)
 
     def read_folder(self, folder: str) -> DataFrame:
-        found = [name for name in self.names if name.startswith(f"{folder}/")]
-        return self._read(found, _PARTS.get(folder, 3))
+        names = [name for name in self.names if name.startswith(f"{folder}/")]
+        return self._read(names, _PATH_DEPTHS.get(folder, 3))
 
     def read_metas(self) -> DataFrame:
         return self._read([name for name in self.names if name.endswith(META)])
 
     def read_rows(self) -> DataFrame:
-        mine = tuple(f"{source}/" for source in SOURCES)
-        return self._read([n for n in self.names if n.startswith(mine) and n.endswith(ROWS)])
+        folders = tuple(f"{source}/" for source in SOURCES)
+        return self._read([n for n in self.names if n.startswith(folders) and n.endswith(ROWS)])
 
-    def _read(self, names: Sequence[str], parts: int = 3) -> DataFrame:
+    def _read(self, names: Sequence[str], depth: int = 3) -> DataFrame:
         """Return _file and content. Spark reports absolute paths; `_file` is below the landing
         folder."""
         if not names:
@@ -160,10 +186,10 @@ class _Files(Struct, frozen=True):
         paths = [escape_pattern(f"{base}/{name}") for name in names]
         # Not the text reader: it accepts any line ending and replaces bad bytes, so no checksum
         # would match.
-        found = self.spark.read.format("binaryFile").load(paths)
+        loaded = self.spark.read.format("binaryFile").load(paths)
         # Counted from the right: schemes and mounts give the same file several absolute forms.
-        below = F.substring_index("path", "/", -parts)
-        return found.select(below.alias("_file"), "content")
+        below = F.substring_index("path", "/", -depth)
+        return loaded.select(below.alias("_file"), "content")
 
 
 def _read_audit_lines(files: DataFrame) -> DataFrame:
@@ -190,8 +216,8 @@ def _weigh_bad(
         return
     bad = sum(row["bad"] for row in listed)
     # `audit_raw` has the bad lines of logs, too; the other tables have good lines only.
-    others = sum(row["bad"] for row in listed if not row["_file"].startswith(f"{AUDIT}/"))
-    total = lines.count() + rows.count() + others
+    other_bad = sum(row["bad"] for row in listed if not row["_file"].startswith(f"{AUDIT}/"))
+    total = lines.count() + rows.count() + other_bad
     if bad > max_corrupt * total:
         raise KafkaformError(
             f"{bad} of {total} landed lines cannot be read, more than the allowed share of "
@@ -208,7 +234,7 @@ def _select_bad(frame: DataFrame) -> DataFrame:
 
 
 def _set_aside(frame: DataFrame, source: Column) -> DataFrame:
-    text = F.substring(_printable(F.col("line")), 1, LONGEST)
+    text = F.substring(_printable(F.col("line")), 1, LINE_CHARACTERS)
     bad = frame.where(F.col("reason").isNotNull())
     return bad.select(source.alias("source"), "reason", "position", text.alias("text"), "_file")
 
@@ -220,10 +246,10 @@ def _select_bad_of_topics(bronze: Frames) -> list[DataFrame]:
     raw = bronze["audit_raw"].where(F.col("seq").isNull() & F.col("origin").startswith(TOPIC))
     offset = F.element_at(F.split("origin", "/"), -1).cast("bigint")
     lines = judge_lines(raw.select("line", "lineage", "origin", "_file", offset.alias("position")))
-    known = bronze["quarantine"].where(F.col("source") == "topic")
+    quarantined = bronze["quarantine"].where(F.col("source") == "topic")
     # A retried batch may have brought an offset twice.
     bad = _set_aside(lines.dropDuplicates(["_file", "position"]), F.lit("topic"))
-    return [bad.join(known, ["_file", "position"], how="left_anti")]
+    return [bad.join(quarantined, ["_file", "position"], how="left_anti")]
 
 
 def _printable(text: Column) -> Column:
@@ -233,5 +259,103 @@ def _printable(text: Column) -> Column:
 
 
 def _stamp_rows(table: str, rows: DataFrame, stamp: BuildStamp) -> DataFrame:
-    stamps = {"_build": F.lit(stamp.build), "_ingested_at": F.lit(stamp.now)}
+    stamps = {"_build": F.lit(stamp.build), "_ingested_at": F.lit(stamp.read_at)}
     return rows.withColumns(stamps).select(*TABLES[table].names)
+
+
+def list_inputs(objects: Objects) -> Mapping[str, int]:
+    """Return path below the landing folder -> size in bytes."""
+    return {e.key.removeprefix(f"{ROOT}/"): e.size for e in objects.names(f"{ROOT}/")}
+
+
+def get_source(file: str) -> str:
+    """Return the folder of a file: register, live, state, desired or audit."""
+    return file.split("/", 1)[0]
+
+
+def get_subject(file: str) -> str:
+    """Return the cluster or lineage that a file is about."""
+    return file.split("/", 2)[1]
+
+
+def compute_fingerprint(files: Mapping[str, int], options: Iterable[object]) -> str:
+    """Return the SHA-256 of everything that decides what a build makes. Landing files never change,
+    so name and size determine their bytes."""
+    lines = sorted(f"{name} {size}" for name, size in files.items())
+    about = (f"schema {SCHEMA_VERSION}", *map(str, options))
+    return sha256("\n".join((*lines, *about)).encode()).hexdigest()
+
+
+def read_newest_register(objects: Objects, files: Iterable[str]) -> Register | None:
+    """Return the newest register among these files; None: there is none."""
+    # Names are times of equal width, so they sort by time.
+    names = sorted(name for name in files if get_source(name) == REGISTER)
+    register_object = objects.read(f"{ROOT}/{names[-1]}") if names else None
+    return None if register_object is None else read_register(register_object.data.decode())
+
+
+def read_current_register(objects: Objects, files: Iterable[str]) -> Register:
+    """Return the newest register. Raises UsageError: nothing has landed."""
+    register = read_newest_register(objects, files)
+    if register is None:
+        raise UsageError(
+            f"{objects.location}: there are no landing files",
+            "Run `kafkaform fleet snapshot` first; it reads the clusters and writes landing files.",
+        )
+    return register
+
+
+def make_follower(topic: str) -> Callable[[TableStore, str], None]:
+    """Return a function that appends what is new in the topic to `audit_raw`, for a build.
+
+    The connection is in `topic_source.SETTINGS`, which must be in the environment before the
+    session starts, and in that of every worker. Raises KafkaformError: the topic cannot be read, or
+    has lost records that were not read yet.
+    """
+
+    def follow(store: TableStore, build: str) -> None:
+        stamp = BuildStamp(build, datetime.now(UTC))
+        # Workers of a cluster, and a Connect server, need not have kafkaform: the module travels
+        # with the query. By reference, they would have to import it.
+        cloudpickle.register_pickle_by_value(topic_source)  # type: ignore[no-untyped-call]  # has no types
+        store.spark.dataSource.register(topic_source.TopicSource)
+        stream = store.spark.readStream.format(topic_source.NAME).option("topic", topic).load()
+        file = F.concat(F.lit(f"{TOPIC}{topic}/"), F.col("number").cast("string"))
+        lines = stream.select(
+            "line",
+            "lineage",
+            F.concat(file, F.lit("/"), F.col("place").cast("string")).alias("origin"),
+            file.alias("_file"),
+        )
+        rows = make_audit_rows(parse_records(lines), stamp)
+        table, checkpoint = store.path("audit_raw"), checkpoint_path(store.root, topic)
+        for tries_left in reversed(range(_TRIES)):
+            # One checkpoint per topic, below the root: two topics in one would mix their offsets.
+            # To delete it is safe but slow: the topic is read again, and a repeated line counts
+            # once.
+            writer = rows.writeStream.format("delta").option("checkpointLocation", checkpoint)
+            # availableNow ends when the offsets of the start are reached. `foreachBatch` is not
+            # used: through Connect, its function runs on the server.
+            query = writer.outputMode("append").trigger(availableNow=True).start(table)
+            try:
+                query.awaitTermination()
+                return
+            except PySparkException as error:
+                if not tries_left or _SLOW_WORKER not in str(error):
+                    raise _make_refusal(topic, str(error)) from error
+
+    return follow
+
+
+def checkpoint_path(root: str, topic: str) -> str:
+    """Return where Spark records how far the topic was read."""
+    return f"{hadoop_address(root)}/checkpoints/topic-{topic}"
+
+
+def _make_refusal(topic: str, message: str) -> KafkaformError:
+    """Use our own message if there is one; Spark wraps it in its own."""
+    match = re.search(rf"{re.escape(topic_source.PREFIX)}[^\n]*", message)
+    cause = (
+        match[0] if match else f"{topic_source.PREFIX}{topic}: {message.strip().splitlines()[0]}"
+    )
+    return KafkaformError(cause, _WORKER_ADVICE if topic_source.SETTINGS in cause else _ADVICE)

@@ -1,4 +1,4 @@
-"""Attribute each change that snapshots show to the apply that made it, or to nobody.
+"""Attribute each change that snapshots show to the apply that made it, if there is one.
 
 A change lies between two snapshots. It is ours if a request with the same effect was sent in that
 window, give or take the skew of the clocks. Work that continues after its answer, and intents that
@@ -15,9 +15,8 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import LIVE
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
-from .attempts import UNKNOWN, select_tries
+from ..tables.definitions import TABLES, BuildContext, Frames
+from .runs import UNKNOWN, select_tries
 
 KEY = ("cluster", "kind", "key")
 PRESENT, ABSENT = "present", "absent"
@@ -53,22 +52,11 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     # Clocks of runners and of brokers differ; too small a skew turns applies into out-of-band
     # changes.
     skew = F.make_dt_interval(secs=F.lit(context.register.settings.skew_seconds))
-    looks = _list_looks(frames["snapshot"])
-    sent = _list_effects(select_tries(frames["event"]))
-    shown = _explain_changes(_list_changes(frames["history"], looks), sent, skew)
-    missing = _find_missing(sent, frames["history"], looks, skew)
-    return shown.unionByName(missing).select(*TABLES["change_attribution"].names)
-
-
-# ── what snapshots show ─────────────────────────────────────────────────────────────────
-
-
-def _list_looks(snapshot: DataFrame) -> DataFrame:
-    """Return cluster, kind, started_at, captured_at and previous (captured_at of the look before)
-    for each snapshot that read all of the kind."""
+    # `previous`: captured_at of the look before. One row per snapshot that read all of the kind.
     order = Window.partitionBy("cluster", "kind").orderBy("captured_at")
-    return (
-        snapshot.where(F.col("source") == LIVE)
+    looks = (
+        frames["snapshot"]
+        .where(F.col("source") == LIVE)
         .select(
             F.col("subject").alias("cluster"),
             "started_at",
@@ -82,6 +70,13 @@ def _list_looks(snapshot: DataFrame) -> DataFrame:
         .agg(F.min("started_at").alias("started_at"))
         .withColumn("previous", F.lag("captured_at").over(order))
     )
+    effects = _list_effects(select_tries(frames["event"]))
+    explained = _explain_changes(_list_changes(frames["history"], looks), effects, skew)
+    missing = _find_missing(effects, frames["history"], looks, skew)
+    return explained.unionByName(missing).select(*TABLES["change_attribution"].names)
+
+
+# ── what snapshots show ─────────────────────────────────────────────────────────────────
 
 
 def _list_changes(history: DataFrame, looks: DataFrame) -> DataFrame:
@@ -92,37 +87,25 @@ def _list_changes(history: DataFrame, looks: DataFrame) -> DataFrame:
     order = Window.partitionBy(*KEY).orderBy("valid_from")
     last = F.lag(F.struct("attrs", "valid_to", "incarnation")).over(order)
     previous = looks.select("cluster", "kind", F.col("captured_at").alias("valid_to"), "previous")
-    found = (
+    intervals = (
         history.withColumn("_last", last)
         .join(previous, ["cluster", "kind", "valid_to"], how="left")
         # Null-safe: an open interval has no valid_to, and the first one has no predecessor.
         .withColumn("_follows", F.col("_last.valid_to").eqNullSafe(F.col("valid_from")))
     )
-    rows = F.concat(_arrival_rows(), _replacement_rows(), _value_rows(), _departure_rows())
-    return found.select(*KEY, is_internal("attrs").alias("is_kafkas"), F.inline(rows))
-
-
-def is_internal(attributes: str) -> Column:
-    """Whether the object of a row belongs to Kafka. attributes: the column with its attributes."""
-    return F.coalesce(F.try_element_at(attributes, F.lit(INTERNAL)) == "true", F.lit(False))
-
-
-def _arrival_rows() -> Column:
-    """The object appeared."""
-    change = _make_change(F.lit(""), F.lit(ABSENT), F.lit(PRESENT))
-    return _rows_if(~F.col("_follows"), F.array(change))
-
-
-def _replacement_rows() -> Column:
-    """The object was deleted and created again between two snapshots: its incarnation differs."""
-    change = _make_change(F.lit(""), F.lit(PRESENT), F.lit(PRESENT))
-    return _rows_if(
-        F.col("_follows") & (F.col("incarnation") != F.col("_last.incarnation")), F.array(change)
+    # The object appeared.
+    arrival = _make_change(F.lit(""), F.lit(ABSENT), F.lit(PRESENT))
+    # The object was deleted and created again between two snapshots: its incarnation differs.
+    replacement = _make_change(F.lit(""), F.lit(PRESENT), F.lit(PRESENT))
+    # The object was deleted.
+    departure = F.struct(
+        F.lit(""),
+        F.lit(PRESENT),
+        F.lit(ABSENT),
+        F.greatest("previous", "valid_from"),
+        F.col("valid_to"),
     )
-
-
-def _value_rows() -> Column:
-    """Attributes that changed."""
+    # Attributes that changed.
     before, after = F.col("_last.attrs"), F.col("attrs")
     paths = F.filter(
         F.array_union(F.map_keys(before), F.map_keys(after)), lambda p: ~p.startswith(_DETAILS)
@@ -137,19 +120,21 @@ def _value_rows() -> Column:
         differing,
         lambda p: _make_change(p, F.try_element_at(before, p), F.try_element_at(after, p)),
     )
-    return _rows_if(F.col("_follows"), changes)
-
-
-def _departure_rows() -> Column:
-    """The object was deleted."""
-    change = F.struct(
-        F.lit(""),
-        F.lit(PRESENT),
-        F.lit(ABSENT),
-        F.greatest("previous", "valid_from"),
-        F.col("valid_to"),
+    rows = F.concat(
+        _rows_if(~F.col("_follows"), F.array(arrival)),
+        _rows_if(
+            F.col("_follows") & (F.col("incarnation") != F.col("_last.incarnation")),
+            F.array(replacement),
+        ),
+        _rows_if(F.col("_follows"), changes),
+        _rows_if(F.col("deleted"), F.array(departure)),
     )
-    return _rows_if(F.col("deleted"), F.array(change))
+    return intervals.select(*KEY, is_internal("attrs").alias("is_kafkas"), F.inline(rows))
+
+
+def is_internal(attributes: str) -> Column:
+    """Whether the object of a row belongs to Kafka. attributes: the column with its attributes."""
+    return F.coalesce(F.try_element_at(attributes, F.lit(INTERNAL)) == "true", F.lit(False))
 
 
 def _make_change(path: Column, before: Column, after: Column) -> Column:
@@ -166,11 +151,13 @@ def _rows_if(condition: Column, rows: Column) -> Column:
 def _list_effects(sent: DataFrame) -> DataFrame:
     """Return one row per try and path: KEY, path, before, after, sensitive, verdict, since, until
     and the sender. Creating or deleting an object is an effect at the empty path."""
-    whole = {"create": (ABSENT, PRESENT), "delete": (PRESENT, ABSENT)}
-    made = F.array().cast(_EFFECT)
-    for action, (before, after) in whole.items():
-        one = F.struct(F.lit(""), F.lit(before), F.lit(after), F.lit(False))
-        made = F.when(F.col("action") == action, F.array(one).cast(_EFFECT)).otherwise(made)
+    object_effects = {"create": (ABSENT, PRESENT), "delete": (PRESENT, ABSENT)}
+    object_effect = F.array().cast(_EFFECT)
+    for action, (before, after) in object_effects.items():
+        effect = F.struct(F.lit(""), F.lit(before), F.lit(after), F.lit(False))
+        object_effect = F.when(F.col("action") == action, F.array(effect).cast(_EFFECT)).otherwise(
+            object_effect
+        )
     removes = F.col("action").isin("delete", "forget")
     values = F.when(removes, F.array().cast(_EFFECT)).otherwise(F.col("changes").cast(_EFFECT))
     # These may take effect after their end was recorded, so the window is open to later changes.
@@ -186,7 +173,7 @@ def _list_effects(sent: DataFrame) -> DataFrame:
         F.when(F.col("outcome") == UNKNOWN, UNCLEAR).otherwise(APPLIED).alias("verdict"),
         (F.col("outcome") == "applied").alias("is_done"),
         *_SENDER,
-        F.inline(F.concat(made, values)),
+        F.inline(F.concat(object_effect, values)),
     )
 
 
@@ -196,7 +183,7 @@ def _list_effects(sent: DataFrame) -> DataFrame:
 def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataFrame:
     """Join each change with the effect that explains it best: applied before unclear, then the
     latest."""
-    about = [*KEY, "path", "window_end"]
+    change_key = [*KEY, "path", "window_end"]
     effects = sent.select(
         *KEY,
         "path",
@@ -216,8 +203,8 @@ def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataF
     # somebody who makes the same change again later.
     first = Window.partitionBy(*KEY, "path", "event_id").orderBy("window_end")
     # "applied" sorts before "unclear". event_id makes the order total, so that builds agree.
-    best = Window.partitionBy(*about).orderBy("verdict", F.col("since").desc(), "event_id")
-    found = (
+    best = Window.partitionBy(*change_key).orderBy("verdict", F.col("since").desc(), "event_id")
+    explanations = (
         # Equality on four columns; the time window is a filter afterwards. As a range join it would
         # compare every change with every effect.
         changes.join(effects, [*KEY, "path"], how="inner")
@@ -226,14 +213,14 @@ def _explain_changes(changes: DataFrame, sent: DataFrame, skew: Column) -> DataF
         .where(F.col("_rank") == 1)
         .withColumn("_rank", F.row_number().over(best))
         .where(F.col("_rank") == 1)
-        .select(*about, "verdict", *_SENDER)
+        .select(*change_key, "verdict", *_SENDER)
     )
-    # Kafka creates its own topics: nobody has to apply them.
+    # Kafka creates its own topics: no apply has to.
     # Without an earlier look, the object may have existed for years: nothing is out of band.
     is_news = F.col("window_start").isNotNull() & ~F.col("is_kafkas")
     unexplained = F.when(is_news, F.lit(OUT_OF_BAND))
     return (
-        changes.join(found, about, how="left")
+        changes.join(explanations, change_key, how="left")
         .withColumn("verdict", F.coalesce("verdict", unexplained))
         .where(F.col("verdict").isNotNull())
         .withColumn("event_id", F.coalesce("event_id", F.lit("")))
@@ -254,21 +241,26 @@ def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: C
     spans = history.select(
         *KEY, "attrs", "valid_from", "valid_to", "deleted", F.col("incarnation").alias("_live")
     )
-    is_whole, made = F.col("path") == "", F.col("after") == PRESENT
-    seen = F.col("valid_from").isNotNull()
-    later = seen & (F.col("valid_to").isNull() | (F.col("valid_to") > F.col("since") - skew))
-    at_look = seen & (F.col("valid_from") <= F.col("window_end"))
+    is_whole, is_creation = F.col("path") == "", F.col("after") == PRESENT
+    has_interval = F.col("valid_from").isNotNull()
+    later = has_interval & (
+        F.col("valid_to").isNull() | (F.col("valid_to") > F.col("since") - skew)
+    )
+    at_look = has_interval & (F.col("valid_from") <= F.col("window_end"))
     at_look &= F.col("valid_to").isNull() | (F.col("valid_to") > F.col("window_end"))
     # Only topics have incarnations. Where either is unknown, take it for the same object.
-    same = F.col("_live").isNull() | F.col("incarnation").isNull()
-    same |= F.col("_live") == F.col("incarnation")
+    same_incarnation = F.col("_live").isNull() | F.col("incarnation").isNull()
+    same_incarnation |= F.col("_live") == F.col("incarnation")
     value = F.try_element_at("attrs", "path")
     shows = (
-        F.when(is_whole & made, later)
-        .when(is_whole, (later & F.col("deleted")) | (at_look & ~same))
+        F.when(is_whole & is_creation, later)
+        .when(is_whole, (later & F.col("deleted")) | (at_look & ~same_incarnation))
         .otherwise(later & value.eqNullSafe(F.col("after")))
     )
-    can_show = is_whole | _shows(F.col("path"))
+    head = F.substring_index(F.col("path"), ".", 1)
+    heads = F.transform(F.map_keys("attrs"), lambda p: F.substring_index(p, ".", 1))
+    # The live object shows the path's attribute.
+    can_show = is_whole | (head == "config") | F.array_contains(heads, head)
     verdicts = (
         candidates.join(spans, [*KEY], how="left")
         .groupBy(*KEY, "path", "before", "after", "window_start", "window_end", *_SENDER)
@@ -277,19 +269,12 @@ def _find_missing(sent: DataFrame, history: DataFrame, looks: DataFrame, skew: C
             F.max(F.coalesce(at_look & can_show, F.lit(False))).alias("_there"),
         )
     )
-    is_due = F.col("_there") | (is_whole & made)
+    is_due = F.col("_there") | (is_whole & is_creation)
     return (
         verdicts.where(is_due & ~F.col("_shown"))
         .withColumn("verdict", F.lit(NOT_EFFECTIVE))
         .select(*TABLES["change_attribution"].names)
     )
-
-
-def _shows(path: Column) -> Column:
-    """True if the live object shows the path's attribute."""
-    head = F.substring_index(path, ".", 1)
-    heads = F.transform(F.map_keys("attrs"), lambda p: F.substring_index(p, ".", 1))
-    return (head == "config") | F.array_contains(heads, head)
 
 
 def _add_successor(sent: DataFrame) -> DataFrame:
@@ -299,11 +284,11 @@ def _add_successor(sent: DataFrame) -> DataFrame:
     # Descending, so that the successor is a row that the window has already seen.
     newest_first = (F.col("since").desc(), "lineage", F.col("seq").desc(), F.col("path").desc())
     earlier = (Window.unboundedPreceding, -1)
-    same = Window.partitionBy(*KEY, "path").orderBy(*newest_first)
-    whole = Window.partitionBy(*KEY).orderBy(*newest_first).rowsBetween(*earlier)
+    same_path = Window.partitionBy(*KEY, "path").orderBy(*newest_first)
+    same_object = Window.partitionBy(*KEY).orderBy(*newest_first).rowsBetween(*earlier)
     of_whole = F.last(F.when(F.col("path") == "", F.col("since")), ignorenulls=True)
-    return sent.withColumn("_same", F.lag("since").over(same)).withColumn(
-        "_successor", F.least("_same", of_whole.over(whole))
+    return sent.withColumn("_same", F.lag("since").over(same_path)).withColumn(
+        "_successor", F.least("_same", of_whole.over(same_object))
     )
 
 

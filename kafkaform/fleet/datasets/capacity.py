@@ -10,13 +10,12 @@ from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import CLUSTER, TOPIC_USAGE
 from ..landed.register import Rates, Register
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
-from .owners import add_owner
+from ..tables.definitions import TABLES, BuildContext, Frames
+from .resources import add_owner
 
 WINDOW_DAYS = 30
 """How many days growth looks back."""
-LEAST_DAYS = 7
+MIN_DAYS = 7
 """With fewer days, growth is unknown."""
 HORIZON_DAYS = 5 * 365
 """A breach farther away than this is not reported."""
@@ -30,23 +29,44 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
 
     One row for each cluster whose topics were ever read, for each of its owners (`unowned`: topics
     without one) and for each broker that is alive or has a replica. A broker's partitions are those
-    whose preferred leader it is; its topics are all of which it has a replica. Kafka's own topics
+    whose preferred leader it is; its topics are those with a replica on it. Kafka's own topics
     count.
 
     `bytes` is null unless all topics of the row were measured, `below_rf` if the cluster's default
     is unknown; a broker's bytes and cost are unknown. `growth_per_day`, `limit_replicas` and
     `breach_on` are for the cluster only: the slope of the least-squares line through the replicas
-    at the end of each of the last WINDOW_DAYS days, null for fewer than LEAST_DAYS; and the first
+    at the end of each of the last WINDOW_DAYS days, null for fewer than MIN_DAYS; and the first
     day on which that line, starting at today's number, exceeds the limit.
     """
     clusters = _select_clusters(frames["cluster"], frames["live"])
     topics = _select_topics(frames, context.register).join(clusters, ["cluster"], "inner")
-    parts = (
-        _explode_shares(topics),
-        _make_empty_clusters(clusters),
-        _make_idle_brokers(frames["live"], clusters),
+    # A row for each cluster and broker, so that a cluster without topics is known to hold nothing,
+    # and a broker without replicas is in the table.
+    names = F.from_json(F.col("attrs")["nodes"], "array<string>")
+    broker_rows = (
+        frames["live"]
+        .where(F.col("kind") == CLUSTER)
+        .select("cluster", F.explode(names).alias("broker"))
     )
-    rows = reduce(DataFrame.unionByName, parts).groupBy(*_SUBJECT).agg(*_sum_columns())
+    subject = F.concat(F.lit("broker "), F.col("broker"))
+    brokers = broker_rows.join(clusters, ["cluster"], "inner").withColumn("subject", subject)
+    shares = (
+        _explode_shares(topics),
+        _make_empty_rows(clusters.withColumn("subject", F.lit("cluster")), F.lit(0)),
+        _make_empty_rows(brokers, F.lit(None)),
+    )
+    # If one summand is unknown, the sum is unknown.
+    rows = (
+        reduce(DataFrame.unionByName, shares)
+        .groupBy(*_SUBJECT)
+        .agg(
+            F.sum("partitions").alias("partitions"),
+            F.sum("replicas").alias("replicas"),
+            F.sum("topics").alias("topics"),
+            F.when(_all_known("below"), F.count_if("below")).alias("below_rf"),
+            F.when(_all_known("bytes"), F.sum("bytes")).alias("bytes"),
+        )
+    )
     grown = rows.join(_compute_growth(frames["history"], clusters), ["cluster"], "left")
     return _judge_rows(grown, context.register).select(*TABLES["capacity"].names)
 
@@ -57,12 +77,15 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
 def _select_topics(frames: Frames, register: Register) -> DataFrame:
     """Return one row per topic: cluster, owner, counts, assignment and replication factor."""
     attrs, live = F.col("attrs"), frames["live"]
-    rows = add_owner(live.where(F.col("kind") == _TOPIC), frames, register).select(
+    sizes = F.transform(_parse_assignment(attrs), lambda replicas: F.size(replicas))
+    # Of the partition that has the fewest replicas.
+    factor = F.coalesce(F.array_min(sizes), attrs["replication_factor"].try_cast("int"))
+    topic_rows = add_owner(live.where(F.col("kind") == _TOPIC), frames, register).select(
         *("cluster", F.col("key").alias("topic"), "owner"),
         _parse_assignment(attrs).alias("assignment"),
         _count_replicas(attrs).alias("replicas"),
         F.coalesce(attrs["partitions"].try_cast("bigint"), F.lit(0)).alias("partitions"),
-        _find_factor(attrs).alias("factor"),
+        factor.alias("factor"),
     )
     measured = live.where(F.col("kind") == TOPIC_USAGE).select(
         *("cluster", F.col("key").alias("topic")),
@@ -70,7 +93,7 @@ def _select_topics(frames: Frames, register: Register) -> DataFrame:
         attrs["bytes"].try_cast("bigint").alias("bytes"),
     )
     # left: a topic whose size was not measured still counts; its bytes are null, which is not zero.
-    return rows.join(measured, ["cluster", "topic"], "left")
+    return topic_rows.join(measured, ["cluster", "topic"], "left")
 
 
 def _parse_assignment(attrs: Column) -> Column:
@@ -81,14 +104,8 @@ def _count_replicas(attrs: Column) -> Column:
     """Count the assignment, or multiply partitions and replication factor if it is not shown."""
     placed = F.size(F.flatten(_parse_assignment(attrs))).cast("bigint")
     counts = [attrs[name].try_cast("bigint") for name in ("partitions", "replication_factor")]
-    known = F.when(attrs["replica_assignment"].isNotNull(), placed)
-    return F.coalesce(known, counts[0] * counts[1], F.lit(0))
-
-
-def _find_factor(attrs: Column) -> Column:
-    """Return the number of replicas of the partition that has the fewest."""
-    sizes = F.transform(_parse_assignment(attrs), lambda replicas: F.size(replicas))
-    return F.coalesce(F.array_min(sizes), attrs["replication_factor"].try_cast("int"))
+    assigned = F.when(attrs["replica_assignment"].isNotNull(), placed)
+    return F.coalesce(assigned, counts[0] * counts[1], F.lit(0))
 
 
 def _select_clusters(clusters: DataFrame, live: DataFrame) -> DataFrame:
@@ -103,8 +120,8 @@ def _select_clusters(clusters: DataFrame, live: DataFrame) -> DataFrame:
     )
     # A cluster whose topics could not be read has no row at all: zeros would look like an empty
     # cluster.
-    how = F.try_element_at("coverage", F.lit(_TOPIC))
-    read = F.coalesce(how != "failed", F.lit(False)) | F.coalesce("holds", F.lit(False))
+    coverage = F.try_element_at("coverage", F.lit(_TOPIC))
+    read = F.coalesce(coverage != "failed", F.lit(False)) | F.coalesce("holds", F.lit(False))
     rows = clusters.where(F.col("captured_at").isNotNull()).join(about, ["cluster"], "left")
     return rows.where(read).select("cluster", F.col("captured_at").alias("as_of"), "default")
 
@@ -128,11 +145,15 @@ def _explode_shares(topics: DataFrame) -> DataFrame:
     )
     owner = F.coalesce(F.concat(F.lit("owner "), F.col("owner")), F.lit("unowned"))
     counts = F.col("partitions"), F.col("replicas"), F.col("bytes")
-    whole = F.array(*(_make_share(subject, *counts) for subject in (F.lit("cluster"), owner)))
+    cluster_and_owner = F.array(
+        *(_make_share(subject, *counts) for subject in (F.lit("cluster"), owner))
+    )
     below = (F.col("factor") < F.col("default")).alias("below")
-    shares = topics.select("cluster", "as_of", below, F.concat(whole, brokers).alias("shares"))
-    one = F.lit(1).alias("topics")
-    return shares.select("cluster", "as_of", one, "below", F.inline("shares"))
+    shares = topics.select(
+        "cluster", "as_of", below, F.concat(cluster_and_owner, brokers).alias("shares")
+    )
+    topic_count = F.lit(1).alias("topics")
+    return shares.select("cluster", "as_of", topic_count, "below", F.inline("shares"))
 
 
 def _make_share(subject: Column, partitions: Column, replicas: Column, size: Column) -> Column:
@@ -146,21 +167,7 @@ def _make_share(subject: Column, partitions: Column, replicas: Column, size: Col
 
 def _count_times(brokers: Column, broker: Column) -> Column:
     """Count how often the broker is in the array."""
-    return F.size(F.filter(brokers, lambda other: other == broker))
-
-
-def _make_empty_clusters(clusters: DataFrame) -> DataFrame:
-    """A row for each cluster, so that one without topics is known to hold nothing."""
-    return _make_empty_rows(clusters.withColumn("subject", F.lit("cluster")), F.lit(0))
-
-
-def _make_idle_brokers(live: DataFrame, clusters: DataFrame) -> DataFrame:
-    """A row for each broker, so that one without replicas is in the table."""
-    names = F.from_json(F.col("attrs")["nodes"], "array<string>")
-    rows = live.where(F.col("kind") == CLUSTER).select("cluster", F.explode(names).alias("broker"))
-    subject = F.concat(F.lit("broker "), F.col("broker"))
-    here = rows.join(clusters, ["cluster"], "inner").withColumn("subject", subject)
-    return _make_empty_rows(here, F.lit(None))
+    return F.size(F.filter(brokers, lambda replica: replica == broker))
 
 
 def _make_empty_rows(rows: DataFrame, size: Column) -> DataFrame:
@@ -168,17 +175,6 @@ def _make_empty_rows(rows: DataFrame, size: Column) -> DataFrame:
     counts = {name: F.lit(0).cast("bigint") for name in ("partitions", "replicas")}
     columns = (value.alias(name) for name, value in {**nothing, **counts}.items())
     return rows.select(*_SUBJECT, *columns)
-
-
-def _sum_columns() -> list[Column]:
-    """Sum up. A sum of which one part is unknown is unknown."""
-    return [
-        F.sum("partitions").alias("partitions"),
-        F.sum("replicas").alias("replicas"),
-        F.sum("topics").alias("topics"),
-        F.when(_all_known("below"), F.count_if("below")).alias("below_rf"),
-        F.when(_all_known("bytes"), F.sum("bytes")).alias("bytes"),
-    ]
 
 
 def _all_known(column: str) -> Column:
@@ -204,15 +200,11 @@ def _compute_growth(history: DataFrame, clusters: DataFrame) -> DataFrame:
     last, day = F.to_date("as_of"), F.col("day")
     # Everything before the window starts on its first day, so the line begins at the right height.
     first = F.date_sub(last, WINDOW_DAYS - 1)
-    known = changes.where(day.isNotNull()).join(clusters, ["cluster"], "inner")
-    daily = known.groupBy("cluster", last.alias("last"), F.greatest(day, first).alias("day")).agg(
-        F.sum("more").alias("more")
-    )
-    return _fit_slopes(daily)
-
-
-def _fit_slopes(daily: DataFrame) -> DataFrame:
-    """daily: cluster, day, more (replicas added on that day), last (the day of the capture)."""
+    dated_changes = changes.where(day.isNotNull()).join(clusters, ["cluster"], "inner")
+    daily = dated_changes.groupBy(
+        "cluster", last.alias("last"), F.greatest(day, first).alias("day")
+    ).agg(F.sum("more").alias("more"))
+    # daily: cluster, day, more (replicas added on that day), last (the day of the capture).
     begins = daily.groupBy("cluster", "last").agg(F.min("day").alias("first"))
     # Days without changes are points of the line, too; joining only the days of changes would tilt
     # it.
@@ -226,48 +218,42 @@ def _fit_slopes(daily: DataFrame) -> DataFrame:
         # order.
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    more = F.coalesce("more", F.lit(0))
+    added = F.coalesce("more", F.lit(0))
     rows = days.join(daily.drop("last"), ["cluster", "day"], "left").select(
         "cluster",
-        F.sum(more).over(counted).cast("double").alias("y"),
+        F.sum(added).over(counted).cast("double").alias("y"),
         F.datediff("day", "first").cast("double").alias("x"),
     )
-    slope = F.when(F.count(F.lit(1)) >= LEAST_DAYS, F.regr_slope("y", "x"))
+    slope = F.when(F.count(F.lit(1)) >= MIN_DAYS, F.regr_slope("y", "x"))
     return rows.groupBy("cluster").agg(slope.alias("growth"))
 
 
 def _judge_rows(rows: DataFrame, register: Register) -> DataFrame:
     """Add growth, limit, breach and cost."""
-    whole = F.col("subject") == "cluster"
-    growth, limit = F.when(whole, F.col("growth")), F.when(whole, _find_limit(register))
+    is_cluster = F.col("subject") == "cluster"
+    # The limits travel as one JSON literal: thousands of literals make a plan that takes longer
+    # than the query.
+    limits = {c.name: c.limit_replicas for c in register.clusters if c.limit_replicas is not None}
+    limit_map = F.from_json(F.lit(json.dumps(limits)), "map<string,bigint>")
+    growth = F.when(is_cluster, F.col("growth"))
+    limit = F.when(is_cluster, F.try_element_at(limit_map, F.col("cluster")))
     rates = register.rates
     cost = F.when(~F.col("subject").startswith("broker "), _compute_cost(rates))
+    # The first day that exceeds the limit, counted from today's number, not from the fitted one: a
+    # cluster over its limit must be reported today.
+    remaining = F.col("limit_replicas") - F.col("replicas")
+    days = F.when(remaining < 0, F.lit(0.0)).when(
+        F.col("growth_per_day") > 0, F.floor(remaining / F.col("growth_per_day")) + 1
+    )
+    # Compare before the cast: a tiny slope gives more days than an int holds, an error under ANSI.
+    breach = F.when(days <= HORIZON_DAYS, F.date_add(F.to_date("as_of"), days.cast("int")))
     return (
         rows.withColumn("growth_per_day", growth)
         .withColumn("limit_replicas", limit)
-        .withColumn("breach_on", _compute_breach())
+        .withColumn("breach_on", breach)
         .withColumn("cost", cost)
         .withColumn("currency", F.lit(rates.currency if rates else None).cast("string"))
     )
-
-
-def _find_limit(register: Register) -> Column:
-    """Return the cluster's limit. The limits travel as one JSON literal: thousands of literals make
-    a plan that takes longer than the query."""
-    limits = {c.name: c.limit_replicas for c in register.clusters if c.limit_replicas is not None}
-    known = F.from_json(F.lit(json.dumps(limits)), "map<string,bigint>")
-    return F.try_element_at(known, F.col("cluster"))
-
-
-def _compute_breach() -> Column:
-    """Return the first day that exceeds the limit."""
-    # From today's number, not from the fitted one: a cluster over its limit must be reported today.
-    left = F.col("limit_replicas") - F.col("replicas")
-    days = F.when(left < 0, F.lit(0.0)).when(
-        F.col("growth_per_day") > 0, F.floor(left / F.col("growth_per_day")) + 1
-    )
-    # Compare before the cast: a tiny slope gives more days than an int holds, an error under ANSI.
-    return F.when(days <= HORIZON_DAYS, F.date_add(F.to_date("as_of"), days.cast("int")))
 
 
 def _compute_cost(rates: Rates | None) -> Column:

@@ -7,12 +7,10 @@ from functools import reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
-from ..landed.globs import to_regex
-from ..landed.register import NamingRule
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
+from ..landed.register import NamingRule, to_regex
+from ..tables.definitions import TABLES, BuildContext, Frames
 from .attribution import is_internal
-from .owners import add_owner
+from .resources import add_owner
 
 SEVERITY = {
     "unlike": "low",
@@ -30,7 +28,7 @@ TOPIC, CLUSTER, STATE, EVENT = "kafka_topic", "cluster", "state", "event"
 """`kind` of what a finding is about. States and events are in no cluster; their `cluster` is
 empty."""
 
-MOST_NAMED = 20
+MAX_NAMES = 20
 """A finding names at most this many clusters, the first by name."""
 
 _READ = ("read", "partial")
@@ -41,7 +39,7 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
 
     Inputs: live, desired, recorded, cluster, lineage, run, event_conflict, for all clusters.
     """
-    found = (
+    findings = (
         _find_unlike(frames),
         *(_find_misnamed(frames, rule) for rule in context.register.naming),
         _find_broken_chains(frames),
@@ -50,8 +48,8 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
         _find_conflicts(frames),
         _find_renamed(frames["cluster"]),
     )
-    rows = add_owner(reduce(DataFrame.unionByName, found), frames, context.register)
-    severity = F.create_map(*(F.lit(word) for pair in SEVERITY.items() for word in pair))
+    rows = add_owner(reduce(DataFrame.unionByName, findings), frames, context.register)
+    severity = F.create_map(*(F.lit(word) for entry in SEVERITY.items() for word in entry))
     return (
         rows.withColumn("severity", F.element_at(severity, F.col("finding")))
         # Two naming rules with the same pattern may cover the same cluster.
@@ -87,7 +85,7 @@ def _to_column(value: Column | str) -> Column:
 
 
 def _take_some(clusters: Column) -> Column:
-    return F.slice(F.array_sort(clusters), 1, MOST_NAMED)
+    return F.slice(F.array_sort(clusters), 1, MAX_NAMES)
 
 
 # ── topics of one name ──────────────────────────────────────────────────────────────────
@@ -204,10 +202,10 @@ def _find_broken_chains(frames: Frames) -> DataFrame:
         .agg(first.alias("run"))
         .join(_list_states(frames), "lineage", how="left")
     )
-    what = F.when(F.col("chain") == "gap", "the log lacks records").otherwise(
+    fault = F.when(F.col("chain") == "gap", "the log lacks records").otherwise(
         "the log is not what was written"
     )
-    detail = F.concat(what, F.lit(", first seen in run "), "run")
+    detail = F.concat(fault, F.lit(", first seen in run "), "run")
     finding = F.concat(F.lit("chain_"), "chain")
     clusters = F.coalesce("clusters", F.array().cast("array<string>"))
     key = F.coalesce("name", "lineage")
@@ -302,7 +300,7 @@ def _find_two_owners(frames: Frames) -> DataFrame:
     """Return objects that several states have recorded: each state would undo the other's
     changes."""
     states = frames["lineage"].select("lineage", F.coalesce("name", "lineage").alias("name"))
-    held = (
+    recorded_objects = (
         _find_recorded_twice(frames["recorded"])
         .join(states, "lineage", how="left")
         .groupBy("cluster", "kind", "key")
@@ -315,7 +313,7 @@ def _find_two_owners(frames: Frames) -> DataFrame:
     )
     detail = F.concat(F.lit("recorded in the states "), F.array_join("names", ", "))
     return _make_finding(
-        held, "two_owners", F.col("kind"), F.col("key"), detail, F.array("cluster")
+        recorded_objects, "two_owners", F.col("kind"), F.col("key"), detail, F.array("cluster")
     )
 
 
@@ -333,14 +331,14 @@ def _find_renamed(cluster: DataFrame) -> DataFrame:
     """Return names that belong to the same cluster."""
     # Null ids were removed: a window puts all nulls into one partition, as if they were one
     # cluster.
-    same = Window.partitionBy("cluster_id")
+    same_id = Window.partitionBy("cluster_id")
     rows = (
         cluster.where(F.col("cluster_id").isNotNull())
-        .withColumn("clusters", F.array_sort(F.collect_set("cluster").over(same)))
+        .withColumn("clusters", F.array_sort(F.collect_set("cluster").over(same_id)))
         .where(F.size("clusters") > 1)
     )
-    others = F.array_join(F.array_except("clusters", F.array("cluster")), ", ")
-    detail = F.concat(F.lit("its id "), "cluster_id", F.lit(" is also that of "), others)
+    other_names = F.array_join(F.array_except("clusters", F.array("cluster")), ", ")
+    detail = F.concat(F.lit("its id "), "cluster_id", F.lit(" is also that of "), other_names)
     return _make_finding(
         rows, "renamed", CLUSTER, F.col("cluster"), detail, _take_some(F.col("clusters"))
     )

@@ -24,17 +24,16 @@ from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from ..landed.register import Register
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
+from ..tables.definitions import TABLES, BuildContext, Frames
 from .attribution import is_internal
-from .owners import owner_by_name
+from .resources import owner_by_name
 
 KEY = ("cluster", "kind", "key")
 PRESENT, ABSENT = "present", "absent"
 """Values of desired, state and live in the row about the whole object. Null: unknown."""
 
 NEVER_DECLARED = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
-READ = ("read", "partial")
+READ_STATUSES = ("read", "partial")
 """Status of clusters whose rows tell how they are now."""
 
 IN_SYNC, UNKNOWN, UNDECLARED = "in_sync", "unknown", "undeclared_override"
@@ -49,7 +48,7 @@ BY_PRESENCE = {
 """(declared, recorded, live) -> class. All three: `_classify_values`. None of them: no object."""
 
 _ROWS = "array<struct<path:string,desired:string,state:string,live:string,drift_class:string>>"
-_JUDGED = (
+_JUDGED_PATHS = (
     "array<struct<path:string,desired:string,state:string,live:string,"
     "ds:boolean,dl:boolean,sl:boolean>>"
 )
@@ -64,11 +63,14 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     that the row rests on; for a cluster that is not readable now, the build's.
     """
     objects = _join_objects(frames, context).withColumn("_paths", _find_differing())
-    rows = objects.withColumn("drift_class", _classify_object()).withColumn(
-        "_row", F.explode(F.concat(_make_object_rows(), _make_path_rows(), _make_undeclared_rows()))
+    # Null where one side is unknown; `when` takes null for false, but say so.
+    has_all = F.coalesce(F.col("has_d") & F.col("has_s") & F.col("has_l"), F.lit(False))
+    rows = objects.withColumn("drift_class", _classify_object(has_all)).withColumn(
+        "_row",
+        F.explode(F.concat(_make_object_rows(), _make_path_rows(has_all), _make_undeclared_rows())),
     )
     rows = rows.drop("drift_class").select("*", "_row.*")
-    # By class: an object that was `unknown` meanwhile starts anew, since nobody saw it drift.
+    # By class: an object that was `unknown` in between starts again, since its drift was not seen.
     before = frames["drift"].select(*KEY, "path", "drift_class", F.col("first_seen").alias("_was"))
     dated = rows.join(before, [*KEY, "path", "drift_class"], how="left")
     return dated.withColumn("first_seen", F.coalesce("_was", "as_of")).select(
@@ -84,7 +86,7 @@ def build_daily(frames: Frames, context: BuildContext) -> DataFrame:
     replaces the day's rows.
     """
     is_object, is_override = F.col("path") == "", F.col("drift_class") == UNDECLARED
-    # An object has one row of its own but maybe several overrides: count it once.
+    # An object has one row about itself but maybe several overrides: count it once.
     overridden = F.count_distinct(F.when(is_override, F.col("key")))
     return (
         frames["drift"]
@@ -114,10 +116,10 @@ def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
     joined = _join_ours(frames).join(live, [*KEY], how="full").join(facts, "cluster", how="left")
     # Kafka's own topics are drift only if somebody declares or records them.
     joined = joined.where(F.col("lineage").isNotNull() | ~is_internal("l"))
-    # A cluster that was not read is no cluster without objects: absence needs a complete sweep.
+    # A cluster that was not read is not empty: absence needs a complete sweep.
     is_read, coverage = F.coalesce("is_read", F.lit(False)), F.try_element_at("coverage", "kind")
     is_free = F.col("lineage").isNull() & ~F.coalesce("doubtful", F.lit(False))
-    shown = is_read & coverage.isin("complete", "visible_only")
+    is_shown = is_read & coverage.isin("complete", "visible_only")
     return joined.select(
         *KEY,
         "lineage",
@@ -126,37 +128,39 @@ def _join_objects(frames: Frames, context: BuildContext) -> DataFrame:
         F.when(is_read, F.greatest("d_at", "s_at", "captured_at"))
         .otherwise(F.lit(context.as_of))
         .alias("as_of"),
-        # `unmanaged` says that nobody owns the object, so all states that might must be known.
+        # `unmanaged` says that no state owns the object, so all states that might must be known.
         _has_side("d", F.col("desired_known") | is_free).alias("has_d"),
         _has_side("s", F.col("state_at").isNotNull() | is_free).alias("has_s"),
-        F.when(F.col("l").isNotNull(), F.when(shown, F.lit(True)))
+        F.when(F.col("l").isNotNull(), F.when(is_shown, F.lit(True)))
         # Otherwise null: `visible_only` may hide the object, `failed` says nothing at all.
         .when(is_read & (coverage == "complete"), F.lit(False))
         .alias("has_l"),
         "d",
         "s",
-        F.when(shown, F.col("l")).alias("l"),
+        F.when(is_shown, F.col("l")).alias("l"),
     )
 
 
-def _has_side(side: str, known: Column) -> Column:
+def _has_side(side: str, is_absence_known: Column) -> Column:
     """True: it has the object; false: it certainly has not; null: unknown."""
-    return F.when(F.col(side).isNotNull(), F.lit(True)).when(known, F.lit(False))
+    return F.when(F.col(side).isNotNull(), F.lit(True)).when(is_absence_known, F.lit(False))
 
 
 def _join_ours(frames: Frames) -> DataFrame:
     """Return declared and recorded objects, each from one state."""
     desired = frames["desired"].select(*KEY, "lineage", *_rename_columns("d"))
     recorded = frames["recorded"].select(*KEY, "lineage", *_rename_columns("s"))
-    known = F.broadcast(frames["lineage"].select("lineage", "desired_known", "state_at"))
-    # By lineage as well: two states with the same object are two rows here, of which one decides.
-    both = desired.join(recorded, [*KEY, "lineage"], how="full").join(known, "lineage", how="left")
+    lineages = F.broadcast(frames["lineage"].select("lineage", "desired_known", "state_at"))
+    # By lineage as well: two states with the same object are two rows here; one decides.
+    state_rows = desired.join(recorded, [*KEY, "lineage"], how="full").join(
+        lineages, "lineage", how="left"
+    )
     has_d, has_s = F.col("d").isNotNull(), F.col("s").isNotNull()
     rank = F.when(has_d & has_s, 0).when(has_d, 1).when(F.col("desired_known"), 2).otherwise(3)
     # The lineage breaks ties, or the row could change from build to build.
     order = Window.partitionBy(*KEY).orderBy(rank, "lineage")
     return (
-        both.withColumn("_rank", F.row_number().over(order))
+        state_rows.withColumn("_rank", F.row_number().over(order))
         .where(F.col("_rank") == 1)
         .withColumn("address", F.coalesce("d_address", "s_address"))
         .withColumn("owner", F.coalesce("d_owner", "s_owner"))
@@ -174,12 +178,12 @@ def _rename_columns(side: str) -> tuple[Column, ...]:
 
 
 def _select_clusters(frames: Frames, context: BuildContext) -> DataFrame:
-    """Return for each cluster: is_read, coverage, captured_at; doubtful: an object that nobody is
-    known to own may belong to a state or configuration that could not be read."""
+    """Return for each cluster: is_read, coverage, captured_at; doubtful: an object without
+    a known owner may belong to a state or configuration that could not be read."""
     cluster = frames["cluster"]
     doubtful = _find_doubtful(cluster, frames["lineage"], context.register)
     return cluster.select(
-        "cluster", F.col("status").isin(*READ).alias("is_read"), "coverage", "captured_at"
+        "cluster", F.col("status").isin(*READ_STATUSES).alias("is_read"), "coverage", "captured_at"
     ).join(doubtful.withColumn("doubtful", F.lit(True)), "cluster", how="left")
 
 
@@ -218,36 +222,36 @@ def _find_differing() -> Column:
     )
     differing = F.filter(judged, lambda it: ~(it["ds"] & it["dl"]))
     is_alike = _is_alike("d", "s") & _is_alike("d", "l") & _is_alike("s", "l")
-    return F.when(is_alike, F.array().cast(_JUDGED)).otherwise(differing)
+    return F.when(is_alike, F.array().cast(_JUDGED_PATHS)).otherwise(differing)
 
 
-def _is_alike(one: str, other: str) -> Column:
+def _is_alike(first_side: str, second_side: str) -> Column:
     """True if one side lacks the object, or both have the same attributes in the same order."""
-    keys = F.map_keys(one) == F.map_keys(other)
-    return F.coalesce(keys & (F.map_values(one) == F.map_values(other)), F.lit(True))
+    keys = F.map_keys(first_side) == F.map_keys(second_side)
+    return F.coalesce(keys & (F.map_values(first_side) == F.map_values(second_side)), F.lit(True))
 
 
-def _is_unlike(one: str, other: str, path: Column) -> Column:
+def _is_unlike(first_side: str, second_side: str, path: Column) -> Column:
     """True if both sides have the object but not the same text at this path."""
     # Unset on both sides is equal; `=` would give null and hide it in the filter.
-    same = F.try_element_at(one, path).eqNullSafe(F.try_element_at(other, path))
-    return F.col(one).isNotNull() & F.col(other).isNotNull() & ~same
+    is_equal = F.try_element_at(first_side, path).eqNullSafe(F.try_element_at(second_side, path))
+    return F.col(first_side).isNotNull() & F.col(second_side).isNotNull() & ~is_equal
 
 
 def _judge_path(path: Column) -> Column:
     declared, recorded, live = (F.try_element_at(side, path) for side in "dsl")
     shows_s, shows_l = _shows("s", path), _shows("l", path)
-    state = F.when(shows_s, recorded).when(shows_l, live).otherwise(declared)
-    there = F.when(shows_l, live).when(shows_s, recorded).otherwise(declared)
-    code = F.when(F.col("d").isNotNull(), declared).otherwise(state)
+    in_state = F.when(shows_s, recorded).when(shows_l, live).otherwise(declared)
+    on_cluster = F.when(shows_l, live).when(shows_s, recorded).otherwise(declared)
+    configured = F.when(F.col("d").isNotNull(), declared).otherwise(in_state)
     return F.struct(
         path.alias("path"),
         declared.alias("desired"),
         recorded.alias("state"),
         live.alias("live"),
-        code.eqNullSafe(state).alias("ds"),
-        code.eqNullSafe(there).alias("dl"),
-        state.eqNullSafe(there).alias("sl"),
+        configured.eqNullSafe(in_state).alias("ds"),
+        configured.eqNullSafe(on_cluster).alias("dl"),
+        in_state.eqNullSafe(on_cluster).alias("sl"),
     )
 
 
@@ -266,16 +270,14 @@ def _get_head(path: Column) -> Column:
     return F.substring_index(path, ".", 1)
 
 
-def _classify_object() -> Column:
-    all_three = F.col("has_d") & F.col("has_s") & F.col("has_l")
+def _classify_object(has_all: Column) -> Column:
     ds, dl, sl = (_holds_everywhere(name) for name in ("ds", "dl", "sl"))
-    # all_three is null where one side is unknown; `when` takes null for false, but say so.
-    by_values = F.when(F.coalesce(all_three, F.lit(False)), _classify_values(ds, dl, sl))
-    return reduce(
+    by_presence = reduce(
         lambda chain, item: chain.when(_is_so(item[0]), F.lit(item[1])),
         BY_PRESENCE.items(),
-        by_values,
-    ).otherwise(F.lit(UNKNOWN))
+        F.when(has_all, _classify_values(ds, dl, sl)),
+    )
+    return by_presence.otherwise(F.lit(UNKNOWN))
 
 
 def _holds_everywhere(name: str) -> Column:
@@ -311,9 +313,8 @@ def _presence_word(has: str) -> Column:
     return F.when(F.col(has), F.lit(PRESENT)).when(~F.col(has), F.lit(ABSENT))
 
 
-def _make_path_rows() -> Column:
+def _make_path_rows(has_all: Column) -> Column:
     """If all three have the object, each path has the class of its own values."""
-    has_all = F.coalesce(F.col("has_d") & F.col("has_s") & F.col("has_l"), F.lit(False))
     return F.transform(
         "_paths",
         lambda it: _make_row(
@@ -334,7 +335,7 @@ def _make_undeclared_rows() -> Column:
             F.col("d").isNotNull() & path.startswith("config.") & ~F.map_contains_key("d", path)
         ),
     )
-    rows = F.transform(
+    undeclared = F.transform(
         foreign,
         lambda path: _make_row(
             path,
@@ -342,7 +343,7 @@ def _make_undeclared_rows() -> Column:
             F.lit(UNDECLARED),
         ),
     )
-    return F.when(_is_alike("d", "l"), F.array().cast(_ROWS)).otherwise(rows)
+    return F.when(_is_alike("d", "l"), F.array().cast(_ROWS)).otherwise(undeclared)
 
 
 def _make_row(path: Column, values: tuple[Column, Column, Column], drift_class: Column) -> Column:

@@ -11,67 +11,89 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import CLUSTER, GROUP_USAGE, LIVE, TOPIC_USAGE
-from ..landed.cluster_names import GOOD, select_newest
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
+from ..landed.snapshots import CHECKSUM_COLUMN, select_newest
+from ..tables.definitions import TABLES, BuildContext, Frames
 
-LEFT_OUT = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
+COUNTER_KINDS = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
 """Kinds that are counters, not objects: they differ in every snapshot."""
 _OBJECT = ("cluster", "kind", "key")
 _COMPLETE, _FAILED = "complete", "failed"
-_MADE = (*_OBJECT, "incarnation", "attrs", "seen_before", "valid_from", "valid_to", "deleted")
+_INTERVAL_COLUMNS = (
+    *_OBJECT,
+    "incarnation",
+    "attrs",
+    "seen_before",
+    "valid_from",
+    "valid_to",
+    "deleted",
+)
 
 
 def build_history(frames: Frames, context: BuildContext) -> DataFrame:
     """Return the rows of `history`. Inputs: snapshot, snapshot_raw, and the previous history.
 
     Only new snapshots are read; open intervals continue from the previous rows. If a snapshot lands
-    that is older than one that is known, its cluster's history is computed anew. Of two snapshots
+    that is older than one that is known, its cluster's history is computed again. Of two snapshots
     with the same time, the one with the greater name counts.
     """
     before, good = frames["history"], _select_good(frames["snapshot"])
-    known = F.broadcast(_select_known(before, good))
+    covered = F.broadcast(_select_known(before, good))
     # Clusters with late snapshots are not among them: their old intervals may be wrong now.
-    kept = before.join(known.select("cluster"), "cluster", how="left_semi")
-    times = _select_unread(_build_timeline(good), known)
-    standing = _carry_over(kept.where(F.col("valid_to").isNull()), times)
-    seen = _list_seen(frames["snapshot_raw"], times)
-    made = _build_intervals(seen.unionByName(standing, allowMissingColumns=True))
-    closed = kept.where(F.col("valid_to").isNotNull()).select(*_MADE)
-    marks = F.broadcast(_make_marks(good))
-    rows = made.unionByName(closed).join(marks, "cluster", how="inner")
+    continued = before.join(covered.select("cluster"), "cluster", how="left_semi")
+    times = _select_unread(_build_timeline(good), covered)
+    # An open interval counts as if the object had been seen at its start. following: the first new
+    # snapshot that could prove its deletion.
+    proofs = times.groupBy("cluster", "kind").agg(F.min("proof").alias("following"))
+    proven = continued.where(F.col("valid_to").isNull()).join(
+        proofs, ["cluster", "kind"], how="left"
+    )
+    about = {"at": F.col("valid_from"), "carried": F.lit(True)}
+    open_intervals = proven.withColumns(about).select(
+        *_OBJECT, "at", "incarnation", "attrs", "following", "seen_before", "carried"
+    )
+    live_rows = (
+        frames["snapshot_raw"]
+        .where(F.col("source") == LIVE)
+        .withColumn("cluster", F.col("subject"))
+    )
+    objects = live_rows.select(*_OBJECT, "snapshot", "incarnation", "attrs", "_file")
+    timed_objects = objects.join(times.drop("proof"), ["cluster", "kind", "snapshot"], how="inner")
+    sightings = select_newest(timed_objects, [*_OBJECT, "at"], F.asc("_file")).drop(
+        "snapshot", "_file"
+    )
+    intervals = _build_intervals(sightings.unionByName(open_intervals, allowMissingColumns=True))
+    closed = continued.where(F.col("valid_to").isNotNull()).select(*_INTERVAL_COLUMNS)
+    # What the new history covers, one row per cluster.
+    marks = F.broadcast(
+        good.groupBy("cluster").agg(
+            F.max("at").alias("known_until"), F.count_distinct("snapshot").alias("known_snapshots")
+        )
+    )
+    rows = intervals.unionByName(closed).join(marks, "cluster", how="inner")
     return rows.select(*TABLES["history"].names)
 
 
 def find_new_builds(frames: Frames) -> DataFrame:
     """Return the builds that read the new snapshots."""
     good = _select_good(frames["snapshot"])
-    known = F.broadcast(_select_known(frames["history"], good))
-    return _select_unread(good, known).select("_build").distinct()
+    covered = F.broadcast(_select_known(frames["history"], good))
+    return _select_unread(good, covered).select("_build").distinct()
 
 
-def _select_unread(good: DataFrame, known: DataFrame) -> DataFrame:
+def _select_unread(good: DataFrame, covered: DataFrame) -> DataFrame:
     """Return the snapshots that the previous history does not cover."""
-    all_of_them = good.join(known, "cluster", how="left")
-    # null: the cluster has no history yet, or must be computed anew.
+    all_of_them = good.join(covered, "cluster", how="left")
+    # null: the cluster has no history yet, or must be computed again.
     unread = F.col("known_until").isNull() | (F.col("at") > F.col("known_until"))
     return all_of_them.where(unread).drop("known_until")
 
 
 def _select_good(snapshot: DataFrame) -> DataFrame:
     """Return the clusters' snapshots that have rows."""
-    good = snapshot.where((F.col("source") == LIVE) & F.col(GOOD).isNotNull())
+    good = snapshot.where((F.col("source") == LIVE) & F.col(CHECKSUM_COLUMN).isNotNull())
     at = F.col("captured_at").alias("at")
     name = F.col("subject").alias("cluster")
     return good.select(name, "snapshot", at, "coverage", "_file", "_build")
-
-
-def _make_marks(good: DataFrame) -> DataFrame:
-    """Return cluster, known_until, known_snapshots: what the new history covers. One row per
-    cluster."""
-    return good.groupBy("cluster").agg(
-        F.max("at").alias("known_until"), F.count_distinct("snapshot").alias("known_snapshots")
-    )
 
 
 def _select_known(before: DataFrame, good: DataFrame) -> DataFrame:
@@ -81,66 +103,50 @@ def _select_known(before: DataFrame, good: DataFrame) -> DataFrame:
         F.max("known_until").alias("known_until"), F.max("known_snapshots").alias("_then")
     )
     # The number of snapshots up to the known end tells whether one has landed late.
-    old = good.join(marks, "cluster", how="inner").where(F.col("at") <= F.col("known_until"))
-    now = old.groupBy("cluster", "known_until", "_then").agg(
+    covered_snapshots = good.join(marks, "cluster", how="inner").where(
+        F.col("at") <= F.col("known_until")
+    )
+    counted = covered_snapshots.groupBy("cluster", "known_until", "_then").agg(
         F.count_distinct("snapshot").alias("_now")
     )
-    return now.where(F.col("_now") == F.col("_then")).select("cluster", "known_until")
+    return counted.where(F.col("_now") == F.col("_then")).select("cluster", "known_until")
 
 
 def _build_timeline(good: DataFrame) -> DataFrame:
     """Return cluster, kind, snapshot, at of each snapshot that read the kind, with the times of the
     complete ones around it: previous, following. One row per kind and moment."""
     # One snapshot per moment, or an object would have two forms at the same time.
-    once = select_newest(good, ["cluster", "at"], F.desc("snapshot"), F.asc("_file"))
-    kinds = once.select("cluster", "snapshot", "at", F.explode("coverage").alias("kind", "how"))
-    read = kinds.where((F.col("how") != _FAILED) & ~F.col("kind").isin(*LEFT_OUT))
+    snapshots = select_newest(good, ["cluster", "at"], F.desc("snapshot"), F.asc("_file"))
+    kinds = snapshots.select(
+        "cluster", "snapshot", "at", F.explode("coverage").alias("kind", "how")
+    )
+    read = kinds.where((F.col("how") != _FAILED) & ~F.col("kind").isin(*COUNTER_KINDS))
     in_time = Window.partitionBy("cluster", "kind").orderBy("at")
     # Only a complete look can prove that something is missing.
     proof = F.when(F.col("how") == _COMPLETE, F.col("at"))
     earlier = in_time.rowsBetween(Window.unboundedPreceding, -1)
     later = in_time.rowsBetween(1, Window.unboundedFollowing)
-    beside = {
+    neighbours = {
         "proof": proof,
         # Frames are written out: the default one includes the current row, which proves nothing
         # about itself.
         "previous": F.max(proof).over(earlier),
         "following": F.min(proof).over(later),
     }
-    return read.withColumns(beside).drop("how")
+    return read.withColumns(neighbours).drop("how")
 
 
-def _list_seen(snapshot_raw: DataFrame, times: DataFrame) -> DataFrame:
-    """Return the objects of these snapshots, each once: _OBJECT, at, incarnation, attrs, previous,
-    following."""
-    rows = snapshot_raw.where(F.col("source") == LIVE).withColumn("cluster", F.col("subject"))
-    objects = rows.select(*_OBJECT, "snapshot", "incarnation", "attrs", "_file")
-    found = objects.join(times.drop("proof"), ["cluster", "kind", "snapshot"], how="inner")
-    return select_newest(found, [*_OBJECT, "at"], F.asc("_file")).drop("snapshot", "_file")
-
-
-def _carry_over(standing: DataFrame, times: DataFrame) -> DataFrame:
-    """Return open intervals as if the object had been seen at their start; following: the first new
-    snapshot that could prove its deletion."""
-    proofs = times.groupBy("cluster", "kind").agg(F.min("proof").alias("following"))
-    rows = standing.join(proofs, ["cluster", "kind"], how="left")
-    about = {"at": F.col("valid_from"), "carried": F.lit(True)}
-    return rows.withColumns(about).select(
-        *_OBJECT, "at", "incarnation", "attrs", "following", "seen_before", "carried"
-    )
-
-
-def _build_intervals(seen: DataFrame) -> DataFrame:
-    """Merge sightings into intervals (gaps and islands). seen: unique by _OBJECT and at."""
+def _build_intervals(sightings: DataFrame) -> DataFrame:
+    """Merge sightings into intervals (gaps and islands). sightings: unique by _OBJECT and at."""
     of_object = Window.partitionBy(*_OBJECT)
     by_time = of_object.orderBy("at")
-    formed = seen.withColumn("form", F.struct("incarnation", sort_entries(F.col("attrs"))))
+    formed = sightings.withColumn("form", F.struct("incarnation", sort_entries(F.col("attrs"))))
     # Only topics have an incarnation: a plain comparison of nulls would begin an interval every
     # time.
-    same = F.col("form").eqNullSafe(F.lag("form").over(by_time))
+    is_same_form = F.col("form").eqNullSafe(F.lag("form").over(by_time))
     # A complete look between two sightings did not show it: it was deleted and came back the same.
     was_gone = F.coalesce(F.lag("following").over(by_time) < F.col("at"), F.lit(False))
-    begins = F.lag("at").over(by_time).isNull() | ~same | was_gone
+    begins = F.lag("at").over(by_time).isNull() | ~is_same_form | was_gone
     numbered = formed.withColumn("begins", begins.cast("int")).withColumn(
         "island", F.sum("begins").over(by_time)
     )
@@ -159,23 +165,19 @@ def _build_intervals(seen: DataFrame) -> DataFrame:
             "last_from": F.lag("valid_from").over(in_order),
         }
     )
-    return _close_intervals(with_next).select(*_MADE)
-
-
-def _close_intervals(islands: DataFrame) -> DataFrame:
-    """Add the end of each interval. A snapshot that already shows the next form does not prove that
-    the object was deleted in between."""
+    # A snapshot that already shows the next form does not prove that the object was deleted in
+    # between.
     deleted = F.col("gone").isNotNull() & (
         F.col("next_from").isNull() | (F.col("gone") < F.col("next_from"))
     )
-    ended = {
+    end_columns = {
         "deleted": deleted,
         "valid_to": F.when(deleted, F.col("gone")).otherwise(F.col("next_from")),
         "seen_before": F.when(F.col("carried"), F.col("seen_before")).otherwise(
             F.greatest("previous", "last_from")
         ),
     }
-    return islands.withColumns(ended)
+    return with_next.withColumns(end_columns).select(*_INTERVAL_COLUMNS)
 
 
 def sort_entries(attrs: Column) -> Column:

@@ -12,13 +12,11 @@ from pyspark.sql import Column, DataFrame
 
 from ...core.errors import ConfigurationError
 from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
-from ..landed.globs import matches
-from ..landed.register import PolicyRule, Waiver
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
-from .owners import add_owner
+from ..landed.register import PolicyRule, Waiver, matches
+from ..tables.definitions import TABLES, BuildContext, Frames
 from .policy_conditions import parse_condition
 from .policy_terms import ATTRS, COLUMNS, ConditionFault, Term
+from .resources import add_owner
 
 SOURCES = ("live", "desired")
 KEY = ("rule", "cluster", "kind", "key", "path")
@@ -44,8 +42,8 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     rows = _select_rows(frames, context)
     # All rules in one array per row: one pass over the objects, however many rules there are.
     broken = F.array_compact(F.array(*_find_broken(rules, conditions, context.as_of.date())))
-    found = rows.select("cluster", "kind", "key", "owner", "captured_at", F.inline(broken))
-    return _keep_first_seen(found, frames["policy_findings"]).select(
+    findings = rows.select("cluster", "kind", "key", "owner", "captured_at", F.inline(broken))
+    return _keep_first_seen(findings, frames["policy_findings"]).select(
         *TABLES["policy_findings"].names
     )
 
@@ -95,16 +93,16 @@ def _find_broken(
     rules: tuple[PolicyRule, ...], conditions: tuple[Term, ...], today: date
 ) -> list[Column]:
     """Return for each rule a struct of what a finding says, or null."""
-    none = F.lit(None).cast(
+    no_finding = F.lit(None).cast(
         "struct<rule:string,severity:string,message:string,answers:string,"
         "waiver:string,waived_until:date>"
     )
-    found = (
+    findings = (
         # A condition that is null is not true, so `when` makes it no finding.
         F.when(_concerns(rule) & to_column(condition), _make_finding(rule, today))
         for rule, condition in zip(rules, conditions, strict=True)
     )
-    return [none, *found]
+    return [no_finding, *findings]
 
 
 def _concerns(rule: PolicyRule) -> Column:
@@ -130,15 +128,15 @@ def _make_finding(rule: PolicyRule, today: date) -> Column:
 def _describe_ended(valid: list[Waiver], ended: list[Waiver]) -> Column:
     """Return what the message says about the waiver that ended last, unless another one still
     counts."""
-    said = _take_first(ended[::-1], lambda waiver: F.lit(f" (its waiver ended on {waiver.until})"))
+    text = _take_first(ended[::-1], lambda waiver: F.lit(f" (its waiver ended on {waiver.until})"))
     counts = reduce(or_, map(_covers, valid), F.lit(False))
-    return F.when(counts, F.lit("")).otherwise(F.coalesce(said, F.lit("")))
+    return F.when(counts, F.lit("")).otherwise(F.coalesce(text, F.lit("")))
 
 
-def _take_first(waivers: list[Waiver], what: Callable[[Waiver], Column]) -> Column:
+def _take_first(waivers: list[Waiver], read_value: Callable[[Waiver], Column]) -> Column:
     """Return the value for the first waiver that covers the row; null: none does."""
-    found = (F.when(_covers(waiver), what(waiver)) for waiver in waivers)
-    return F.coalesce(*found, F.lit(None))
+    values = (F.when(_covers(waiver), read_value(waiver)) for waiver in waivers)
+    return F.coalesce(*values, F.lit(None))
 
 
 def _covers(waiver: Waiver) -> Column:
@@ -146,18 +144,18 @@ def _covers(waiver: Waiver) -> Column:
     return cluster & matches(F.col("key"), waiver.key)
 
 
-def _keep_first_seen(found: DataFrame, before: DataFrame) -> DataFrame:
+def _keep_first_seen(findings: DataFrame, before: DataFrame) -> DataFrame:
     """Return one row per object and rule; first_seen is kept from the previous build."""
-    known = before.select(*KEY, F.col("first_seen").alias("known"))
+    previous = before.select(*KEY, F.col("first_seen").alias("known"))
     # `min` of values that are the same in every row of a group: `first` would depend on row order.
-    rows = found.groupBy("rule", "cluster", "kind", "key").agg(
+    rows = findings.groupBy("rule", "cluster", "kind", "key").agg(
         F.lit("").alias("path"),
         F.min("owner").alias("owner"),
         F.min("captured_at").alias("captured_at"),
         *(F.min(name).alias(name) for name in _SAME_FOR_ALL),
     )
     return (
-        rows.join(known, list(KEY), "left")
+        rows.join(previous, list(KEY), "left")
         .withColumn("owner", F.coalesce("answers", "owner"))
         .withColumn("waived", F.col("waived_until").isNotNull())
         .withColumn("first_seen", F.coalesce("known", "captured_at"))

@@ -58,11 +58,11 @@ class _Token(Struct, frozen=True):
     """Its first character, counted from 1."""
 
 
-def parse_condition(where: str) -> Term:
+def parse_condition(condition: str) -> Term:
     """Parse a condition. Raises ConditionFault."""
-    if len(where) > MOST_CHARACTERS:
+    if len(condition) > MOST_CHARACTERS:
         raise ConditionFault(f"the condition has more than {MOST_CHARACTERS} characters")
-    parser = _Parser(list(_split_tokens(where)))
+    parser = _Parser(list(_split_tokens(condition)))
     term = parser.parse_or()
     if parser.token.kind != "end":
         parser.fail(f"expected AND, OR or the end, not {parser.token.text},")
@@ -82,15 +82,17 @@ def find_pattern_fault(pattern: str) -> str:
     return ""
 
 
-def _split_tokens(where: str) -> Iterator[_Token]:
+def _split_tokens(condition: str) -> Iterator[_Token]:
     at = 0
     while True:
-        match = _TOKEN.match(where, at)
+        match = _TOKEN.match(condition, at)
         if match is None:
-            rest = where[at:].lstrip()
-            at = len(where) - len(rest) + 1
-            what = "the quote is not closed" if rest[0] == "'" else f"unexpected {rest[0]}"
-            raise ConditionFault(f"{what} at character {at}")
+            remainder = condition[at:].lstrip()
+            at = len(condition) - len(remainder) + 1
+            fault = (
+                "the quote is not closed" if remainder[0] == "'" else f"unexpected {remainder[0]}"
+            )
+            raise ConditionFault(f"{fault} at character {at}")
         kind = match.lastgroup or ""
         text, start = match[kind], match.start(kind) + 1
         if kind == "name" and text.lower() in _WORDS:
@@ -141,14 +143,14 @@ class _Parser:
         self.open -= 1
         return term
 
-    def parse_joined(self, word: str, part: Callable[[], Term]) -> Term:
-        parts = [part()]
+    def parse_joined(self, word: str, parse_operand: Callable[[], Term]) -> Term:
+        operands = [parse_operand()]
         while self.take(word):
-            parts.append(part())
-        if len(parts) == 1:
-            return parts[0]
+            operands.append(parse_operand())
+        if len(operands) == 1:
+            return operands[0]
         return self.term(
-            word, TermKind.BOOL, *(self.as_kind(each, TermKind.BOOL) for each in parts)
+            word, TermKind.BOOL, *(self.as_kind(operand, TermKind.BOOL) for operand in operands)
         )
 
     def parse_not(self) -> Term:
@@ -164,77 +166,82 @@ class _Parser:
         )
 
     def parse_predicate(self) -> Term:
-        left = self.parse_sum()
+        operand = self.parse_sum()
         if self.token.text in (*COMPARISONS, *_SAME) and self.token.kind == "sign":
             sign = self.take(*COMPARISONS, *_SAME)
-            return self.compare(_SAME.get(sign, sign), left, self.parse_sum())
+            return self.compare(_SAME.get(sign, sign), operand, self.parse_sum())
         if self.take("is"):
             inverse = bool(self.take("not"))
             self.require("null")
-            return self.negate_if(inverse, self.term("null", TermKind.BOOL, left))
+            return self.negate_if(inverse, self.term("null", TermKind.BOOL, operand))
         inverse = bool(self.take("not"))
         word = self.take("in", "between", "like", "rlike")
         if word:
-            return self.negate_if(inverse, _TAILS[word](self, left))
+            return self.negate_if(inverse, _TAILS[word](self, operand))
         if inverse:
             self.fail("expected IN, BETWEEN, LIKE or RLIKE after NOT")
-        return left
+        return operand
 
-    def parse_in(self, left: Term) -> Term:
+    def parse_in(self, operand: Term) -> Term:
         self.require("(")
-        terms = [self.compare("=", left, self.parse_sum())]
+        terms = [self.compare("=", operand, self.parse_sum())]
         while self.take(","):
-            terms.append(self.compare("=", left, self.parse_sum()))
+            terms.append(self.compare("=", operand, self.parse_sum()))
         self.require(")")
         return self.term("or", TermKind.BOOL, *terms)
 
-    def parse_between(self, left: Term) -> Term:
-        low = self.compare(">=", left, self.parse_sum())
+    def parse_between(self, operand: Term) -> Term:
+        low = self.compare(">=", operand, self.parse_sum())
         self.require("and")
-        return self.term("and", TermKind.BOOL, low, self.compare("<=", left, self.parse_sum()))
+        return self.term("and", TermKind.BOOL, low, self.compare("<=", operand, self.parse_sum()))
 
-    def parse_like(self, left: Term) -> Term:
+    def parse_like(self, operand: Term) -> Term:
         pattern = "".join(
             # LIKE becomes a regular expression: Spark's LIKE treats backslashes as escapes, this
             # language does not.
             {"%": ".*", "_": "."}.get(c) or re.escape(c)
             for c in self.parse_pattern()
         )
-        return self.make_match(left, rf"(?s)\A{pattern}(?!.)")
+        return self.make_match(operand, rf"(?s)\A{pattern}(?!.)")
 
-    def parse_rlike(self, left: Term) -> Term:
+    def parse_rlike(self, operand: Term) -> Term:
         pattern = self.parse_pattern()
         fault = find_pattern_fault(pattern)
         if fault:
             self.fail(f"the pattern {pattern} {fault}")
-        return self.make_match(left, pattern)
+        return self.make_match(operand, pattern)
 
     def parse_pattern(self) -> str:
         if self.token.kind != "text":
             self.fail("expected a pattern in single quotes")
         return str(self.parse_primary().value)
 
-    def make_match(self, left: Term, pattern: str) -> Term:
-        text = self.as_kind(left, TermKind.TEXT)
+    def make_match(self, operand: Term, pattern: str) -> Term:
+        text = self.as_kind(operand, TermKind.TEXT)
         return self.term("rlike", TermKind.BOOL, text, value=pattern)
 
-    def compare(self, sign: str, left: Term, right: Term) -> Term:
+    def compare(self, sign: str, left_operand: Term, right_operand: Term) -> Term:
         # A number on either side makes it a comparison of numbers: as texts, '10' < '9' is true.
-        kinds = {left.kind, right.kind} - {TermKind.NULL}
+        kinds = {left_operand.kind, right_operand.kind} - {TermKind.NULL}
         kind = next((k for k in (TermKind.NUMBER, TermKind.BOOL) if k in kinds), TermKind.TEXT)
-        return self.term(sign, TermKind.BOOL, self.as_read(left, kind), self.as_read(right, kind))
+        return self.term(
+            sign, TermKind.BOOL, self.as_read(left_operand, kind), self.as_read(right_operand, kind)
+        )
 
     def parse_sum(self) -> Term:
         return self.parse_chain(
             ("+", "-"), lambda: self.parse_chain(("*", "/", "%"), self.parse_signed)
         )
 
-    def parse_chain(self, signs: tuple[str, ...], part: Callable[[], Term]) -> Term:
-        left = part()
+    def parse_chain(self, signs: tuple[str, ...], parse_operand: Callable[[], Term]) -> Term:
+        term = parse_operand()
         while sign := self.take(*signs):
-            terms = (self.as_kind(left, TermKind.NUMBER), self.as_kind(part(), TermKind.NUMBER))
-            left = self.term(sign, TermKind.NUMBER, *terms)
-        return left
+            terms = (
+                self.as_kind(term, TermKind.NUMBER),
+                self.as_kind(parse_operand(), TermKind.NUMBER),
+            )
+            term = self.term(sign, TermKind.NUMBER, *terms)
+        return term
 
     def parse_signed(self) -> Term:
         if not self.take("-"):
@@ -287,8 +294,8 @@ class _Parser:
             return self.term("column", TermKind.TEXT, value=name)
         if name != ATTRS:
             self.at -= 1
-            known = (*COLUMNS, ATTRS)
-            advice = suggest(name, known) or f"There are {', '.join(known)}."
+            columns = (*COLUMNS, ATTRS)
+            advice = suggest(name, columns) or f"There are {', '.join(columns)}."
             self.fail(f"there is no column {name}", advice)
         if not self.take("["):
             return self.term("attrs", TermKind.MAP)

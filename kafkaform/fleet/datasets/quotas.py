@@ -11,97 +11,88 @@ from pyspark.sql import Column, DataFrame
 
 from kafkaform_kafka.kinds.quota.levels import CLIENT_ID, LEVELS, USER, EntityPart, Level
 
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
+from ..tables.definitions import TABLES, BuildContext, Frames
 
 _ACL, _QUOTA, _SCRAM = "kafka_acl", "kafka_quota", "kafka_user_scram_credential"
 _CONFIG = "config."
 _PRINCIPAL = "User:"
-_NOBODY = ""
+_ANY_OTHER = ""
 """As a user or client id: any that no row names."""
 _SIDES = {USER: "user", CLIENT_ID: "client_id"}
 """Part of an entity -> column."""
-_ASKED = ("cluster", "user", "client_id", "quota_key")
+_QUOTA_KEY = ("cluster", "user", "client_id", "quota_key")
 
 
 def build(frames: Frames, _: BuildContext) -> DataFrame:
     """Return the rows of `effective_quotas`, from `live` and `cluster`.
 
     One row for each user (of a SCRAM credential, a quota or an ACL), each client id (of a quota)
-    and each quota key that some quota of the cluster sets. An empty name stands for any other user
-    or client id. `entity` and `shared_scope` are empty if nothing limits, and if a callback in the
+    and each quota key that some quota of the cluster sets. An empty name means any other user or
+    client id. `entity` and `shared_scope` are empty if nothing limits, and if a callback in the
     brokers decides; then value and level are null, too.
     """
     live = frames["live"]
     quotas = _select_quotas(live)
+    attrs, kind = F.col("attrs"), F.col("kind")
+    principal = F.when(kind == _ACL, attrs["acl_principal"])
+    name = F.when(kind == _SCRAM, attrs["username"]).when(
+        # `User:*` is not a user: quotas of everybody are the default entity.
+        principal.startswith(_PRINCIPAL) & (principal != f"{_PRINCIPAL}*"),
+        F.substring(principal, len(_PRINCIPAL) + 1, 1_000_000),
+    )
+    live_users = live.where(kind.isin(_ACL, _SCRAM)).select("cluster", name.alias("user"))
+    all_users = live_users.unionByName(quotas.select("cluster", "user"))
+    client_ids = _add_any_other(quotas.select("cluster", "client_id"), quotas, "client_id")
     # Users by client ids by keys: within one cluster these are few, so the product stays small.
-    pairs = _select_users(live, quotas).join(_select_client_ids(quotas), ["cluster"], "inner")
-    asked = pairs.join(_select_keys(quotas), ["cluster"], "inner")
+    users = _add_any_other(all_users, quotas, "user").join(client_ids, ["cluster"], "inner")
+    key = F.explode(F.map_keys("limits")).alias("quota_key")
+    user_keys = users.join(quotas.select("cluster", key).distinct(), ["cluster"], "inner")
     callbacks = frames["cluster"].select("cluster", "quota_callback")
-    rows = asked.join(_find_applying(pairs, quotas), list(_ASKED), "left")
+    rows = user_keys.join(_find_applying(users, quotas), list(_QUOTA_KEY), "left")
     judged = rows.join(callbacks, ["cluster"], "left")
-    return _describe_rows(judged).select(*TABLES["effective_quotas"].names)
+    evaluable = F.col("quota_callback").isNull()
+    # A callback replaces Kafka's rules altogether; a limit computed by them would be wrong.
+    described = judged.withColumn("win", F.when(evaluable, F.col("win")))
+    return described.select(
+        *(*_QUOTA_KEY, "win.value", "win.level"),
+        F.coalesce("win.entity", F.lit("")).alias("entity"),
+        F.coalesce("win.shared_scope", F.lit("")).alias("shared_scope"),
+        evaluable.alias("evaluable"),
+    ).select(*TABLES["effective_quotas"].names)
 
 
 def _select_quotas(live: DataFrame) -> DataFrame:
     """Return cluster, key, user, client_id and limits (quota key -> value), one row per entity.
     Names are attributes; default parts appear in the key only."""
-    key, attrs = F.col("key"), F.col("attrs")
-    address = (key == "ip") | key.startswith("ip=")
+    object_key, attrs = F.col("key"), F.col("attrs")
+    address = (object_key == "ip") | object_key.startswith("ip=")
+    config = F.map_filter(attrs, lambda name, _: name.startswith(_CONFIG))
+    short = F.transform_keys(config, lambda name, _: F.substring(name, len(_CONFIG) + 1, 1_000))
+    # try_cast: a value that is not a number is no limit, and must not fail the build.
     return live.where((F.col("kind") == _QUOTA) & ~address).select(
         "cluster",
         "key",
         attrs["entity.user"].alias("user"),
         attrs["entity.client-id"].alias("client_id"),
-        _select_limits(attrs).alias("limits"),
+        F.transform_values(short, lambda _, value: value.try_cast("double")).alias("limits"),
     )
 
 
-def _select_limits(attrs: Column) -> Column:
-    kept = F.map_filter(attrs, lambda name, _: name.startswith(_CONFIG))
-    short = F.transform_keys(kept, lambda name, _: F.substring(name, len(_CONFIG) + 1, 1_000))
-    # try_cast: a value that is no number limits nobody, and must not fail the build.
-    return F.transform_values(short, lambda _, value: value.try_cast("double"))
-
-
-def _select_users(live: DataFrame, quotas: DataFrame) -> DataFrame:
-    """Return cluster and user, each once, and the one that stands for any other."""
-    attrs, kind = F.col("attrs"), F.col("kind")
-    principal = F.when(kind == _ACL, attrs["acl_principal"])
-    name = F.when(kind == _SCRAM, attrs["username"]).when(
-        # `User:*` is no user: quotas of everybody are the default entity.
-        principal.startswith(_PRINCIPAL) & (principal != f"{_PRINCIPAL}*"),
-        F.substring(principal, len(_PRINCIPAL) + 1, 1_000_000),
-    )
-    seen = live.where(kind.isin(_ACL, _SCRAM)).select("cluster", name.alias("user"))
-    return _add_nobody(seen.unionByName(quotas.select("cluster", "user")), quotas, "user")
-
-
-def _select_client_ids(quotas: DataFrame) -> DataFrame:
-    return _add_nobody(quotas.select("cluster", "client_id"), quotas, "client_id")
-
-
-def _add_nobody(names: DataFrame, quotas: DataFrame, column: str) -> DataFrame:
-    nobody = quotas.select("cluster", F.lit(_NOBODY).alias(column))
-    return names.where(F.col(column).isNotNull()).unionByName(nobody).distinct()
-
-
-def _select_keys(quotas: DataFrame) -> DataFrame:
-    """Return cluster and quota_key, each once."""
-    key = F.explode(F.map_keys("limits")).alias("quota_key")
-    return quotas.select("cluster", key).distinct()
+def _add_any_other(names: DataFrame, quotas: DataFrame, column: str) -> DataFrame:
+    any_other = quotas.select("cluster", F.lit(_ANY_OTHER).alias(column))
+    return names.where(F.col(column).isNotNull()).unionByName(any_other).distinct()
 
 
 # -- levels
 
 
-def _find_applying(pairs: DataFrame, quotas: DataFrame) -> DataFrame:
-    """Return _ASKED and `win`, the level that applies: one row each, none if nothing limits. An
+def _find_applying(users: DataFrame, quotas: DataFrame) -> DataFrame:
+    """Return _QUOTA_KEY and `win`, the level that applies: one row each, none if nothing limits. An
     entity is one object with one key, so a level is found at most once."""
     level = F.explode(F.array(*map(_make_level, LEVELS))).alias("level")
     limits = quotas.select("cluster", "key", F.explode("limits").alias("quota_key", "value"))
-    found = (
-        pairs.select("*", level)
+    levels = (
+        users.select("*", level)
         .withColumn("key", F.col("level.key"))
         # Eight keys are computed per pair and joined by equality. Eight left joins, one per level,
         # would read the quotas eight times.
@@ -109,54 +100,49 @@ def _find_applying(pairs: DataFrame, quotas: DataFrame) -> DataFrame:
     )
     # The minimum of a struct goes by its first field: the lowest level wins, as in Kafka.
     first = F.min(F.struct("level.level", "value", "level.entity", "level.shared_scope"))
-    return found.groupBy(*_ASKED).agg(first.alias("win"))
+    return levels.groupBy(*_QUOTA_KEY).agg(first.alias("win"))
 
 
 def _make_level(level: Level) -> Column:
+    # The key of this level's entity, as the provider writes it: `user=ci|client-id`. Keys escape
+    # `\` and `|` as the provider does, or users with such names would never match.
+    names = {
+        kind: F.replace(
+            F.replace(F.col(column), F.lit("\\"), F.lit("\\\\")), F.lit("|"), F.lit("\\|")
+        )
+        for kind, column in _SIDES.items()
+    }
+    words = [
+        F.lit(kind)
+        if entity_part is EntityPart.DEFAULT
+        else F.concat(F.lit(f"{kind}="), names[kind])
+        for kind, entity_part in _list_parts(level)
+    ]
+    # Worded like `levels.entity_text`.
+    entity_words = [
+        F.lit(f"default {kind}")
+        if entity_part is EntityPart.DEFAULT
+        else F.concat(F.lit(f"{kind} "), F.col(_SIDES[kind]))
+        for kind, entity_part in _list_parts(level)
+    ]
     return F.struct(
         F.lit(level.number).alias("level"),
-        _make_key(level).alias("key"),
-        _describe_entity(level).alias("entity"),
+        F.concat_ws("|", *words).alias("key"),
+        F.concat_ws(", ", *entity_words).alias("entity"),
         _describe_sharers(level).alias("shared_scope"),
     )
 
 
 def _list_parts(level: Level) -> list[tuple[str, EntityPart]]:
-    parts = ((USER, level.user), (CLIENT_ID, level.client_id))
-    return [(kind, part) for kind, part in parts if part is not EntityPart.NONE]
-
-
-def _make_key(level: Level) -> Column:
-    """Return the key of this level's entity, as the provider writes it: `user=ci|client-id`."""
-    words = [
-        F.lit(kind)
-        if part is EntityPart.DEFAULT
-        else F.concat(F.lit(f"{kind}="), _escape_name(kind))
-        for kind, part in _list_parts(level)
+    entity = ((USER, level.user), (CLIENT_ID, level.client_id))
+    return [
+        (kind, entity_part) for kind, entity_part in entity if entity_part is not EntityPart.NONE
     ]
-    return F.concat_ws("|", *words)
-
-
-def _escape_name(kind: str) -> Column:
-    # Keys escape `\` and `|` as the provider does, or users with such names would never match.
-    doubled = F.replace(F.col(_SIDES[kind]), F.lit("\\"), F.lit("\\\\"))
-    return F.replace(doubled, F.lit("|"), F.lit("\\|"))
-
-
-def _describe_entity(level: Level) -> Column:
-    """Worded like `levels.entity_text`."""
-    words = [
-        F.lit(f"default {kind}")
-        if part is EntityPart.DEFAULT
-        else F.concat(F.lit(f"{kind} "), F.col(_SIDES[kind]))
-        for kind, part in _list_parts(level)
-    ]
-    return F.concat_ws(", ", *words)
 
 
 def _describe_sharers(level: Level) -> Column:
-    """Worded like `levels.sharers_text`. A default entity is a template: each name that it stands
-    for has a limit of its own."""
+    """Worded like `levels.sharers_text`. A default entity is a template: each name that it
+    covers has a separate limit."""
     user, client_id = _describe_one(USER), _describe_one(CLIENT_ID)
     if level.user is EntityPart.NONE:
         return F.concat(F.lit("anybody with "), client_id)
@@ -167,18 +153,5 @@ def _describe_sharers(level: Level) -> Column:
 
 def _describe_one(kind: str) -> Column:
     name = F.col(_SIDES[kind])
-    other = F.lit(f"one other {kind}")
-    return F.when(name == _NOBODY, other).otherwise(F.concat(F.lit(f"{kind} "), name))
-
-
-def _describe_rows(rows: DataFrame) -> DataFrame:
-    """Add what is said about the level that won."""
-    evaluable = F.col("quota_callback").isNull()
-    # A callback replaces Kafka's rules altogether; a limit computed by them would be wrong.
-    judged = rows.withColumn("win", F.when(evaluable, F.col("win")))
-    return judged.select(
-        *(*_ASKED, "win.value", "win.level"),
-        F.coalesce("win.entity", F.lit("")).alias("entity"),
-        F.coalesce("win.shared_scope", F.lit("")).alias("shared_scope"),
-        evaluable.alias("evaluable"),
-    )
+    default_text = F.lit(f"one other {kind}")
+    return F.when(name == _ANY_OTHER, default_text).otherwise(F.concat(F.lit(f"{kind} "), name))

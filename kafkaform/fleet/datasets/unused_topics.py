@@ -1,7 +1,13 @@
-"""Find topics that nobody seems to use, by several signals, and only where these were observed.
+"""Find topics that seem to be unused, by several signals, and only where these were observed.
 
-A candidate is no proof. Readers that commit no offsets leave no trace in a snapshot, nor does a
+A candidate is not a proof. Readers that commit no offsets leave no trace in a snapshot, nor does a
 group that came and went between two snapshots and left its offsets as they were.
+
+When topics were last written and read: each build continues from the previous one (STATE) with the
+snapshots that landed since; old ones are never read again, and one that lands late adds nothing.
+End offsets only grow, so two looks reveal any write between them. Committed offsets of a group
+expire some time after the group is gone, so a topic counts as unread only while looks at the groups
+are close enough.
 """
 
 from __future__ import annotations
@@ -9,21 +15,201 @@ from __future__ import annotations
 import json
 
 import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 
-from ...core.landing import TOPIC_USAGE
+from ...core.landing import GROUP_USAGE, LIVE, TOPIC_USAGE
 from ..landed.register import Register
-from ..tables.dataset import BuildContext, Frames
-from ..tables.definitions import TABLES
+from ..landed.snapshots import CHECKSUM_COLUMN
+from ..tables.definitions import TABLES, BuildContext, Frames
 from .attribution import is_internal
-from .owners import add_owner
-from .usage import COMPLETE, KEY, VISIBLE, build_usage
+from .resources import add_owner
 
+OFFSETS = ("end_offset", "written_at", "offsets_since", "offsets_at")
+GROUPS = ("committed", "read_at", "groups_since", "groups_at")
+STATE = (*OFFSETS, *GROUPS)
+"""Columns of `unused_topics` that the next build continues from."""
+KEY = ("cluster", "topic")
+MOST_DAYS_BETWEEN_LOOKS = 7
+"""Kafka's default for how long the offsets of an empty group are kept
+(offsets.retention.minutes)."""
+COMPLETE, VISIBLE = "complete", "visible_only"
 _TOPIC, _ACL = "kafka_topic", "kafka_acl"
 _ACCESS = ("Read", "Write", "All")
 """Operations that use a topic."""
 SIGNALS = ("written", "read", "empty", "granted", "aged")
 """Columns that count for the confidence, if they can be judged."""
+
+
+def build_usage(frames: Frames, build: str) -> DataFrame:
+    """Return KEY and STATE: one row per topic whose use any snapshot has shown.
+
+    Inputs: live, cluster, snapshot, snapshot_raw, and the previous unused_topics. build: the build
+    that read the new snapshots.
+    """
+    before = frames["unused_topics"].select(*KEY, *STATE)
+    looks = _list_looks(frames, build, before)
+    # A row per look at a topic, some of them twice.
+    end = F.col("attrs")["end_offsets_sum"].try_cast("bigint")
+    topic_offsets = _list_seen(frames, build, TOPIC_USAGE).select(
+        "cluster", F.col("key").alias("topic"), "at", end.alias("end_offset")
+    )
+    offsets = _find_written(topic_offsets.where(F.col("end_offset").isNotNull()), before)
+    # A group's name may contain spaces, a topic's cannot.
+    key, attrs = F.col("key"), F.col("attrs")
+    topic = F.substring_index(key, " ", -1)
+    groups = _find_read(
+        _list_seen(frames, build, GROUP_USAGE).select(
+            *("cluster", topic.alias("topic"), "at"),
+            F.left(key, F.length(key) - F.length(topic) - 1).alias("group"),
+            attrs["committed_sum"].try_cast("bigint").alias("committed"),
+            attrs["members"].try_cast("bigint").alias("members"),
+        ),
+        looks,
+        before,
+    )
+    # full: a topic may have groups and no offsets (a partition without a leader), and the reverse.
+    rows = offsets.join(groups, list(KEY), "full").join(looks, ["cluster"], "left")
+    no_groups = F.create_map().cast("map<string,bigint>")
+    committed = F.when(F.col("groups_at").isNotNull(), F.coalesce("committed", no_groups))
+    return rows.withColumn("committed", committed).select(*KEY, *STATE)
+
+
+def _list_seen(frames: Frames, build: str, kind: str) -> DataFrame:
+    """Return cluster, key, attrs, at: rows of this kind in new snapshots and in `live`. The newest
+    snapshot may be in both; a build with `--only` may have read it without making this table."""
+    raw, live = frames["snapshot_raw"], frames["live"]
+    new = (F.col("_build") == build) & (F.col("source") == LIVE) & (F.col("kind") == kind)
+    columns = ("key", "attrs", F.col("captured_at").alias("at"))
+    rows = raw.where(new).select(F.col("subject").alias("cluster"), *columns)
+    return rows.unionByName(live.where(F.col("kind") == kind).select("cluster", *columns))
+
+
+# -- writes
+
+
+def _find_written(looks: DataFrame, before: DataFrame) -> DataFrame:
+    """Return KEY and OFFSETS."""
+    previous = before.where(F.col("offsets_at").isNotNull()).select(
+        *KEY, F.col("offsets_at").alias("at"), "end_offset", "written_at", "offsets_since"
+    )
+    rows = looks.unionByName(previous, allowMissingColumns=True)
+    of_topic = Window.partitionBy(*KEY)
+    old = F.col("offsets_since").isNotNull()
+    # A late snapshot lies before what is known and is dropped: the state cannot be wound back.
+    until = F.max(F.when(old, F.col("at"))).over(of_topic)
+    later = rows.withColumn("until", until).where(old | _is_after("at", "until"))
+    # end_offset breaks ties: two looks at the same time are ordered, so every build agrees.
+    last = F.lag("end_offset").over(of_topic.orderBy("at", "end_offset"))
+    # Unequal, not greater: a topic that was recreated starts again from lower offsets.
+    moved = later.withColumn("moved", F.when(F.col("end_offset") != last, F.col("at")))
+    return moved.groupBy(*KEY).agg(
+        F.max(F.struct("at", "end_offset")).getField("end_offset").alias("end_offset"),
+        F.max(F.coalesce("moved", "written_at")).alias("written_at"),
+        # Observation began with the first look ever, which only the previous state knows.
+        F.min(F.coalesce("offsets_since", "at")).alias("offsets_since"),
+        F.max("at").alias("offsets_at"),
+    )
+
+
+def _is_after(at: str, until: str) -> Column:
+    return F.col(until).isNull() | (F.col(at) > F.col(until))
+
+
+# -- looks at groups
+
+
+def _list_looks(frames: Frames, build: str, before: DataFrame) -> DataFrame:
+    """Return one row per cluster whose groups were ever looked at: cluster; old_at, the last look
+    that the previous build knew (null: none); times, that look and all later ones, in order;
+    groups_at, the last of them; groups_since, the start of an unbroken series of complete looks
+    that are close enough to each other (null: the last one is not complete)."""
+    newest = frames["cluster"].select("cluster", F.col("captured_at").alias("newest"))
+    metas = frames["snapshot"].where((F.col("source") == LIVE) & F.col(CHECKSUM_COLUMN).isNotNull())
+    named = metas.select(F.col("subject").alias("cluster"), "_build", "captured_at", "coverage")
+    is_wanted = (F.col("_build") == build) | (F.col("captured_at") == F.col("newest"))
+    coverage = F.try_element_at("coverage", F.lit(GROUP_USAGE))
+    look = F.struct(F.col("captured_at").alias("at"), (coverage == COMPLETE).alias("whole"))
+    new = (
+        named.join(newest, ["cluster"], "left")
+        .where(is_wanted & coverage.isin(COMPLETE, VISIBLE))
+        .select("cluster", look.alias("look"))
+    )
+    old = F.struct(F.col("groups_at").alias("at"), F.col("groups_since").alias("since"))
+    previous = before.where(F.col("groups_at").isNotNull()).select("cluster", old.alias("old"))
+    grouped = new.unionByName(previous, allowMissingColumns=True).groupBy("cluster")
+    # Every topic of a cluster has the same last look, so `max` only picks it.
+    old_at = F.col("old.at")
+    later = F.filter("looks", lambda look: old_at.isNull() | (look["at"] > old_at))
+    begin = F.struct(old_at.alias("at"), F.col("old.since").alias("since"))
+    ordered = grouped.agg(
+        F.max("old").alias("old"), F.collect_set("look").alias("looks")
+    ).withColumn("later", F.array_sort(later))
+    # A fold over a short sorted array: the break between two looks depends on the look before.
+    folded = ordered.withColumn("last", F.aggregate("later", begin, _fold_look))
+    times = F.array_compact(F.concat(F.array(old_at), F.col("later.at")))
+    return folded.select(
+        *("cluster", old_at.alias("old_at"), times.alias("times")),
+        F.col("last.at").alias("groups_at"),
+        F.col("last.since").alias("groups_since"),
+    )
+
+
+def _fold_look(last: Column, look: Column) -> Column:
+    """Return at and since after this look. last: at and since before it."""
+    near = look["at"] <= last["at"] + F.make_dt_interval(F.lit(MOST_DAYS_BETWEEN_LOOKS))
+    since = F.when(near & last["since"].isNotNull(), last["since"]).otherwise(look["at"])
+    return F.struct(look["at"].alias("at"), F.when(look["whole"], since).alias("since"))
+
+
+# -- reads
+
+
+def _find_read(rows: DataFrame, looks: DataFrame, before: DataFrame) -> DataFrame:
+    """Return KEY, committed and read_at. A topic is read by a group that has members, by one that
+    moved its offsets since the previous look, and by one that did not exist then."""
+    previous = before.where(F.col("groups_at").isNotNull()).select(
+        *(*KEY, F.col("groups_at").alias("at"), "read_at", F.lit(True).alias("old")),
+        F.explode_outer("committed").alias("group", "committed"),
+    )
+    placed = (
+        rows.unionByName(previous, allowMissingColumns=True)
+        .join(looks.select("cluster", "old_at", "times"), ["cluster"], "inner")
+        .where(F.col("old") | _is_after("at", "old_at"))
+        .withColumn("n", F.array_position("times", F.col("at")))
+        .where(F.col("n") > 0)
+    )
+    of_topic = Window.partitionBy(*KEY).orderBy("group", "n", "committed")
+    # Positions of looks, not times: "the look before" is the previous position.
+    n = F.col("n")
+    is_same_group = F.lag("group").over(of_topic).eqNullSafe(F.col("group"))
+    just_before = is_same_group & (F.lag("n").over(of_topic) >= n - 1)
+    # Null-safe: a group without committed offsets twice in a row has not moved.
+    has_not_moved = just_before & F.lag("committed").over(of_topic).eqNullSafe(F.col("committed"))
+    judged = placed.withColumn(
+        "moved",
+        F.when(
+            (F.col("members") > 0) | ((n > 1) & ~F.coalesce(has_not_moved, F.lit(False))),
+            F.col("at"),
+        ),
+    )
+    newest_groups = F.when(
+        (F.col("n") == F.size("times")) & F.col("group").isNotNull(), F.struct("group", "committed")
+    )
+    by_topic = judged.groupBy(*KEY).agg(
+        F.collect_set(newest_groups).alias("now"),
+        F.max(F.coalesce("moved", "read_at")).alias("read_at"),
+    )
+
+    def find_most(group: Column) -> Column:
+        """Two snapshots may have ended at the same time: the larger number counts."""
+        return F.array_max(F.filter("now", lambda entry: entry["group"] == group))["committed"]
+
+    groups = F.array_sort(F.array_distinct("now.group"))
+    return by_topic.select(
+        *KEY,
+        F.map_from_arrays(groups, F.transform(groups, find_most)).alias("committed"),
+        "read_at",
+    )
 
 
 def build(frames: Frames, context: BuildContext) -> DataFrame:
@@ -38,18 +224,40 @@ def build(frames: Frames, context: BuildContext) -> DataFrame:
     # Several signals: an empty topic may be a queue that is read quickly, and a full one an old
     # archive.
     usage = build_usage(frames, context.build)
+    form = F.struct("incarnation", "valid_from", "seen_before")
+    intervals = frames["history"].where(F.col("kind") == _TOPIC).groupBy("cluster", "key")
+    # principals: who may read or write the topic by an ALLOW. An empty array: all ACLs of the topic
+    # are about something else. No row: the topic has no ACL. DENYs are ignored.
+    live = frames["live"]
+    names = live.where(F.col("kind") == _TOPIC).select("cluster", F.col("key").alias("topic"))
+    patterns = _select_patterns(live)
+    everybody = F.array_distinct(F.flatten(F.collect_list("principals")))
+    covering = _find_covering(names, patterns).join(
+        patterns, ["cluster", "pattern", "name"], "inner"
+    )
     rows = (
         _select_topics(frames, context.register)
         .join(usage, list(KEY), "left")
-        .join(_collect_past(frames["history"]), list(KEY), "left")
-        .join(_find_principals(frames["live"]), list(KEY), "left")
+        .join(
+            intervals.agg(F.collect_list(form).alias("past")).withColumnRenamed("key", "topic"),
+            list(KEY),
+            "left",
+        )
+        .join(covering.groupBy(*KEY).agg(everybody.alias("principals")), list(KEY), "left")
     )
-    more = {"granted": _is_granted(context.register), "born": _find_birth()}
-    judged = _add_signals(rows.withColumns(more), context.register.settings.grace_days)
-    found = judged.withColumn("verdict", _judge_verdict()).withColumn(
+    # born.at: when the present topic was first shown; born.before: a time at which it certainly did
+    # not exist (null: none is known).
+    own_forms = F.filter("past", lambda form: form["incarnation"].eqNullSafe(F.col("incarnation")))
+    begins = F.transform(
+        own_forms,
+        lambda form: F.struct(form["valid_from"].alias("at"), form["seen_before"].alias("before")),
+    )
+    columns = {"granted": _is_granted(context.register), "born": F.array_min(begins)}
+    judged = _add_signals(rows.withColumns(columns), context.register.settings.grace_days)
+    verdicts = judged.withColumn("verdict", _judge_verdict()).withColumn(
         "evidence", _describe_evidence()
     )
-    return found.select(*TABLES["unused_topics"].names)
+    return verdicts.select(*TABLES["unused_topics"].names)
 
 
 def _select_topics(frames: Frames, register: Register) -> DataFrame:
@@ -68,42 +276,13 @@ def _select_topics(frames: Frames, register: Register) -> DataFrame:
         attrs["bytes"].try_cast("bigint").alias("bytes"),
     )
     clusters = frames["cluster"].where(F.col("captured_at").isNotNull())
-    seen = clusters.select(
+    cluster_facts = clusters.select(
         "cluster", F.col("captured_at").alias("as_of"), "coverage", "allow_if_no_acl"
     )
-    return named.join(logs, list(KEY), "left").join(seen, ["cluster"], "inner")
-
-
-def _collect_past(history: DataFrame) -> DataFrame:
-    """Return KEY and past: the start of each interval of the topic."""
-    form = F.struct("incarnation", "valid_from", "seen_before")
-    rows = history.where(F.col("kind") == _TOPIC).groupBy("cluster", "key")
-    return rows.agg(F.collect_list(form).alias("past")).withColumnRenamed("key", "topic")
-
-
-def _find_birth() -> Column:
-    """Return at, when the present topic was first shown, and before, a time at which it certainly
-    did not exist (null: none is known)."""
-    mine = F.filter("past", lambda form: form["incarnation"].eqNullSafe(F.col("incarnation")))
-    begins = F.transform(mine, _make_beginning)
-    return F.array_min(begins)
-
-
-def _make_beginning(form: Column) -> Column:
-    return F.struct(form["valid_from"].alias("at"), form["seen_before"].alias("before"))
+    return named.join(logs, list(KEY), "left").join(cluster_facts, ["cluster"], "inner")
 
 
 # -- grants
-
-
-def _find_principals(live: DataFrame) -> DataFrame:
-    """Return KEY and principals: who may read or write the topic by an ALLOW. An empty array: all
-    ACLs of the topic are about something else. No row: the topic has no ACL. DENYs are ignored."""
-    names = live.where(F.col("kind") == _TOPIC).select("cluster", F.col("key").alias("topic"))
-    patterns = _select_patterns(live)
-    everybody = F.array_distinct(F.flatten(F.collect_list("principals")))
-    found = _find_covering(names, patterns).join(patterns, ["cluster", "pattern", "name"], "inner")
-    return found.groupBy(*KEY).agg(everybody.alias("principals"))
 
 
 def _select_patterns(live: DataFrame) -> DataFrame:
@@ -129,8 +308,8 @@ def _find_covering(names: DataFrame, patterns: DataFrame) -> DataFrame:
     fitting = F.filter("lengths", lambda length: length <= F.length(topic))
     prefixes = F.transform(fitting, lambda n: _make_pattern("Prefixed", F.left(topic, n)))
     literals = F.array(_make_pattern("Literal", topic), _make_pattern("Literal", F.lit("*")))
-    there = names.join(lengths, ["cluster"], "inner")
-    return there.select(*KEY, F.inline(F.concat(literals, prefixes)))
+    topics = names.join(lengths, ["cluster"], "inner")
+    return topics.select(*KEY, F.inline(F.concat(literals, prefixes)))
 
 
 def _make_pattern(kind: str, name: Column) -> Column:
@@ -141,12 +320,16 @@ def _is_granted(register: Register) -> Column:
     """Null: not all ACLs are known, or the rule for topics without any."""
     own = {owner.name: list(owner.principals) for owner in register.owners}
     # One literal for all owners, since a literal for each makes plans that take minutes.
-    known = F.from_json(F.lit(json.dumps(own)), "map<string,array<string>>")
-    mine = F.coalesce(F.try_element_at(known, F.col("owner")), F.array().cast("array<string>"))
-    others = F.size(F.array_except("principals", mine)) > 0
-    told = F.when(F.col("principals").isNull(), F.col("allow_if_no_acl")).otherwise(others)
-    how = F.try_element_at("coverage", F.lit(_ACL))
-    return F.when(how == COMPLETE, told).when((how == VISIBLE) & others, F.lit(True))
+    owners = F.from_json(F.lit(json.dumps(own)), "map<string,array<string>>")
+    owner_principals = F.coalesce(
+        F.try_element_at(owners, F.col("owner")), F.array().cast("array<string>")
+    )
+    has_others = F.size(F.array_except("principals", owner_principals)) > 0
+    granted = F.when(F.col("principals").isNull(), F.col("allow_if_no_acl")).otherwise(has_others)
+    coverage = F.try_element_at("coverage", F.lit(_ACL))
+    return F.when(coverage == COMPLETE, granted).when(
+        (coverage == VISIBLE) & has_others, F.lit(True)
+    )
 
 
 # -- verdict
@@ -168,23 +351,20 @@ def _add_signals(rows: DataFrame, grace_days: int) -> DataFrame:
     ]
     appeared = F.col("born.before").isNotNull()
     old = F.col("born.at") <= since
+    active = F.greatest("written_at", "read_at")
+    judged = [F.when(F.col(name).isNotNull(), 1).otherwise(0) for name in SIGNALS]
     return (
         rows.withColumn("written", idle[0])
         .withColumn("read", idle[1])
         .withColumn("empty", F.when(F.col("offsets_at") == F.col("as_of"), F.col("empty")))
         .withColumn("aged", F.when(old | appeared, old))
-        .withColumns({"idle_since": _find_idle_since(), "confidence": _compute_confidence()})
+        .withColumns(
+            {
+                "idle_since": F.coalesce(active, F.greatest("offsets_since", "groups_since")),
+                "confidence": F.round(sum(judged, F.lit(0)) / F.lit(float(len(SIGNALS))), 2),
+            }
+        )
     )
-
-
-def _find_idle_since() -> Column:
-    active = F.greatest("written_at", "read_at")
-    return F.coalesce(active, F.greatest("offsets_since", "groups_since"))
-
-
-def _compute_confidence() -> Column:
-    judged = [F.when(F.col(name).isNotNull(), 1).otherwise(0) for name in SIGNALS]
-    return F.round(sum(judged, F.lit(0)) / F.lit(float(len(SIGNALS))), 2)
 
 
 def _judge_verdict() -> Column:

@@ -1,7 +1,7 @@
 """Parse and verify audit-log lines; say why a line is rejected.
 
 A record's hash is computed over its canonical JSON without the hash member. Members are sorted, so
-the hashed text is the line minus the last `"hash":"…",`, which stands between body and kind.
+the hashed text is the line minus the last `"hash":"…",`, which is between body and kind.
 Whether a record continues the chain is not checked here, because its predecessor may land later
 (`datasets.runs` checks it).
 """
@@ -28,8 +28,8 @@ FILE = "file"
 TOPIC = "topic "
 """Prefix of `origin` of a line that was read from a Kafka topic."""
 
-_MARK = '"hash":"'
-_HASH = 64
+_HASH_MARK = '"hash":"'
+_HASH_CHARACTERS = 64
 """Length of a hash in characters."""
 # Possessive (`++`, `*+`): backtracking over a long text overflows the stack of Java's matcher.
 _TEXT = r'"(?:[^"\\]++|\\.)*+"'
@@ -37,10 +37,10 @@ _BEGIN = rf'^\{{"actor":{_TEXT},"body":'
 _REST = rf'"kind":"[a-z_]+","prev":"[0-9a-f]{{64}}","run":{_TEXT},"seq":[1-9][0-9]{{0,17}},'
 _END = rf'^[0-9a-f]{{64}}",{_REST}"time":"[^"\\]*"\}}\z'
 _CLAIM = rf'"hash":"[0-9a-f]{{64}}",{_REST}"time":"[^"\\]*"\}}\z'
-_PARTS = ("parsed", "tail", "head", "begin", "sound")
+_HELPER_COLUMNS = ("parsed", "tail", "head", "begin", "sound")
 """Helper columns; see `_split_parts`."""
-_COPIED = ("seq", "time", "run", "actor", "kind", "prev", "hash")
-_NEEDED = ("action", "attempt", "instance", "key", "kind", "scope_id", "paths")
+_COPIED_MEMBERS = ("seq", "time", "run", "actor", "kind", "prev", "hash")
+_STEP_MEMBERS = ("action", "attempt", "instance", "key", "kind", "scope_id", "paths")
 # An explicit schema: inference costs a pass over all lines and may differ between builds.
 _RECORD = (
     "actor string, hash string, kind string, prev string, run string, seq bigint, time string, "
@@ -55,7 +55,7 @@ def parse_records(lines: DataFrame) -> DataFrame:
     lines: with line, lineage (of the log that it was found in), origin, and any other columns. All
     members are null if the line is rejected.
     """
-    return _read_members(_split_parts(lines)).drop(*_PARTS)
+    return _read_members(_split_parts(lines)).drop(*_HELPER_COLUMNS)
 
 
 def judge_lines(lines: DataFrame) -> DataFrame:
@@ -63,7 +63,7 @@ def judge_lines(lines: DataFrame) -> DataFrame:
     several times, so call it only for the few lines that were rejected."""
     parsed = _read_members(_split_parts(lines))
     reason = F.when(F.col("seq").isNull(), F.coalesce(_find_reason(), F.lit("bad_value")))
-    return parsed.withColumn("reason", reason).drop(*_PARTS)
+    return parsed.withColumn("reason", reason).drop(*_HELPER_COLUMNS)
 
 
 def _split_parts(lines: DataFrame) -> DataFrame:
@@ -71,35 +71,12 @@ def _split_parts(lines: DataFrame) -> DataFrame:
     before it), begin (the length of the text before the body) and sound."""
     # From the right: a body may contain the marker as text, but nothing after the record's own hash
     # can.
-    tail = F.substring_index("line", _MARK, -1)
-    # PERMISSIVE: a line that is no JSON gives null members instead of failing the whole job.
+    tail = F.substring_index("line", _HASH_MARK, -1)
+    # PERMISSIVE: a line that is not JSON gives null members instead of failing the whole job.
     split = lines.select("*", tail.alias("tail"), F.from_json("line", _RECORD).alias("parsed"))
-    head = F.left("line", F.length("line") - F.length("tail") - len(_MARK))
-    found = split.withColumn("head", head)
+    head = F.left("line", F.length("line") - F.length("tail") - len(_HASH_MARK))
+    headed = split.withColumn("head", head)
     begin = F.length(F.regexp_extract("head", _BEGIN, 0))
-    return found.withColumn("begin", begin).withColumn("sound", _is_sound())
-
-
-def _read_members(parts: DataFrame) -> DataFrame:
-    is_sound = F.col("sound")
-    size = F.length("head") - F.col("begin") - 1
-    # All or nothing: a rejected line must not leave a time or a key that later tables could use.
-    members = {name: F.when(is_sound, F.col(f"parsed.{name}")) for name in _COPIED}
-    body = F.when(is_sound, F.substring("head", F.col("begin") + 1, size))
-    return parts.withColumns(
-        {**members, "body": body, "scope_id": F.when(is_sound, F.col("parsed.body.scope_id"))}
-    )
-
-
-def parse_claimed_seq() -> Column:
-    """Return the sequence number that a line claims, whether or not it verifies; null if it has
-    none."""
-    # 18 digits at most, so that the ANSI cast to bigint cannot overflow and fail the job.
-    seq = F.regexp_extract("line", r'"seq":([1-9][0-9]{0,17}),"time":"[^"\\]*"\}\z', 1)
-    return F.when(F.col("line").rlike(_CLAIM), seq.cast("bigint"))
-
-
-def _is_sound() -> Column:
     parsed = F.col("parsed")
     # `from_json` accepts repeated and unknown members. Counting the keys and matching the text
     # exactly rejects both.
@@ -116,7 +93,28 @@ def _is_sound() -> Column:
     )
     # A null in any condition means that something is missing. `sound` is used without negation and
     # negated, so it must not be null.
-    return F.coalesce(reduce(and_, conditions), F.lit(False))
+    return headed.withColumn("begin", begin).withColumn(
+        "sound", F.coalesce(reduce(and_, conditions), F.lit(False))
+    )
+
+
+def _read_members(lines: DataFrame) -> DataFrame:
+    is_sound = F.col("sound")
+    size = F.length("head") - F.col("begin") - 1
+    # All or nothing: a rejected line must not leave a time or a key that later tables could use.
+    members = {name: F.when(is_sound, F.col(f"parsed.{name}")) for name in _COPIED_MEMBERS}
+    body = F.when(is_sound, F.substring("head", F.col("begin") + 1, size))
+    return lines.withColumns(
+        {**members, "body": body, "scope_id": F.when(is_sound, F.col("parsed.body.scope_id"))}
+    )
+
+
+def parse_claimed_seq() -> Column:
+    """Return the sequence number that a line claims, whether or not it verifies; null if it has
+    none."""
+    # 18 digits at most, so that the ANSI cast to bigint cannot overflow and fail the job.
+    seq = F.regexp_extract("line", r'"seq":([1-9][0-9]{0,17}),"time":"[^"\\]*"\}\z', 1)
+    return F.when(F.col("line").rlike(_CLAIM), seq.cast("bigint"))
 
 
 def _has_shape() -> Column:
@@ -132,16 +130,16 @@ def _is_cut() -> Column:
 
 
 def _has_wrong_hash() -> Column:
-    # Behind the hash stand its closing quote and a comma; substring counts from 1.
+    # Its closing quote and a comma follow the hash; substring counts from 1.
     """True if the text does not hash to the hash in the line."""
-    hashed = F.concat("head", F.substring("tail", _HASH + 3, 1 << 30))
-    return F.sha2(hashed, 256) != F.left("tail", F.lit(_HASH))
+    hashed = F.concat("head", F.substring("tail", _HASH_CHARACTERS + 3, 1 << 30))
+    return F.sha2(hashed, 256) != F.left("tail", F.lit(_HASH_CHARACTERS))
 
 
 def _lacks_members() -> Column:
     """True if the record is about a step but lacks members that every step has."""
     parsed = F.col("parsed")
-    lacks = reduce(or_, (parsed["body"][name].isNull() for name in _NEEDED))
+    lacks = reduce(or_, (parsed["body"][name].isNull() for name in _STEP_MEMBERS))
     is_step = (parsed["kind"] != "recover") | parsed["body"]["step"].isNotNull()
     return parsed["kind"].isin(*STEPS) & is_step & (lacks | parsed["body"]["step"].isNull())
 

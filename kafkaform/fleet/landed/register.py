@@ -1,8 +1,10 @@
-"""Read the register: what fleet.hcl declared when a snapshot was taken."""
+"""Read the register: what fleet.hcl declared when a snapshot was taken, and how its globs match."""
 
 from __future__ import annotations
 
+import re
 from datetime import date
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -10,6 +12,10 @@ from ...core.errors import StorageError
 from ...core.landing import FORMAT
 from ...core.nouns import Misfit, from_data, parse_json
 from ...core.value import FrozenMap
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+_MEANING = {"*": ".*", "?": "."}
 
 
 class FleetSettings(Struct, frozen=True):
@@ -128,7 +134,8 @@ class Register(Struct, frozen=True):
 
 
 def read_register(text: str) -> Register:
-    """Parse the register. Raises StorageError: a later version wrote it, or it is no register."""
+    """Parse the register. Raises StorageError: it is not a register, or a later version
+    wrote it."""
     try:
         data = parse_json(text)
         # `type() is int`, because `true` is an int for isinstance and would pass as format 1.
@@ -152,3 +159,21 @@ def read_register(text: str) -> Register:
             "Somebody changed the newest file of `landing/register`: restore it, or take a new "
             "snapshot with `kafkaform fleet snapshot`, which lands fleet.hcl again.",
         ) from None
+
+
+def to_regex(glob: str) -> str:
+    """Translate the glob to a regular expression for the whole name, for Java and Python alike."""
+    # `$` and `\Z` also match before a trailing newline in Java, and `\z` is new in Python: a
+    # look-ahead that nothing follows means the same in both. `(?s)` lets `*` match newlines, too.
+    return r"(?s)\A" + "".join(_MEANING.get(c) or re.escape(c) for c in glob) + r"(?!.)"
+
+
+def matches(text: Column, glob: str) -> Column:
+    """True for texts that the glob matches. Most globs are a name or a prefix: those need no
+    regular expression, which costs Spark many times a comparison."""
+    stem = glob.removesuffix("*")
+    if "*" in stem or "?" in stem:
+        return text.rlike(to_regex(glob))
+    if glob == "*":
+        return text.isNotNull()
+    return text == glob if stem == glob else text.startswith(stem)

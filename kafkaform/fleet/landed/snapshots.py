@@ -1,18 +1,21 @@
-"""Parse and verify snapshots and registers; say why a file is rejected.
+"""Parse and verify snapshots and registers, choose the newest ones, and name their clusters.
 
-A snapshot is a file of rows and a `.meta.json` beside it with the rows' checksum. Rows that do not
+A snapshot is a file of rows, and a `.meta.json` with the checksum of the rows. Rows that do not
 match were changed after they were written, or the file is cut short. Then none of them is used:
 rows that are missing would look like deleted objects.
+
+Files contain scope ids; tables show the names of clusters.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
 
 import pyspark.sql.functions as F
 from msgspec import Struct
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 
 from ...core.landing import FORMAT, META, REGISTER, ROWS
 from ...core.resource import CoverageKind
@@ -36,10 +39,14 @@ _COVERAGE = tuple(kind.value for kind in CoverageKind)
 _KIND = r"\A[A-Za-z_][A-Za-z0-9_-]{0,127}\z"
 CHANGED = "bad_checksum"
 """Reason of a file of rows that is not the one that was written."""
-_REFUSED = "its rows are damaged or were changed; they are in quarantine"
+_REFUSAL = "its rows are damaged or were changed; they are in quarantine"
 _NO_MAP = "map<string,string>"
-_OF_NOTHING = hashlib.sha256(b"").hexdigest()
+_EMPTY_CHECKSUM = hashlib.sha256(b"").hexdigest()
 """Checksum of a file without bytes."""
+_GLOB = re.compile(r"([\[\]{}*?\\])")
+CHECKSUM_COLUMN = "sha256"
+"""Column of `snapshot` that is null if the snapshot failed: then it has no rows that can be
+trusted."""
 
 
 def split_lines(files: DataFrame) -> DataFrame:
@@ -91,6 +98,13 @@ class Snapshots(Struct, frozen=True):
         """Pair the files. metas, rows: _file, content."""
         parsed = _read_members(metas, _META).withColumn("stem", _get_stem(META))
         named = F.concat_ws("/", "parsed.source", "parsed.subject", "parsed.snapshot")
+        # wrong: coverage or scopes are not maps, or coverage has an unknown word.
+        # `from_json` makes null of what is not a map, and null would mean the same as an empty map.
+        wrong = F.lit(False)
+        for name in ("coverage", "scopes"):
+            is_there = F.array_contains(F.json_object_keys("line"), name)
+            wrong = wrong | (is_there & F.col(f"parsed.{name}").isNull())
+        words = F.coalesce(F.map_values("parsed.coverage"), F.array().cast("array<string>"))
         reason = (
             _find_no_object()
             .when(F.col("parsed.format") > FORMAT, "newer_format")
@@ -103,7 +117,10 @@ class Snapshots(Struct, frozen=True):
             # Members and path must agree. Otherwise a file copied to another cluster's folder would
             # count for that cluster.
             .when(named != F.col("stem"), "bad_value")
-            .when(_has_wrong_maps(), "bad_value")
+            .when(
+                wrong | F.exists(words, lambda word: word.isNull() | ~word.isin(*_COVERAGE)),
+                "bad_value",
+            )
         )
         return cls(parsed.withColumn("reason", reason), rows.withColumn("stem", _get_stem(ROWS)))
 
@@ -112,44 +129,49 @@ class Snapshots(Struct, frozen=True):
         file fails its checksum. It reads each file once; these files are most of what lands."""
         # Inner, on broadcast metas: rows without a `.meta.json` are an unfinished snapshot, not a
         # small one.
-        both = self.files.join(
+        paired = self.files.join(
             F.broadcast(self._select_good().select("stem", "parsed")), "stem", "inner"
         )
         lines = _drop_last_empty(F.split(F.col("content").cast("string"), "\n"))
         # One array per file instead of one row per line: the checksum and the count decide for the
         # file as a whole, without a second read and without grouping its lines again.
-        parsed = both.withColumn("found", F.transform(lines, lambda line: F.from_json(line, _ROW)))
+        parsed = paired.withColumn(
+            "found", F.transform(lines, lambda line: F.from_json(line, _ROW))
+        )
         # The count is compared as well: a checksum says nothing about how the bytes split into rows
         # here.
-        right = (F.sha2("content", 256) == F.col("parsed.sha256")) & (
+        is_unchanged = (F.sha2("content", 256) == F.col("parsed.sha256")) & (
             F.size("found") == F.col("parsed.rows")
         )
-        whole = right & ~F.exists("found", _is_bad)
-        about = [F.col(f"parsed.{name}") for name in ("source", "subject", "snapshot")]
+        is_sound = is_unchanged & ~F.exists(
+            "found", lambda row: _lacks_members(row) | _has_wrong_kind(row)
+        )
+        names = [F.col(f"parsed.{name}") for name in ("source", "subject", "snapshot")]
         return parsed.select(
-            *about,
+            *names,
             _parse_time("parsed.ended").alias("captured_at"),
             "_file",
             # `inline` of null gives no rows, which is exactly "nothing of this file".
-            F.inline(F.when(whole, F.col("found"))),
+            F.inline(F.when(is_sound, F.col("found"))),
         )
 
-    def find_refused(self, taken: DataFrame) -> tuple[str, ...]:
+    def find_refused(self, row_counts: DataFrame) -> tuple[str, ...]:
         """Return the stems of snapshots whose rows are missing or rejected.
 
-        taken: _file and n, the number of rows that `select_rows` gave for each file that has any.
+        row_counts: _file and n, the number of rows that `select_rows` gave for each file that has
+        any.
         """
-        count = taken.select(F.col("_file"), "n").withColumn("stem", _get_stem(ROWS))
+        count = row_counts.select(F.col("_file"), "n").withColumn("stem", _get_stem(ROWS))
         counted = self._select_good().join(F.broadcast(count.select("stem", "n")), "stem", "left")
         # Without a checksum the cluster could not be read; its `.meta.json` says so, and no rows
         # are due.
-        wanted = counted.where(F.col("parsed.sha256").isNotNull())
+        with_rows = counted.where(F.col("parsed.sha256").isNotNull())
         n = F.coalesce("n", F.lit(0))
         # What should have no rows must be of no bytes, too.
-        other = (F.col("parsed.rows") == 0) & (F.col("parsed.sha256") != _OF_NOTHING)
+        is_not_empty = (F.col("parsed.rows") == 0) & (F.col("parsed.sha256") != _EMPTY_CHECKSUM)
         # A null count would make the comparison null, and `~null` would hide the fault.
-        right = F.coalesce((n == F.col("parsed.rows")) & ~other, F.lit(False))
-        return tuple(row["stem"] for row in wanted.where(~right).select("stem").collect())
+        is_complete = F.coalesce((n == F.col("parsed.rows")) & ~is_not_empty, F.lit(False))
+        return tuple(row["stem"] for row in with_rows.where(~is_complete).select("stem").collect())
 
     def find_faults(self) -> DataFrame:
         """Return what is wrong with files whose rows were rejected: _file, reason, position, line.
@@ -161,10 +183,10 @@ class Snapshots(Struct, frozen=True):
             F.size(_drop_last_empty(F.split(F.col("content").cast("string"), "\n"))).alias("n"),
         )
         # Spark passes over files without bytes, as if they were not there.
-        total, count = F.coalesce("sum", F.lit(_OF_NOTHING)), F.coalesce("n", F.lit(0))
-        right = (total == F.col("parsed.sha256")) & (count == F.col("parsed.rows"))
-        found = self._select_good().select("stem", "parsed").join(sums, "stem", how="left")
-        judged = found.withColumn("right", F.coalesce(right, F.lit(False)))
+        total, count = F.coalesce("sum", F.lit(_EMPTY_CHECKSUM)), F.coalesce("n", F.lit(0))
+        is_unchanged = (total == F.col("parsed.sha256")) & (count == F.col("parsed.rows"))
+        checked = self._select_good().select("stem", "parsed").join(sums, "stem", how="left")
+        judged = checked.withColumn("right", F.coalesce(is_unchanged, F.lit(False)))
         changed = judged.where(~F.col("right")).select(
             F.concat("stem", F.lit(ROWS)).alias("_file"),
             F.lit(CHANGED).alias("reason"),
@@ -186,7 +208,7 @@ class Snapshots(Struct, frozen=True):
     def make_metas(self, refused: Collection[str]) -> DataFrame:
         """Return the rows for `snapshot`, without stamps. refused: stems of snapshots that count as
         failed."""
-        bad = _is_among(refused)
+        bad = F.col("stem").isin(*refused) if refused else F.lit(False)
         coverage = F.coalesce("parsed.coverage", F.create_map().cast(_NO_MAP))
         # Every kind becomes `failed`: the rows are gone, and a kind that stays `complete` without
         # rows would prove that all of its objects were deleted.
@@ -198,13 +220,13 @@ class Snapshots(Struct, frozen=True):
             _parse_time("parsed.started").alias("started_at"),
             _parse_time("parsed.ended").alias("captured_at"),
             (F.col("parsed.complete") & ~bad).alias("complete"),
-            # An unread cluster is never an empty one: `sha256` becomes null as well (`GOOD`).
+            # An unread cluster is never an empty one: `sha256` (CHECKSUM_COLUMN) becomes null, too.
             F.when(bad, F.lit(0)).otherwise(F.coalesce("parsed.rows", F.lit(0))).alias("rows"),
             F.when(~bad, F.col("parsed.sha256")).alias("sha256"),
             F.col("parsed.scope_id"),
             F.when(bad, failed).otherwise(coverage).alias("coverage"),
             F.coalesce("parsed.scopes", F.create_map().cast(_NO_MAP)).alias("scopes"),
-            F.when(bad, F.lit(_REFUSED)).otherwise(F.col("parsed.error")).alias("error"),
+            F.when(bad, F.lit(_REFUSAL)).otherwise(F.col("parsed.error")).alias("error"),
             "_file",
         )
 
@@ -225,28 +247,13 @@ def _has_repeated_member() -> Column:
     return F.size(keys) != F.size(F.array_distinct(keys))
 
 
-def _has_wrong_maps() -> Column:
-    """True if coverage or scopes are no maps, or coverage has an unknown word."""
-    # `from_json` makes null of what is no map, and null would mean the same as an empty map.
-    wrong = F.lit(False)
-    for name in ("coverage", "scopes"):
-        is_there = F.array_contains(F.json_object_keys("line"), name)
-        wrong = wrong | (is_there & F.col(f"parsed.{name}").isNull())
-    words = F.coalesce(F.map_values("parsed.coverage"), F.array().cast("array<string>"))
-    return wrong | F.exists(words, lambda word: word.isNull() | ~word.isin(*_COVERAGE))
-
-
 def _find_no_object() -> Column:
-    """Return the reason of a line that is no JSON object."""
+    """Return the reason of a line that is not a JSON object."""
     # `from_json` gives a struct of nulls for `[]` and `3`, so the keys decide what an object is.
     keys = F.json_object_keys("line")
     return F.when(keys.isNull() & F.try_parse_json("line").isNull(), "not_json").when(
         keys.isNull(), "not_a_record"
     )
-
-
-def _is_bad(row: Column) -> Column:
-    return _lacks_members(row) | _has_wrong_kind(row)
 
 
 def _lacks_members(row: Column) -> Column:
@@ -260,10 +267,10 @@ def _has_wrong_kind(row: Column) -> Column:
 
 
 def _is_any_null(struct: str, names: Collection[str]) -> Column:
-    found = F.lit(False)
+    is_null = F.lit(False)
     for name in names:
-        found = found | F.col(f"{struct}.{name}").isNull()
-    return found
+        is_null = is_null | F.col(f"{struct}.{name}").isNull()
+    return is_null
 
 
 def _parse_time(name: str) -> Column:
@@ -277,12 +284,51 @@ def _get_stem(ending: str) -> Column:
     return F.regexp_extract("_file", rf"^(.*)\Q{ending}\E\z", 1)
 
 
-def _is_among(stems: Collection[str]) -> Column:
-
-    return F.col("stem").isin(*stems) if stems else F.lit(False)
-
-
 def _drop_last_empty(lines: Column) -> Column:
-    """Drop the empty text after the last newline, which is no line."""
+    """Drop the empty text after the last newline, which is not a line."""
     ends = F.element_at(lines, -1) == ""
     return F.when(ends, F.slice(lines, F.lit(1), F.size(lines) - 1)).otherwise(lines)
+
+
+def select_newest(frame: DataFrame, keys: Sequence[str], *order: Column) -> DataFrame:
+    """Keep the first row of each key. order: must be total, so that each build picks the same
+    row."""
+    # Not dropDuplicates: it keeps an arbitrary row, so two builds of the same input could differ.
+    ranked = Window.partitionBy(*keys).orderBy(*order)
+    first = frame.withColumn("_rank", F.row_number().over(ranked)).where(F.col("_rank") == 1)
+    return first.drop("_rank")
+
+
+def select_latest_snapshots(snapshot: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Keep the newest snapshot of each key. Of two with the same time, the greater name wins."""
+    return select_newest(snapshot, keys, F.desc("captured_at"), F.desc("snapshot"), F.desc("_file"))
+
+
+def add_cluster_names(frame: DataFrame, cluster: DataFrame) -> DataFrame:
+    """Add the column `cluster`: the name that belongs to `scope_id`, or the scope id if there is
+    none.
+
+    cluster: the silver table.
+    """
+    # One row per cluster: small enough to broadcast at any size of fleet, which avoids a shuffle of
+    # the large side. A left join keeps rows of clusters that no register names.
+    named = frame.join(F.broadcast(list_cluster_names(cluster)), "scope_id", how="left")
+    return named.withColumn("cluster", F.coalesce("_name", "scope_id")).drop("_name")
+
+
+def list_cluster_names(cluster: DataFrame) -> DataFrame:
+    """Return scope_id and _name, one row per scope id.
+
+    If two clusters of fleet.hcl have the same id, the one that was read last names the rows.
+    """
+    # A cluster that never answered has no id. In a join null equals nothing, so its rows would only
+    # cost.
+    identified = cluster.where(F.col("cluster_id").isNotNull())
+    order = (F.desc("registered"), F.desc_nulls_last("captured_at"), F.asc("cluster"))
+    chosen = select_newest(identified, ["cluster_id"], *order)
+    return chosen.select(F.col("cluster_id").alias("scope_id"), F.col("cluster").alias("_name"))
+
+
+def escape_pattern(path: str) -> str:
+    """Escape glob characters, because Spark's readers expand every path that contains them."""
+    return _GLOB.sub(r"\\\1", path)

@@ -27,7 +27,7 @@ NAME = "kafkaform_topic"
 COLUMNS = "line string, lineage string, number int, place bigint"
 """The record's value, key, partition and offset."""
 PREFIX = "the topic cannot be read: "
-"""Prefix of our own error messages, by which `log_topic` finds them inside Spark's."""
+"""Prefix of our own error messages, by which `build.intake` finds them inside Spark's."""
 PATIENCE = 30.0
 """Seconds without progress after which reading fails."""
 PIECE = 100_000
@@ -43,8 +43,8 @@ Offsets = Mapping[str, int]
 class TopicUnreadable(Exception):
     """The topic cannot be read. The message is meant for the user."""
 
-    def __init__(self, topic: str, why: str) -> None:
-        super().__init__(f"{PREFIX}{topic}: {why}")
+    def __init__(self, topic: str, cause: str) -> None:
+        super().__init__(f"{PREFIX}{topic}: {cause}")
 
 
 @dataclass
@@ -150,8 +150,8 @@ def _make_consumer(topic: str) -> Consumer:
     text = os.environ.get(SETTINGS)
     if not text:
         raise TopicUnreadable(topic, f"{SETTINGS} is not set where Spark runs this")
-    given = json.loads(text)
-    mine = {
+    settings = json.loads(text)
+    fixed = {
         # librdkafka requires a name. Nothing is committed: Spark's checkpoint holds the offsets.
         "group.id": "kafkaform-fleet",
         "enable.auto.commit": False,
@@ -167,7 +167,7 @@ def _make_consumer(topic: str) -> Consumer:
         "log_level": 0,
     }
     # Ours come last: a user's setting must not turn off exactly-once reading.
-    return Consumer({**given, **mine})
+    return Consumer({**settings, **fixed})
 
 
 def _read_records(reader: Consumer, topic: str, piece: OffsetRange) -> Iterator[Message]:
@@ -233,7 +233,7 @@ def _make_batch(rows: Sequence[tuple[Any, ...]]) -> RecordBatch:
 
     # Explicit types: a batch of nulls only would become Arrow's null type, which Spark rejects.
     types = (pyarrow.string(), pyarrow.string(), pyarrow.int32(), pyarrow.int64())
-    names = [part.split()[0] for part in COLUMNS.split(", ")]
+    names = [column.split()[0] for column in COLUMNS.split(", ")]
     columns = zip(zip(*rows, strict=True), types, strict=True)
     return pyarrow.RecordBatch.from_arrays(
         [pyarrow.array(values, kind) for values, kind in columns], names=names

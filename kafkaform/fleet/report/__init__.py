@@ -1,7 +1,8 @@
 """Make the report of a build: ask questions of its tables, build a model, render it.
 
-    questions -> rows -> model.FleetReport -> html, markdown, data (JSON)
+    questions -> rows -> model.FleetReport -> html, markdown, JSON
 
-In: the tables of a build. Out: a report as text. Only `questions` reads tables; everything else is
-pure functions, so the same rows give the same bytes. Must not know: Spark, command lines.
+In: the tables of a build. Out: a report as text, and rows as text, JSON and CSV. Only `questions`
+and `rows` read tables; everything else is pure functions, so the same rows give the same bytes.
+Must not know: Spark, command lines.
 """

@@ -11,20 +11,29 @@ from kafkaform_kafka.rules.access_rows import EVERY, EVERYBODY, EVERYTHING, UNCH
 from kafkaform_kafka.rules.missing_names import LOGIN_MISSING
 
 from ...core.rule import Rule
-from .charts import Bar, Chart, Series
-from .grids import (
+from .figures import (
     CLUSTER,
     DETAIL,
     FINDING,
     OBJECT,
     OWNER,
     SEVERITY,
+    Bar,
+    Chart,
     ColumnKind,
     GridColumn,
+    Series,
     make_grid,
     sum_column,
 )
-from .sections import Known, Outline, SectionBlock, SectionPiece, name_objects, render_count
+from .sections import (
+    Outline,
+    SectionAnswers,
+    SectionBlock,
+    SectionPiece,
+    name_objects,
+    render_count,
+)
 
 SEVERITIES = (
     Series("high", "high", "H"),
@@ -105,7 +114,7 @@ _BY_LEVEL = (
 
 
 def chart_findings(
-    rows: Sequence[Mapping[str, Any]], place: str, title: str, words: Mapping[str, str]
+    rows: Sequence[Mapping[str, Any]], anchor: str, title: str, words: Mapping[str, str]
 ) -> Chart:
     """Draw a bar per kind of finding, the most severe first."""
     counted: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
@@ -116,7 +125,7 @@ def chart_findings(
         for finding, counts in counted.items()
     ]
     bars.sort(key=lambda bar: ([-value for value in bar.values], bar.label))
-    return Chart(place, title, "findings", "kind of finding", SEVERITIES, tuple(bars))
+    return Chart(anchor, title, "findings", "kind of finding", SEVERITIES, tuple(bars))
 
 
 def _describe_finding(finding: str) -> str:
@@ -126,10 +135,10 @@ def _describe_finding(finding: str) -> str:
     return words if rule is None else f"{words} [{rule.id}]"
 
 
-def show_grants(known: Known, as_of: datetime) -> SectionBlock:
+def show_grants(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on access findings."""
-    kinds = known["grant_kinds"]
-    rows = [{**row, "what": _describe_finding(row["finding"])} for row in known["grant_rows"]]
+    kinds = answers["grant_kinds"]
+    rows = [{**row, "what": _describe_finding(row["finding"])} for row in answers["grant_rows"]]
     high = sum_column([row for row in kinds if row["severity"] == "high"], "findings")
     everything = sum_column(kinds, "findings")
     lead = (
@@ -142,15 +151,17 @@ def show_grants(known: Known, as_of: datetime) -> SectionBlock:
         (lead,),
         (chart,),
         (
-            make_grid("Principals with the most severe findings", _PRINCIPALS, known["principals"]),
+            make_grid(
+                "Principals with the most severe findings", _PRINCIPALS, answers["principals"]
+            ),
             make_grid("Access findings", _GRANTS, rows, "grant_findings"),
         ),
     )
 
 
-def show_rules(known: Known, as_of: datetime) -> SectionBlock:
+def show_rules(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on broken rules."""
-    rows = known["policy_rows"]
+    rows = answers["policy_rows"]
     table = make_grid("Rules that are broken", _RULES, name_objects(rows), "policy_findings")
     if not rows:
         return SectionBlock(("No rule is broken.",), (), (table,))
@@ -159,17 +170,18 @@ def show_rules(known: Known, as_of: datetime) -> SectionBlock:
     )
 
 
-def show_quotas(known: Known, as_of: datetime) -> SectionBlock:
+def show_quotas(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on quotas."""
-    levels = [{**row, "from": _name_source(row)} for row in known["quota_levels"]]
-    rows = [{**row, "from": _name_source(row)} for row in known["quota_rows"]]
-    pairs = sum_column(levels, "pairs")
-    free = sum_column([row for row in levels if row["evaluable"] and row["level"] is None], "pairs")
+    levels = [{**row, "from": _name_source(row)} for row in answers["quota_levels"]]
+    rows = [{**row, "from": _name_source(row)} for row in answers["quota_rows"]]
+    user_count = sum_column(levels, "pairs")
+    unlimited = sum_column(
+        [row for row in levels if row["evaluable"] and row["level"] is None], "pairs"
+    )
     lead = (
-        f"{free:,} of {render_count(pairs, 'user and client', 'users and clients')} with each "
-        "quota key "
-        "have no limit."
-        if pairs
+        f"{unlimited:,} of {render_count(user_count, 'user and client', 'users and clients')} "
+        "with each quota key have no limit."
+        if user_count
         else "No quotas and no users to judge."
     )
     return SectionBlock(

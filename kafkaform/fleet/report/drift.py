@@ -7,12 +7,23 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from .charts import Bar, Chart, Series, make_day_bars
-from .grids import CLUSTER, OBJECT, OWNER, ColumnKind, GridColumn, make_grid, sum_column
+from .figures import (
+    CLUSTER,
+    OBJECT,
+    OWNER,
+    Bar,
+    Chart,
+    ColumnKind,
+    GridColumn,
+    Series,
+    make_day_bars,
+    make_grid,
+    sum_column,
+)
 from .questions import DAYS
 from .sections import (
-    Known,
     Outline,
+    SectionAnswers,
     SectionBlock,
     SectionPiece,
     join_words,
@@ -106,11 +117,12 @@ _CHANGES = (
     GridColumn("run", "Run", ColumnKind.CODE),
     GridColumn("window_start", "Not yet at", ColumnKind.TIME, "no earlier snapshot"),
 )
+_KEYS = tuple(series.key for series in _VERDICTS)
 
 
-def show_drift_by_cluster(known: Known, as_of: datetime) -> SectionBlock:
+def show_drift_by_cluster(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on drift by cluster."""
-    rows = known["drift_clusters"]
+    rows = answers["drift_clusters"]
     counted: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     oldest: dict[str, datetime] = {}
     for row in rows:
@@ -123,7 +135,7 @@ def show_drift_by_cluster(known: Known, as_of: datetime) -> SectionBlock:
         Bar(
             name,
             tuple(counted[name][s.key] for s in GROUPS),
-            _describe_oldest(oldest.get(name), as_of),
+            f"oldest {render_age(oldest[name], as_of)}" if name in oldest else "",
         )
         for name in names
     )
@@ -136,63 +148,59 @@ def show_drift_by_cluster(known: Known, as_of: datetime) -> SectionBlock:
         bars[:CHART_ROWS],
         more=max(0, len(bars) - CHART_ROWS),
     )
-    return SectionBlock((_write_lead(known["drift_classes"], as_of, len(oldest)),), (chart,))
-
-
-def _describe_oldest(since: datetime | None, as_of: datetime) -> str:
-    return f"oldest {render_age(since, as_of)}" if since else ""
+    return SectionBlock((_write_lead(answers["drift_classes"], as_of, len(oldest)),), (chart,))
 
 
 def _write_lead(classes: Sequence[Mapping[str, Any]], as_of: datetime, clusters: int) -> str:
-    some = [row for row in classes if row["drift_class"] not in ("in_sync", "unknown")]
+    differing = [row for row in classes if row["drift_class"] not in ("in_sync", "unknown")]
     unknown = sum_column([row for row in classes if row["drift_class"] == "unknown"], "objects")
-    rest = f" {render_count(unknown, 'object')} could not be compared." if unknown else ""
-    if not some:
-        return f"No object that could be compared differs from what is declared.{rest}"
-    since = min(row["oldest"] for row in some)
+    unknown_text = f" {render_count(unknown, 'object')} could not be compared." if unknown else ""
+    if not differing:
+        return f"No object that could be compared differs from what is declared.{unknown_text}"
+    since = min(row["oldest"] for row in differing)
     return (
-        f"{render_count(sum_column(some, 'objects'), 'object')} on "
+        f"{render_count(sum_column(differing, 'objects'), 'object')} on "
         f"{render_count(clusters, 'cluster')} differ from "
-        f"what is declared, the oldest for {render_age(since, as_of)}.{rest}"
+        f"what is declared, the oldest for {render_age(since, as_of)}.{unknown_text}"
     )
 
 
-def show_drift_by_class(known: Known, as_of: datetime) -> SectionBlock:
+def show_drift_by_class(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on drift by class, with the rows."""
-    rows = [{**row, "meaning": _MEANING[row["drift_class"]]} for row in known["drift_classes"]]
-    overrides = int(known["overrides"][0]["n"]) if known["overrides"] else 0
-    also = (
+    rows = [{**row, "meaning": _MEANING[row["drift_class"]]} for row in answers["drift_classes"]]
+    overrides = int(answers["overrides"][0]["n"]) if answers["overrides"] else 0
+    overrides_text = (
         f"{render_count(overrides, 'setting')} on clusters that nobody declared."
         if overrides
         else ""
     )
     return SectionBlock(
-        (also,) if also else (),
+        (overrides_text,) if overrides_text else (),
         (),
         (
             make_grid("Objects by class", _CLASSES, rows, "drift"),
             make_grid(
                 "Objects that differ: edited ones first, unmanaged ones last",
                 _ROWS,
-                name_objects(known["drift_rows"]),
+                name_objects(answers["drift_rows"]),
                 "drift",
             ),
         ),
     )
 
 
-def show_drift_over_time(known: Known, as_of: datetime) -> SectionBlock:
+def show_drift_over_time(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on drift by day."""
-    bars = _count_daily(known["drift_days"], "drift_class", _GROUP_OF, "objects", GROUPS)
+    bars = _count_daily(answers["drift_days"], "drift_class", _GROUP_OF, "objects", GROUPS)
     title = f"Objects that differ, by day, last {DAYS} days"
     return SectionBlock(
         (), (Chart("drift-days", title, "objects", "day", GROUPS, bars, days=True),)
     )
 
 
-def show_changes(known: Known, as_of: datetime) -> SectionBlock:
+def show_changes(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on changes and who made them."""
-    rows = known["change_days"]
+    rows = answers["change_days"]
     bars = _count_daily(rows, "verdict", _VERDICT_OF, "changes", _VERDICTS)
     sums = {key: sum(bar.values[n] for bar in bars) for n, key in enumerate(_KEYS)}
     title = f"Changes seen on clusters, by day, last {DAYS} days"
@@ -200,28 +208,25 @@ def show_changes(known: Known, as_of: datetime) -> SectionBlock:
         f"In {DAYS} days, {render_count(int(sums['outside']), 'change')} came out of band and "
         f"{render_count(int(sums['applied']), 'change')} by an apply."
     )
-    others = [
+    remarks = [
         f"{render_count(int(sums['unclear']), 'change')} could not be attributed"
         * bool(sums["unclear"]),
         f"{render_count(int(sums['behind']), 'apply', 'applies')} had no effect"
         * bool(sums["behind"]),
     ]
-    more = join_words(filter(None, others))
+    remark = join_words(filter(None, remarks))
     return SectionBlock(
-        (f"{lead}{f' {more}.' if more else ''}" if rows else f"No change in {DAYS} days.",),
+        (f"{lead}{f' {remark}.' if remark else ''}" if rows else f"No change in {DAYS} days.",),
         (Chart("changes-days", title, "changes", "day", _VERDICTS, bars, days=True),),
         (
             make_grid(
                 "Changes that no apply made, newest first",
                 _CHANGES,
-                name_objects(known["change_rows"]),
+                name_objects(answers["change_rows"]),
                 "change_attribution",
             ),
         ),
     )
-
-
-_KEYS = tuple(series.key for series in _VERDICTS)
 
 
 def _count_daily(

@@ -13,11 +13,10 @@ from typing import Any
 from markupsafe import Markup
 
 from ...html.document import make_environment, render_document
-from ..exports.rows import render_utc
-from .charts import HEIGHT, ROW, render_tip
-from .grids import GridColumn, render_moment, render_value, sort_key
+from .figures import HEIGHT, ROW, GridColumn, render_moment, render_tip, render_value, sort_key
 from .model import FleetReport, Number
 from .questions import LIMIT
+from .rows import render_utc
 
 PATTERNS: Mapping[str, str] = {
     "outside": "M-2 2L2 -2M0 8L8 0M6 10L10 6",
@@ -30,7 +29,7 @@ PATTERNS: Mapping[str, str] = {
     "failed": "M-2 6L2 10M0 0L8 8M6 -2L10 2",
 }
 """Series -> lines over its colour, in a square of eight by eight."""
-SAME: Mapping[str, str] = {
+SERIES_ALIASES: Mapping[str, str] = {
     "read": "applied",
     "partial": "unclear",
     "stale": "behind",
@@ -67,7 +66,8 @@ def render_html(report: FleetReport) -> str:
         {
             "cell": _render_cell,
             "change": _render_change,
-            "figure": _render_figure,
+            # A length with at most three decimals.
+            "figure": lambda value: f"{value:.3f}".rstrip("0").rstrip("."),
             "moment": render_moment,
             "number": lambda value: f"{value:,}",
             "order": sort_key,
@@ -75,10 +75,10 @@ def render_html(report: FleetReport) -> str:
             "utc": render_utc,
         },
     )
-    patterns = {**PATTERNS, **{key: PATTERNS[like] for key, like in SAME.items()}}
+    patterns = {**PATTERNS, **{key: PATTERNS[like] for key, like in SERIES_ALIASES.items()}}
     pages.globals |= {
         "series": patterns,
-        "colours": {key: SAME.get(key, key) for key in patterns},
+        "colours": {key: SERIES_ALIASES.get(key, key) for key in patterns},
         "statuses": STATUSES,
         "limit": LIMIT,
         "row": ROW,
@@ -101,8 +101,3 @@ def _render_change(number: Number, previous: datetime | None) -> str:
     if not number.change:
         return "as in the build before"
     return f"{'▲ +' if number.change > 0 else '▼ −'}{abs(number.change):,} since the build before"
-
-
-def _render_figure(value: float) -> str:
-    """A length with at most three decimals."""
-    return f"{value:.3f}".rstrip("0").rstrip(".")

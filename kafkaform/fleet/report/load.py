@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from .charts import Bar, Chart, Series
 from .drift import CHART_ROWS
-from .grids import CLUSTER, OWNER, SIZES, SPENT, ColumnKind, GridColumn, make_grid
-from .sections import Known, Outline, SectionBlock, SectionPiece, render_count
+from .figures import (
+    CLUSTER,
+    COST_COLUMNS,
+    OWNER,
+    SIZE_COLUMNS,
+    Bar,
+    Chart,
+    ColumnKind,
+    GridColumn,
+    Series,
+    make_grid,
+)
+from .sections import Outline, SectionAnswers, SectionBlock, SectionPiece, render_count
 
 _VERDICTS = (
     Series("candidate", "candidate", "C"),
@@ -34,26 +44,26 @@ _TOPICS = (
 _REPLICAS = (Series("applied", "replicas", "R"),)
 _CLUSTERS = (
     CLUSTER,
-    *SIZES,
+    *SIZE_COLUMNS,
     GridColumn("limit_replicas", "Limit", ColumnKind.NUMBER, "not declared"),
     GridColumn("growth_per_day", "Growth a day", ColumnKind.NUMBER, "unknown"),
     GridColumn("breach_on", "Full on", ColumnKind.DAY, "not in sight"),
     GridColumn("below_rf", "Few replicas", ColumnKind.NUMBER, "unknown"),
-    *SPENT,
+    *COST_COLUMNS,
 )
 _OWNERS = (
     OWNER,
     GridColumn("clusters", "Clusters", ColumnKind.NUMBER),
-    *SIZES,
-    *SPENT,
+    *SIZE_COLUMNS,
+    *COST_COLUMNS,
 )
 
 
-def show_unused_topics(known: Known, as_of: datetime) -> SectionBlock:
+def show_unused_topics(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on unused topics."""
     counts = {
         _VERDICT_OF.get(row["verdict"], row["verdict"]): int(row["topics"])
-        for row in known["unused_verdicts"]
+        for row in answers["unused_verdicts"]
     }
     candidates, unknown = counts.get("candidate", 0), counts.get("unknown", 0)
     bars = (Bar("all topics", tuple(counts.get(s.key, 0) for s in _VERDICTS)),) if counts else ()
@@ -61,27 +71,29 @@ def show_unused_topics(known: Known, as_of: datetime) -> SectionBlock:
         f"{render_count(candidates, 'topic')} may be unused: ask the owner before anything "
         "is deleted."
     )
-    rest = f" For {render_count(unknown, 'topic')} there is not enough evidence." if unknown else ""
+    unknown_text = (
+        f" For {render_count(unknown, 'topic')} there is not enough evidence." if unknown else ""
+    )
     return SectionBlock(
-        ((lead if candidates else "No topic is a candidate for removal.") + rest,),
+        ((lead if candidates else "No topic is a candidate for removal.") + unknown_text,),
         (Chart("unused-topics", "Topics by verdict", "topics", "fleet", _VERDICTS, bars),),
         (
             make_grid(
-                "Candidates, most certain first", _TOPICS, known["unused_rows"], "unused_topics"
+                "Candidates, most certain first", _TOPICS, answers["unused_rows"], "unused_topics"
             ),
         ),
     )
 
 
-def show_capacity(known: Known, as_of: datetime) -> SectionBlock:
+def show_capacity(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on capacity."""
-    rows = known["capacity_clusters"]
+    rows = answers["capacity_clusters"]
     table = make_grid("Capacity by cluster, fullest first", _CLUSTERS, rows, "capacity")
     bars = tuple(
         Bar(
             row["cluster"],
             (row["replicas"],),
-            _describe_breach(row["breach_on"]),
+            f"full {row['breach_on']}" if row["breach_on"] else "",
             row["limit_replicas"],
         )
         for row in rows[:CHART_ROWS]
@@ -105,13 +117,9 @@ def show_capacity(known: Known, as_of: datetime) -> SectionBlock:
     return SectionBlock((lead,) if rows else ("No cluster was measured.",), (chart,), (table,))
 
 
-def _describe_breach(day: object) -> str:
-    return f"full {day}" if day else ""
-
-
-def show_cost(known: Known, as_of: datetime) -> SectionBlock:
+def show_cost(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on cost."""
-    rows = known["capacity_owners"]
+    rows = answers["capacity_owners"]
     table = make_grid("Cost by owner", _OWNERS, rows, "capacity")
     paid = [row for row in rows if row["cost"] is not None]
     currencies = sorted({row["currency"] for row in paid if row["currency"]})
@@ -134,9 +142,9 @@ def _chart_costs(number: int, currency: str, rows: list[Mapping[str, object]]) -
     bars = tuple(
         Bar(str(row["owner"] or "none"), (float(str(row["cost"])),)) for row in rows[:CHART_ROWS]
     )
-    place = f"capacity-cost-{number}"
-    more = max(0, len(rows) - len(bars))
-    return Chart(place, f"Cost by owner, {currency}", currency, "owner", series, bars, more=more)
+    anchor = f"capacity-cost-{number}"
+    hidden = max(0, len(rows) - len(bars))
+    return Chart(anchor, f"Cost by owner, {currency}", currency, "owner", series, bars, more=hidden)
 
 
 UNUSED = Outline(

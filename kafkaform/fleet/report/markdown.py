@@ -7,19 +7,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...core.text.foreign import inline
-from .coverage import STATUSES
-from .grids import ColumnKind, Grid, GridColumn, render_moment, render_value
-from .model import FleetReport, Number
-from .sections import ReportSection, render_count
+from .figures import ColumnKind, Grid, GridColumn, clip_text, render_moment, render_value
+from .model import STATUSES, FleetReport
+from .sections import render_count
 
-TOP = 5
+TABLE_ROWS = 5
 """Rows per table."""
-WIDE = 7
+TABLE_COLUMNS = 7
 """Columns per table; the page has the rest."""
-LONG = 80
+CELL_CHARACTERS = 80
 """Characters per cell."""
-_FOREIGN = (ColumnKind.CODE, ColumnKind.KEY, ColumnKind.VALUE, ColumnKind.TEXT, ColumnKind.LONG)
-_ACTIVE = re.compile(r"[\\`*\[\]<>#|~&@!$_]|:(?=//)|(?<=www)\.")
+_FOREIGN_KINDS = (
+    ColumnKind.CODE,
+    ColumnKind.KEY,
+    ColumnKind.VALUE,
+    ColumnKind.TEXT,
+    ColumnKind.LONG,
+)
+_MARKDOWN_CHARACTERS = re.compile(r"[\\`*\[\]<>#|~&@!$_]|:(?=//)|(?<=www)\.")
 
 
 def render_markdown(report: FleetReport) -> str:
@@ -35,9 +40,20 @@ def _render_lines(report: FleetReport) -> Iterator[str]:
     yield "| | Now | Change |"
     yield "|---|---:|---:|"
     for number in report.numbers:
-        yield f"| {number.title} | {_render_number(number)} | {_render_change(number)} |"
+        least = "at least " if number.least else ""
+        value = "unknown" if number.value is None else f"{least}{number.value:,}"
+        change = "–" if number.change is None else f"{number.change:+,}" if number.change else "="
+        yield f"| {number.title} | {value} | {change} |"
     for section in report.sections:
-        yield from _render_section(section)
+        yield ""
+        yield f"## {section.title}"
+        yield ""
+        yield " ".join(map(escape_prose, section.leads))
+        if section.missing:
+            yield f"Unknown: this build has no {', '.join(section.missing)}."
+        for table in section.grids:
+            if table.rows and table.csv:
+                yield from _render_table(table)
     yield ""
     yield (
         f"Build {escape_code(report.build)}. Unknown is not zero: what could not be read is "
@@ -46,69 +62,45 @@ def _render_lines(report: FleetReport) -> Iterator[str]:
 
 
 def _render_coverage(report: FleetReport) -> str:
-    known = report.coverage
-    if known.expected is None:
+    coverage = report.coverage
+    if coverage.expected is None:
         return "**Coverage: unknown.**"
-    counts = ", ".join(f"{known.counts[status]:,} {status}" for status in STATUSES)
-    words = f"Coverage: {known.expected:,} clusters expected; {counts}"
-    extra = f", {known.unregistered:,} not in fleet.hcl" if known.unregistered else ""
-    unknown = render_count(known.states.total, "configuration")
-    states = f"; {unknown} unknown" if known.states.total else ""
-    return f"{words}{extra}{states}." if known.whole else f"**{words}{extra}{states}.**"
-
-
-def _render_number(number: Number) -> str:
-    if number.value is None:
-        return "unknown"
-    return f"{'at least ' if number.least else ''}{number.value:,}"
-
-
-def _render_change(number: Number) -> str:
-    if number.change is None:
-        return "–"
-    return f"{number.change:+,}" if number.change else "="
-
-
-def _render_section(section: ReportSection) -> Iterator[str]:
-    yield ""
-    yield f"## {section.title}"
-    yield ""
-    yield " ".join(map(escape_prose, section.leads))
-    if section.missing:
-        yield f"Unknown: this build has no {', '.join(section.missing)}."
-    for table in section.grids:
-        if table.rows and table.csv:
-            yield from _render_table(table)
+    counts = ", ".join(f"{coverage.counts[status]:,} {status}" for status in STATUSES)
+    words = f"Coverage: {coverage.expected:,} clusters expected; {counts}"
+    extra = f", {coverage.unregistered:,} not in fleet.hcl" if coverage.unregistered else ""
+    unknown = render_count(coverage.states.total, "configuration")
+    states = f"; {unknown} unknown" if coverage.states.total else ""
+    return f"{words}{extra}{states}." if coverage.whole else f"**{words}{extra}{states}.**"
 
 
 def _render_table(table: Grid) -> Iterator[str]:
-    columns = table.columns[:WIDE]
+    columns = table.columns[:TABLE_COLUMNS]
     yield ""
     yield f"{table.caption} ({table.total:,}):"
     yield ""
     yield f"| {' | '.join(column.title for column in columns)} |"
     yield f"|{'|'.join('---:' if column.right else '---' for column in columns)}|"
-    for row in table.rows[:TOP]:
+    for row in table.rows[:TABLE_ROWS]:
         yield f"| {' | '.join(_render_cells(row, columns))} |"
 
 
 def _render_cells(row: Sequence[Any], columns: Sequence[GridColumn]) -> Iterator[str]:
     for value, column in zip(row, columns, strict=False):
         written = render_value(value, column)
-        foreign = value is not None and column.kind in _FOREIGN and value != ""
+        foreign = value is not None and column.kind in _FOREIGN_KINDS and value != ""
         yield escape_code(written).replace("|", r"\|") if foreign else written
 
 
 def escape_prose(text: str) -> str:
     """Escape a sentence with foreign parts: Markdown's special characters become references."""
-    return _ACTIVE.sub(lambda found: f"&#{ord(found[0])};", inline(text))
+    return _MARKDOWN_CHARACTERS.sub(lambda match: f"&#{ord(match[0])};", inline(text))
 
 
 def escape_code(text: str) -> str:
     r"""Make a code span. Tables read a pipe after a backslash in two ways, so it is written
     `\x7c`."""
-    shown = inline(text)
-    clipped = shown if len(shown) <= LONG else shown[: LONG - 1] + "…"
+    printable = inline(text)
+    clipped = clip_text(printable, CELL_CHARACTERS)
     clear = re.sub(r"(?<=\\)\|", "x7c", clipped)
     ticks = "`" * (max(map(len, re.findall(r"`+", clear)), default=0) + 1)
     gap = " " if not clear.strip() or clear[0] in "` " or clear[-1] in "` " else ""

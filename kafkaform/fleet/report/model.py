@@ -1,23 +1,127 @@
-"""The report as frozen data, in the order in which its pages show it."""
+"""The report as frozen data, in the order in which its pages show it, coverage first."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
 
 from ..tables.definitions import SCHEMA_VERSION
 from ..tables.reader import Build
 from .access import PERMISSIONS, QUOTAS
-from .coverage import FleetCoverage, compute_coverage
 from .drift import CHANGES, DRIFT
-from .grids import sum_column
+from .figures import (
+    CLUSTER,
+    OWNER,
+    Bar,
+    Chart,
+    ColumnKind,
+    Grid,
+    GridColumn,
+    Series,
+    make_grid,
+    sum_column,
+)
 from .load import CAPACITY, UNUSED
 from .questions import DAYS, Answers
 from .sections import ReportSection, make_section
 from .trust import APPLIES, TRUST
 
+STATUSES = ("read", "partial", "stale", "failed", "never")
+"""Of clusters, from known to unknown."""
+_UNKNOWN = ("stale", "failed", "never")
+
+_CLUSTERS = (
+    CLUSTER,
+    GridColumn("status", "Status", ColumnKind.WORD),
+    GridColumn("registered", "In fleet.hcl", ColumnKind.FLAG),
+    GridColumn("captured_at", "Last read", ColumnKind.TIME, "never"),
+    GridColumn("missing", "Not fully read", missing="–"),
+    GridColumn("error", "Error of the newest snapshot", ColumnKind.LONG),
+    OWNER,
+)
+_STATES = (
+    GridColumn("state", "State", ColumnKind.CODE),
+    GridColumn("state_at", "State landed", ColumnKind.TIME, "never"),
+    GridColumn("desired_at", "Configuration landed", ColumnKind.TIME, "never"),
+    GridColumn("error", "Why it is unknown", ColumnKind.LONG),
+    OWNER,
+)
+
+_SERIES = (
+    Series("read", "read", "R"),
+    Series("partial", "read in part", "P"),
+    Series("stale", "stale", "S"),
+    Series("failed", "failed", "F"),
+    Series("never", "never read", "N"),
+)
 _READ = frozenset({"read", "partial"})
+_OUTLINES = (DRIFT, CHANGES, PERMISSIONS, UNUSED, QUOTAS, CAPACITY, APPLIES, TRUST)
+
+
+class FleetCoverage(Struct, frozen=True):
+    """How much is known."""
+
+    expected: int | None
+    """The number of registered clusters. None: not known."""
+    counts: Mapping[str, int]
+    """Registered clusters by status."""
+    unregistered: int
+    """Clusters that fleet.hcl does not name."""
+    oldest: datetime | None
+    """The oldest capture in use."""
+    clusters: Grid
+    states: Grid
+
+    @property
+    def unknown(self) -> int:
+        """How many clusters are in no figure of the report."""
+        return sum(self.counts[status] for status in _UNKNOWN)
+
+    @property
+    def chart(self) -> Chart:
+        bar = Bar("expected clusters", tuple(self.counts[series.key] for series in _SERIES))
+        return Chart("coverage-chart", "Clusters by status", "clusters", "fleet", _SERIES, (bar,))
+
+    @property
+    def whole(self) -> bool:
+        """Every cluster and every configuration was read completely."""
+        unread = sum(self.counts.values()) - self.counts["read"]
+        return self.expected is not None and not unread and not self.states.total
+
+
+def compute_coverage(answers: Answers) -> FleetCoverage:
+    """Compute it from the answers to `clusters`, `clusters_off` and `states_off`."""
+    rows = answers.get("clusters")
+    expected = [row for row in rows or () if row["registered"]]
+    counts = dict.fromkeys(STATUSES, 0)
+    for row in expected:
+        counts[row["status"]] += row["clusters"]
+    used = [row["oldest"] for row in rows or () if row["oldest"] and row["status"] in STATUSES[:2]]
+    off = [{**row, "missing": _describe_missing(row)} for row in answers.get("clusters_off") or ()]
+    states = answers.get("states_off") or []
+    return FleetCoverage(
+        expected=None if rows is None else sum_column(expected, "clusters"),
+        counts=counts,
+        unregistered=sum_column(rows or (), "clusters") - sum_column(expected, "clusters"),
+        oldest=min(used, default=None),
+        clusters=make_grid(
+            "Clusters that were not fully read, or are not in fleet.hcl", _CLUSTERS, off
+        ),
+        states=make_grid("States whose configuration is unknown", _STATES, states),
+    )
+
+
+def _describe_missing(row: Mapping[str, Any]) -> str | None:
+    """Name the kinds that were not read completely: `kafka_acl (failed)`."""
+    short = {
+        kind: coverage
+        for kind, coverage in (row["coverage"] or {}).items()
+        if coverage != "complete"
+    }
+    return ", ".join(f"{kind} ({coverage})" for kind, coverage in sorted(short.items())) or None
 
 
 class Number(Struct, frozen=True):
@@ -25,7 +129,7 @@ class Number(Struct, frozen=True):
 
     title: str
     value: int | None
-    """None: nobody knows."""
+    """None: unknown."""
     before: int | None
     """In the build before."""
     least: bool
@@ -77,8 +181,6 @@ _COUNTS = (
     _Count("failed", f"steps of applies failed in {DAYS} days", "applies", False),
 )
 
-_OUTLINES = (DRIFT, CHANGES, PERMISSIONS, UNUSED, QUOTAS, CAPACITY, APPLIES, TRUST)
-
 
 def build_report(
     build: Build,
@@ -90,7 +192,7 @@ def build_report(
     csv: str | None = None,
 ) -> FleetReport:
     """Build the report. answers: to all questions; before: to NUMBERS, of the build `previous`."""
-    known = compute_coverage(answers)
+    coverage = compute_coverage(answers)
     return FleetReport(
         build=build.name,
         as_of=build.as_of,
@@ -98,15 +200,17 @@ def build_report(
         previous=previous.as_of if previous else None,
         redacted=redacted,
         csv=csv,
-        coverage=known,
-        numbers=tuple(_make_number(count, answers, before or {}, known) for count in _COUNTS),
+        coverage=coverage,
+        numbers=tuple(_make_number(count, answers, before or {}, coverage) for count in _COUNTS),
         sections=tuple(make_section(outline, answers, build.as_of) for outline in _OUTLINES),
     )
 
 
-def _make_number(count: _Count, answers: Answers, before: Answers, known: FleetCoverage) -> Number:
+def _make_number(
+    count: _Count, answers: Answers, before: Answers, coverage: FleetCoverage
+) -> Number:
     value = _read_value(answers, count)
-    least = count.live and known.unknown > 0 and value is not None
+    least = count.live and coverage.unknown > 0 and value is not None
     return Number(count.title, value, _read_value(before, count), least, count.place)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..exports.rows import Mask, render_utc
 from ..tables.reader import Gold
+from .rows import Mask, render_utc
 
 LIMIT = 500
 """Rows of a table in the report; the CSV files have all."""

@@ -1,4 +1,4 @@
-"""The parts of which a section of the report consists."""
+"""The structure of a section of the report: its declared pieces, and what is computed from them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from .charts import Chart
-from .grids import Grid
+from .figures import Chart, Grid
 from .questions import Answers, Rows
+
+SectionAnswers = Mapping[str, Rows]
+"""Question -> rows, of the questions that a part needs."""
 
 
 class SectionBlock(Struct, frozen=True):
@@ -36,9 +38,7 @@ class ReportSection(Struct, frozen=True):
     """Parts whose tables this build has not made."""
 
 
-Known = Mapping[str, Rows]
-"""Question -> rows, of the questions that a part needs."""
-Make = Callable[[Known, datetime], SectionBlock]
+Make = Callable[[SectionAnswers, datetime], SectionBlock]
 """Computes a part. It gets the answers and the time of the build."""
 
 
@@ -65,9 +65,11 @@ def make_section(outline: Outline, answers: Answers, as_of: datetime) -> ReportS
     """Compute the section with all parts for which the build has the tables."""
     blocks, missing = [], []
     for piece in outline.pieces:
-        known = {name: rows for name in piece.needs if (rows := answers.get(name)) is not None}
-        if len(known) == len(piece.needs):
-            blocks.append(piece.make(known, as_of))
+        piece_answers = {
+            name: rows for name in piece.needs if (rows := answers.get(name)) is not None
+        }
+        if len(piece_answers) == len(piece.needs):
+            blocks.append(piece.make(piece_answers, as_of))
         else:
             missing.append(piece.name)
     return ReportSection(
@@ -88,16 +90,15 @@ def render_count(number: int, noun: str, plural: str = "") -> str:
 
 def name_objects(rows: Rows) -> Rows:
     """Add `object`, such as `topic orders`, made of kind and key."""
-    return [{**row, "object": _name_object(row["kind"], row["key"])} for row in rows]
+    return [
+        {**row, "object": f"{row['kind'].removeprefix('kafka_')} {row['key']}".strip()}
+        for row in rows
+    ]
 
 
-def _name_object(kind: str, key: str) -> str:
-    return f"{kind.removeprefix('kafka_')} {key}".strip()
-
-
-def join_words(parts: Iterable[str]) -> str:
+def join_words(texts: Iterable[str]) -> str:
     """`a, b and c`."""
-    *most, last = [*parts] or [""]
+    *most, last = [*texts] or [""]
     return f"{', '.join(most)} and {last}" if most else last
 
 

@@ -6,22 +6,24 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from .access import chart_findings
-from .charts import Chart, Series, make_day_bars
-from .grids import (
+from .figures import (
     CLUSTER,
     DETAIL,
     FINDING,
     OWNER,
     SEVERITY,
+    Chart,
     ColumnKind,
     GridColumn,
+    Series,
+    make_day_bars,
     make_grid,
     sum_column,
 )
 from .questions import DAYS
 from .sections import (
-    Known,
     Outline,
+    SectionAnswers,
     SectionBlock,
     SectionPiece,
     join_words,
@@ -89,9 +91,9 @@ _FINDINGS: Mapping[str, str] = {
 }
 
 
-def show_applies(known: Known, as_of: datetime) -> SectionBlock:
+def show_applies(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on outcomes of applies."""
-    days, clusters = known["apply_days"], known["apply_clusters"]
+    days, clusters = answers["apply_days"], answers["apply_clusters"]
     values = {
         (row["day"], series.key): float(row[_COLUMN_OF.get(series.key, series.key)] or 0)
         for row in days
@@ -116,7 +118,7 @@ def show_applies(known: Known, as_of: datetime) -> SectionBlock:
             make_grid(
                 "Applies by cluster, most failures first", _APPLIES, rows, "apply_reliability"
             ),
-            make_grid("Errors, most frequent first", _ERRORS, known["apply_errors"]),
+            make_grid("Errors, most frequent first", _ERRORS, answers["apply_errors"]),
         ),
     )
 
@@ -127,9 +129,9 @@ def _compute_share(row: Mapping[str, int]) -> float | None:
     return row["applied"] / sent if sent else None
 
 
-def show_chains(known: Known, as_of: datetime) -> SectionBlock:
+def show_chains(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on audit logs."""
-    rows = known["chains"]
+    rows = answers["chains"]
     bad = [
         f"{render_count(row['logs'], 'log')} {row['chain']}"
         for row in rows
@@ -140,12 +142,12 @@ def show_chains(known: Known, as_of: datetime) -> SectionBlock:
     return SectionBlock((lead if rows else "No audit log has landed.",), (), (table,))
 
 
-def show_consistency(known: Known, as_of: datetime) -> SectionBlock:
+def show_consistency(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on consistency."""
-    kinds = known["consistency_kinds"]
+    kinds = answers["consistency_kinds"]
     rows = [
         {**row, "what": _FINDINGS.get(row["finding"])}
-        for row in name_objects(known["consistency_rows"])
+        for row in name_objects(answers["consistency_rows"])
     ]
     everything = sum_column(kinds, "findings")
     lead = f"{render_count(everything, 'finding')} on consistency." if everything else ""
@@ -154,9 +156,9 @@ def show_consistency(known: Known, as_of: datetime) -> SectionBlock:
     return SectionBlock((lead or "No findings on consistency.",), (chart,), (table,))
 
 
-def show_quarantine(known: Known, as_of: datetime) -> SectionBlock:
+def show_quarantine(answers: SectionAnswers, as_of: datetime) -> SectionBlock:
     """The section part on lines that were rejected."""
-    rows = known["quarantine"]
+    rows = answers["quarantine"]
     lines = sum_column(rows, "lines")
     lead = (
         f"{render_count(lines, 'line')} could not be read and are in quarantine." if lines else ""

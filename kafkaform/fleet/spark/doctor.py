@@ -19,10 +19,10 @@ from ...core.installation import render_extra_command
 from ...core.objects import ObjectChanged, ObjectExists, Objects
 from ..tables.manifest import FOLDER
 from . import java
-from .class_archive import make_start_options
-from .session import SparkPlace, name_delta_package
+from .java import make_start_options
+from .session import SparkSetup, name_delta_package
 
-NEEDED = (
+NEEDED_PACKAGES = (
     ("pyspark", (4,), (4, 3)),
     ("delta-spark", (4,), (5,)),
     ("deltalake", (1,), (2,)),
@@ -36,7 +36,7 @@ LEAST_BYTES = 2 << 30
 _GIB = 1 << 30
 _STORAGE = "delta-storage"
 """The second of Delta Lake's two jars."""
-_SHIMMED = ", started by a script that leaves out the vector module, which it lacks"
+_SHIM_NOTE = ", started by a script that leaves out the vector module, which it lacks"
 _PATIENCE_SECONDS = 60
 
 
@@ -46,14 +46,14 @@ class DoctorCheck(Struct, frozen=True):
     name: str
     good: bool | None
     """None: it cannot be checked here."""
-    found: str
+    finding: str
     """What was found."""
     advice: str = ""
     """What to do; empty if nothing."""
 
 
 def run_checks(
-    place: SparkPlace, objects: Objects | None, folder: Path | None
+    setup: SparkSetup, objects: Objects | None, folder: Path | None
 ) -> Iterator[DoctorCheck]:
     """Yield every check.
 
@@ -61,53 +61,58 @@ def run_checks(
     """
     yield DoctorCheck("python", True, sys.version.split()[0])
     yield from _check_packages()
-    yield _check_java(place)
-    yield _check_jars(place)
-    if place.local:
-        yield _check_classes(place)
+    yield _check_java(setup)
+    yield _check_jars(setup)
+    if setup.local:
+        yield _check_classes(setup)
     for name, path in _list_folders(folder):
         yield _check_disk(name, path)
     if objects is not None:
         yield _check_writes(objects)
-    if objects is not None and folder is None and not place.connect:
-        yield from _check_hadoop(objects.location)
+    # Spark knows HDFS by itself. Other stores need Hadoop's jars, which only Spark uses.
+    is_store = objects is not None and folder is None and not setup.connect
+    if is_store and objects is not None and not objects.location.startswith("hdfs://"):
+        yield DoctorCheck(
+            "hadoop",
+            None,
+            f"Spark reaches {objects.location} through Hadoop's jars",
+            "Put them and their settings into spark-defaults.conf. For s3:// they are hadoop-aws, "
+            "in the version of Spark's own Hadoop.",
+        )
 
 
 def _check_packages() -> Iterator[DoctorCheck]:
-    for name, first, end in NEEDED:
+    for name, first, end in NEEDED_PACKAGES:
         try:
-            found = version(name)
+            installed = version(name)
         except PackageNotFoundError:
             yield DoctorCheck(
                 name, False, "it is not installed", f"Run `{render_extra_command('fleet')}`."
             )
             continue
-        # Tuples of different length compare as versions do: (4, 2) < (4, 2, 1).
-        numbers = _parse_version(found)
+        # `4.2.0rc1` -> (4, 2). Tuples of different length compare as versions do.
+        words = installed.split(".")
+        count = next((n for n, word in enumerate(words) if not word.isdecimal()), len(words))
+        numbers = tuple(map(int, words[:count]))
         good = first <= numbers and (end is None or numbers < end)
         yield DoctorCheck(
-            name, good, found, "" if good else f"Run `{render_extra_command('fleet')}`."
+            name, good, installed, "" if good else f"Run `{render_extra_command('fleet')}`."
         )
 
 
-def _parse_version(text: str) -> tuple[int, ...]:
-    """`4.2.0rc1` -> (4, 2)."""
-    parts = text.split(".")
-    whole = next((n for n, part in enumerate(parts) if not part.isdecimal()), len(parts))
-    return tuple(map(int, parts[:whole]))
-
-
-def _check_java(place: SparkPlace) -> DoctorCheck:
-    if place.connect:
-        return DoctorCheck("java", None, f"the Connect server has its own ({place.master})")
+def _check_java(setup: SparkSetup) -> DoctorCheck:
+    if setup.connect:
+        return DoctorCheck("java", None, f"the Connect server has its own ({setup.master})")
     try:
-        used = java.find_java(place.cache)
+        java_used = java.find_java(setup.cache)
     except KafkaformError as error:
         return DoctorCheck("java", False, error.message, error.advice)
-    found = f"{used.version} ({used.found}{'' if used.whole else _SHIMMED})"
-    fault = _find_fault(used.home / "bin" / "java")
+    description = (
+        f"{java_used.version} ({java_used.origin}{'' if java_used.has_vector else _SHIM_NOTE})"
+    )
+    fault = _find_fault(java_used.home / "bin" / "java")
     advice = "Set JAVA_HOME to another one." if fault else ""
-    return DoctorCheck("java", not fault, f"{found} {fault}".rstrip(), advice)
+    return DoctorCheck("java", not fault, f"{description} {fault}".rstrip(), advice)
 
 
 def _find_fault(program: Path) -> str:
@@ -115,7 +120,7 @@ def _find_fault(program: Path) -> str:
     processor."""
     try:
         # As Spark starts it: a Java without the module fails, unless the script drops the option.
-        done = subprocess.run(
+        result = subprocess.run(
             [program, f"--add-modules={java.MODULE}", "-version"],
             capture_output=True,
             timeout=_PATIENCE_SECONDS,
@@ -123,29 +128,29 @@ def _find_fault(program: Path) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"does not run: {error}"
-    last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-    return f"does not run: {''.join(last)}" if done.returncode else ""
+    last = result.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+    return f"does not run: {''.join(last)}" if result.returncode else ""
 
 
-def _check_jars(place: SparkPlace) -> DoctorCheck:
-    if place.connect:
+def _check_jars(setup: SparkSetup) -> DoctorCheck:
+    if setup.connect:
         return DoctorCheck("jars", None, "the Connect server must have Delta Lake's jars")
-    missing = [jar for jar in place.jars if "://" not in jar and not Path(jar).is_file()]
+    missing = [jar for jar in setup.jars if "://" not in jar and not Path(jar).is_file()]
     if missing:
         return DoctorCheck("jars", False, f"{missing[0]} is not there", "Correct --jars.")
-    if place.jars:
-        return DoctorCheck("jars", True, ", ".join(place.jars))
-    if place.ivy is not None and not place.ivy.is_file():
-        return DoctorCheck("jars", False, f"{place.ivy} is not there", "Correct --ivy-settings.")
+    if setup.jars:
+        return DoctorCheck("jars", True, ", ".join(setup.jars))
+    if setup.ivy is not None and not setup.ivy.is_file():
+        return DoctorCheck("jars", False, f"{setup.ivy} is not there", "Correct --ivy-settings.")
     try:
         group, name, number = name_delta_package().split(":")
     except PackageNotFoundError:
         return DoctorCheck(
             "jars", False, "install the packages first", f"Run `{render_extra_command('fleet')}`."
         )
-    folder, prefix = place.cache / "jars", ""
-    if place.ivy is not None:
-        folder, prefix = place.cache / "ivy" / "jars", f"{group}_"
+    folder, prefix = setup.cache / "jars", ""
+    if setup.ivy is not None:
+        folder, prefix = setup.cache / "ivy" / "jars", f"{group}_"
     if all((folder / f"{prefix}{jar}-{number}.jar").is_file() for jar in (name, _STORAGE)):
         return DoctorCheck("jars", True, f"{name} {number} is in {folder}")
     return DoctorCheck(
@@ -156,29 +161,16 @@ def _check_jars(place: SparkPlace) -> DoctorCheck:
     )
 
 
-def _check_classes(place: SparkPlace) -> DoctorCheck:
-    """A missing archive is no fault: Spark only starts later."""
+def _check_classes(setup: SparkSetup) -> DoctorCheck:
+    """A missing archive is not a fault: Spark only starts more slowly."""
     try:
-        kept = make_start_options(place.cache)
+        options = make_start_options(setup.cache)
     except (KafkaformError, PackageNotFoundError):
         return DoctorCheck("classes", None, "install Java and Spark first")
-    if kept:
-        return DoctorCheck("classes", True, f"Spark starts from the archive in {place.cache}")
+    if options:
+        return DoctorCheck("classes", True, f"Spark starts from the archive in {setup.cache}")
     advice = "`kafkaform fleet prepare` archives Java's classes, so that Spark starts sooner."
     return DoctorCheck("classes", None, "each session loads them anew", advice)
-
-
-def _check_hadoop(location: str) -> Iterator[DoctorCheck]:
-    """Spark reaches a store through Hadoop's jars, which nothing else here uses. It knows HDFS by
-    itself."""
-    if not location.startswith("hdfs://"):
-        yield DoctorCheck(
-            "hadoop",
-            None,
-            f"Spark reaches {location} through Hadoop's jars",
-            "Put them and their settings into spark-defaults.conf. For s3:// they are hadoop-aws, "
-            "in the version of Spark's own Hadoop.",
-        )
 
 
 def _list_folders(root: Path | None) -> Iterator[tuple[str, Path]]:
@@ -194,22 +186,22 @@ def _list_folders(root: Path | None) -> Iterator[tuple[str, Path]]:
 
 def _check_disk(name: str, path: Path) -> DoctorCheck:
     # The folder may not exist yet; its nearest parent is on the same disk.
-    there = next(
+    existing = next(
         folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists()
     )
-    free = shutil.disk_usage(there).free
-    found = f"{free / _GIB:.1f} GiB free in {there}"
-    if not os.access(there, os.W_OK | os.X_OK):
+    free = shutil.disk_usage(existing).free
+    description = f"{free / _GIB:.1f} GiB free in {existing}"
+    if not os.access(existing, os.W_OK | os.X_OK):
         return DoctorCheck(
             name,
             False,
-            f"{there} cannot be written",
+            f"{existing} cannot be written",
             "Change its permissions, or use another folder.",
         )
     if free >= LEAST_BYTES:
-        return DoctorCheck(name, True, found)
+        return DoctorCheck(name, True, description)
     return DoctorCheck(
-        name, False, found, f"Free some space: {LEAST_BYTES / _GIB:.0f} GiB at least."
+        name, False, description, f"Free some space: {LEAST_BYTES / _GIB:.0f} GiB at least."
     )
 
 

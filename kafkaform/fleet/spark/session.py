@@ -1,4 +1,7 @@
-"""Start the Spark session: on this machine, on a cluster, or through Spark Connect."""
+"""Start the Spark session: on this machine, on a cluster, or through Spark Connect.
+
+`prepare` archives Java's classes, so that later sessions on this machine start sooner.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,23 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ...core.errors import KafkaformError, make_detailed_error
+from ...core.errors import KafkaformError, UsageError, make_detailed_error
+from ...core.progress import Progress, Reporter
 from . import java
-from .class_archive import make_start_options
+from .java import SPARK, find_archive, make_keep_options, make_start_options, make_unable_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
 LOCAL = "local[*]"
-_EXCLUDED = (
+_EXCLUDED_JARS = (
     "io.delta:delta-kernel-*",
     "io.unitycatalog:*",
     "org.slf4j:slf4j-api",
@@ -34,7 +41,7 @@ _EXCLUDED = (
     "org.scala-lang.modules:*",
 )
 """Dependencies of Delta's jars that are left out. Of 33 jars, 2 are needed."""
-_ALWAYS: Mapping[str, str] = {
+_SESSION_SETTINGS: Mapping[str, str] = {
     # Otherwise days and parsed times depend on the time zone of the machine that runs the driver.
     "spark.sql.session.timeZone": "UTC",
     # Errors instead of silent nulls. Where a bad value must not fail the build, use try_cast,
@@ -46,7 +53,7 @@ _ALWAYS: Mapping[str, str] = {
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 """Settings that also work in a session that somebody else has started."""
-_AT_START: Mapping[str, str] = {
+_STATIC_SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.ui.showConsoleProgress": "false",
@@ -56,7 +63,7 @@ _AT_START: Mapping[str, str] = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """Settings that must be there when the JVM starts."""
-_HERE: Mapping[str, str] = {
+_SINGLE_MACHINE: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     # The default of 10,000 tasks made VACUUM of a small table take 26 s.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
@@ -68,7 +75,7 @@ _HERE: Mapping[str, str] = {
 }
 """Settings for a single machine."""
 _SERIAL = "-XX:+UseSerialGC"
-_QUICK: Mapping[str, str] = {
+_FAST_COMPILATION: Mapping[str, str] = {
     "spark.driver.extraJavaOptions": f"{_SERIAL} -XX:TieredStopAtLevel=1 "
     "-XX:ReservedCodeCacheSize=256m -XX:NewSize=512m",
 }
@@ -78,7 +85,7 @@ With C1 alone the JVM reserves 48 MB for compiled code and stops compiling when 
 happens before a build ends. Plans leave much garbage; a larger young generation is collected less
 often.
 """
-_PLAIN: Mapping[str, str] = {
+_SIMPLE_PLANS: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -86,16 +93,16 @@ _PLAIN: Mapping[str, str] = {
 }
 """For small inputs: no generated code, and each query is planned once. Adaptive execution plans
 again after every stage, which doubles the number of jobs."""
-_LARGE: Mapping[str, str] = {
+_LARGE_INPUT: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.extraJavaOptions": _SERIAL,
     "spark.driver.memory": "4g",
 }
 """For large inputs."""
-_MEMORY: Mapping[str, str] = {"spark.driver.memory": "2g"}
+_SMALL_MEMORY: Mapping[str, str] = {"spark.driver.memory": "2g"}
 LARGE_BYTES = 64 * 2**20
 """From this much new input on, compiled code is used often enough to pay for compiling it well."""
-_NAMED = (
+_JAVA_CLASSES = (
     "functions",
     "PythonUtils",
     "org.apache.spark.sql.functions",
@@ -108,17 +115,19 @@ WHOLE_SHARE = 6
 other tables per new byte."""
 _TAIL_BYTES = 3000
 """How much of Spark's log an error shows."""
+_COMMITS = 3
+_PATIENCE_SECONDS = 300
 
 
 class LandedBytes(Struct, frozen=True):
     """How much has landed."""
 
-    all: int = 0
+    total: int = 0
     new: int = 0
     """Bytes of the files that this build computes its tables from."""
 
 
-class SparkPlace(Struct, frozen=True):
+class SparkSetup(Struct, frozen=True):
     """Where and how Spark runs."""
 
     master: str
@@ -143,7 +152,7 @@ class SparkPlace(Struct, frozen=True):
         return self.master.startswith("local")
 
 
-def build_session(place: SparkPlace) -> SparkSession:
+def build_session(setup: SparkSetup) -> SparkSession:
     """Start a session that has Delta; under spark-submit, use the one that belongs to it.
 
     Raises KafkaformError with the end of Spark's log if Spark does not start, UsageError if there
@@ -152,30 +161,30 @@ def build_session(place: SparkPlace) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     builder: Any = SparkSession.builder.appName("kafkaform fleet")
-    if place.connect:
-        # A Connect server has static settings (jars, extensions, memory) of its own: only session
+    if setup.connect:
+        # A Connect server has its own static settings (jars, extensions, memory): only session
         # settings can be set, and only after it has started.
-        session: SparkSession = _start_session(builder.remote(place.master), place.master)
-        for name, value in _ALWAYS.items():
+        session: SparkSession = _start_session(builder.remote(setup.master), setup.master)
+        for name, value in _SESSION_SETTINGS.items():
             session.conf.set(name, value)
         return session
-    for name, value in build_settings(place).items():
+    for name, value in build_settings(setup).items():
         builder = builder.config(name, value)
     # spark-submit has chosen the master and started the JVM already; setting them again has no
     # effect or fails.
     if not is_submitted():
-        builder = builder.master(place.master)
-        _set_environment(place)
-    started: SparkSession = _start_session(builder, place.master)
-    _remember(started)
+        builder = builder.master(setup.master)
+        os.environ["JAVA_HOME"] = str(java.find_java(setup.cache).home)
+        # Otherwise the workers of Arrow functions use the `python3` of the search path.
+        os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
+        if setup.local:
+            os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    started: SparkSession = _start_session(builder, setup.master)
+    # Cached in the gateway's view, where PySpark looks them up.
+    view = started._jvm
+    for class_name in _JAVA_CLASSES:
+        setattr(view, class_name, getattr(view, class_name))
     return started
-
-
-def _remember(session: Any) -> None:
-    """Cache the Java classes of _NAMED in the gateway's view."""
-    view = session._jvm
-    for name in _NAMED:
-        setattr(view, name, getattr(view, name))
 
 
 def is_submitted() -> bool:
@@ -183,30 +192,33 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def build_settings(place: SparkPlace) -> Mapping[str, str]:
+def build_settings(setup: SparkSetup) -> Mapping[str, str]:
     """Return the settings that a session starts with."""
     if is_submitted():
-        return {**_AT_START, **_ALWAYS}
+        return {**_STATIC_SETTINGS, **_SESSION_SETTINGS}
     # By default Spark creates spark-warehouse in the working directory.
-    ours = {"spark.sql.warehouse.dir": str(place.cache / "warehouse"), **_choose_jars(place)}
+    own_settings = {
+        "spark.sql.warehouse.dir": str(setup.cache / "warehouse"),
+        **_choose_jars(setup),
+    }
     return {
-        **_AT_START,
-        **_ALWAYS,
-        **(_choose_local_settings(place) if place.local else {}),
-        **ours,
+        **_STATIC_SETTINGS,
+        **_SESSION_SETTINGS,
+        **(_choose_local_settings(setup) if setup.local else {}),
+        **own_settings,
     }
 
 
-def _choose_local_settings(place: SparkPlace) -> Mapping[str, str]:
-    landed = place.landed
-    chosen = {**_HERE, **_LARGE}
+def _choose_local_settings(setup: SparkSetup) -> Mapping[str, str]:
+    landed = setup.landed
+    chosen = {**_SINGLE_MACHINE, **_LARGE_INPUT}
     if landed.new < LARGE_BYTES:
-        chosen |= _QUICK
-    if landed.new + landed.all / WHOLE_SHARE < LARGE_BYTES:
-        chosen |= _PLAIN
-    if landed.all < LARGE_BYTES:
-        chosen |= _MEMORY
-    if words := place.java or make_start_options(place.cache):
+        chosen |= _FAST_COMPILATION
+    if landed.new + landed.total / WHOLE_SHARE < LARGE_BYTES:
+        chosen |= _SIMPLE_PLANS
+    if landed.total < LARGE_BYTES:
+        chosen |= _SMALL_MEMORY
+    if words := setup.java or make_start_options(setup.cache):
         chosen["spark.driver.extraJavaOptions"] += f" {words}"
     # Spark's own variable wins, so that users need no flag of ours.
     if "SPARK_DRIVER_MEMORY" in os.environ:
@@ -221,26 +233,17 @@ def name_delta_package() -> str:
     return f"io.delta:delta-spark_{minor}_2.13:{version('delta-spark')}"
 
 
-def _choose_jars(place: SparkPlace) -> Mapping[str, str]:
+def _choose_jars(setup: SparkSetup) -> Mapping[str, str]:
     # `spark.jars` and Ivy exclude each other here: a closed network must not try Maven.
-    if place.jars:
-        return {"spark.jars": ",".join(place.jars)}
-    ivy = place.ivy or files(__package__).joinpath("ivysettings.xml")
+    if setup.jars:
+        return {"spark.jars": ",".join(setup.jars)}
+    ivy = setup.ivy or files(__package__).joinpath("ivysettings.xml")
     return {
         "spark.jars.packages": name_delta_package(),
-        "spark.jars.excludes": ",".join(_EXCLUDED),
+        "spark.jars.excludes": ",".join(_EXCLUDED_JARS),
         "spark.jars.ivySettings": str(ivy),
-        "spark.jars.ivy": str(place.cache / "ivy"),
+        "spark.jars.ivy": str(setup.cache / "ivy"),
     }
-
-
-def _set_environment(place: SparkPlace) -> None:
-    """Set what the Java process reads when it starts."""
-    os.environ["JAVA_HOME"] = str(java.find_java(place.cache).home)
-    # Otherwise the workers of Arrow functions use the `python3` of the search path.
-    os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
-    if place.local:
-        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
 
 def _start_session(builder: Any, master: str) -> Any:
@@ -251,10 +254,13 @@ def _start_session(builder: Any, master: str) -> Any:
                 return builder.getOrCreate()
         except Exception as error:
             # Any exception: Spark passes on those of Java, gRPC and the operating system.
+            end = log.seek(0, os.SEEK_END)
+            log.seek(max(0, end - _TAIL_BYTES))
+            lines = str(error).strip().splitlines() or [type(error).__name__]
             raise make_detailed_error(
                 KafkaformError,
-                f"Spark does not start on {master}: {_first_line(error)}",
-                _read_tail(log),
+                f"Spark does not start on {master}: {lines[0]}",
+                log.read().decode("utf-8", "replace").strip().splitlines(),
                 "`kafkaform fleet doctor` checks what Spark needs.",
             ) from error
 
@@ -262,33 +268,24 @@ def _start_session(builder: Any, master: str) -> Any:
 @contextmanager
 def _keep_signals() -> Iterator[None]:
     """Keep our handler for Ctrl-C: PySpark installs its own, which would swallow it."""
-    ours = signal.getsignal(signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        here = threading.current_thread() is threading.main_thread()
-        if here and ours is not None:  # None: a handler that was not installed by Python
-            signal.signal(signal.SIGINT, ours)
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
-
-
-def _read_tail(log: IO[bytes]) -> list[str]:
-    end = log.seek(0, os.SEEK_END)
-    log.seek(max(0, end - _TAIL_BYTES))
-    return log.read().decode("utf-8", "replace").strip().splitlines()
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if (
+            in_main_thread and handler is not None
+        ):  # None: a handler that was not installed by Python
+            signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager
 def _redirect_output(log: IO[bytes]) -> Iterator[None]:
-    """Send what this process and Java write meanwhile to the log. The JVM keeps the log for
-    good."""
+    """Send what this process and Java write to the log for now. The JVM writes to it until it
+    ends."""
     sys.stdout.flush()
     sys.stderr.flush()
-    kept = os.dup(1), os.dup(2)
+    originals = os.dup(1), os.dup(2)
     try:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
@@ -296,6 +293,53 @@ def _redirect_output(log: IO[bytes]) -> Iterator[None]:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        for number, original in zip((1, 2), kept, strict=True):
+        for number, original in zip((1, 2), originals, strict=True):
             os.dup2(original, number)
             os.close(original)
+
+
+def prepare(setup: SparkSetup, report: Reporter) -> Path:
+    """Write the archive, replacing an older one; return its file.
+
+    Raises UsageError: Spark does not run on this computer, or there is no Java; KafkaformError:
+    Java cannot write an archive, or Spark does not start.
+    """
+    if not setup.local:
+        raise UsageError(
+            f"{setup.master} is not this computer; only this computer can be prepared",
+            "Leave out --master.",
+        )
+    java_used = java.find_java(setup.cache)
+    archive = find_archive(setup.cache, java_used)
+    archive.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # On the same disk as the archive, so that the finished file can be renamed into place.
+    with tempfile.TemporaryDirectory(dir=archive.folder) as folder:
+        new = Path(folder, SPARK)
+        report(Progress("fleet", "starting Spark", 0, None))
+        session = build_session(replace(setup, java=make_keep_options(archive, java_used, new)))
+        report(Progress("fleet", "using Delta Lake", 0, None))
+        # Java loads the classes that a build uses. An archive of a whole build was not faster.
+        path = str(Path(folder, "table"))
+        for _ in range(_COMMITS):
+            # Several commits: from the second one on, Delta also reads its log, with more
+            # classes.
+            session.range(1).write.format("delta").mode("append").save(path)
+        session.read.format("delta").load(path).count()
+        report(Progress("fleet", "keeping Java's classes", 0, None))
+        if not _end_session(session) or not new.is_file():
+            raise make_unable_error(java_used)
+        return archive.settle_file(SPARK, new)
+
+
+def _end_session(session: Any) -> bool:
+    """True if Java exits well. It writes the archive last, when it no longer answers."""
+    gateway = session.sparkContext._gateway
+    session.stop()
+    gateway.shutdown()
+    # The JVM of PySpark ends when its standard input closes. `stop()` alone leaves it running.
+    gateway.proc.stdin.close()
+    try:
+        return bool(gateway.proc.wait(_PATIENCE_SECONDS) == 0)
+    except TimeoutExpired:
+        gateway.proc.kill()
+        return False

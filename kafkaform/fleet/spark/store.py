@@ -20,24 +20,24 @@ from msgspec import Struct
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from ...core.errors import StorageError
-from ..landed.cluster_names import escape_pattern
 from ..landed.log_lines import FILE
-from ..tables import delta_files
+from ..landed.snapshots import escape_pattern
+from ..tables import reader
+from ..tables.checks import build_schema
 from ..tables.definitions import TABLES
-from ..tables.delta_files import Among, count_rows, find_latest_version, list_files, restore_table
 from ..tables.manifest import Manifest
-from ..tables.schemas import build_schema
+from ..tables.reader import Among, count_rows, find_latest_version, list_files, restore_table
 from .session import LandedBytes
 
-KEPT_WHEN_A_BUILD_DIES = frozenset({"audit_raw"})
+TABLES_KEPT_AFTER_FAILURE = frozenset({"audit_raw"})
 """Tables that keep rows of dead builds. A topic is not read twice, because Spark's checkpoint has
 moved on; readers of the table see a repeated line once."""
 _SCHEMES: Mapping[str, str] = {"s3": "s3a", "gcs": "gs"}
 """Scheme -> what Hadoop calls it."""
 _SECONDS_AN_HOUR = 3600
-_FOLDERS: Mapping[str, Sequence[str]] = {"snapshot_raw": ("kind",)}
+_PARTITION_COLUMNS: Mapping[str, Sequence[str]] = {"snapshot_raw": ("kind",)}
 """Columns by which a table is partitioned: a reader of one kind skips all others."""
-_SOUGHT = ("cluster", "lineage", "scope_id", "_build")
+_STATISTICS_COLUMNS = ("cluster", "lineage", "scope_id", "_build")
 """Columns with statistics, by which files are skipped. Collecting statistics for all columns took a
 tenth of a small build."""
 ROWS_A_FILE = 50_000
@@ -71,13 +71,13 @@ class TableStore(Struct, frozen=True):
         other rows, too, so filter afterwards.
         """
         path = self.path(table)
-        found = () if version is None else list_files(self._folder(table), version, among)
-        if not found:
+        names = () if version is None else list_files(self._folder(table), version, among)
+        if not names:
             return self._make_empty(table)
         reader = self.spark.read.schema(build_schema(table)).option("basePath", path)
         # `basePath` keeps the partition columns, which are in the paths only. Files by name, not
         # the folder: it also has files of other versions.
-        rows = reader.parquet(*(escape_pattern(f"{path}/{name}") for name in found))
+        rows = reader.parquet(*(escape_pattern(f"{path}/{name}") for name in names))
         return rows.select(*TABLES[table].names)
 
     def count(self, table: str, version: int) -> int:
@@ -97,41 +97,41 @@ class TableStore(Struct, frozen=True):
         )
         return self._save(table, _limit_file_rows(writer).option("overwriteSchema", "true"), build)
 
-    def replace(self, table: str, rows: DataFrame, build: str, where: str) -> int:
+    def replace(self, table: str, rows: DataFrame, build: str, condition: str) -> int:
         """Replace the rows for which `where` (SQL) is true; return the table's new version."""
         writer = _lay_out(table, rows).write.format("delta").mode("overwrite")
         # replaceWhere is one atomic commit, unlike DELETE and INSERT. Delta rejects rows that do
         # not meet `where`, so a dataset cannot write into clusters that it was not asked for.
-        return self._save(table, _limit_file_rows(writer).option("replaceWhere", where), build)
+        return self._save(table, _limit_file_rows(writer).option("replaceWhere", condition), build)
 
     def latest(self, table: str) -> int | None:
         """Return the newest version of a table, whoever wrote it; None: there is no such table."""
         return find_latest_version(self._folder(table))
 
-    def has_same_rows(self, table: str, version: int, other: int | None) -> bool:
+    def has_same_rows(self, table: str, version: int, other_version: int | None) -> bool:
         """True if two versions consist of the same files: OPTIMIZE and VACUUM make versions without
         new rows."""
-        if other is None or version == other:
-            return version == other
+        if other_version is None or version == other_version:
+            return version == other_version
         folder = self._folder(table)
-        return list_files(folder, version) == list_files(folder, other)
+        return list_files(folder, version) == list_files(folder, other_version)
 
-    def recover(self, manifest: Manifest | None, died: Sequence[str]) -> Mapping[str, int]:
+    def recover(self, manifest: Manifest | None, dead_builds: Sequence[str]) -> Mapping[str, int]:
         """Take back what was written after this build; return the new versions of the tables
         concerned.
 
-        died: names of the builds that wrote it. Of KEPT_WHEN_A_BUILD_DIES only rows from landing
-        files are removed, because those files will be read again.
+        dead_builds: names of the builds that wrote it. Of TABLES_KEPT_AFTER_FAILURE only rows from
+        landing files are removed, because those files will be read again.
         """
         taken_back: dict[str, int] = {}
         for table, written in (manifest.tables if manifest else {}).items():
-            if table in KEPT_WHEN_A_BUILD_DIES or self.latest(table) == written.version:
+            if table in TABLES_KEPT_AFTER_FAILURE or self.latest(table) == written.version:
                 continue
             taken_back[table] = restore_table(self._folder(table), written.version)
-        for table in KEPT_WHEN_A_BUILD_DIES if died else ():
+        for table in TABLES_KEPT_AFTER_FAILURE if dead_builds else ():
             if self.latest(table) is not None:
                 # By build, not by version: a topic's rows may lie between two commits of files.
-                builds = ", ".join(map(quote_text, died))
+                builds = ", ".join(map(quote_text, dead_builds))
                 of_files = f"origin = {quote_text(FILE)} AND _build IN ({builds})"
                 self.spark.sql(f"DELETE FROM {self._name(table)} WHERE {of_files}")
         return taken_back
@@ -154,7 +154,7 @@ class TableStore(Struct, frozen=True):
         same."""
         # For people: `DESCRIBE HISTORY` shows which build made a version.
         writer.option("userMetadata", build).save(self.path(table))
-        # The lock of the root makes this safe: nobody else commits between the save and this look.
+        # The lock of the root makes this safe: no other build commits in between.
         return self._require_version(table)
 
     def _require_version(self, table: str) -> int:
@@ -180,7 +180,7 @@ def vacuum(root: str, manifest: Manifest) -> None:
     age = datetime.now(UTC) - datetime.fromisoformat(manifest.started)
     hours = math.ceil(age.total_seconds() / _SECONDS_AN_HOUR) + 1
     for table in manifest.tables:
-        delta_files.vacuum(table_folder(root, table), hours)
+        reader.vacuum(table_folder(root, table), hours)
 
 
 def hadoop_address(root: str) -> str:
@@ -200,9 +200,9 @@ def quote_text(text: str) -> str:
 def _lay_out(table: str, rows: DataFrame) -> DataFrame:
     """Sort the rows so that each file has rows of few clusters: a reader of one cluster skips the
     other files, and a build that replaces few clusters rewrites few files."""
-    about = TABLES[table]
-    first = [name for name in ("cluster", "lineage") if name in about.names][:1]
-    order = [*first, *(name for name in about.key if name not in first)]
+    definition = TABLES[table]
+    first = [name for name in ("cluster", "lineage") if name in definition.names][:1]
+    order = [*first, *(name for name in definition.key if name not in first)]
     if not order:
         return rows
     # All rows of a cluster go to one task. A huge cluster is one long task, but never many small
@@ -213,11 +213,15 @@ def _lay_out(table: str, rows: DataFrame) -> DataFrame:
 
 def _configure_new(table: str, writer: DataFrameWriter) -> DataFrameWriter:
     """Add what a new table is created with."""
-    sought = ",".join(name for name in _SOUGHT if name in TABLES[table].names)
+    statistics = ",".join(name for name in _STATISTICS_COLUMNS if name in TABLES[table].names)
     # Statistics cannot be switched off; indexing zero columns comes closest.
-    noted = {"dataSkippingStatsColumns": sought} if sought else {"dataSkippingNumIndexedCols": "0"}
-    options = {f"delta.{name}": value for name, value in noted.items()}
-    return writer.partitionBy(*_FOLDERS.get(table, ())).options(**options)
+    settings = (
+        {"dataSkippingStatsColumns": statistics}
+        if statistics
+        else {"dataSkippingNumIndexedCols": "0"}
+    )
+    options = {f"delta.{name}": value for name, value in settings.items()}
+    return writer.partitionBy(*_PARTITION_COLUMNS.get(table, ())).options(**options)
 
 
 def _limit_file_rows(writer: DataFrameWriter) -> DataFrameWriter:

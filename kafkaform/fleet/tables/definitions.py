@@ -1,19 +1,30 @@
-"""The definitions of all tables, read from `tables.txt`: layer, scope, key, columns.
+"""The definitions of all tables, and what a dataset is: a table, its inputs, and its function.
 
-Plain data without Spark types, because `fleet query` and the reports need them without pyspark.
+Tables are read from `tables.txt`: layer, scope, key, columns. Plain data without Spark types,
+because `fleet query` and the reports need them without pyspark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from enum import StrEnum
 from importlib.resources import files
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from ..landed.register import Register
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
 SCHEMA_VERSION = 1
 """Version of all tables. Tables that a later version wrote are refused."""
+Frames = Mapping[str, "DataFrame"]
+"""Table -> its rows. For a table of scope `cluster`, only the rows of the clusters to recompute."""
 
 
 class Layer(StrEnum):
@@ -63,19 +74,12 @@ class Table(Struct, frozen=True):
         """The names of its columns, in order."""
         return tuple(column.name for column in self.columns)
 
-    @property
-    def ddl(self) -> str:
-        """The columns as Spark's SQL declares them."""
-        return ", ".join(
-            f"`{c.name}` {c.type}{' NOT NULL' if c.required else ''}" for c in self.columns
-        )
-
 
 def _parse_tables() -> Iterator[Table]:
     text = files(__package__).joinpath("tables.txt").read_text("utf-8")
     lines = (line.rstrip() for line in text.splitlines() if not line.startswith("#"))
-    for some, block in groupby(lines, key=bool):
-        if some:
+    for has_text, block in groupby(lines, key=bool):
+        if has_text:
             yield _parse_table(list(block))
 
 
@@ -93,3 +97,31 @@ def _parse_column(name: str, kind: str, about: str = "") -> TableColumn:
 
 TABLES: Mapping[str, Table] = {table.name: table for table in _parse_tables()}
 GOLD = tuple(name for name, table in TABLES.items() if table.layer is Layer.GOLD)
+
+
+class BuildContext(Struct, frozen=True):
+    """What every dataset function gets besides its inputs."""
+
+    register: Register
+    as_of: datetime
+    """The newest capture that has landed (UTC). It is the build's "now": no dataset reads the
+    clock, so the same inputs give the same tables on any day."""
+    build: str
+
+
+class Dataset(Struct, frozen=True):
+    """How one table is computed."""
+
+    table: str
+    """A name in TABLES."""
+    inputs: tuple[str, ...]
+    """Tables that it reads. Its own name among them means what the previous build computed for
+    the same clusters: no rows in the first build."""
+    build: Callable[[Frames, BuildContext], DataFrame]
+    builds: Callable[[Frames], DataFrame] | None = None
+    """Return `_build` of all rows of `snapshot_raw` that it needs, computed from its other inputs.
+    None: it needs all of them. Everything that ever landed is in that table, so reading only the
+    builds that matter keeps an incremental build short."""
+    of_records: bool = False
+    """The table depends on audit records and on cluster names only. Without new lines or new names
+    it stays as it is."""

@@ -27,7 +27,7 @@ from .definitions import SCHEMA_VERSION
 
 FOLDER = "builds"
 CURRENT, UNFINISHED = f"{FOLDER}/current", f"{FOLDER}/unfinished"
-ALL = None
+ALL_CLUSTERS = None
 """In place of a set of clusters: every cluster."""
 Clusters = frozenset[str] | None
 
@@ -75,14 +75,14 @@ def read_current(objects: Objects) -> Manifest | None:
 
 def load_manifest(objects: Objects, build: str) -> Manifest:
     """Return the manifest of a build. Raises StorageError: it is missing, damaged or newer."""
-    found = objects.read(_key(build))
-    if found is None:
+    stored = objects.read(_key(build))
+    if stored is None:
         raise StorageError(
             f"{objects.location}: the build {build} has no manifest",
             "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
         )
     try:
-        return _decode(found.data, objects.location, build)
+        return _decode(stored.data, objects.location, build)
     except Misfit as error:
         raise _damaged_error(objects, _key(build), str(error)) from None
 
@@ -102,9 +102,9 @@ def _decode(data: bytes, location: str, build: str) -> Manifest:
     return manifest
 
 
-def _damaged_error(objects: Objects, key: str, why: str) -> StorageError:
+def _damaged_error(objects: Objects, key: str, cause: str) -> StorageError:
     return StorageError(
-        f"{objects.location}/{key} cannot be used: {why}",
+        f"{objects.location}/{key} cannot be used: {cause}",
         "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
     )
 
@@ -126,21 +126,21 @@ def encode(manifest: Manifest) -> bytes:
         for name, w in manifest.tables.items()
     }
     members["owed"] = {
-        name: ALL if c is None else sorted(c) for name, c in sorted(manifest.owed.items())
+        name: ALL_CLUSTERS if c is None else sorted(c) for name, c in sorted(manifest.owed.items())
     }
     return json.dumps(members, indent=1).encode()
 
 
 def read_inputs(objects: Objects, build: str) -> frozenset[str]:
     """Return the landing files that a build knows. Raises StorageError."""
-    found = objects.read(_inputs(build))
-    if found is None:
+    stored = objects.read(_inputs(build))
+    if stored is None:
         raise StorageError(
             f"{objects.location}: the list of inputs of build {build} is missing",
             "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
         )
     try:
-        data = gzip.decompress(found.data)
+        data = gzip.decompress(stored.data)
     except (OSError, EOFError, zlib.error):
         raise _damaged_error(
             objects, _inputs(build), "it is not a gzip file, or not all of it"
@@ -161,8 +161,8 @@ def begin_build(objects: Objects, build: str) -> bool:
     some."""
     names = _read_unfinished(objects)
     # The name comes last even if it died before: `list_died` relies on the order.
-    noted = (*(name for name in names if name != build), build)
-    _put(objects, UNFINISHED, "\n".join(noted).encode())
+    unfinished = (*(name for name in names if name != build), build)
+    _put(objects, UNFINISHED, "\n".join(unfinished).encode())
     return bool(names)
 
 
@@ -174,12 +174,12 @@ def end_build(objects: Objects) -> None:
 def list_builds(objects: Objects) -> tuple[Manifest, ...]:
     """Return all builds, the oldest first."""
     names = (entry.key for entry in objects.names(f"{FOLDER}/"))
-    found = (
+    manifests = (
         load_manifest(objects, name.removeprefix(f"{FOLDER}/").removesuffix(".json"))
         for name in names
         if name.endswith(".json")
     )
-    return tuple(sorted(found, key=lambda manifest: (manifest.started, manifest.build)))
+    return tuple(sorted(manifests, key=lambda manifest: (manifest.started, manifest.build)))
 
 
 def forget_build(objects: Objects, build: str) -> None:
@@ -190,8 +190,8 @@ def forget_build(objects: Objects, build: str) -> None:
 
 
 def _read_unfinished(objects: Objects) -> tuple[str, ...]:
-    found = objects.read(UNFINISHED)
-    return tuple(_decode_text(objects, UNFINISHED, found.data).split()) if found else ()
+    stored = objects.read(UNFINISHED)
+    return tuple(_decode_text(objects, UNFINISHED, stored.data).split()) if stored else ()
 
 
 def _decode_text(objects: Objects, key: str, data: bytes) -> str:
@@ -213,15 +213,15 @@ def _inputs(build: str) -> str:
 def _put(objects: Objects, key: str, data: bytes) -> None:
     """Write the object, whatever it was before. Raises StorageError: somebody else writes it,
     too."""
-    found = objects.read(key)
-    # A repeated write after a crash is no conflict.
-    if found is not None and found.data == data:
+    stored = objects.read(key)
+    # A repeated write after a crash is not a conflict.
+    if stored is not None and stored.data == data:
         return
     try:
-        if found is None:
+        if stored is None:
             objects.create(key, data)
         else:
-            objects.replace(key, data, found.version)
+            objects.replace(key, data, stored.version)
     except (ObjectExists, ObjectChanged) as error:
         raise StorageError(
             f"{objects.location}/{key}: somebody else has written it meanwhile",

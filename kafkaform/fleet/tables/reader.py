@@ -7,34 +7,130 @@
 delta-rs does all reading, from a folder or a store's URL, with credentials from the environment.
 pyarrow's own dataset reader is not used: its threads can abort the process when Python exits
 (apache/arrow#34314).
+
+Delta's log lists the files of each version with the least and the greatest value of some columns.
+Asking Spark for them runs extra jobs for every table that a query names: on small tables they take
+longer than the query.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
 from ...core.errors import StorageError, UsageError
 from .definitions import SCHEMA_VERSION, TABLES
-from .delta_files import delta_address, make_storage_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import QueryBuilder
 
+
+Among = Mapping[str, Collection[str]]
+"""Column -> the values that are wanted."""
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 FOLDER, CURRENT = "builds", "current"
 _NAME = re.compile(r"[\w.-]{1,200}")
 _WORD = re.compile(r"\w+")
 # In the generic dialect and some others, `select kind, cluster` begins a CLUSTER BY clause.
 _SETTINGS = {"datafusion.sql_parser.dialect": "postgres"}
-
 Row = Mapping[str, Any]
+
+
+def delta_address(root: str) -> str:
+    """Return the address as delta-rs writes it. obstore also accepts `gcs://`; delta-rs only
+    `gs://`."""
+    if "://" not in root:
+        return str(Path(root).expanduser().absolute())
+    return re.sub("^gcs:", "gs:", root.rstrip("/"))
+
+
+def make_storage_options() -> dict[str, str]:
+    """Allow plain HTTP for a store on this computer, which delta-rs does not take from the
+    environment."""
+    endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), "")
+    is_local = urlsplit(endpoint).hostname in ("localhost", "127.0.0.1", "::1")
+    return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"} if is_local else {}
+
+
+def find_latest_version(folder: str) -> int | None:
+    """Return the newest version of a table, whoever wrote it; None: there is no such table."""
+    from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+    from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+
+    try:
+        return int(
+            DeltaTable(delta_address(folder), storage_options=make_storage_options()).version()
+        )
+    except TableNotFoundError:
+        return None
+
+
+def restore_table(folder: str, version: int) -> int:
+    """Make an old version the current one; return the version that it then has. With Spark this
+    takes seconds per table."""
+    from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+
+    table = DeltaTable(delta_address(folder), storage_options=make_storage_options())
+    table.restore(version)
+    return int(table.version())
+
+
+def vacuum(folder: str, hours: int) -> None:
+    """Remove files that no version of the last `hours` hours has, including those of dead
+    builds."""
+    from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+
+    table = DeltaTable(delta_address(folder), storage_options=make_storage_options())
+    # Spark's VACUUM keeps every file for a week, whatever RETAIN says (docs/decisions/021). `full`:
+    # files that a dead build left are in no log, so only listing the folder finds them.
+    table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+
+
+def list_files(folder: str, version: int, among: Among | None = None) -> tuple[str, ...]:
+    """Return the paths below the table's folder, sorted: all files, or those that may have rows
+    with the values in `among`. A file without statistics may have any."""
+    conditions = (among or {}).items()
+    file_rows = (
+        row
+        for row in _read_log(folder, version)
+        if all(_may_have(row, name, values) for name, values in conditions)
+    )
+    # The log percent-encodes paths; Spark and the store want them plain. Sorted, so that two
+    # versions with the same files compare equal.
+    return tuple(sorted(unquote(row["path"]) for row in file_rows))
+
+
+def count_rows(folder: str, version: int) -> int:
+    """Return the number of rows, by the counts that writers of our tables always record."""
+    return sum(row["num_records"] for row in _read_log(folder, version))
+
+
+def _read_log(folder: str, version: int) -> list[dict[str, Any]]:
+    """Return what the log says of each file."""
+    import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+    from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+
+    table = DeltaTable(
+        delta_address(folder), version=version, storage_options=make_storage_options()
+    )
+    rows: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return rows
+
+
+def _may_have(row: Mapping[str, Any], column: str, values: Collection[str]) -> bool:
+    least, most = row.get(f"min.{column}"), row.get(f"max.{column}")
+    # Strings in statistics are cut to a prefix, but by rounding the maximum up, so the range still
+    # covers every value.
+    return least is None or most is None or any(least <= value <= most for value in values)
 
 
 class BuiltTable(Struct, frozen=True):
@@ -52,7 +148,7 @@ class Build(Struct, frozen=True):
     root: str
     name: str
     fingerprint: str
-    parts: Mapping[str, BuiltTable]
+    tables: Mapping[str, BuiltTable]
     started: datetime
     ended: datetime
     as_of: datetime
@@ -86,7 +182,21 @@ def read_build(root: str, name: str) -> Build:
             f"{root} has no build {name!r}", "`kafkaform fleet status` lists the builds."
         )
     try:
-        return _make_build(root, json.loads(text))
+        data = json.loads(text)
+        if data["schema_version"] > SCHEMA_VERSION:
+            raise StorageError(
+                f"build {data['build']} in {root} has tables of version {data['schema_version']}; "
+                f"this kafkaform reads up to {SCHEMA_VERSION}",
+                "Use the version of kafkaform that made the build, or a later one.",
+            )
+        tables = {
+            name: BuiltTable(
+                int(table["version"]), int(table["rows"]), float(table["seconds"] or 0)
+            )
+            for name, table in sorted(data["tables"].items())
+        }
+        times = {name: datetime.fromisoformat(data[name]) for name in ("started", "ended", "as_of")}
+        return Build(root, data["build"], fingerprint=data["fingerprint"], tables=tables, **times)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(
             f"the manifest of build {name} in {root} cannot be read: "
@@ -102,33 +212,18 @@ def list_builds(root: str) -> tuple[str, ...]:
     with _refusing(root):
         handler = _open_handler(root)
         selector = FileSelector(FOLDER, allow_not_found=True)
-        found = handler.get_file_info_selector(selector) if handler else ()
-    names = (Path(info.path).name for info in found)
+        infos = handler.get_file_info_selector(selector) if handler else ()
+    names = (Path(info.path).name for info in infos)
     return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
 
 
 def find_before(build: Build) -> Build | None:
     """Return the newest build that ended before this one; None: there is none."""
-    others = (
+    other_builds = (
         read_build(build.root, name) for name in list_builds(build.root) if name != build.name
     )
-    older = (other for other in others if other.ended <= build.ended)
-    return max(older, key=lambda other: (other.ended, other.name), default=None)
-
-
-def _make_build(root: str, data: Mapping[str, Any]) -> Build:
-    if data["schema_version"] > SCHEMA_VERSION:
-        raise StorageError(
-            f"build {data['build']} in {root} has tables of version {data['schema_version']}; "
-            f"this kafkaform reads up to {SCHEMA_VERSION}",
-            "Use the version of kafkaform that made the build, or a later one.",
-        )
-    parts = {
-        name: BuiltTable(int(part["version"]), int(part["rows"]), float(part["seconds"] or 0))
-        for name, part in sorted(data["tables"].items())
-    }
-    times = {name: datetime.fromisoformat(data[name]) for name in ("started", "ended", "as_of")}
-    return Build(root, data["build"], fingerprint=data["fingerprint"], parts=parts, **times)
+    older = (candidate for candidate in other_builds if candidate.ended <= build.ended)
+    return max(older, key=lambda candidate: (candidate.ended, candidate.name), default=None)
 
 
 class Gold:
@@ -141,12 +236,7 @@ class Gold:
 
     def has(self, *tables: str) -> bool:
         """True if the build has all of these tables."""
-        return self.build.parts.keys() >= set(tables)
-
-    def read_table(self, name: str) -> pa.Table:
-        """Return all rows of one table."""
-        self.require(name)
-        return self.read_arrow(f"select * from {name}")
+        return self.build.tables.keys() >= set(tables)
 
     def require(self, name: str) -> None:
         """Raises UsageError if the build does not have this table."""
@@ -164,13 +254,6 @@ class Gold:
         """
         return [row for batch in self.read_batches(sql) for row in to_rows(batch)]
 
-    def read_arrow(self, sql: str) -> pa.Table:
-        """Return the result as one Arrow table."""
-        import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
-
-        with _refusing(self.build.root):
-            return pa.table(self.execute(sql).read_all())
-
     def read_batches(self, sql: str) -> Iterator[pa.RecordBatch]:
         """Yield the result batch by batch."""
         import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
@@ -186,10 +269,10 @@ class Gold:
             self._engine = QueryBuilder(_SETTINGS)
         # Every word of the text that is a table's name, even inside a literal: opening one too many
         # only costs time, while parsing SQL here would be a second parser.
-        wanted = {word.lower() for word in _WORD.findall(sql)} & self.build.parts.keys()
-        for name in sorted(wanted - self._open):
+        names = {word.lower() for word in _WORD.findall(sql)} & self.build.tables.keys()
+        for name in sorted(names - self._open):
             folder = f"{delta_address(self.build.root)}/tables/{TABLES[name].layer}/{name}"
-            version = self.build.parts[name].version
+            version = self.build.tables[name].version
             # At the manifest's version: a build that is being written must not show.
             table = DeltaTable(folder, version=version, storage_options=make_storage_options())
             self._engine.register(name, table)

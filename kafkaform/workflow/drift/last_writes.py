@@ -93,7 +93,7 @@ def _ask_fleet(
     root = os.environ.get(ROOT)
     if not root:
         return {}
-    from ...fleet.answers.outside_changes import find_outside_changes  # noqa: PLC0415  # the fleet extra is slow to load
+    from ...fleet.answers.history import find_outside_changes  # noqa: PLC0415  # the fleet extra is slow to load
 
     scopes = {instance: item.facts.scope_id for instance, item in plan.instances.items()}
     times = {identity: write.time for identity, write in last.items()}

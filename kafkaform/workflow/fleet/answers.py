@@ -1,50 +1,83 @@
-"""Answer `fleet report|query|who-can|history|status` from a build's tables, without a JVM."""
+"""Answer `fleet report|query|who-can|permissions|history|status` from a build's tables.
+
+Only permissions by resource need Spark; everything else works without a JVM.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...core.errors import UsageError
+from msgspec import Struct
+
+from ...core.errors import KafkaformError, UsageError
+from ...core.progress import Progress, Reporter
+from ...fleet.access.permission_rows import (
+    COLUMNS,
+    KEY,
+    PermissionFilter,
+    add_words,
+    make_where,
+    parse_principal,
+    parse_resource,
+    render_row,
+    select_wanted,
+    write_parquet,
+)
 from ...fleet.answers import history
-from ...fleet.answers.table_sql import run_query
+from ...fleet.answers.query import run_query
 from ...fleet.answers.who_can import list_needed_rows, parse_query, who_can
-from ...fleet.exports.rows import (
+from ...fleet.report import make
+from ...fleet.report.rows import (
     FORMATS,
     Sheet,
     find_column_unit,
     render_table,
     to_jsonable,
+    write_rows,
+    write_whole,
 )
-from ...fleet.report import make
-from ...fleet.tables.reader import Gold, read_current
-from ...fleet.tables.reader import quote_text as sql_text
+from ...fleet.spark.session import build_session
+from ...fleet.tables.reader import Gold, Row, quote_text, read_current, to_rows
 from ...provider.registry import Registry
-from .runs import need_packages
+from ...state.backends.obstores import is_remote
+from .runs import SparkOptions, add_jars, need_packages
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+JSON, CSV, PARQUET = "json", "csv", "parquet"
+PARQUET_FILE = "permissions.parquet"
+"""Name of the only file of a Parquet folder that was written without Spark."""
+SCREEN_ROWS = 200
+"""An expansion with more rows than this needs --out."""
+_PERMISSIONS = "effective_permissions"
+_MESSAGE_CHARACTERS = 500
+"""How many characters of Spark's message an error shows."""
 _OPERATORS = {"=": "=", "in": "IN"}
+_VALUE_COLUMNS = frozenset(("desired", "state", "live", "before", "after"))
+"""Columns with the values of the attribute that `path` names."""
 
 
 def format_sheet(sheet: Sheet, form: str, kind: str = "") -> str:
     """Render the table. kind: the resource type that all rows are about, if no column says it.
     Raises UsageError: there is no such format."""
     if form not in FORMATS:
-        raise UsageError(f"--format {form}: there is no such format", f"Use {_join_or(FORMATS)}.")
+        *names, last = FORMATS
+        advice = f"Use {', '.join(names)} or {last}."
+        raise UsageError(f"--format {form}: there is no such format", advice)
     find_unit = partial(_find_unit, kind=kind)
     return render_table(sheet, find_unit) if form == "table" else FORMATS[form](sheet)
-
-
-_SIDES = frozenset(("desired", "state", "live", "before", "after"))
-"""Columns with the values of the attribute that `path` names."""
 
 
 def _find_unit(row: Mapping[str, Any], column: str, kind: str) -> str:
     """The unit of a value, from the name of its column or from the attribute that the row is
     about."""
     kind = row.get("kind") or kind
-    if column in _SIDES and kind and row.get("path"):
+    if column in _VALUE_COLUMNS and kind and row.get("path"):
         return _find_kind_unit(kind, (*row["path"].split(".", 1),))
     if column == "value" and row.get("quota_key"):
         return _find_kind_unit("kafka_quota", ("config", row["quota_key"]))
@@ -65,8 +98,8 @@ def write_report(root: str, out: Path, *, csv: bool, redact: bool) -> tuple[Path
 
 
 def query_build(root: str, sql: str) -> Sheet:
-    """Run a query over the current build. Raises UsageError: it is no query, or names what does not
-    exist."""
+    """Run a query over the current build. Raises UsageError: it is not a query, or names what does
+    not exist."""
     return run_query(_open_gold(root), sql)
 
 
@@ -80,33 +113,29 @@ def find_who_can(
     host: str | None,
 ) -> Sheet:
     """Return who can do it: a row per cluster and principal. Raises UsageError."""
-    asked = parse_query(operation, resource, principal, host)
+    query = parse_query(operation, resource, principal, host)
     gold = _open_gold(root)
-    gold.require("effective_permissions")
-    which = f"cluster = {sql_text(cluster)}" if cluster else "true"
-    clusters = gold.read_rows(f"SELECT * FROM cluster WHERE {which}")
+    gold.require(_PERMISSIONS)
+    condition = f"cluster = {quote_text(cluster)}" if cluster else "true"
+    clusters = gold.read_rows(f"SELECT * FROM cluster WHERE {condition}")
     if cluster and not clusters:
-        raise UsageError(
-            f"build {gold.build.name} has no cluster {cluster}",
-            "`kafkaform fleet query 'SELECT cluster FROM cluster'` lists them.",
-        )
-    conditions = " AND ".join((which, *map(_render_condition, list_needed_rows(asked))))
-    rows = gold.read_rows(f"SELECT * FROM effective_permissions WHERE {conditions}")
+        raise _no_cluster_error(gold, cluster)
+    needed = (
+        f'"{column}" {_OPERATORS[operator]} {_render_sql(value)}'
+        for column, operator, value in list_needed_rows(query)
+    )
+    conditions = " AND ".join((condition, *needed))
+    rows = gold.read_rows(f"SELECT * FROM {_PERMISSIONS} WHERE {conditions}")
     names = ("cluster", "principal", "verdict", "rule", "via", "needs", "as_of")
-    found = who_can(rows, clusters, asked)
-    return Sheet(names, tuple(tuple(getattr(a, name) for name in names) for a in found))
-
-
-def _render_condition(part: tuple[str, str, Any]) -> str:
-    column, operator, value = part
-    return f'"{column}" {_OPERATORS[operator]} {_render_sql(value)}'
+    answers = who_can(rows, clusters, query)
+    return Sheet(names, tuple(tuple(getattr(a, name) for name in names) for a in answers))
 
 
 def _render_sql(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return sql_text(value)
+        return quote_text(value)
     return f"({', '.join(map(_render_sql, value))})"
 
 
@@ -128,19 +157,19 @@ def read_status(root: str) -> history.FleetStatus:
     return history.read_status(root)
 
 
-def make_status_document(state: history.FleetStatus) -> dict[str, Any]:
+def make_status_document(status: history.FleetStatus) -> dict[str, Any]:
     """Return the status for programs."""
-    parts = {
+    sheets = {
         title.lower().replace(" ", "_"): [
             dict(zip(sheet.names, to_jsonable(row), strict=True)) for row in sheet.rows
         ]
-        for title, sheet in state.parts.items()
+        for title, sheet in status.sheets.items()
     }
     return {
         "format_version": "1.0",
-        "build": state.build.name,
-        "complete": state.complete,
-        **parts,
+        "build": status.build.name,
+        "complete": status.complete,
+        **sheets,
     }
 
 
@@ -149,6 +178,158 @@ def _open_gold(root: str) -> Gold:
     return Gold(read_current(root))
 
 
-def _join_or(names: Mapping[str, Any]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} or {last}"
+def _no_cluster_error(gold: Gold, cluster: str) -> UsageError:
+    return UsageError(
+        f"build {gold.build.name} has no cluster {cluster}",
+        "`kafkaform fleet query 'SELECT cluster FROM cluster'` lists them.",
+    )
+
+
+# ── permissions ─────────────────────────────────────────────────────────────────────────
+
+
+class PermissionsRequest(Struct, frozen=True):
+    """What `fleet permissions` was asked for."""
+
+    root: str
+    only: PermissionFilter
+    form: str
+    out: Path | None = None
+    """A new file, or for Parquet a new folder. None: standard output."""
+
+
+def check_request(request: PermissionsRequest) -> None:
+    """Raises UsageError for contradictory flags, before anything is read."""
+    if request.form not in (*FORMATS, PARQUET):
+        forms = f"{', '.join(FORMATS)} or {PARQUET}"
+        raise UsageError(f"--format {request.form}: there is no such format", f"Use {forms}.")
+    if request.out is None and request.form == PARQUET:
+        raise UsageError(f"--format {PARQUET} needs a folder to write", "Name it with --out.")
+    if request.out is not None and request.form not in (CSV, PARQUET):
+        raise UsageError(
+            f"--out cannot be used with --format {request.form}",
+            f"Add --format {CSV} or --format {PARQUET}.",
+        )
+    if request.out is not None and request.out.exists():
+        raise UsageError(
+            f"--out {request.out} already exists", "Use another name, or remove it first."
+        )
+    if request.only.principal is not None:
+        parse_principal(request.only.principal)
+    if request.only.resource is not None:
+        parse_resource(request.only.resource)
+
+
+def export_by_pattern(request: PermissionsRequest) -> str:
+    """Write the rows about patterns that the build has; return the text, empty if it went to a
+    file.
+
+    Raises UsageError: there is no build, or no such cluster; StorageError.
+    """
+    gold = _open_permissions(request, _PERMISSIONS)
+    order = ", ".join(f'"{name}"' for name in KEY)
+    sql = f"select * from {_PERMISSIONS} where {make_where(request.only)} order by {order}"
+    rows = (row for batch in gold.read_batches(sql) for row in to_rows(batch))
+    return _write_rows(request, map(add_words, select_wanted(rows, request.only)))
+
+
+def export_by_resource(request: PermissionsRequest, spark: SparkOptions, report: Reporter) -> str:
+    """Compute and write rows about resources. Raises like `export_by_pattern`, and KafkaformError:
+    Spark fails."""
+    gold = _open_permissions(request, "live")
+    report(Progress("fleet", "starting Spark", 0, None))
+    with _start_session(spark) as session, _explain_errors():
+        from ...fleet.access.permissions import expand_permissions  # noqa: PLC0415  # what needs Spark is slow to load
+        from ...fleet.spark.store import TableStore  # noqa: PLC0415  # what needs Spark is slow to load
+
+        root = gold.build.root
+        store = TableStore(session, root if is_remote(root) else str(Path(root).absolute()))
+        # No lock: the build's versions do not change while it is read, and nothing is written to
+        # the root.
+        frames = {
+            name: store.read(name, gold.build.tables[name].version) for name in ("live", "cluster")
+        }
+        rows = expand_permissions(frames, request.only)
+        report(Progress("fleet", "expanding permissions", 0, None))
+        text = _write_frame(request, rows)
+    report(Progress("fleet", "permissions expanded", 1, 1, finished=True))
+    return text
+
+
+def _open_permissions(request: PermissionsRequest, table: str) -> Gold:
+    gold = _open_gold(request.root)
+    gold.require(table)
+    name = request.only.cluster
+    if name and not gold.read_rows(f"SELECT 1 FROM cluster WHERE cluster = {quote_text(name)}"):
+        raise _no_cluster_error(gold, name)
+    return gold
+
+
+@contextmanager
+def _start_session(spark: SparkOptions) -> Iterator[SparkSession]:
+    session = build_session(add_jars(spark.setup))
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@contextmanager
+def _explain_errors() -> Iterator[None]:
+    """Turn what Spark raises into a KafkaformError."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  # Spark is slow to load
+    from pyspark.errors import PySparkException  # noqa: PLC0415  # Spark is slow to load
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise KafkaformError(
+            f"the permissions cannot be expanded: {lines[0][:_MESSAGE_CHARACTERS]}",
+            "`kafkaform fleet doctor` checks disk and Java. SPARK_DRIVER_MEMORY=8g gives Spark "
+            "more memory.",
+        ) from error
+
+
+def _write_frame(request: PermissionsRequest, rows: DataFrame) -> str:
+    if request.out is not None and request.form == PARQUET:
+        from ...fleet.access.permissions import add_words as in_words  # noqa: PLC0415  # what needs Spark is slow to load
+
+        # Spark's workers write in parallel; the driver never sees the rows.
+        in_words(rows).write.parquet(str(request.out.absolute()))
+        return ""
+    ordered = rows.orderBy(*KEY)
+    if request.out is not None:
+        # toLocalIterator: one partition at a time in the driver, where `collect` would need them
+        # all.
+        return _write_rows(request, (add_words(row.asDict()) for row in ordered.toLocalIterator()))
+    # One more than is shown, to learn that there are more without counting millions.
+    first_rows = ordered.limit(SCREEN_ROWS + 1).collect()
+    if len(first_rows) > SCREEN_ROWS:
+        raise UsageError(
+            f"there are more than {SCREEN_ROWS} rows",
+            f"Write them to a file with --out and --format {PARQUET} or {CSV}, or ask for less: "
+            "--cluster, --principal or --resource.",
+        )
+    return _write_rows(request, (add_words(row.asDict()) for row in first_rows))
+
+
+def _write_rows(request: PermissionsRequest, rows: Iterable[Row]) -> str:
+    """Write the rows in the requested format."""
+    if request.out is not None:
+        with write_whole(request.out, "cannot write the permissions") as half:
+            _write_file(half, rows, request.form)
+        return ""
+    if request.form == JSON:
+        values = (tuple(row[name] for name in COLUMNS) for row in rows)
+        return FORMATS[JSON](Sheet(COLUMNS, tuple(values)))
+    return FORMATS[request.form](Sheet(COLUMNS, tuple(map(render_row, rows))))
+
+
+def _write_file(path: Path, rows: Iterable[Row], form: str) -> None:
+    if form == PARQUET:
+        path.mkdir()
+        write_parquet(path / PARQUET_FILE, rows)
+        return
+    with path.open("x", encoding="utf-8", newline="") as file:
+        write_rows(file, COLUMNS, map(render_row, rows))

@@ -1,14 +1,16 @@
 """Read fleet.hcl: the clusters and states of a fleet, and how they are judged.
 
 Expressions are those of configurations: functions, and variables from the environment or the
-command line. All faults are reported at once, each with its place.
+command line. All faults are reported at once, each with its location.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +28,8 @@ from ...core.secret import PartialRepr
 from ...core.storage import read_named_file
 from ...core.value import EMPTY, FrozenMap, Value
 from ...fleet.landed import register as model
-from ...fleet.landed.globs import to_regex
-from ...language.declare.blocks import (
-    Header,
-    Shape,
-    find_shape_faults,
-    find_single,
-    render_title,
-)
+from ...fleet.landed.register import to_regex
+from ...language.declare.blocks import Header, Shape, find_shape_faults, find_single, render_title
 from ...language.declare.declarations import ProviderBlock
 from ...language.declare.top_level import declare_blocks
 from ...language.declare.variables import resolve_variables
@@ -56,13 +52,72 @@ from ..configuration.data_answers import DataAnswers
 from ..configuration.evaluation import Configuration, Inputs
 from ..configuration.files import find_root
 from ..configuration.secret_files import find_exposed_files
-from .register_blocks import Blocks, make_register, select_set
-from .register_schema import BLOCKS, INNER, NAMED, ONCE, WAIVER
+from .register_schema import (
+    BLOCKS,
+    INNER_BLOCKS,
+    LABELLED_BLOCKS,
+    SINGLE_BLOCKS,
+    WAIVER,
+    parse_seconds,
+)
 
+_DURATIONS = (("stale_after", "stale_after_hours", 3_600.0), ("skew", "skew_seconds", 1.0))
+"""Argument, the setting that it becomes, and the unit of that setting in seconds."""
+
+Blocks = Mapping[str, list[tuple[Block, FrozenMap]]]
+"""Type -> the sound blocks, with their values."""
 DEFAULT_FILE = "fleet.hcl"
 PROVIDER = "kafka"
 VARIABLE = "variable"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
+
+
+def make_register(
+    blocks: Blocks, waivers: Mapping[Block, tuple[model.Waiver, ...]]
+) -> model.Register:
+    """What the blocks say. waivers: rule -> its waivers."""
+    named: dict[str, list[tuple[str, FrozenMap]]] = defaultdict(list)
+    for kind in LABELLED_BLOCKS:
+        named[kind] = [(block.labels[0].text, values) for block, values in blocks[kind]]
+    fleet = next((values for _, values in blocks["fleet"]), EMPTY)
+    rates = next((select_set(values) for _, values in blocks["rates"]), None)
+    return model.Register(
+        tuple(
+            model.RegisteredCluster(name, **select_set(values.without(("provider",))))
+            for name, values in named["cluster"]
+        ),
+        tuple(
+            model.RegisteredState(name, folder=arguments["folder"], owner=arguments["owner"])
+            for name, arguments in named["state"]
+        ),
+        tuple(model.Owner(name, **select_set(values)) for name, values in named["owner"]),
+        tuple(fleet.get("principals") or ()),
+        model.Rates(**rates) if rates else None,
+        tuple(
+            model.PolicyRule(block.labels[0].text, **select_set(values), waivers=waivers[block])
+            for block, values in blocks["rule"]
+        ),
+        tuple(model.NamingRule(**select_set(values)) for _, values in blocks["naming"]),
+        _read_settings(fleet),
+    )
+
+
+def select_set(values: FrozenMap) -> dict[str, Any]:
+    """Return the arguments that were written."""
+    return {
+        name: float(value) if isinstance(value, Decimal) else value
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _read_settings(fleet: FrozenMap) -> model.FleetSettings:
+    """Return durations in the units of the settings: hours and seconds."""
+    settings = select_set(fleet.without(["root", "principals"]))
+    for name, setting, unit in _DURATIONS:
+        if name in settings:
+            settings[setting] = parse_seconds(settings.pop(name)) / unit
+    return model.FleetSettings(**settings)
 
 
 class ClusterEntry(Struct, frozen=True):
@@ -127,30 +182,51 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  #
     file, faults = parse(content, path.name)
     folder = path.resolve().parent
     scope, configuration = _make_scope(file, folder, inputs)
-    found = _evaluate_blocks(file, scope)
-    providers = dict(_load_providers(found["cluster"], configuration.registry, scope))
+    blocks = _evaluate_blocks(file, scope)
+    providers = dict(_load_providers(blocks["cluster"], configuration.registry, scope))
     clusters = tuple(_read_clusters(file, providers, scope))
-    states = tuple(_read_states(found["state"], folder, scope))
+    states = tuple(_read_states(blocks["state"], folder, scope))
     # Every check runs even after faults: the user gets the whole list, not one fault per run.
-    scope.faults.extend(_find_kind_faults(found, configuration.registry, providers.values()))
-    register = make_register(found, _read_waivers(file, scope))
+    scope.faults.extend(_find_kind_faults(blocks, configuration.registry, providers.values()))
+    # Waivers are read even if their rule has faults.
+    rules = [block for block in file.body.blocks if block.type == "rule"]
+    waiver_blocks = {
+        rule: [waiver for waiver in rule.body.blocks if waiver.type == "waiver"] for rule in rules
+    }
+    waiver_values = {
+        rule: [_evaluate_block(waiver, WAIVER, scope) for waiver in blocks]
+        for rule, blocks in waiver_blocks.items()
+    }
+    register = make_register(
+        blocks,
+        {
+            rule: tuple(
+                model.Waiver(**{**select_set(waiver), "until": date.fromisoformat(waiver["until"])})
+                for waiver in values
+                if waiver is not None
+            )
+            for rule, values in waiver_values.items()
+        },
+    )
     users = [(f'cluster "{e.name}"', e.settings.range, e.settings.config) for e in clusters]
     scope.faults.extend(find_exposed_files(users, folder))
-    told = (*faults, *sorted(scope.faults, key=_get_place))
-    if has_errors(told):
-        raise ConfigurationError(f"{path.name} has faults", diagnostics=told)
-    root = next((values["root"] for _, values in found["fleet"]), None)
-    place = None if root is None else resolve_place(root, folder)
-    return Fleet(path, place, clusters, states, register, told, configuration.find_secrets)
+    diagnostics = (*faults, *sorted(scope.faults, key=_get_place))
+    if has_errors(diagnostics):
+        raise ConfigurationError(f"{path.name} has faults", diagnostics=diagnostics)
+    root = next((values["root"] for _, values in blocks["fleet"]), None)
+    location = None if root is None else resolve_place(root, folder)
+    return Fleet(
+        path, location, clusters, states, register, diagnostics, configuration.find_secrets
+    )
 
 
 def _get_place(fault: Diagnostic) -> tuple[int, int]:
     return (fault.range.line, fault.range.column) if fault.range else (0, 0)
 
 
-def resolve_place(place: str, folder: Path) -> str:
+def resolve_place(location: str, folder: Path) -> str:
     """Return a path relative to the file's folder; a URL stays as it is."""
-    return place if "://" in place else str(folder / place)
+    return location if "://" in location else str(folder / location)
 
 
 # ── evaluation ──────────────────────────────────────────────────────────────────────────
@@ -168,9 +244,11 @@ def _make_scope(file: File, folder: Path, inputs: Inputs) -> tuple[_FileScope, C
     values = Values(inputs.variables, inputs.given)
     variables = resolve_variables(tree, declared.variables, values, context)
     env = Env({"var": Space("variable", variables.values)}, {}, context.budget)
-    found = _FileScope(context, env, [*faults, *variables.diagnostics])
-    known = Configuration(folder, root, tree, inputs, Registry(), DataAnswers(_refuse_question))
-    return found, known
+    scope = _FileScope(context, env, [*faults, *variables.diagnostics])
+    configuration = Configuration(
+        folder, root, tree, inputs, Registry(), DataAnswers(_refuse_question)
+    )
+    return scope, configuration
 
 
 def _refuse_question(config: ProviderConfig) -> Any:
@@ -179,30 +257,32 @@ def _refuse_question(config: ProviderConfig) -> Any:
 
 def _evaluate_blocks(file: File, scope: _FileScope) -> Blocks:
     """Return the sound blocks by type, with their values."""
-    found: dict[str, list[tuple[Block, FrozenMap]]] = {name: [] for name in BLOCKS}
-    seen: dict[tuple[str, str], Block] = {}
+    blocks: dict[str, list[tuple[Block, FrozenMap]]] = {name: [] for name in BLOCKS}
+    labelled: dict[tuple[str, str], Block] = {}
     for item in file.body.attributes.values():
         scope.report(make_error(item, f'"{item.name}" is outside of any block'))
     for block in file.body.blocks:
         if block.type == VARIABLE:
             continue
         if block.type not in BLOCKS:
-            known = (*BLOCKS, VARIABLE)
-            detail, advice = f"The blocks are {', '.join(known)}.", suggest_near(block.type, known)
+            types = (*BLOCKS, VARIABLE)
+            detail, advice = f"The blocks are {', '.join(types)}.", suggest_near(block.type, types)
             scope.report(
                 make_error(Header(block), f'There are no "{block.type}" blocks', detail, advice)
             )
             continue
-        faults = tuple(_find_label_faults(block, seen))
+        faults = tuple(_find_label_faults(block, labelled))
         scope.faults.extend(faults)
-        values = _evaluate_block(block, BLOCKS[block.type], scope, INNER.get(block.type, ()))
+        values = _evaluate_block(block, BLOCKS[block.type], scope, INNER_BLOCKS.get(block.type, ()))
         if values is not None and not faults:
-            found[block.type].append((block, values))
-    return found
+            blocks[block.type].append((block, values))
+    return blocks
 
 
-def _find_label_faults(block: Block, seen: dict[tuple[str, str], Block]) -> Iterator[Diagnostic]:
-    shape = Shape(("the name",) if block.type in NAMED else (), open=True)
+def _find_label_faults(
+    block: Block, labelled: dict[tuple[str, str], Block]
+) -> Iterator[Diagnostic]:
+    shape = Shape(("the name",) if block.type in LABELLED_BLOCKS else (), open=True)
     if len(block.labels) != len(shape.labels):
         yield from find_shape_faults(block, shape)
         return
@@ -213,8 +293,8 @@ def _find_label_faults(block: Block, seen: dict[tuple[str, str], Block]) -> Iter
             f'"{label}" is not a name',
             advice="A name has letters, digits, _ and -, at most 128, and begins with a letter.",
         )
-    first = seen.setdefault((block.type, label), block)
-    if first is not block and block.type in (*NAMED, *ONCE):
+    first = labelled.setdefault((block.type, label), block)
+    if first is not block and block.type in (*LABELLED_BLOCKS, *SINGLE_BLOCKS):
         yield make_error(
             Header(block),
             f"{render_title(block)} occurs twice",
@@ -227,12 +307,12 @@ def _evaluate_block(
     block: Block, schema: ObjectSchema, scope: _FileScope, inner: Sequence[str] = ()
 ) -> FrozenMap | None:
     """Return the values of a block; None after faults, which are reported."""
-    what = render_title(block)
+    title = render_title(block)
     arguments = compile_arguments(
-        block.body, schema, scope.context, Header(block), what, scope.report, (), tuple(inner)
+        block.body, schema, scope.context, Header(block), title, scope.report, (), tuple(inner)
     )
     try:
-        return evaluate_arguments(arguments, scope.env, scope.report, what)
+        return evaluate_arguments(arguments, scope.env, scope.report, title)
     except Poisoned:
         return None
 
@@ -241,10 +321,10 @@ def _evaluate_block(
 
 
 def _load_providers(
-    found: Sequence[tuple[Block, FrozenMap]], registry: Registry, scope: _FileScope
+    blocks: Sequence[tuple[Block, FrozenMap]], registry: Registry, scope: _FileScope
 ) -> Iterator[tuple[Block, Provider]]:
     """Yield the provider of each cluster that names one that is installed."""
-    for block, values in found:
+    for block, values in blocks:
         try:
             yield block, registry.load(values["provider"])
         except ConfigurationError as fault:
@@ -285,26 +365,26 @@ def _read_clusters(
 
 
 def _read_states(
-    found: Sequence[tuple[Block, FrozenMap]], folder: Path, scope: _FileScope
+    blocks: Sequence[tuple[Block, FrozenMap]], folder: Path, scope: _FileScope
 ) -> Iterator[StateEntry]:
-    for block, values in found:
-        place, home = values["location"], values["folder"]
-        if place is None and home is None:
+    for block, values in blocks:
+        location, configuration = values["location"], values["folder"]
+        if location is None and configuration is None:
             advice = "Write location, or the folder of its configuration, or both."
             scope.report(
                 make_error(Header(block), f"{render_title(block)} has no place", "", advice)
             )
-        given = values["vars"] if values["vars"] is not None else EMPTY
-        if not isinstance(given, FrozenMap):
+        variables = values["vars"] if values["vars"] is not None else EMPTY
+        if not isinstance(variables, FrozenMap):
             node = block.body.attributes["vars"]
             scope.report(make_error(node, '"vars" must be an object: variables by name'))
             continue
         yield StateEntry(
             block.labels[0].text,
-            None if place is None else resolve_place(place, folder),
-            None if home is None else folder / home,
+            None if location is None else resolve_place(location, folder),
+            None if configuration is None else folder / configuration,
             values["var_files"] or (),
-            tuple(f"{name}={_render_variable(value)}" for name, value in sorted(given.items())),
+            tuple(f"{name}={_render_variable(value)}" for name, value in sorted(variables.items())),
         )
 
 
@@ -319,37 +399,19 @@ def _render_variable(value: Value) -> str:
 
 
 def _find_kind_faults(
-    found: Blocks, registry: Registry, used: Iterable[Provider]
+    blocks: Blocks, registry: Registry, used: Iterable[Provider]
 ) -> Iterator[Diagnostic]:
-    """Yield a fault for each kind, in a rule or naming block, of which there are no objects."""
+    """Yield a fault for each kind, in a rule or naming block, that no object has."""
     # Also of providers that no cluster uses: a state can have their objects.
-    every = registry.names if found["rule"] or found["naming"] else ()
-    providers = {one.name: one for one in (*used, *map(registry.load, every))}
-    declared = tuple(name for one in providers.values() for name in one.types)
-    shown = (*declared, CLUSTER, TOPIC_USAGE, GROUP_USAGE)
-    for block, values in (*found["rule"], *found["naming"]):
-        kinds, kind = declared if values.get("source") == "desired" else shown, values["kind"]
+    installed = registry.names if blocks["rule"] or blocks["naming"] else ()
+    providers = {provider.name: provider for provider in (*used, *map(registry.load, installed))}
+    declared = tuple(name for provider in providers.values() for name in provider.types)
+    live_kinds = (*declared, CLUSTER, TOPIC_USAGE, GROUP_USAGE)
+    for block, values in (*blocks["rule"], *blocks["naming"]):
+        kinds, kind = declared if values.get("source") == "desired" else live_kinds, values["kind"]
         fits = re.compile(to_regex(kind) if block.type == "rule" else re.escape(kind))
         if not any(map(fits.fullmatch, kinds)):
             advice = suggest(kind, kinds) or f"There are {', '.join(kinds)}."
             yield make_error(
                 block.body.attributes["kind"], f'No object has the kind "{kind}"', "", advice
             )
-
-
-def _read_waivers(file: File, scope: _FileScope) -> Mapping[Block, tuple[model.Waiver, ...]]:
-    """Return the waivers of each rule, even if the rule has faults."""
-    rules = [block for block in file.body.blocks if block.type == "rule"]
-    inner = {rule: [one for one in rule.body.blocks if one.type == "waiver"] for rule in rules}
-    read = {
-        rule: [_evaluate_block(one, WAIVER, scope) for one in blocks]
-        for rule, blocks in inner.items()
-    }
-    return {
-        rule: tuple(_make_waiver(one) for one in values if one is not None)
-        for rule, values in read.items()
-    }
-
-
-def _make_waiver(values: FrozenMap) -> model.Waiver:
-    return model.Waiver(**{**select_set(values), "until": date.fromisoformat(values["until"])})

@@ -64,7 +64,7 @@ def _check_pattern(value: Any) -> Iterator[tuple[str, str]]:
     categories such as `\p{L}`."""
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # few registers have such a rule
 
-    fault = find_pattern_fault(_CATEGORY.sub(lambda found: found[1] or ".", value))
+    fault = find_pattern_fault(_CATEGORY.sub(lambda match: match[1] or ".", value))
     try:
         regex.compile(value)
     except regex.error as error:
@@ -215,9 +215,9 @@ BLOCKS: Mapping[str, ObjectSchema] = {
     "rule": RULE,
     "naming": NAMING,
 }
-NAMED = ("cluster", "state", "owner", "rule")
+LABELLED_BLOCKS = ("cluster", "state", "owner", "rule")
 """Blocks with one label, which must be unique for the type."""
-ONCE = ("fleet", "rates")
+SINGLE_BLOCKS = ("fleet", "rates")
 """Blocks that may occur once."""
-INNER: Mapping[str, tuple[str, ...]] = {"cluster": ("connection",), "rule": ("waiver",)}
+INNER_BLOCKS: Mapping[str, tuple[str, ...]] = {"cluster": ("connection",), "rule": ("waiver",)}
 """Blocks inside of these blocks, which are read separately."""

@@ -1,9 +1,13 @@
-"""Run `fleet run`, `fleet prepare` and `fleet doctor`: the lock, the session, findings, results."""
+"""Run `fleet run`, `fleet prepare` and `fleet doctor`: the lock, the session, findings, results.
+
+Delta Lake's jars are pinned files, whatever Java Spark starts on.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -19,14 +23,16 @@ from ...core.errors import Blocked, UsageError
 from ...core.folder import Folder
 from ...core.installation import render_extra_command
 from ...core.objects import Objects
-from ...core.progress import Reporter
+from ...core.progress import Reporter, ignore_event
 from ...fleet.spark import doctor
-from ...fleet.spark.session import LOCAL, LandedBytes, SparkPlace, build_session
-from ...fleet.tables.manifest import ALL, FOLDER
+from ...fleet.spark.session import LOCAL, LandedBytes, SparkSetup, build_session, is_submitted
+from ...fleet.tables.manifest import ALL_CLUSTERS, FOLDER
 from ...fleet.tables.reader import Gold, quote_text, read_current
 from ...inventory.place import open_remote
 from ...render.text import inline, render_count
 from ...sandbox import places
+from ...sandbox.download import open_repository
+from ...sandbox.jars import Jar, ensure_jars
 from ...state.backend import Backend, Lease
 from ...state.backends.local import LocalBackend
 from ...state.backends.objects import ObjectBackend
@@ -34,7 +40,6 @@ from ...state.backends.obstores import is_remote
 from ...version import VERSION
 from ..connection import Connection
 from ..workspace import make_lock_info
-from .jars import add_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,24 +47,71 @@ if TYPE_CHECKING:
     from ...fleet.build.driver import BuildResult, Follow
     from ...fleet.spark.store import Start
 
+
+_JARS = re.compile(r"^[ \t]*spark\.jars(?:[ \t]*[=:][ \t]*|[ \t]+)(\S.*)$", re.MULTILINE)
+"""`spark.jars` in spark-defaults.conf."""
+DELTA = (
+    Jar(
+        "io.delta",
+        "delta-spark_4.2_2.13",
+        "4.4.0",
+        "",
+        "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+        9_515_916,
+    ),
+    Jar(
+        "io.delta",
+        "delta-storage",
+        "4.4.0",
+        "",
+        "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+        113_863,
+    ),
+)
+"""The jars, with checksum and size."""
 PACKAGES = ("pyspark", "delta", "deltalake", "pandas", "pyarrow")
 _MARKS = {True: "ok", False: "bad", None: "?"}
 LEASE_SECONDS = 60.0
 """How long the lock must still be ours before a table is written."""
 LOCK = "lock"
 """The folder of the lock in a store, where it is an object, as builds are."""
+_TOKENS = "OAUTHBEARER"
+
+
+def add_jars(setup: SparkSetup, report: Reporter = ignore_event) -> SparkSetup:
+    """Return the place with the paths of Delta's jars, each of them verified.
+
+    Ivy would accept whatever a repository answers, and does not know this computer's certificates.
+    If the user names jars or a mirror, or Spark's server has its own jars, those are used. Raises
+    ConnectError: they cannot be downloaded; KafkaformError: a file is not the pinned one.
+    """
+    if setup.jars or setup.ivy or setup.connect or is_submitted():
+        return setup
+    jars = ensure_jars(DELTA, report, open_repository, "Delta Lake")
+    return replace(setup, jars=(*map(str, jars), *_read_default_jars()))
+
+
+def _read_default_jars() -> tuple[str, ...]:
+    """Return the jars of `spark-defaults.conf`, such as those for a store. Jars that are set in the
+    session replace that setting, so they are passed on."""
+    folder = os.environ.get("SPARK_CONF_DIR", "")
+    file = Path(folder, "spark-defaults.conf")
+    if not folder or not file.is_file():
+        return ()
+    matches = _JARS.findall(file.read_text("utf-8"))
+    return tuple(name.strip() for name in matches[-1].split(",")) if matches else ()
 
 
 class SparkOptions(Struct, frozen=True):
-    """As on the command line; see `session.SparkPlace`."""
+    """As on the command line; see `session.SparkSetup`."""
 
     master: str = LOCAL
     jars: tuple[str, ...] = ()
     ivy: Path | None = None
 
     @property
-    def place(self) -> SparkPlace:
-        return SparkPlace(self.master, places.get_cache_folder(), self.jars, self.ivy)
+    def setup(self) -> SparkSetup:
+        return SparkSetup(self.master, places.get_cache_folder(), self.jars, self.ivy)
 
 
 class BuildRequest(Struct, frozen=True):
@@ -81,7 +133,7 @@ class BuildRequest(Struct, frozen=True):
 
 def read_spark_options(master: str, jars: str, ivy: Path | None) -> SparkOptions:
     """Parse the flags. jars: paths separated by commas."""
-    named = tuple(part for part in (piece.strip() for piece in jars.split(",")) if part)
+    named = tuple(jar for jar in (piece.strip() for piece in jars.split(",")) if jar)
     return SparkOptions(master, named, ivy)
 
 
@@ -120,7 +172,6 @@ FINDINGS: Mapping[str, tuple[str, str]] = {
     "corrupt": ("quarantine", "true"),
 }
 """What --fail-on can name -> the table, and SQL for the rows."""
-_TOKENS = "OAUTHBEARER"
 
 
 def need_packages() -> None:
@@ -137,47 +188,45 @@ def open_root(root: str) -> Objects:
 
 
 def make_build(
-    ask: BuildRequest, spark: SparkOptions, connect: Callable[[], Connection], report: Reporter
+    request: BuildRequest, spark: SparkOptions, connect: Callable[[], Connection], report: Reporter
 ) -> BuildResult:
     """Make a build. Raises KafkaformError; UsageError before anything is started."""
     need_packages()
-    check_findings(ask.fail_on)
+    check_findings(request.fail_on)
     from ...fleet.build.datasets import DATASETS  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...fleet.build.driver import BuildOptions  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...fleet.build.driver import run_build as build  # noqa: PLC0415  # what needs Spark is slow to load
-    from ...fleet.build.pruning import prune  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.build.driver import BuildOptions, prune, run_build  # noqa: PLC0415  # what needs Spark is slow to load
 
     # The root as a text for Spark and delta-rs, and as objects for everything else.
-    objects = open_root(ask.root)
-    root = ask.root if is_remote(ask.root) else str(Path(ask.root).absolute())
-    with _lock_root(root, ask.patience) as lease, _prepare_session(spark) as start:
-        follow = _make_follower(ask.topic, connect, spark.place) if ask.topic else None
+    objects = open_root(request.root)
+    root = request.root if is_remote(request.root) else str(Path(request.root).absolute())
+    with _lock_root(root, request.patience) as lease, _prepare_session(spark) as start:
+        follow = _make_follower(request.topic, connect, spark.setup) if request.topic else None
         options = BuildOptions(
             VERSION,
-            ask.only,
-            ask.max_corrupt,
+            request.only,
+            request.max_corrupt,
             follow,
             # A lease can be lost while Spark works; a build without the lock must not publish.
             lambda: lease.ensure(LEASE_SECONDS),
         )
-        done = build(start, objects, root, DATASETS, options, report)
-        if ask.keep is not None:
-            prune(objects, root, ask.keep)
-    return done
+        result = run_build(start, objects, root, DATASETS, options, report)
+        if request.keep is not None:
+            prune(objects, root, request.keep)
+    return result
 
 
 @contextmanager
 def _prepare_session(spark: SparkOptions) -> Iterator[Start]:
     """Yield a function that starts Spark when it is needed. Spark is stopped at the end."""
     with ExitStack() as stack:
-        found: list[SparkSession] = []
+        sessions: list[SparkSession] = []
 
         def start(landed: LandedBytes) -> SparkSession:
-            if not found:
+            if not sessions:
                 # One session for all of the run: starting a JVM takes seconds.
-                found.append(build_session(add_jars(replace(spark.place, landed=landed))))
-                stack.callback(found[0].stop)
-            return found[0]
+                sessions.append(build_session(add_jars(replace(spark.setup, landed=landed))))
+                stack.callback(sessions[0].stop)
+            return sessions[0]
 
         yield start
 
@@ -200,19 +249,21 @@ def _lock_root(root: str, patience: float) -> Iterator[Lease]:
         yield lease
 
 
-def _make_follower(topic: str, connect: Callable[[], Connection], place: SparkPlace) -> Follow:
+def _make_follower(topic: str, connect: Callable[[], Connection], setup: SparkSetup) -> Follow:
     """Return the reader of a topic. The connection goes into the environment, where Spark's workers
     find it; workers of a Connect server have an environment of their own."""
     from kafkaform_kafka.connection.clients import native_config  # noqa: PLC0415  # the clients are slow to load
     from kafkaform_kafka.connection.settings import read_settings  # noqa: PLC0415  # the clients are slow to load
 
-    from ...fleet.build.log_topic import make_follower  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.build.intake import make_follower  # noqa: PLC0415  # what needs Spark is slow to load
     from ...fleet.landed.topic_source import SETTINGS  # noqa: PLC0415  # what needs Spark is slow to load
 
-    if SETTINGS not in os.environ and not place.connect:
-        found = connect()
-        given = read_settings(found.settings.instance, found.settings.config, found.secrets)
-        if given.mechanism == _TOKENS:
+    if SETTINGS not in os.environ and not setup.connect:
+        connection = connect()
+        settings = read_settings(
+            connection.settings.instance, connection.settings.config, connection.secrets
+        )
+        if settings.mechanism == _TOKENS:
             raise UsageError(
                 f"the topic {topic} cannot be read with a token login ({_TOKENS}): Spark's "
                 "workers read it, and they cannot renew tokens",
@@ -220,40 +271,44 @@ def _make_follower(topic: str, connect: Callable[[], Connection], place: SparkPl
                 "themselves with `kafkaform fleet snapshot`.",
             )
         # Never a Spark setting: those show in logs, on its web page and in query plans.
-        os.environ[SETTINGS] = json.dumps(native_config(given))
+        os.environ[SETTINGS] = json.dumps(native_config(settings))
     return make_follower(topic)
 
 
 # ── what came of it ─────────────────────────────────────────────────────────────────────
 
 
-def render_result(done: BuildResult) -> Iterator[str]:
+def render_result(result: BuildResult) -> Iterator[str]:
     """Yield the result for people."""
-    if not done.made:
-        yield f"Nothing new: build {done.manifest.build} is current."
+    if not result.tables:
+        yield f"Nothing new: build {result.manifest.build} is current."
         return
-    who = "all clusters" if done.clusters is ALL else render_count(len(done.clusters), "cluster")
-    yield f"Build {done.manifest.build}: {render_count(len(done.made), 'table')} for {who}."
-    for name in done.manifest.owed:
+    scope = (
+        "all clusters"
+        if result.clusters is ALL_CLUSTERS
+        else render_count(len(result.clusters), "cluster")
+    )
+    yield f"Build {result.manifest.build}: {render_count(len(result.tables), 'table')} for {scope}."
+    for name in result.manifest.owed:
         yield f"{name} was left out; the next run without --only will update it."
 
 
-def make_document(done: BuildResult) -> dict[str, Any]:
+def make_document(result: BuildResult) -> dict[str, Any]:
     """Return the result for programs."""
-    made = {name: done.manifest.tables[name] for name in done.made}
+    tables = {name: result.manifest.tables[name] for name in result.tables}
     return {
         "format_version": "1.0",
-        "build": done.manifest.build,
-        "as_of": done.manifest.as_of,
-        "skipped": not done.made,
-        "clusters": None if done.clusters is ALL else sorted(done.clusters),
-        "tables": {n: {"rows": w.rows, "seconds": round(w.seconds, 3)} for n, w in made.items()},
-        "owed": sorted(done.manifest.owed),
+        "build": result.manifest.build,
+        "as_of": result.manifest.as_of,
+        "skipped": not result.tables,
+        "clusters": None if result.clusters is ALL_CLUSTERS else sorted(result.clusters),
+        "tables": {n: {"rows": w.rows, "seconds": round(w.seconds, 3)} for n, w in tables.items()},
+        "owed": sorted(result.manifest.owed),
     }
 
 
 def check_findings(names: Sequence[str]) -> None:
-    """Raises UsageError: one of the names is no finding."""
+    """Raises UsageError: one of the names is not a finding."""
     for name in names:
         if name not in FINDINGS:
             raise UsageError(
@@ -264,8 +319,13 @@ def check_findings(names: Sequence[str]) -> None:
 def refuse_findings(root: str, names: Sequence[str]) -> None:
     """Raises Blocked if the current build has any of these findings."""
     gold = Gold(read_current(root))
-    found = {name: _count_rows(gold, *FINDINGS[name]) for name in names}
-    bad = [f"{name}: {number}" for name, number in found.items() if number]
+    bad = []
+    for name in names:
+        table, condition = FINDINGS[name]
+        gold.require(table)
+        (row,) = gold.read_rows(f"SELECT count(*) AS n FROM {table} WHERE {condition}")
+        if row["n"]:
+            bad.append(f"{name}: {row['n']}")
     if bad:
         raise Blocked(
             f"there are findings that --fail-on names: {', '.join(bad)}",
@@ -273,18 +333,13 @@ def refuse_findings(root: str, names: Sequence[str]) -> None:
         )
 
 
-def _count_rows(gold: Gold, table: str, where: str) -> int:
-    gold.require(table)
-    return int(gold.read_rows(f"SELECT count(*) AS n FROM {table} WHERE {where}")[0]["n"])
-
-
 def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]:
     """Yield the clusters of fleet.hcl that are not fully known, a line each."""
-    which = f" AND cluster = {quote_text(cluster)}" if cluster else ""
+    cluster_condition = f" AND cluster = {quote_text(cluster)}" if cluster else ""
     sql = "SELECT cluster, status, error FROM cluster WHERE registered AND status <> 'read'"
-    for row in Gold(read_current(root)).read_rows(f"{sql}{which} ORDER BY cluster"):
-        why = f": {row['error']}" if row["error"] else ""
-        yield inline(f"{row['cluster']}: {row['status']}{why}")
+    for row in Gold(read_current(root)).read_rows(f"{sql}{cluster_condition} ORDER BY cluster"):
+        cause = f": {row['error']}" if row["error"] else ""
+        yield inline(f"{row['cluster']}: {row['status']}{cause}")
 
 
 # ── prepare ─────────────────────────────────────────────────────────────────────────────
@@ -293,9 +348,9 @@ def list_unread_clusters(root: str, cluster: str | None = None) -> Iterator[str]
 def prepare_spark(spark: SparkOptions, report: Reporter) -> str:
     """Run `fleet prepare`; return what it did. Raises KafkaformError."""
     need_packages()
-    from ...fleet.spark.preparation import prepare  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.spark.session import prepare  # noqa: PLC0415  # what needs Spark is slow to load
 
-    file = prepare(add_jars(spark.place, report), report)
+    file = prepare(add_jars(spark.setup, report), report)
     size = f"{file.stat().st_size / 1_000_000:.0f} MB"
     return f"Archived Java's classes in {file} ({size}). Spark will start from this archive here."
 
@@ -307,19 +362,21 @@ def examine_computer(root: str | None, spark: SparkOptions) -> tuple[doctor.Doct
     """Run all checks of `fleet doctor`."""
     folder = Path(root) if root and not is_remote(root) else None
     objects = open_root(root) if root else None
-    return tuple(doctor.run_checks(spark.place, objects, folder))
+    return tuple(doctor.run_checks(spark.setup, objects, folder))
 
 
-def render_checks(found: Sequence[doctor.DoctorCheck]) -> Iterator[str]:
+def render_checks(checks: Sequence[doctor.DoctorCheck]) -> Iterator[str]:
     """Yield the checks for people, with advice below each."""
-    width = max(len(check.name) for check in found)
-    for check in found:
-        yield f"{_MARKS[check.good]:4}  {check.name:{width}}  {inline(check.found)}"
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        yield f"{_MARKS[check.good]:4}  {check.name:{width}}  {inline(check.finding)}"
         if check.advice:
             yield f"      {'':{width}}  {inline(check.advice)}"
 
 
-def make_checks_document(found: Sequence[doctor.DoctorCheck]) -> dict[str, Any]:
+def make_checks_document(checks: Sequence[doctor.DoctorCheck]) -> dict[str, Any]:
     """Return the checks for programs."""
-    checks = [{"name": c.name, "good": c.good, "found": c.found, "advice": c.advice} for c in found]
-    return {"format_version": "1.0", "checks": checks}
+    documents = [
+        {"name": c.name, "good": c.good, "found": c.finding, "advice": c.advice} for c in checks
+    ]
+    return {"format_version": "1.0", "checks": documents}

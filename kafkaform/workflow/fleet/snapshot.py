@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ...apply.secrets import resolve_instance_secrets
@@ -19,7 +21,7 @@ from ...audit.event import render_time
 from ...core.clock import Clock, SystemClock
 from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError
-from ...core.landing import DESIRED, REGISTER, ROOT, STATE, LandedRow, Meta
+from ...core.landing import DESIRED, FORMAT, REGISTER, ROOT, STATE, LandedRow, Meta
 from ...core.progress import Progress, Reporter, ignore_event
 from ...core.resource import CoverageKind, Sweep
 from ...core.value import COMMAND, find_references
@@ -32,30 +34,56 @@ from ...inventory.parallel import map_parallel
 from ...inventory.place import LandingPlace, open_place
 from ...inventory.segments import land_log
 from ...provider.contract import Provider, Session
-from .register import add_identities as known_register
-from .register import make_document
 from .register_file import PROVIDER, ClusterEntry, Fleet
-from .states import KnownState, describe_error, list_wanted, read_known
+from .states import StateReading, describe_error, list_wanted, read_state
 from .summary import FAILED, PARTIAL, READ, ClusterResult, StateResult, Summary
 
 PARALLEL = 16
 """How many clusters or states are read at the same time by default."""
-NAMED = frozenset({"kafka_topic_config"})
+UNLISTED_KINDS = frozenset({"kafka_topic_config"})
 """Kinds that no listing shows: unless a block says otherwise, each object is part of one of another
 kind. Those that a state records or a configuration declares are read by name."""
 
 
+def add_identities(
+    register: Register, scopes: Mapping[str, str], lineages: Mapping[str, str]
+) -> Register:
+    """Add the ids that were found out, as far as they could be read.
+
+    scopes: cluster -> its id; lineages: state -> its lineage.
+    """
+    return replace(
+        register,
+        clusters=tuple(replace(c, cluster_id=scopes.get(c.name)) for c in register.clusters),
+        states=tuple(replace(s, lineage=lineages.get(s.name)) for s in register.states),
+    )
+
+
+def make_document(register: Register) -> dict[str, Any]:
+    """Return the register as JSON's types, without unset members."""
+    members: dict[str, Any] = _drop_unset(to_builtins(register))
+    return {"format": FORMAT, "rates": None, **members}
+
+
+def _drop_unset(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _drop_unset(item) for name, item in value.items() if item is not None}
+    if isinstance(value, tuple | list):
+        return [_drop_unset(item) for item in value]
+    return value.isoformat() if isinstance(value, date) else value
+
+
 class _Snapshot(Struct, frozen=True):
-    """One snapshot: where it goes, its name, and who is told about progress."""
+    """One snapshot: where it goes, its name, and the receiver of progress events."""
 
     fleet: Fleet
-    place: LandingPlace
+    landing: LandingPlace
     name: str
     clock: Clock
     report: Reporter
 
 
-class _SeenCluster(Struct, frozen=True):
+class _ClusterReading(Struct, frozen=True):
     """A cluster that was read, or why it was not."""
 
     entry: ClusterEntry
@@ -83,29 +111,43 @@ def take_snapshot(
     landing files cannot be written.
     """
     clock = clock or SystemClock()
-    place, taken = open_place(_choose_root(fleet, root)), clock.now()
-    run = _Snapshot(fleet, place, make_snapshot_name(taken), clock, report)
+    landing, time = open_place(_choose_root(fleet, root)), clock.now()
+    run = _Snapshot(fleet, landing, make_snapshot_name(time), clock, report)
     chosen = _choose_names(fleet, only)
     clusters = [entry for entry in fleet.clusters if entry.name in chosen]
     states = [entry for entry in fleet.states if entry.name in chosen]
     run_secret_commands(fleet, clusters)
     # States first: they name the objects that can only be read by name.
-    known = _drop_repeated_states(
-        map_parallel(lambda entry: read_known(entry, run.clock), states, parallel)
+    state_readings = _drop_repeated_states(
+        map_parallel(lambda entry: read_state(entry, run.clock), states, parallel)
     )
-    count = _Counter(report, len(clusters))
-    seen = map_parallel(
-        lambda entry: count.count_cluster(_land_cluster(run, entry, known)), clusters, parallel
+    counter = _Counter(report, len(clusters))
+    cluster_readings = map_parallel(
+        lambda entry: counter.count_cluster(_land_cluster(run, entry, state_readings)),
+        clusters,
+        parallel,
     )
-    scopes = [(one.entry, one.scope) for one in seen if one.scope is not None]
-    results = map_parallel(lambda one: _land_state(run, one, seen, scopes), known, parallel)
-    found = {entry.name: scope for entry, scope in scopes}
-    lineages = {one.entry.name: one.lineage for one in known if one.lineage}
+    scopes = [
+        (reading.entry, reading.scope) for reading in cluster_readings if reading.scope is not None
+    ]
+    results = map_parallel(
+        lambda reading: _land_state(run, reading, cluster_readings, scopes),
+        state_readings,
+        parallel,
+    )
+    scope_ids = {entry.name: scope for entry, scope in scopes}
+    lineages = {
+        reading.entry.name: reading.lineage for reading in state_readings if reading.lineage
+    }
     # The register comes last, with the ids that the clusters answered with.
     land_register(
-        place, taken, make_document(_complete_register(place, fleet.register, found, lineages))
+        landing,
+        time,
+        make_document(_complete_register(landing, fleet.register, scope_ids, lineages)),
     )
-    return Summary(place.location, run.name, tuple(one.result for one in seen), results)
+    return Summary(
+        landing.location, run.name, tuple(reading.result for reading in cluster_readings), results
+    )
 
 
 def run_secret_commands(fleet: Fleet, clusters: Iterable[ClusterEntry]) -> None:
@@ -118,17 +160,17 @@ def run_secret_commands(fleet: Fleet, clusters: Iterable[ClusterEntry]) -> None:
 
 
 def _choose_root(fleet: Fleet, root: str | None) -> str:
-    where = root or fleet.root
-    if where is None:
+    location = root or fleet.root
+    if location is None:
         raise UsageError(
             "there is no root for the landing files",
             f'Write root = "…" into the fleet block of {fleet.file.name}, or give --root.',
         )
-    return where
+    return location
 
 
 def _choose_names(fleet: Fleet, only: Sequence[str]) -> frozenset[str]:
-    names = [*(one.name for one in fleet.clusters), *(one.name for one in fleet.states)]
+    names = [*(entry.name for entry in fleet.clusters), *(entry.name for entry in fleet.states)]
     for glob in only:
         if not any(fnmatchcase(name, glob) for name in names):
             raise UsageError(
@@ -146,11 +188,11 @@ class _Counter:
         self._lock = Lock()
         self._tell()
 
-    def count_cluster(self, seen: _SeenCluster) -> _SeenCluster:
+    def count_cluster(self, reading: _ClusterReading) -> _ClusterReading:
         with self._lock:
             self._done += 1
             self._tell()
-        return seen
+        return reading
 
     def _tell(self) -> None:
         over = self._done == self._total
@@ -162,26 +204,28 @@ class _Counter:
 
 
 def _land_cluster(
-    run: _Snapshot, entry: ClusterEntry, states: Iterable[KnownState]
-) -> _SeenCluster:
+    run: _Snapshot, entry: ClusterEntry, states: Iterable[StateReading]
+) -> _ClusterReading:
     """Read a cluster and land it. Raises only StorageError."""
     started = run.clock.now()
     captured = _capture_cluster(run, entry, states)
     ended = run.clock.now()
     # Also for a failed cluster: the `.meta.json` with the cause is what says that it was tried.
     meta = make_meta(captured, entry.name, run.name, render_time(started), render_time(ended))
-    landed = land_rows(run.place, meta, captured.rows)
+    landed = land_rows(run.landing, meta, captured.rows)
     # A cluster without rows has failed, it is never empty.
     status = FAILED if captured.rows is None else READ if captured.complete else PARTIAL
     visible = CoverageKind.VISIBLE_ONLY.value
-    unseen = tuple(kind for kind, how in captured.coverage.items() if how == visible)
+    unseen = tuple(kind for kind, coverage in captured.coverage.items() if coverage == visible)
     result = ClusterResult(
         entry.name, status, landed.meta.rows, ended - started, landed.meta.error, unseen
     )
-    return _SeenCluster(entry, captured, result)
+    return _ClusterReading(entry, captured, result)
 
 
-def _capture_cluster(run: _Snapshot, entry: ClusterEntry, states: Iterable[KnownState]) -> Captured:
+def _capture_cluster(
+    run: _Snapshot, entry: ClusterEntry, states: Iterable[StateReading]
+) -> Captured:
     try:
         secrets = resolve_instance_secrets(entry.settings, run.fleet.find_secrets)
         session = entry.provider.open(entry.name, entry.settings.config, secrets)
@@ -213,36 +257,39 @@ def make_reader(provider: Provider) -> ClusterReader:
             else ()
         )
 
-    return ClusterReader(provider.types, NAMED, listing_trust.sharpen_sweeps, more)
+    return ClusterReader(provider.types, UNLISTED_KINDS, listing_trust.sharpen_sweeps, more)
 
 
 def _find_named_keys(
-    entry: ClusterEntry, scope: str, states: Iterable[KnownState]
+    entry: ClusterEntry, scope: str, states: Iterable[StateReading]
 ) -> dict[str, list[str]]:
     """Return kind -> keys of the objects that states record or declare in this cluster."""
-    found: dict[str, list[str]] = {kind: [] for kind in NAMED}
-    for known in states:
-        scopes = known.find_scopes([(entry, scope)])
-        recorded = known.state.objects if known.state else ()
-        declared = known.desired.declared if known.desired else ()
+    keys: dict[str, list[str]] = {kind: [] for kind in UNLISTED_KINDS}
+    for reading in states:
+        scopes = reading.find_scopes([(entry, scope)])
+        recorded = reading.state.objects if reading.state else ()
+        declared = reading.desired.declared if reading.desired else ()
         for identity in (*recorded, *(item.identity for item in declared)):
-            if identity.kind in NAMED and scopes.get(identity.instance) == scope:
-                found[identity.kind].append(identity.key)
-    return found
+            if identity.kind in UNLISTED_KINDS and scopes.get(identity.instance) == scope:
+                keys[identity.kind].append(identity.key)
+    return keys
 
 
-def _drop_repeated_states(states: Iterable[KnownState]) -> tuple[KnownState, ...]:
+def _drop_repeated_states(states: Iterable[StateReading]) -> tuple[StateReading, ...]:
     """If two blocks name the same state, keep the first: both would land in the same place."""
     first: dict[str, str] = {}
-    found = []
-    for known in states:
-        name = known.entry.name
-        other = first.setdefault(known.lineage, name) if known.lineage else name
-        if other != name:
-            error = f"it is the same state as {other} ({known.lineage}); keep one of the two blocks"
-            known = replace(known, state=None, desired=None, state_error=error)
-        found.append(known)
-    return tuple(found)
+    readings = []
+    for reading in states:
+        name = reading.entry.name
+        first_name = first.setdefault(reading.lineage, name) if reading.lineage else name
+        if first_name != name:
+            error = (
+                f"it is the same state as {first_name} ({reading.lineage}); "
+                "keep one of the two blocks"
+            )
+            reading = replace(reading, state=None, desired=None, state_error=error)
+        readings.append(reading)
+    return tuple(readings)
 
 
 # ── states ──────────────────────────────────────────────────────────────────────────────
@@ -250,29 +297,34 @@ def _drop_repeated_states(states: Iterable[KnownState]) -> tuple[KnownState, ...
 
 def _land_state(
     run: _Snapshot,
-    known: KnownState,
-    seen: Sequence[_SeenCluster],
+    reading: StateReading,
+    cluster_readings: Sequence[_ClusterReading],
     clusters: Sequence[tuple[ClusterEntry, str]],
 ) -> StateResult:
     """Land what is known about one state. Raises StorageError."""
-    result = StateResult(known.entry.name, known.lineage)
-    if known.state_error:
-        return replace(result, errors=(known.state_error, *_list_error(known.desired_error)))
-    if not known.lineage:
-        return replace(result, errors=_list_error(known.desired_error))
-    scopes = known.find_scopes(clusters)
-    assert known.state is not None  # it has a lineage
-    recorded = _land_rows(run, STATE, known, scopes, list_recorded_rows(known.state))
+    result = StateResult(reading.entry.name, reading.lineage)
+    if reading.state_error:
+        return replace(result, errors=(reading.state_error, *_list_error(reading.desired_error)))
+    if not reading.lineage:
+        return replace(result, errors=_list_error(reading.desired_error))
+    scopes = reading.find_scopes(clusters)
+    assert reading.state is not None  # it has a lineage
+    recorded = _land_rows(run, STATE, reading, scopes, list_recorded_rows(reading.state))
     declared = None
-    if known.entry.folder is not None:
-        declared = _land_declared(run, known, scopes, seen)
+    if reading.entry.folder is not None:
+        declared = _land_declared(run, reading, scopes, cluster_readings)
     result = replace(result, recorded=recorded, declared=declared)
     try:
+        assert reading.sink is not None  # the state was read
+        keys = land_log(run.landing, reading.lineage, reading.sink, reading.anchor)
+        spans = (Path(key).stem.split("-") for key in keys)
         return replace(
-            result, records=_land_log(run, known), errors=_list_error(known.desired_error)
+            result,
+            records=sum(int(last) - int(first) + 1 for first, last in spans),
+            errors=_list_error(reading.desired_error),
         )
     except KafkaformError as error:
-        return replace(result, errors=(*_list_error(known.desired_error), describe_error(error)))
+        return replace(result, errors=(*_list_error(reading.desired_error), describe_error(error)))
 
 
 def _list_error(error: str | None) -> tuple[str, ...]:
@@ -280,64 +332,66 @@ def _list_error(error: str | None) -> tuple[str, ...]:
 
 
 def _land_declared(
-    run: _Snapshot, known: KnownState, scopes: Mapping[str, str], seen: Sequence[_SeenCluster]
+    run: _Snapshot,
+    reading: StateReading,
+    scopes: Mapping[str, str],
+    cluster_readings: Sequence[_ClusterReading],
 ) -> int | None:
-    if known.desired is None:
-        return _land_rows(run, DESIRED, known, scopes, None)
-    by_scope = {one.scope: one.captured for one in seen if one.captured.rows is not None}
+    if reading.desired is None:
+        return _land_rows(run, DESIRED, reading, scopes, None)
+    by_scope = {
+        cluster_reading.scope: cluster_reading.captured
+        for cluster_reading in cluster_readings
+        if cluster_reading.captured.rows is not None
+    }
     captured = {i: by_scope[scope] for i, scope in scopes.items() if scope in by_scope}
     return _land_rows(
-        run, DESIRED, known, scopes, list_declared_rows(list_wanted(known, captured), scopes)
+        run, DESIRED, reading, scopes, list_declared_rows(list_wanted(reading, captured), scopes)
     )
 
 
 def _land_rows(
     run: _Snapshot,
     source: str,
-    known: KnownState,
+    reading: StateReading,
     scopes: Mapping[str, str],
     rows: Iterable[LandedRow] | None,
 ) -> int | None:
     """Return the number of objects that landed; None: the configuration could not be read."""
     meta = Meta(
         source,
-        known.lineage,
+        reading.lineage,
         run.name,
-        known.started,
-        known.ended,
+        reading.started,
+        reading.ended,
         rows is not None,
         scopes=scopes,
-        error=known.desired_error if rows is None else None,
+        error=reading.desired_error if rows is None else None,
     )
-    landed = land_rows(run.place, meta, rows)
+    landed = land_rows(run.landing, meta, rows)
     return None if rows is None else landed.meta.rows
-
-
-def _land_log(run: _Snapshot, known: KnownState) -> int:
-    """Return the number of records that landed."""
-    assert known.sink is not None  # the state was read
-    keys = land_log(run.place, known.lineage, known.sink, known.anchor)
-    spans = (Path(key).stem.split("-") for key in keys)
-    return sum(int(last) - int(first) + 1 for first, last in spans)
 
 
 # ── the register ────────────────────────────────────────────────────────────────────────
 
 
 def _complete_register(
-    place: LandingPlace, register: Register, scopes: Mapping[str, str], lineages: Mapping[str, str]
+    landing: LandingPlace,
+    register: Register,
+    scopes: Mapping[str, str],
+    lineages: Mapping[str, str],
 ) -> Register:
     """Add ids and lineages as they are now, or as they were when they could last be read."""
     # A cluster that is down now keeps its id, or its old rows would lose their name.
-    before = _read_last_register(place)
-    ids = {c.name: c.cluster_id for c in before.clusters if c.cluster_id}
-    names = {s.name: s.lineage for s in before.states if s.lineage}
-    return known_register(register, {**ids, **scopes}, {**names, **lineages})
+    earlier = _read_last_register(landing)
+    ids = {c.name: c.cluster_id for c in earlier.clusters if c.cluster_id}
+    names = {s.name: s.lineage for s in earlier.states if s.lineage}
+    return add_identities(register, {**ids, **scopes}, {**names, **lineages})
 
 
-def _read_last_register(place: LandingPlace) -> Register:
-    for entry in reversed(place.names(f"{ROOT}/{REGISTER}")):
-        found = place.read(entry.key)
-        if found is not None:
-            return read_register(found.data.decode())
+def _read_last_register(landing: LandingPlace) -> Register:
+    for entry in reversed(landing.names(f"{ROOT}/{REGISTER}")):
+        stored = landing.read(entry.key)
+        if stored is not None:
+            return read_register(stored.data.decode())
     return Register()

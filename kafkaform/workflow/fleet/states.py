@@ -29,11 +29,11 @@ from ..workspace import make_first_state
 from .register_file import ClusterEntry, StateEntry
 
 BOOTSTRAP, URL = "bootstrap_servers", "url"
-FEW = 5
+MAX_FAULTS = 5
 """How many faults of one configuration are reported."""
 
 
-class KnownState(Struct, frozen=True):
+class StateReading(Struct, frozen=True):
     """What is known about one state."""
 
     entry: StateEntry
@@ -64,50 +64,51 @@ class KnownState(Struct, frozen=True):
 
         clusters: with their scope ids, as far as they were read.
         """
-        found = dict(self.state.providers) if self.state else {}
+        scopes = dict(self.state.providers) if self.state else {}
         for instance, config in (self.desired.providers if self.desired else {}).items():
             addresses = _list_addresses(config)
             for entry, scope in clusters:
-                same = entry.settings.name == config.name
-                if same and addresses & _list_addresses(entry.settings):
-                    found.setdefault(instance, scope)
-        return found
+                same_provider = entry.settings.name == config.name
+                if same_provider and addresses & _list_addresses(entry.settings):
+                    scopes.setdefault(instance, scope)
+        return scopes
 
 
 def _list_addresses(config: ProviderConfig) -> set[str]:
-    given = (*(config.config.get(BOOTSTRAP) or ()), config.config.get(URL) or "")
-    parts = (part.strip().rstrip("/") for text in given for part in str(text).split(","))
-    return set(filter(None, parts))
+    texts = (*(config.config.get(BOOTSTRAP) or ()), config.config.get(URL) or "")
+    addresses = (address.strip().rstrip("/") for text in texts for address in str(text).split(","))
+    return set(filter(None, addresses))
 
 
-def read_known(entry: StateEntry, clock: Clock) -> KnownState:
+def read_state(entry: StateEntry, clock: Clock) -> StateReading:
     """Read the state and evaluate its configuration. Never raises for what cannot be read."""
     started = render_time(clock.now())
     try:
-        known = _read_known(entry)
+        reading = _read_state(entry)
     except Exception as error:  # noqa: BLE001  # a failure of one state must not stop the others
-        known = KnownState(entry, state_error=describe_error(error))
-    return replace(known, started=started, ended=render_time(clock.now()))
+        reading = StateReading(entry, state_error=describe_error(error))
+    return replace(reading, started=started, ended=render_time(clock.now()))
 
 
-def _read_known(entry: StateEntry) -> KnownState:
-    known, configuration = KnownState(entry), None
+def _read_state(entry: StateEntry) -> StateReading:
+    reading, configuration = StateReading(entry), None
     if entry.folder is not None:
         try:
-            configuration = _read_configuration(entry)
+            var_files = [VarFile(name, files.read(entry.folder / name)) for name in entry.var_files]
+            configuration = read_configuration(entry.folder, Inputs((*var_files, *entry.variables)))
         except (KafkaformError, OSError) as error:
-            known = replace(known, desired_error=describe_error(error))
+            reading = replace(reading, desired_error=describe_error(error))
     try:
         store = _open_store(entry, configuration)
         state = store.backend.load().state or make_first_state(store.sink)
-        known = replace(known, state=state, sink=store.sink)
+        reading = replace(reading, state=state, sink=store.sink)
     except (KafkaformError, OSError) as error:
-        known = replace(known, state_error=describe_error(error))
-    return known if configuration is None else _add_desired(known, configuration)
+        reading = replace(reading, state_error=describe_error(error))
+    return reading if configuration is None else _add_desired(reading, configuration)
 
 
 def describe_error(error: Exception) -> str:
-    """Return an error as one text: each fault with its place, at most FEW of them."""
+    """Return an error as one text: each fault with its place, at most MAX_FAULTS of them."""
     if isinstance(error, KafkaformError):
         return _render_errors(error.diagnostics)
     if isinstance(error, OSError):
@@ -117,9 +118,9 @@ def describe_error(error: Exception) -> str:
 
 def _render_errors(diagnostics: Diagnostics) -> str:
     errors = [d for d in diagnostics if d.severity is Severity.ERROR]
-    texts = [f"{d.range}: {d.summary}" if d.range else d.summary for d in errors[:FEW]]
-    more = [f"and {len(errors) - FEW} more"] if len(errors) > FEW else []
-    return "; ".join((*texts, *more))
+    texts = [f"{d.range}: {d.summary}" if d.range else d.summary for d in errors[:MAX_FAULTS]]
+    remainder = [f"and {len(errors) - MAX_FAULTS} more"] if len(errors) > MAX_FAULTS else []
+    return "; ".join((*texts, *remainder))
 
 
 # ── where it is ─────────────────────────────────────────────────────────────────────────
@@ -136,53 +137,49 @@ def _open_store(entry: StateEntry, configuration: Configuration | None) -> Store
 # ── what it declares ────────────────────────────────────────────────────────────────────
 
 
-def _read_configuration(entry: StateEntry) -> Configuration:
-    assert entry.folder is not None  # the caller has checked
-    given = [VarFile(name, files.read(entry.folder / name)) for name in entry.var_files]
-    return read_configuration(entry.folder, Inputs((*given, *entry.variables)))
-
-
-def _add_desired(known: KnownState, configuration: Configuration) -> KnownState:
+def _add_desired(reading: StateReading, configuration: Configuration) -> StateReading:
     try:
         desired = configuration.evaluate().desired
     except KafkaformError as error:
-        return replace(known, desired_error=describe_error(error))
+        return replace(reading, desired_error=describe_error(error))
     finally:
         configuration.asking.close()
     if has_errors(desired.diagnostics):
-        return replace(known, desired_error=_render_errors(desired.diagnostics))
+        return replace(reading, desired_error=_render_errors(desired.diagnostics))
     registry = configuration.registry
-    used = {config.name for config in desired.providers.values()}
-    types = {n: t for name in used for n, t in registry.load(name).types.items()}
-    return replace(known, desired=desired, types=types)
+    provider_names = {config.name for config in desired.providers.values()}
+    types = {n: t for name in provider_names for n, t in registry.load(name).types.items()}
+    return replace(reading, desired=desired, types=types)
 
 
-def list_wanted(known: KnownState, captured: Mapping[str, Captured]) -> Iterator[WantedObject]:
+def list_wanted(reading: StateReading, captured: Mapping[str, Captured]) -> Iterator[WantedObject]:
     """Yield the declared objects with their target attributes.
 
     captured: instance -> what its cluster showed, for clusters that could be read; objects in other
     clusters keep the attributes as declared.
     """
-    for item in known.desired.declared if known.desired else ():
-        seen = captured.get(item.identity.instance)
-        yield WantedObject(item, _compute_target(item, known.types[item.identity.kind], seen))
+    for item in reading.desired.declared if reading.desired else ():
+        cluster = captured.get(item.identity.instance)
+        yield WantedObject(item, _compute_target(item, reading.types[item.identity.kind], cluster))
 
 
-def _compute_target(item: Declared, kind: ResourceType, seen: Captured | None) -> FrozenMap:
+def _compute_target(item: Declared, kind: ResourceType, cluster: Captured | None) -> FrozenMap:
     """Return what a plan would make true of what the block declares, without what it leaves out."""
-    said = item.attributes
-    if seen is None or seen.facts is None:
-        return said
-    live = seen.live.get((item.identity.kind, item.identity.key))
+    declared = item.attributes
+    if cluster is None or cluster.facts is None:
+        return declared
+    live = cluster.live.get((item.identity.kind, item.identity.key))
     if live is None:
-        target = kind.target(said, None, seen.facts, False)
+        target = kind.target(declared, None, cluster.facts, False)
     else:
         live = replace(live, attributes=compute_destination(live))
-        target = kind.target(said, live, seen.facts, False)
-        before = kind.canonical(live.attributes, seen.facts)
-        differ = compare(before, target, schema=kind.schema)
+        target = kind.target(declared, live, cluster.facts, False)
+        before = kind.canonical(live.attributes, cluster.facts)
+        changes = compare(before, target, schema=kind.schema)
         # Attributes that the lifecycle ignores land with their live value, so they are never drift.
-        spared = [c.path for c in differ if is_ignored(c.path, item.lifecycle)]
-        target = lay_over(target, spared, before)
+        ignored_paths = [c.path for c in changes if is_ignored(c.path, item.lifecycle)]
+        target = lay_over(target, ignored_paths, before)
     # An attribute that is explicitly null is not declared; one that `target` adds is.
-    return FrozenMap({n: v for n, v in target.items() if n not in said or said[n] is not None})
+    return FrozenMap(
+        {n: v for n, v in target.items() if n not in declared or declared[n] is not None}
+    )

@@ -25,7 +25,7 @@ class ClusterResult(Struct, frozen=True):
     """How long it took."""
     error: str | None = None
     unseen: tuple[str, ...] = ()
-    """Kinds of which objects may be hidden."""
+    """Kinds whose objects may be hidden."""
 
 
 class StateResult(Struct, frozen=True):
@@ -46,7 +46,7 @@ class StateResult(Struct, frozen=True):
 class Summary(Struct, frozen=True):
     """The result of a snapshot."""
 
-    place: str
+    location: str
     """Where it landed."""
     snapshot: str
     """Its name there."""
@@ -56,14 +56,14 @@ class Summary(Struct, frozen=True):
     @property
     def exit_code(self) -> int:
         """0, or 5 if a cluster was not fully read or something of a state did not land."""
-        whole = all(c.status == READ for c in self.clusters)
-        return 0 if whole and not any(s.errors for s in self.states) else INCOMPLETE
+        all_read = all(c.status == READ for c in self.clusters)
+        return 0 if all_read and not any(s.errors for s in self.states) else INCOMPLETE
 
     def make_document(self) -> dict[str, Any]:
         """Return it for programs."""
         return {
             "format_version": "1.0",
-            "place": self.place,
+            "place": self.location,
             "snapshot": self.snapshot,
             "complete": self.exit_code == 0,
             "clusters": [
@@ -92,7 +92,10 @@ class Summary(Struct, frozen=True):
 
     def render_lines(self) -> Iterator[str]:
         """Yield it for people: a line each, and below it why something is missing."""
-        names = (*(one.name for one in self.clusters), *(one.name for one in self.states))
+        names = (
+            *(result.name for result in self.clusters),
+            *(result.name for result in self.states),
+        )
         width = max(map(len, names), default=0)
         for cluster in self.clusters:
             yield f"{cluster.name:{width}}  {cluster.status:7}  {_render_cluster(cluster)}"
@@ -100,9 +103,10 @@ class Summary(Struct, frozen=True):
         for state in self.states:
             yield f"{state.name:{width}}  {'state':7}  {_render_state(state)}"
             yield from _render_errors(state.errors)
-        found = [c.status for c in self.clusters]
-        counts = ", ".join(f"{found.count(s)} {s}" for s in (READ, PARTIAL, FAILED))
-        yield f"{render_count(len(found), 'cluster')}: {counts}. Landed in {inline(self.place)}."
+        statuses = [c.status for c in self.clusters]
+        counts = ", ".join(f"{statuses.count(s)} {s}" for s in (READ, PARTIAL, FAILED))
+        lead = f"{render_count(len(statuses), 'cluster')}: {counts}."
+        yield f"{lead} Landed in {inline(self.location)}."
 
 
 def _render_cluster(cluster: ClusterResult) -> str:

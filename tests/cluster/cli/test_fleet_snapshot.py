@@ -514,7 +514,7 @@ def test_a_fault_of_ours(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("eu", "us"):
         fleet.cluster(name)
         fleet.state(name.upper())
-    real_capture, real_known = fleetsnapshot.capture_cluster, states._read_known
+    real_capture, real_known = fleetsnapshot.capture_cluster, states._read_state
 
     def capture(session: Any, reader: Any, named: Any, task: str, report: Any) -> Any:
         if task == "us":
@@ -527,7 +527,7 @@ def test_a_fault_of_ours(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
         return real_known(entry)
 
     monkeypatch.setattr(fleetsnapshot, "capture_cluster", capture)
-    monkeypatch.setattr(states, "_read_known", known)
+    monkeypatch.setattr(states, "_read_state", known)
     taken = fleet.take()
     assert [one.status for one in taken.clusters] == ["read", "failed"]
     assert [one.recorded for one in taken.states] == [1, None]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kafkaform.fleet.access.operation_bits import ASKED, BITS
+from kafkaform.fleet.access.permission_rows import BITS, SUPPORTED_OPERATIONS
 from kafkaform_kafka.authority.authorizer import (
     Access,
     AccessQuestion,
@@ -22,7 +22,7 @@ from kafkaform_kafka.authority.authorizer import (
 from kafkaform_kafka.kinds.acl.resource_type import KIND, Acl
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
-KINDS = tuple(ASKED)
+KINDS = tuple(SUPPORTED_OPERATIONS)
 # Prefixes of each other, the wildcard's own character, and code points beyond 16 bits, which sort
 # otherwise by UTF-16 units than by themselves.
 NAMES = ("a", "ab", "abc", "abd", "b", "*", "*x", "\uffee", "\U0001f600", "\U0001f600x", "kafka")
@@ -95,7 +95,7 @@ def live(cluster: str, kind: str, key: str, attrs: Mapping[str, str]) -> dict[st
 
 
 def acl(chance: Random, kind: str) -> Acl:
-    operations = ("All", *ASKED[kind], *ASKED[kind])
+    operations = ("All", *SUPPORTED_OPERATIONS[kind], *SUPPORTED_OPERATIONS[kind])
     return Acl(
         principal=chance.choice(PRINCIPALS),
         host=chance.choice((*HOSTS, "*")),

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 def spark() -> Iterator[SparkSession]:
     """Two threads on this machine, with Delta. It and later ones start from classes that are kept,
     which take as long to keep as a few of them save."""
-    from kafkaform.fleet.spark.class_archive import make_start_options
-    from kafkaform.fleet.spark.session import SparkPlace, build_session
+    from kafkaform.fleet.spark.java import make_start_options
+    from kafkaform.fleet.spark.session import SparkSetup, build_session
     from kafkaform.sandbox.places import get_cache_folder
-    from kafkaform.workflow.fleet.jars import add_jars
+    from kafkaform.workflow.fleet.runs import add_jars
 
     if not make_start_options(get_cache_folder()):
         command = [sys.executable, "-m", "kafkaform", "fleet", "prepare", "--quiet"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    session = build_session(add_jars(SparkPlace("local[2]", get_cache_folder())))
+    session = build_session(add_jars(SparkSetup("local[2]", get_cache_folder())))
     yield session
     session.stop()

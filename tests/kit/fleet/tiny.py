@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kafkaform.fleet.access.operation_bits import make_mask
+from kafkaform.fleet.access.permission_rows import make_mask
 from kafkaform.fleet.tables.reader import Gold, read_current
 
 from .landings import Landing, log, row, step

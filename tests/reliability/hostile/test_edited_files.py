@@ -18,7 +18,7 @@ from kafkaform.fleet.tables import manifest
 from kafkaform.sandbox import places, record
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import lease, local
-from kafkaform.workflow.fleet.register import make_document
+from kafkaform.workflow.fleet.snapshot import make_document
 from kafkaform_kafka.connection.tokens import read_token_file
 
 from ...kit.commands.here import Here

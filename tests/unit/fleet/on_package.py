@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kafkaform.fleet.spark.session import SparkPlace, build_session
+from kafkaform.fleet.spark.session import SparkSetup, build_session
 from kafkaform.sandbox.places import get_cache_folder
-from kafkaform.workflow.fleet.jars import add_jars
+from kafkaform.workflow.fleet.runs import add_jars
 
 
 def home(spark: SparkSession) -> Path:
@@ -42,6 +42,6 @@ def _twice(some: pa.Table) -> pa.Table:
 
 
 if __name__ == "__main__":
-    session = build_session(add_jars(SparkPlace("local[1]", get_cache_folder())))
+    session = build_session(add_jars(SparkSetup("local[1]", get_cache_folder())))
     print(json.dumps(used(session, Path(sys.argv[1]))))
     session.stop()

@@ -13,14 +13,13 @@ import pytest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.progress import ignore_event
 from kafkaform.fleet.spark import doctor, java, session
-from kafkaform.fleet.spark.class_archive import (
+from kafkaform.fleet.spark.java import (
     SPARK,
     find_archive,
     make_keep_options,
     make_start_options,
 )
-from kafkaform.fleet.spark.preparation import prepare
-from kafkaform.fleet.spark.session import SparkPlace
+from kafkaform.fleet.spark.session import SparkSetup, prepare
 from kafkaform.jvm.archive import BASE, Archive
 from kafkaform.sandbox.places import get_cache_folder
 
@@ -35,7 +34,7 @@ esac
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkPlace:
+def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkSetup:
     """A Java that runs but is none, and an empty cache."""
     home = tmp_path / "a java"
     (home / "bin").mkdir(parents=True)
@@ -43,12 +42,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkPlace:
     (home / "bin" / "java").write_text("#!/bin/sh\n")
     (home / "bin" / "java").chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(home))
-    return SparkPlace("local[2]", tmp_path / "its cache")
+    return SparkSetup("local[2]", tmp_path / "its cache")
 
 
-def kept(place: SparkPlace) -> Archive:
+def kept(setup: SparkSetup) -> Archive:
     """With its folder."""
-    found = find_archive(place.cache, java.find_java(place.cache))
+    found = find_archive(setup.cache, java.find_java(setup.cache))
     found.folder.mkdir(parents=True, exist_ok=True)
     return found
 
@@ -59,26 +58,26 @@ def settled(found: Archive, part: str, text: str) -> Path:
     return found.settle_file(part, new)
 
 
-def options(place: SparkPlace) -> str:
-    return session.build_settings(place)["spark.driver.extraJavaOptions"]
+def options(setup: SparkSetup) -> str:
+    return session.build_settings(setup)["spark.driver.extraJavaOptions"]
 
 
-def test_a_session_starts_from_what_is_kept(place: SparkPlace) -> None:
+def test_a_session_starts_from_what_is_kept(setup: SparkSetup) -> None:
     """From the newest file alone, of this Java alone; and from none where none is kept."""
-    assert "Archive" not in options(place)
-    assert not place.cache.exists()
-    first = settled(kept(place), SPARK, "one")
-    assert options(place).endswith(f' -XX:SharedArchiveFile="{first}"')
-    second = settled(kept(place), SPARK, "two")
-    assert options(place).endswith(f' -XX:SharedArchiveFile="{second}"')
+    assert "Archive" not in options(setup)
+    assert not setup.cache.exists()
+    first = settled(kept(setup), SPARK, "one")
+    assert options(setup).endswith(f' -XX:SharedArchiveFile="{first}"')
+    second = settled(kept(setup), SPARK, "two")
+    assert options(setup).endswith(f' -XX:SharedArchiveFile="{second}"')
     assert list(second.parent.iterdir()) == [second]
     release = Path(os.environ["JAVA_HOME"], "release")
     release.write_text(release.read_text().replace("21.0.1", "21.0.2"))
-    assert "Archive" not in options(place)
+    assert "Archive" not in options(setup)
 
 
 def test_jars_that_came_later_are_read_anew(
-    place: SparkPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    setup: SparkSetup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else Java does without what is kept, and nobody is told that preparing again would help."""
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
@@ -86,37 +85,37 @@ def test_jars_that_came_later_are_read_anew(
     jar.parent.mkdir()
     jar.write_text("classes")
     os.utime(jar, (1_700_000_000, 1_700_000_000))
-    old = settled(kept(place), SPARK, "one")
-    assert make_start_options(place.cache)
+    old = settled(kept(setup), SPARK, "one")
+    assert make_start_options(setup.cache)
     os.utime(jar, (1_700_000_001, 1_700_000_001))
-    assert make_start_options(place.cache) == ""
-    assert "fleet prepare" in doctor._check_classes(place).advice
-    new = settled(kept(place), SPARK, "one")
-    assert make_start_options(place.cache)
+    assert make_start_options(setup.cache) == ""
+    assert "fleet prepare" in doctor._check_classes(setup).advice
+    new = settled(kept(setup), SPARK, "one")
+    assert make_start_options(setup.cache)
     assert not old.exists()
     jar.with_name("more.jar").touch()
-    assert make_start_options(place.cache) == ""
+    assert make_start_options(setup.cache) == ""
     jar.with_name("more.jar").unlink()
-    assert make_start_options(place.cache)
+    assert make_start_options(setup.cache)
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "other"))
-    assert make_start_options(place.cache) == ""
+    assert make_start_options(setup.cache) == ""
     assert new.exists()
 
 
 @pytest.mark.parametrize("part", [SPARK, BASE])
 @pytest.mark.parametrize("data", [b"", b"the clas", b"the classeS", b"the classes and more"])
-def test_what_is_not_whole_is_not_used(place: SparkPlace, part: str, data: bytes) -> None:
+def test_what_is_not_whole_is_not_used(setup: SparkSetup, part: str, data: bytes) -> None:
     """Java would end at once; so would every run from then on."""
-    file = {each: settled(kept(place), each, "the classes") for each in (SPARK, BASE)}[part]
-    assert make_start_options(place.cache)
+    file = {each: settled(kept(setup), each, "the classes") for each in (SPARK, BASE)}[part]
+    assert make_start_options(setup.cache)
     file.write_bytes(data)
-    assert make_start_options(place.cache) == ""
-    assert "Archive" not in options(place)
+    assert make_start_options(setup.cache) == ""
+    assert "Archive" not in options(setup)
 
 
-def test_a_java_without_classes_of_its_own_gets_some(place: SparkPlace, tmp_path: Path) -> None:
+def test_a_java_without_classes_of_its_own_gets_some(setup: SparkSetup, tmp_path: Path) -> None:
     """Once: they are kept, too. A Java that has some needs none."""
-    new, found, used = tmp_path / "new", kept(place), java.find_java(place.cache)
+    new, found, used = tmp_path / "new", kept(setup), java.find_java(setup.cache)
     words = f'-XX:ArchiveClassesAtExit="{new}"'
     assert make_keep_options(found, used, new) == words
     program = Path(os.environ["JAVA_HOME"], "bin", "java")
@@ -133,23 +132,23 @@ def test_a_java_without_classes_of_its_own_gets_some(place: SparkPlace, tmp_path
 
 
 @pytest.mark.parametrize("master", ["spark://host:7077", "sc://host", "yarn"])
-def test_only_this_computer_is_prepared(place: SparkPlace, master: str) -> None:
+def test_only_this_computer_is_prepared(setup: SparkSetup, master: str) -> None:
     with pytest.raises(UsageError, match=f"{re.escape(master)} is not this computer"):
-        prepare(SparkPlace(master, place.cache), ignore_event)
-    assert not place.cache.exists()
+        prepare(SparkSetup(master, setup.cache), ignore_event)
+    assert not setup.cache.exists()
 
 
 def test_the_doctor_tells_whether_classes_are_kept(
-    place: SparkPlace, monkeypatch: pytest.MonkeyPatch
+    setup: SparkSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "fleet prepare" in doctor._check_classes(place).advice
-    settled(kept(place), SPARK, "one")
-    assert (doctor._check_classes(place).good, doctor._check_classes(place).advice) == (True, "")
+    assert "fleet prepare" in doctor._check_classes(setup).advice
+    settled(kept(setup), SPARK, "one")
+    assert (doctor._check_classes(setup).good, doctor._check_classes(setup).advice) == (True, "")
     monkeypatch.setattr(java, "_list_candidates", lambda: iter(()))
-    assert doctor._check_classes(place).good is None
+    assert doctor._check_classes(setup).good is None
     monkeypatch.undo()
-    monkeypatch.setattr("kafkaform.fleet.spark.class_archive.version", _missing)
-    assert doctor._check_classes(place).good is None
+    monkeypatch.setattr("kafkaform.fleet.spark.java.version", _missing)
+    assert doctor._check_classes(setup).good is None
 
 
 def _missing(name: str) -> str:

@@ -18,16 +18,18 @@ from kafkaform.core.errors import Blocked
 from kafkaform.core.folder import Folder
 from kafkaform.fleet.build.driver import BuildResult
 from kafkaform.fleet.spark import doctor, session
-from kafkaform.fleet.spark.session import SparkPlace
+from kafkaform.fleet.spark.session import SparkSetup
 from kafkaform.fleet.tables.definitions import TABLES
-from kafkaform.fleet.tables.manifest import ALL, Manifest, Written
+from kafkaform.fleet.tables.manifest import ALL_CLUSTERS, Manifest, Written
 from kafkaform.state.backends.obstores import open_objects
 from kafkaform.workflow.fleet import runs
 
 from ...kit.fleet.landings import Landing
 
 NOW = "2026-01-02T00:00:00+00:00"
-MADE = Manifest("b1", {"drift": Written(3, 7, 0.25)}, NOW, NOW, NOW, "f", "1", {"capacity": ALL})
+MADE = Manifest(
+    "b1", {"drift": Written(3, 7, 0.25)}, NOW, NOW, NOW, "f", "1", {"capacity": ALL_CLUSTERS}
+)
 
 
 def fleet(*words: object) -> subprocess.CompletedProcess[str]:
@@ -108,7 +110,9 @@ def test_a_run_says_what_it_has_made() -> None:
         "Build b1: 1 table for 2 clusters.",
         "capacity was left out; the next run without --only will update it.",
     ]
-    assert "for all clusters." in next(iter(runs.render_result(replace(done, clusters=ALL))))
+    assert "for all clusters." in next(
+        iter(runs.render_result(replace(done, clusters=ALL_CLUSTERS)))
+    )
     assert list(runs.render_result(BuildResult(MADE))) == ["Nothing new: build b1 is current."]
     document = runs.make_document(done)
     assert (document["clusters"], document["owed"]) == (["a", "b"], ["capacity"])
@@ -173,16 +177,16 @@ def test_every_command_and_variable_is_in_the_reference() -> None:
 def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each thing that is missing; what is there is told with its version."""
     monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path, "")))
-    place = SparkPlace("local[2]", tmp_path, jars=(str(tmp_path / "delta.jar"),))
-    found = {c.name: c for c in doctor.run_checks(place, Folder(tmp_path), tmp_path)}
+    setup = SparkSetup("local[2]", tmp_path, jars=(str(tmp_path / "delta.jar"),))
+    found = {c.name: c for c in doctor.run_checks(setup, Folder(tmp_path), tmp_path)}
     assert (found["jars"].good, found["jars"].advice) == (False, "Correct --jars.")
     assert (found["writes"].good, found["pyspark"].good) == (True, True)
     monkeypatch.setattr(
-        doctor, "NEEDED", (("no-such-package", (1,), None), ("pandas", (99,), None))
+        doctor, "NEEDED_PACKAGES", (("no-such-package", (1,), None), ("pandas", (99,), None))
     )
     monkeypatch.setattr(doctor, "LEAST_BYTES", 1 << 60)
-    bad = {c.name: c for c in doctor.run_checks(replace_jars(place), None, tmp_path)}
-    assert bad["no-such-package"].found == "it is not installed"
+    bad = {c.name: c for c in doctor.run_checks(replace_jars(setup), None, tmp_path)}
+    assert bad["no-such-package"].finding == "it is not installed"
     assert "[fleet]" in bad["pandas"].advice
     assert bad["root"].good is False
     assert bad["jars"].good is None
@@ -200,22 +204,22 @@ def test_the_doctor_looks_at_what_spark_will_use(
     (jars / f"{name}-{number}.jar").touch()
     monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "spark"))
-    found = by_name(SparkPlace("local[2]", tmp_path))
-    assert (found["java"].good, found["java"].found.split(" ", 2)[0]) == (False, "21.0.1")
-    assert "no such processor" in found["java"].found and "JAVA_HOME" in found["java"].advice
+    found = by_name(SparkSetup("local[2]", tmp_path))
+    assert (found["java"].good, found["java"].finding.split(" ", 2)[0]) == (False, "21.0.1")
+    assert "no such processor" in found["java"].finding and "JAVA_HOME" in found["java"].advice
     assert found["jars"].good is None
-    assert found["temporary files"].found.endswith(f"free in {tmp_path}")
+    assert found["temporary files"].finding.endswith(f"free in {tmp_path}")
     (jars / f"delta-storage-{number}.jar").touch()
     (home / "bin" / "java").write_text("#!/bin/sh\n")
-    found = by_name(SparkPlace("local[2]", tmp_path))
+    found = by_name(SparkSetup("local[2]", tmp_path))
     assert (found["java"].good, found["jars"].good) == (True, True)
-    found = by_name(SparkPlace("local[2]", tmp_path, ivy=tmp_path / "none.xml"))
+    found = by_name(SparkSetup("local[2]", tmp_path, ivy=tmp_path / "none.xml"))
     assert (found["jars"].good, found["jars"].advice) == (False, "Correct --ivy-settings.")
     store = open_objects(f"memory://{tmp_path.name}/y", {})
-    remote = {c.name: c for c in doctor.run_checks(SparkPlace("local[2]", tmp_path), store, None)}
+    remote = {c.name: c for c in doctor.run_checks(SparkSetup("local[2]", tmp_path), store, None)}
     assert "hadoop-aws" in remote["hadoop"].advice
-    assert "hadoop" not in by_name(SparkPlace("local[2]", tmp_path))
-    served = by_name(SparkPlace("sc://host", tmp_path))
+    assert "hadoop" not in by_name(SparkSetup("local[2]", tmp_path))
+    served = by_name(SparkSetup("sc://host", tmp_path))
     assert {name for name, check in served.items() if check.good is None} == {"java", "jars"}
 
 
@@ -230,13 +234,13 @@ def java_home(folder: Path, script: str) -> Path:
     return home
 
 
-def by_name(place: SparkPlace) -> dict[str, doctor.DoctorCheck]:
-    folder = place.cache / "root"
-    return {check.name: check for check in doctor.run_checks(place, Folder(folder), folder)}
+def by_name(setup: SparkSetup) -> dict[str, doctor.DoctorCheck]:
+    folder = setup.cache / "root"
+    return {check.name: check for check in doctor.run_checks(setup, Folder(folder), folder)}
 
 
-def replace_jars(place: SparkPlace) -> SparkPlace:
-    return SparkPlace(place.master, place.cache)
+def replace_jars(setup: SparkSetup) -> SparkSetup:
+    return SparkSetup(setup.master, setup.cache)
 
 
 class Careless(Folder, frozen=True):
@@ -253,7 +257,7 @@ class Careless(Folder, frozen=True):
 def test_a_store_that_loses_writes_is_found_out(tmp_path: Path) -> None:
     assert doctor._check_writes(open_objects(f"memory://{tmp_path.name}/x", {})).good is True
     careless = doctor._check_writes(Careless(tmp_path / "c"))
-    assert (careless.good, careless.found) == (
+    assert (careless.good, careless.finding) == (
         False,
         "the store overwrote an object that already existed",
     )

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from kafkaform.core.errors import StorageError
 from kafkaform.core.text import foreign
-from kafkaform.fleet.exports.csv_cells import render_cell, render_rows
-from kafkaform.fleet.exports.rows import (
+from kafkaform.fleet.report.rows import (
     INTERNAL,
     Sheet,
+    render_cell,
     render_csv,
     render_json,
+    render_rows,
     render_table,
     to_jsonable,
     to_text,

@@ -6,7 +6,7 @@ import re
 from fnmatch import fnmatchcase
 from random import Random
 
-from kafkaform.fleet.landed.globs import to_regex
+from kafkaform.fleet.landed.register import to_regex
 
 
 def test_random_globs_and_names() -> None:

@@ -11,21 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kafkaform.fleet.access.acl_arrays import split_stretches
+from kafkaform.fleet.access.acl_arrays import compute_reach, split_stretches, to_ints
 from kafkaform.fleet.access.acl_masks import (
     compute_pattern_masks,
     compute_resource_masks,
     count_pairs,
     find_shadows,
 )
-from kafkaform.fleet.access.operation_bits import (
-    ASKED,
+from kafkaform.fleet.access.permission_rows import (
     BITS,
+    SUPPORTED_OPERATIONS,
     list_operations,
-    make_given_mask,
+    make_decided_mask,
     make_mask,
 )
-from kafkaform.fleet.access.pattern_cover import compute_reach, to_ints
 from kafkaform_kafka.authority.authorizer import Access, fits, index_acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl, parse_acl_key
 from kafkaform_kafka.protocol import rights
@@ -58,7 +57,7 @@ def test_bits_stay_what_they_are() -> None:
 def test_an_acls_bits_are_the_operations_that_it_fits(operation: str, permission: str) -> None:
     """One mask says of each operation what the authorizer says one by one."""
     one = Acl("User:u", "*", operation, permission, "Topic", "t", "Literal")
-    mask = make_given_mask(operation, permission)
+    mask = make_decided_mask(operation, permission)
     asked = [name for name in BITS if name != "All"]
     assert [name for name in asked if fits(one, name)] == [
         name for name in list_operations(mask) if name != "All"
@@ -240,7 +239,7 @@ def test_without_what_is_shadowed_every_decision_is_the_same() -> None:
             gone[row["reason"]] += 1
         left = [one for one in some if one.key not in found]
         before, after = (Access(index_acls(acls), frozenset(), True) for acls in (some, left))
-        questions = list(product((*NAMES, "y"), people, hosts, ASKED[kind]))
+        questions = list(product((*NAMES, "y"), people, hosts, SUPPORTED_OPERATIONS[kind]))
         for name, who, host, operation in chance.sample(questions, 100):
             asked = (operation, kind, name, who, host)
             assert verdict(before, *asked) is verdict(after, *asked), (asked, found)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Change, PathChange
 from kafkaform.core.resource import Identity
-from kafkaform.fleet.answers.outside_changes import find_outside_changes
+from kafkaform.fleet.answers.history import find_outside_changes
 from kafkaform.plan.model import Mode, Options
 from kafkaform.workflow.drift.last_writes import ROOT
 

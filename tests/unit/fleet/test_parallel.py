@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kafkaform.fleet.build.parallel import WIDTH, make_together
-from kafkaform.fleet.tables.dataset import Dataset
+from kafkaform.fleet.build.schedule import WIDTH, make_together
+from kafkaform.fleet.tables.definitions import Dataset
 
 PATIENCE = 60.0
 

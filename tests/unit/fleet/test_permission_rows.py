@@ -17,23 +17,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaform.core.errors import StorageError, UsageError
-from kafkaform.fleet.access.operation_bits import MASKS, make_mask
 from kafkaform.fleet.access.permission_rows import (
     COLUMNS,
-    KEPT,
+    FILE_COLUMNS,
     KEY,
+    MASKS,
     PermissionFilter,
     can_begin,
+    make_mask,
     make_where,
     select_wanted,
 )
-from kafkaform.fleet.answers.table_sql import run_query
-from kafkaform.fleet.exports.rows import render_table
-from kafkaform.fleet.landed.globs import to_regex
+from kafkaform.fleet.answers.query import run_query
+from kafkaform.fleet.landed.register import to_regex
+from kafkaform.fleet.report.rows import render_table
 from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.reader import Gold
-from kafkaform.workflow.fleet import permissions
-from kafkaform.workflow.fleet.permissions import (
+from kafkaform.workflow.fleet import answers
+from kafkaform.workflow.fleet.answers import (
     PermissionsRequest,
     check_request,
     export_by_pattern,
@@ -185,7 +186,7 @@ def test_files_are_whole_or_not_there(root: str, tmp_path: Path) -> None:
     )
     (file,) = (tmp_path / "p").iterdir()
     made = pq.ParquetFile(file).read()
-    assert tuple(made.column_names) == KEPT
+    assert tuple(made.column_names) == FILE_COLUMNS
     assert made.num_rows == sum(row["cluster"] == "a" for row in ROWS)
     first = made.slice(0, 1).to_pylist()[0]
     assert (first["effective"], first["effective_mask"]) == (["Read", "Write"], 24)
@@ -220,4 +221,4 @@ def test_a_cluster_that_nobody_knows_is_no_empty_one(root: str) -> None:
     with pytest.raises(UsageError, match="has no cluster x") as error:
         export_by_pattern(PermissionsRequest(root, PermissionFilter("x"), "table"))
     assert "SELECT cluster" in error.value.advice
-    permissions.check_request(PermissionsRequest(root, PermissionFilter("x"), "table"))
+    answers.check_request(PermissionsRequest(root, PermissionFilter("x"), "table"))

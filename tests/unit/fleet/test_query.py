@@ -18,8 +18,8 @@ import pytest
 
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.fleet.answers import history
-from kafkaform.fleet.answers.table_sql import run_query
-from kafkaform.fleet.exports.rows import Sheet
+from kafkaform.fleet.answers.query import run_query
+from kafkaform.fleet.report.rows import Sheet
 from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.reader import Gold
 
@@ -337,7 +337,11 @@ def test_an_apply_that_no_snapshot_shows() -> None:
     shown = intervals([{"p": "1"}, {"p": "1"}])
     events = [event(1, -5, "applied"), event(2, 1, "applied"), event(3, 9, "applied")]
     marks = [entry.mark for entry in history.build_timeline(shown, (), events) if entry.run]
-    assert marks == [history.UNSEEN, history.UNSEEN, "applied, in no snapshot yet"]
+    assert marks == [
+        history.NOT_IN_SNAPSHOT,
+        history.NOT_IN_SNAPSHOT,
+        "applied, in no snapshot yet",
+    ]
 
 
 def test_intervals_against_an_oracle() -> None:
@@ -379,8 +383,8 @@ def test_status(root: Path) -> None:
     """Builds, coverage with ages, what failed and why, quarantine, tables."""
     found = history.read_status(str(root))
     assert found.complete is False
-    assert found.parts["Builds"].rows == (("b-1", True, NOW, NOW, 0.0, 17),)
-    clusters = {row[:2]: row[2] for row in found.parts["Clusters"].rows}
+    assert found.sheets["Builds"].rows == (("b-1", True, NOW, NOW, 0.0, 17),)
+    clusters = {row[:2]: row[2] for row in found.sheets["Clusters"].rows}
     assert clusters[("read", True)] == 8
     assert clusters[("failed", True)] == 1
     text = history.render_status(found)

@@ -55,7 +55,7 @@ def test_builds_are_listed_and_the_one_before_is_found(root: Path) -> None:
     """Other files of the folder are no builds."""
     (root / "builds" / "b-2.inputs.gz").write_bytes(b"")
     build = reader.read_current(str(root))
-    assert (build.name, build.as_of, build.parts["drift"].rows) == ("b-2", NOW, 1)
+    assert (build.name, build.as_of, build.tables["drift"].rows) == ("b-2", NOW, 1)
     assert reader.list_builds(str(root)) == ("b-1", "b-2")
     earlier = reader.find_before(build)
     assert earlier is not None
@@ -66,7 +66,7 @@ def test_builds_are_listed_and_the_one_before_is_found(root: Path) -> None:
 def test_a_url_is_a_root_too(root: Path) -> None:
     """The same reader takes an address."""
     assert reader.read_current(root.as_uri()).name == "b-2"
-    assert Gold(reader.read_current(root.as_uri() + "/")).read_table("drift").num_rows == 1
+    assert len(Gold(reader.read_current(root.as_uri() + "/")).read_rows("select * from drift")) == 1
 
 
 def test_a_store_is_a_root_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_a_table_that_the_build_has_not_made(root: Path) -> None:
     tables = Gold(reader.read_current(str(root)))
     assert not tables.has("drift", "capacity")
     with pytest.raises(UsageError, match="no table capacity") as caught:
-        tables.read_table("capacity")
+        tables.require("capacity")
     assert "--only capacity" in caught.value.advice
 
 

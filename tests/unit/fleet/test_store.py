@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from kafkaform.core.errors import StorageError
 from kafkaform.core.folder import Folder
 from kafkaform.core.objects import ObjectChanged, ObjectExists, Objects
-from kafkaform.fleet.build.pruning import prune
+from kafkaform.fleet.build.driver import prune
 from kafkaform.fleet.spark.store import TableStore, hadoop_address, quote_text, vacuum
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.definitions import SCHEMA_VERSION
-from kafkaform.fleet.tables.manifest import ALL, Manifest, Written
+from kafkaform.fleet.tables.manifest import ALL_CLUSTERS, Manifest, Written
 from kafkaform.state.backends.obstores import open_objects
 
 from ...kit.fleet.frames import frame
@@ -30,7 +30,7 @@ BUILT = Manifest(
     NOW,
     "f" * 64,
     "0.1.0",
-    {"capacity": ALL, "drift": frozenset({"b", "a"})},
+    {"capacity": ALL_CLUSTERS, "drift": frozenset({"b", "a"})},
 )
 
 

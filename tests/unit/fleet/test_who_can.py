@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.errors import UsageError
-from kafkaform.fleet.access.operation_bits import ASKED
+from kafkaform.fleet.access.permission_rows import SUPPORTED_OPERATIONS
 from kafkaform.fleet.answers.who_can import (
     WhoCanQuery,
     list_needed_rows,
@@ -48,7 +48,7 @@ def permissions(world: World) -> list[dict[str, Any]]:
         key = acl.resource_type, pattern, acl.pattern_type, acl.principal, acl.host
         found.setdefault(key, []).append(acl.key)
     for who in world.super_users or ():
-        for kind in ASKED:
+        for kind in SUPPORTED_OPERATIONS:
             found.setdefault((kind, "*", "Prefixed", who, "*"), [])
     columns = ("resource_type", "resource", "pattern_type", "principal", "host")
     more = {"cluster": world.name, "pattern_level": True}
@@ -77,11 +77,11 @@ def test_every_answer_is_the_authorizers() -> None:
     rows = {world.name: permissions(world) for world in some}
     verdicts = dict.fromkeys(("allowed", "denied", "unknown"), 0)
     for _ in range(2_000):
-        world, kind = chance.choice(some), chance.choice(list(ASKED))
+        world, kind = chance.choice(some), chance.choice(list(SUPPORTED_OPERATIONS))
         who = chance.choice((*PRINCIPALS, STRANGER, "User:root"))
         host = chance.choice((*HOSTS[1:], ELSEWHERE, None))
         name = chance.choice((*NAMES, "kafka-cluster", "y"))
-        asked = WhoCanQuery(chance.choice(ASKED[kind]), kind, name, who, host)
+        asked = WhoCanQuery(chance.choice(SUPPORTED_OPERATIONS[kind]), kind, name, who, host)
         needed = list(pushed_down(rows[world.name], asked))
         (answer,) = who_can(needed, [world.cluster()], asked)
         expected = decide(world.access, AccessQuestion(who, host, asked.operation, kind, name))

@@ -30,10 +30,9 @@ from kafkaform.fleet.landed.register import (
     read_register,
 )
 from kafkaform.workflow.configuration.evaluation import Inputs
-from kafkaform.workflow.fleet.register import add_identities, make_document
 from kafkaform.workflow.fleet.register_file import Fleet, read_fleet
 from kafkaform.workflow.fleet.register_schema import BLOCKS, WAIVER
-from kafkaform.workflow.fleet.snapshot import run_secret_commands
+from kafkaform.workflow.fleet.snapshot import add_identities, make_document, run_secret_commands
 
 EXAMPLE = Path(__file__).parents[3] / "examples/fleet/fleet.hcl"
 EVERYTHING = """

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from kafkaform.core.resource import Identity
-from kafkaform.fleet.exports.rows import Sheet
+from kafkaform.fleet.report.rows import Sheet
 from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform.window.access import show_sheet
 from kafkaform.window.fleet import REPORT, list_columns

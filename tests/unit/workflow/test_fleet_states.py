@@ -11,7 +11,7 @@ from kafkaform.core.resource import Desired, ProviderConfig
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.workflow.connection import COMMAND_LINE
 from kafkaform.workflow.fleet.register_file import ClusterEntry, StateEntry
-from kafkaform.workflow.fleet.states import KnownState
+from kafkaform.workflow.fleet.states import StateReading
 from kafkaform_kafka.provider import PROVIDER
 
 
@@ -37,6 +37,6 @@ def test_brokers_in_common(ours: list[str], theirs: list[str], same: bool) -> No
     """Also if one text names several brokers."""
     blocks = {"kafka": make_block(bootstrap_servers=ours)}
     desired = Desired(declared=(), providers=blocks)
-    known = KnownState(StateEntry("s", None, Path()), desired=desired)
+    known = StateReading(StateEntry("s", None, Path()), desired=desired)
     entry = ClusterEntry("c", make_block(bootstrap_servers=theirs), PROVIDER)
     assert known.find_scopes([(entry, "id")]) == ({"kafka": "id"} if same else {})

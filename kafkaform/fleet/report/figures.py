@@ -1,36 +1,183 @@
-"""Charts as data, and the measures of their shapes: widths in per cent and heights in pixels, so
-that a chart fits any width and its letters keep their size.
+"""Tables and charts of the report as data, and how their values are written.
 
-Every series has a colour, a pattern and a letter, so that none of them is needed to tell it apart.
+Charts are measured in per cent of the width and in pixels of height, so that a chart fits any width
+and its letters keep their size. Every series has a colour, a pattern and a letter, so that none of
+them is needed to tell it apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from typing import Any
 
 from msgspec import Struct
 
-from .grids import ColumnKind, Grid, GridColumn, render_value
+from ...core.text.foreign import inline
+from .rows import to_jsonable, to_text
 
+CLIP = 240
+"""How many characters of a foreign text a cell shows."""
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 ROW, BAR = 40, 14
 """Pixels of a bar with its label, and of the bar alone."""
-HEIGHT, FOOT = 140, 20
+HEIGHT, FOOT_HEIGHT = 140, 20
 """Pixels of the field of a chart by days, and of the line of days below it."""
-NAME = 26
+LABEL_CHARACTERS = 26
 """How many characters of a bar's label fit on a phone. The table has the whole label."""
 LETTER_SHARE = 4.0
 """A part narrower than this (per cent) has no room for its letter."""
 LETTER_HEIGHT = 12
 """A part of a column lower than this (pixels) has no room for its letter."""
-ROOM = 12
+MIN_COLUMNS = 12
 """A chart has room for at least this many days, so that a few columns do not become walls."""
-APART = 4
+LABEL_COLUMNS = 4
 """From this many columns on, the first and the last day fit side by side."""
 
 
+class ColumnKind(StrEnum):
+    """What a column contains, which decides how it is written and aligned."""
+
+    TEXT = "text"
+    LONG = "long"  # a sentence or more
+    WORD = "word"  # one of a few
+    CODE = "code"  # names, letter by letter
+    KEY = "key"  # the same, and longer
+    VALUE = "value"  # of an attribute: an empty one is not a missing one
+    NUMBER = "number"
+    SHARE = "share"
+    BYTES = "bytes"
+    MONEY = "money"
+    TIME = "time"
+    DAY = "day"
+    FLAG = "flag"
+
+
+class GridColumn(Struct, frozen=True):
+    """A column."""
+
+    name: str
+    """The member of a row."""
+    title: str
+    kind: ColumnKind = ColumnKind.TEXT
+    missing: str = "–"
+    """What null means here, and what an empty text means."""
+
+    @property
+    def right(self) -> bool:
+        """True for columns that are aligned to the right."""
+        return self.kind in (
+            ColumnKind.NUMBER,
+            ColumnKind.SHARE,
+            ColumnKind.BYTES,
+            ColumnKind.MONEY,
+        )
+
+
+CLUSTER = GridColumn("cluster", "Cluster", ColumnKind.CODE)
+OBJECT = GridColumn("object", "Object", ColumnKind.KEY)
+OWNER = GridColumn("owner", "Owner", missing="none")
+SEVERITY = GridColumn("severity", "Severity", ColumnKind.WORD)
+FINDING = GridColumn("what", "Finding", ColumnKind.WORD)
+DETAIL = GridColumn("detail", "Detail", ColumnKind.LONG)
+SIZE_COLUMNS = tuple(
+    GridColumn(name, name.capitalize(), ColumnKind.NUMBER)
+    for name in ("topics", "partitions", "replicas")
+)
+COST_COLUMNS = (
+    GridColumn("bytes", "Size", ColumnKind.BYTES, "not measured"),
+    GridColumn("cost", "Cost a month", ColumnKind.MONEY, "no rates"),
+    GridColumn("currency", "Currency"),
+)
+
+
+class Grid(Struct, frozen=True):
+    """A table."""
+
+    caption: str
+    columns: tuple[GridColumn, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    total: int
+    """How many rows there are; `rows` may be only the first of them."""
+    csv: str = ""
+    """The table whose CSV file has all rows. Empty: none has."""
+
+    @property
+    def more(self) -> int:
+        """How many rows are not shown."""
+        return self.total - len(self.rows)
+
+
+def make_grid(
+    caption: str, columns: Sequence[GridColumn], rows: Sequence[Mapping[str, Any]], csv: str = ""
+) -> Grid:
+    """Make a table. Its total is the `total` of the first row, or else the number of rows."""
+    total = int(rows[0].get("total") or len(rows)) if rows else 0
+    cells = tuple(tuple(row.get(column.name) for column in columns) for row in rows)
+    return Grid(caption, tuple(columns), cells, total, csv)
+
+
+def render_value(value: Any, column: GridColumn) -> str:
+    """Write a value for people, on one line; null as the column says."""
+    if value is None or value == "":
+        return '""' if value == "" and column.kind is ColumnKind.VALUE else column.missing
+    if column.kind is ColumnKind.FLAG:
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return render_moment(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, int | float):
+        return _render_number(value, column.kind)
+    written = inline(", ".join(map(str, value))) if isinstance(value, list) else to_text(value)
+    return clip_text(written, CLIP)
+
+
+def clip_text(text: str, length: int) -> str:
+    """Cut a text that is longer; the last character is then an ellipsis."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _render_number(value: float, kind: ColumnKind) -> str:
+    if kind is ColumnKind.SHARE:
+        return f"{value:.1%}"
+    if kind is ColumnKind.BYTES:
+        return render_bytes(value)
+    if kind is ColumnKind.MONEY:
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+def render_bytes(value: float) -> str:
+    """`1.5 GiB`."""
+    unit = 0
+    while value >= 1024 and unit < len(UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{value:,.0f} {UNITS[unit]}" if unit == 0 else f"{value:,.1f} {UNITS[unit]}"
+
+
+def render_moment(time: datetime) -> str:
+    """`2026-11-22 05:00` in UTC."""
+    aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return aware.strftime("%Y-%m-%d %H:%M")
+
+
+def sort_key(value: Any) -> str:
+    """Return what a cell is sorted by: a number, or text."""
+    plain = to_jsonable(value)
+    if isinstance(plain, bool):
+        return str(int(plain))
+    return "" if plain is None else inline(plain if isinstance(plain, str) else str(plain))
+
+
+def sum_column(rows: Iterable[Mapping[str, Any]], name: str) -> int:
+    """Sum a column; null counts as 0."""
+    return sum(int(row[name] or 0) for row in rows)
+
+
 class Series(Struct, frozen=True):
-    """What one colour stands for."""
+    """What one colour means."""
 
     key: str
     """Names the colour and the pattern in the style sheet."""
@@ -45,7 +192,7 @@ class Bar(Struct, frozen=True):
     values: tuple[float, ...]
     """One per series."""
     note: str = ""
-    """Beside the label."""
+    """Next to the label."""
     limit: float | None = None
     """Where a line is drawn."""
 
@@ -67,7 +214,7 @@ class ChartPart(Struct, frozen=True):
 
 
 class ChartMark(Struct, frozen=True):
-    """A text or a line beside the pieces; x in per cent, y in pixels."""
+    """A text or a line next to the pieces; x in per cent, y in pixels."""
 
     text: str
     x: float
@@ -100,12 +247,12 @@ class Chart(Struct, frozen=True):
     @property
     def top(self) -> float:
         """The value at the far end of the field. A single bar fills it."""
-        far = max((_find_reach(bar) for bar in self.bars), default=0)
+        far = max((max(bar.total, bar.limit or 0) for bar in self.bars), default=0)
         return max(far if len(self.bars) == 1 and not self.days else _round_up(far), 1)
 
     @property
     def height(self) -> int:
-        return HEIGHT + FOOT if self.days else ROW * len(self.bars)
+        return HEIGHT + FOOT_HEIGHT if self.days else ROW * len(self.bars)
 
     @property
     def parts(self) -> tuple[ChartPart, ...]:
@@ -117,16 +264,21 @@ class Chart(Struct, frozen=True):
         """Names of bars; for days the first, the middle and the last one."""
         if not self.days:
             return tuple(
-                ChartMark(_shorten(bar.label), 0, ROW * n + 16) for n, bar in enumerate(self.bars)
+                ChartMark(clip_text(bar.label, LABEL_CHARACTERS), 0, ROW * n + 16)
+                for n, bar in enumerate(self.bars)
             )
-        last, y = len(self.bars) - 1, HEIGHT + FOOT - 5
-        if len(self.bars) < ROOM:
-            few = (0, last) if len(self.bars) >= APART else (0,)
-            return tuple(ChartMark(self.bars[n].label, n * self._step, y) for n in few if self.bars)
-        wanted = ((0, "start", 0.0), (last // 2, "middle", 0.5), (last, "end", 1.0))
+        last, y = len(self.bars) - 1, HEIGHT + FOOT_HEIGHT - 5
+        if len(self.bars) < MIN_COLUMNS:
+            positions_shown = (0, last) if len(self.bars) >= LABEL_COLUMNS else (0,)
+            return tuple(
+                ChartMark(self.bars[n].label, n * self._step, y)
+                for n in positions_shown
+                if self.bars
+            )
+        positions = ((0, "start", 0.0), (last // 2, "middle", 0.5), (last, "end", 1.0))
         return tuple(
             ChartMark(self.bars[n].label, (n + share) * self._step, y, anchor)
-            for n, anchor, share in wanted
+            for n, anchor, share in positions
         )
 
     @property
@@ -154,14 +306,15 @@ class Chart(Struct, frozen=True):
     @property
     def about(self) -> str:
         """The chart in a sentence, for people who cannot see it."""
-        what = f"{'Columns' if self.days else 'Bars'} of {self.unit}, one a {self.label}."
+        head = f"{'Columns' if self.days else 'Bars'} of {self.unit}, one a {self.label}."
         largest = sorted(self.bars, key=lambda bar: (-bar.total, bar.label))[:3]
-        told = "; ".join(
+        largest_text = "; ".join(
             f"{bar.label}: {render_amount(bar.total)} ({', '.join(self._describe_bar(bar))})"
             for bar in largest
             if bar.total
         )
-        return f"{what} {f'The largest are {told}.' if told else 'There is nothing to show.'}"
+        tail = f"The largest are {largest_text}." if largest_text else "There is nothing to show."
+        return f"{head} {tail}"
 
     @property
     def figures(self) -> Grid:
@@ -199,7 +352,7 @@ class Chart(Struct, frozen=True):
     @property
     def _step(self) -> float:
         """From one column to the next, in per cent."""
-        return 100 / max(len(self.bars), ROOM)
+        return 100 / max(len(self.bars), MIN_COLUMNS)
 
     def _make_columns(self) -> Iterable[ChartPart]:
         top, step = self.top, self._step
@@ -220,15 +373,17 @@ def make_day_bars(
     if not days:
         return ()
     span = (max(days) - min(days)).days
-    every = [min(days) + timedelta(days=n) for n in range(span + 1)]
+    all_days = [min(days) + timedelta(days=n) for n in range(span + 1)]
     return tuple(
-        Bar(day.isoformat(), tuple(values.get((day, s.key), 0) for s in series)) for day in every
+        Bar(day.isoformat(), tuple(values.get((day, s.key), 0) for s in series)) for day in all_days
     )
 
 
-def render_tip(part: ChartPart) -> str:
+def render_tip(piece: ChartPart) -> str:
     """The text of a piece that is pointed at."""
-    return f"{part.series.title}: {render_value(part.value, GridColumn('', '', ColumnKind.NUMBER))}"
+    return (
+        f"{piece.series.title}: {render_value(piece.value, GridColumn('', '', ColumnKind.NUMBER))}"
+    )
 
 
 def _render_note(bar: Bar) -> str:
@@ -240,14 +395,6 @@ def _render_note(bar: Bar) -> str:
 def render_amount(value: float) -> str:
     """`1,234`, `0.36`: two decimals if there are any."""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
-
-
-def _shorten(label: str) -> str:
-    return label if len(label) <= NAME else label[: NAME - 1] + "…"
-
-
-def _find_reach(bar: Bar) -> float:
-    return max(bar.total, bar.limit or 0)
 
 
 def _round_up(value: float) -> float:

@@ -9,28 +9,36 @@ import difflib
 import re
 
 from ...core.errors import StorageError, UsageError
-from ..exports.rows import Sheet
+from ..report.rows import Sheet
 from ..tables.definitions import TABLES
 from ..tables.reader import Gold, describe_error, quote_text, to_rows
 
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _NO_TABLE = re.compile(r"table 'datafusion\.(?:public\.)?(.+?)' not found")
 _NO_COLUMN = re.compile(r"No field named (.+?)\.(?:\s|$)", re.DOTALL)
-_FROM = re.compile(r"\b(?:from|join)\s+\"?(\w+)", re.IGNORECASE)
-_LOST = "Object Store error"
-_INTO = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\binto\b)", re.IGNORECASE)
+_TABLE_NAME = re.compile(r"\b(?:from|join)\s+\"?(\w+)", re.IGNORECASE)
+_STORE_ERROR = "Object Store error"
+_INTO_CLAUSE = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\binto\b)", re.IGNORECASE)
 
 
 def run_query(gold: Gold, sql: str) -> Sheet:
     """Return the result of a query.
 
-    Raises UsageError: it is no query, or names something that does not exist; StorageError: the
+    Raises UsageError: it is not a query, or names something that does not exist; StorageError: the
     tables cannot be read.
     """
     import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     from deltalake.exceptions import DeltaError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
-    _require_query(sql)
+    bare = _COMMENT.sub(" ", sql).strip().lstrip("( \n\t")
+    word = re.match(r"\w*", bare)
+    if word is None or word[0].lower() not in ("select", "with"):
+        raise UsageError(
+            "only queries can be run here",
+            "Begin with SELECT or WITH. The tables cannot be changed.",
+        )
+    if any(match[1] for match in _INTO_CLAUSE.finditer(bare)):
+        raise UsageError("SELECT … INTO would create a table", "Leave out INTO and its name.")
     try:
         table = pa.table(gold.execute(sql).read_all())
     except OSError as error:
@@ -41,24 +49,11 @@ def run_query(gold: Gold, sql: str) -> Sheet:
         if type(error) is not Exception:  # errors during execution have no class of their own
             raise
         text = describe_error(error)
-        if _LOST in text:
+        if _STORE_ERROR in text:
             raise StorageError(f"cannot read {gold.build.root}: {text}") from None
         raise UsageError(f"the query failed: {text}") from None
     rows = (tuple(row.values()) for batch in table.to_batches() for row in to_rows(batch))
     return Sheet(tuple(table.column_names), tuple(rows))
-
-
-def _require_query(sql: str) -> None:
-    """Raises UsageError for anything but a query."""
-    bare = _COMMENT.sub(" ", sql).strip().lstrip("( \n\t")
-    word = re.match(r"\w*", bare)
-    if word is None or word[0].lower() not in ("select", "with"):
-        raise UsageError(
-            "only queries can be run here",
-            "Begin with SELECT or WITH. The tables cannot be changed.",
-        )
-    if any(match[1] for match in _INTO.finditer(bare)):
-        raise UsageError("SELECT … INTO would create a table", "Leave out INTO and its name.")
 
 
 def _explain_error(gold: Gold, sql: str, text: str) -> UsageError:
@@ -76,27 +71,29 @@ def _explain_error(gold: Gold, sql: str, text: str) -> UsageError:
 
 def _no_table_error(gold: Gold, name: str) -> UsageError:
     short = name.rpartition(".")[2].lower()
-    if short in gold.build.parts:
+    if short in gold.build.tables:
         return UsageError(f"there is no table {name}", f"Write {short}, without the layer.")
     if short in TABLES:
         return UsageError(
             f"build {gold.build.name} has no table {short}",
             f"Make it with `kafkaform fleet run --root … --only {short}`.",
         )
-    close = difflib.get_close_matches(short, gold.build.parts, 3)
+    close = difflib.get_close_matches(short, gold.build.tables, 3)
     advice = f"Did you mean {' or '.join(close)}? " if close else ""
     return UsageError(
-        f"there is no table {name}", f"{advice}There are {', '.join(sorted(gold.build.parts))}."
+        f"there is no table {name}", f"{advice}There are {', '.join(sorted(gold.build.tables))}."
     )
 
 
 def _no_column_error(gold: Gold, sql: str, name: str) -> UsageError:
-    named = {word.lower() for word in _FROM.findall(sql)}
-    tables = sorted(named & gold.build.parts.keys() & TABLES.keys())
+    named = {word.lower() for word in _TABLE_NAME.findall(sql)}
+    tables = sorted(named & gold.build.tables.keys() & TABLES.keys())
     columns = {column for table in tables for column in TABLES[table].names}
     bare = name.rpartition(".")[2].strip('"')
     close = difflib.get_close_matches(bare.lower(), columns, 3)
     advice = f"Did you mean {' or '.join(close)}? " if close else ""
     text = "" if "." in name else f"Write text in single quotes: {quote_text(bare)}. "
-    known = "; ".join(f"{table} has {', '.join(TABLES[table].names)}" for table in tables)
-    return UsageError(f"there is no column {name}", f"{advice}{text}{known}.".strip(". ") + ".")
+    table_columns = "; ".join(f"{table} has {', '.join(TABLES[table].names)}" for table in tables)
+    return UsageError(
+        f"there is no column {name}", f"{advice}{text}{table_columns}.".strip(". ") + "."
+    )
