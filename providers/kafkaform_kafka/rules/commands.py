@@ -30,6 +30,7 @@ TOKEN_EXPIRES = Rule(
     "Brokers shorten periods beyond delegation.token.expiry.time.ms, and no token lives longer "
     "than its maximum (KIP-48).",
     "kafkaform alter delegation-tokens renew ID --period 1d",
+    proof="tests/cluster/kafka/test_token_logins.py::test_a_time_is_shortened_to_what_the_broker_and_the_token_allow",
 )
 TOKEN_CONNECTIONS = Rule(
     "token-connections-stay",
@@ -76,7 +77,7 @@ NOTHING_TO_REMOVE = Rule(
     "Kafka accepts the removal of an override that does not exist, and changes nothing.",
     "kafkaform alter topic orders --delete-config retention.mss",
     "Check the name of the config.",
-    proof="tests/cluster/cli/test_alter.py::test_what_is_not_set_is_said",
+    proof="tests/cluster/claims/test_brokers.py::test_an_override_that_is_not_set_can_be_removed",
 )
 RULES = (
     LEADERS_ELECTED,

@@ -26,6 +26,8 @@ GROUP, METRICS = "kafka_group_config", "kafka_client_metrics"
 _TYPES = (GROUP, METRICS)
 _CLAIMS = "tests/cluster/claims/test_brokers.py"
 _MEMBERS = "tests/cluster/claims/test_groups.py"
+_OLDER = "tests/cluster/claims/test_older_brokers.py"
+_LISTED = "tests/cluster/kafka/test_broker_keys.py"
 _REFUSED = f"{_CLAIMS}::test_configs_that_groups_and_client_metrics_refuse"
 
 
@@ -62,6 +64,7 @@ UNSUPPORTED = _make_block(
     "Groups have configs since Kafka 4.0 (KIP-848), and only with KRaft.",
     'kafka_group_config "orders" { … }   # Kafka 3.9',
     "Upgrade the cluster, or remove the block.",
+    proof=f"{_OLDER}::test_older_brokers_have_no_configs_of_groups",
 )
 METRICS_UNSUPPORTED = _make_block(
     "client-metrics-unsupported",
@@ -71,6 +74,7 @@ METRICS_UNSUPPORTED = _make_block(
     "Subscriptions to client metrics exist since Kafka 3.7 (KIP-714), and only with KRaft.",
     'kafka_client_metrics "all" { … }   # Kafka 3.6',
     "Upgrade the cluster, or remove the block.",
+    proof=f"{_OLDER}::test_older_brokers_and_zookeeper_have_no_client_metrics",
 )
 ABSENT = _make_block(
     "group-config-absent",
@@ -80,6 +84,7 @@ ABSENT = _make_block(
     "Releases add configs of groups (GroupConfig of each release).",
     'config = { "share.delivery.count.limit" = 3 }   # Kafka 4.2',
     "Remove the config.",
+    proof=f"{_LISTED}::test_groups_and_metrics_have_the_brokers_configs",
 )
 MISSPELT = _make_block(
     "group-config-misspelt",
@@ -124,6 +129,7 @@ UNKNOWN = Rule(
     "run.",
     'config = { "consumer.new.limit" = 5 }',
     "Make sure that your brokers know it.",
+    proof=_REFUSED,
 )
 
 

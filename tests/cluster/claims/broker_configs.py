@@ -1,5 +1,4 @@
-"""Configs of brokers, groups and subscriptions, set without a plan: a few lines that the tests of
-several files share."""
+"""Configs that are set without a plan: a few lines that the tests of several files share."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.answers import ConfigEntry
 from kafkaform_kafka.wire.configs import alter_configs, describe_configs
 
-BROKER, GROUP, METRICS = "broker", "group", "client_metrics"
+TOPIC, BROKER, GROUP, METRICS = "topic", "broker", "group", "client_metrics"
 ALL = ""
 """The name of all brokers (KIP-226)."""
 

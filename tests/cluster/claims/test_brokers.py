@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 
 from kafkaform.core.value import EMPTY
 from kafkaform.sandbox import Sandbox
@@ -23,7 +23,7 @@ from ...kit.commands.process_folder import Folder
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.sessions import connect
 from ...kit.kafka.topic_clients import Clients, wait_for
-from .broker_configs import ALL, BROKER, GROUP, METRICS, alter, read_rows
+from .broker_configs import ALL, BROKER, GROUP, METRICS, TOPIC, alter, read_rows
 
 QUICK = (
     ("log.cleaner.backoff.ms", "200"),
@@ -31,6 +31,7 @@ QUICK = (
     ("log.retention.check.interval.ms", "300"),
 )
 """A broker that cleans at once what Kafka's own settings clean after minutes."""
+OWN_SOURCE = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 SEGMENT = {"segment_ms": 100}
 """A segment that is not written to for so long ends with the next record."""
 
@@ -171,6 +172,19 @@ def test_a_smaller_batch_size_of_all_brokers_refuses_larger_batches(
 
     wait_for(lambda: write(topic) == "MSG_SIZE_TOO_LARGE")
     assert write(kept) == ""
+
+
+def test_an_override_that_is_not_set_can_be_removed(
+    session: KafkaSession, clients: Clients, topic: str
+) -> None:
+    """`config-not-set`: also one that no topic has."""
+    assert clients.create(topic, retention_ms=5000) == ""
+    for key in ("segment.ms", "retention.mss"):
+        assert alter(session, TOPIC, topic, {key: None}) == ""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    entries = clients.admin.describe_configs([resource])[resource].result(15)
+    own = {key: entry.value for key, entry in entries.items() if entry.source == OWN_SOURCE}
+    assert own == {"retention.ms": "5000"}
 
 
 # ── connections and logins ──────────────────────────────────────────────────────────────

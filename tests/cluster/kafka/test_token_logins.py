@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ from kafkaform_kafka.wire.delegation_tokens import (
     create_token,
     describe_tokens,
     expire_token,
+    renew_token,
 )
 
 from ...conftest import Broker
@@ -214,4 +216,27 @@ def test_a_connection_ends_when_its_token_was_to_end(broker: Broker) -> None:
 
         eventually(is_closed, bool)
         connected.close()
+        session.close()
+
+
+def test_a_time_is_shortened_to_what_the_broker_and_the_token_allow(broker: Broker) -> None:
+    """A day is Kafka's own limit of a period, and no token lives longer than its maximum."""
+    hour = 3_600_000
+    with new_login(broker) as login:
+        session = connect(broker, login)
+        wire = session.context.wire
+        for lifetime, longest in ((BROKER_DEFAULT, 24 * hour), (2 * hour, 2 * hour)):
+            made = create_token(wire, None, (), lifetime, SECONDS)
+            rows = eventually(
+                lambda made=made: [  # type: ignore[misc]
+                    row
+                    for row in describe_tokens(wire, SECONDS).rows
+                    if row.token_id == made.token_id
+                ],
+                bool,
+            )
+            now = int(time.time() * 1000)
+            answer = renew_token(wire, rows[0].hmac, 72 * hour, SECONDS)
+            assert answer.code == 0
+            assert longest - hour < answer.expires - now <= longest + hour
         session.close()

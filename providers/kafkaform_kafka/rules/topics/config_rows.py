@@ -219,7 +219,7 @@ MIN_IN_SYNC_UNREACHABLE = _make_row(
     "Lower min.insync.replicas, or raise the replication factor.",
     needs=Needs.FACTS,
     proof="test_before_kafka_3_7_acks_all_needs_more_replicas_than_there_are",
-    file=_OLD_PROOFS,
+    file="tests/cluster/claims/test_older_brokers.py",
 )
 OLD_CONSUMERS_REFUSED = _make_row(
     "topic-old-consumers-refused",
