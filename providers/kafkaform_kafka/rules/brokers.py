@@ -245,7 +245,8 @@ REPLICATION_THROTTLED = _make_row(
     Level.CAUTION,
     Harm.THROUGHPUT,
     "The limit counts for the replicas that topics name as throttled (KIP-73), and for copies "
-    "between disks of a broker (KIP-113).",
+    "between disks of a broker (KIP-113). Before Kafka 3.9, one of all brokers has no effect "
+    "(KAFKA-10190).",
     '"leader.replication.throttled.rate" = 1048576',
     "Set a rate above what producers write, or replicas never catch up.",
     "test_a_rate_slows_the_copies_that_topics_name",
