@@ -205,6 +205,8 @@ def test_a_deleted_topic_comes_back_empty(clients: Clients, topic: str) -> None:
     assert clients.delete(topic) == ""
     wait_for(lambda: clients.write(topic, "after", "a", allow_auto_create_topics="true") == "")
     wait_for(lambda: len(clients.admin.list_topics(topic, 10).topics[topic].partitions) == 1)
+    # Clients can still ask for the deleted topic for a moment, and get nothing.
+    wait_for(lambda: bool(clients.values(topic)))
     assert set(clients.values(topic)) == {"after"}
 
 

@@ -148,8 +148,8 @@ UNCLEAN_ELECTION = _make_row(
     Level.DANGER,
     Harm.DURABILITY,
     "If all replicas in sync are down, the controller elects one that is not, and all records that "
-    "it does not have are gone (KIP-106; ReplicationControlManager). With KRaft, controllers before "
-    "Kafka 3.9 elect no such replica (KAFKA-12670).",
+    "it does not have are gone (KIP-106; ReplicationControlManager). Controllers with KRaft elect "
+    "no such replica before Kafka 3.9 (KAFKA-12670).",
     _change("unclean.leader.election.enable", "false", "true"),
     "Keep false, unless a topic that can be written is worth more than its records.",
     "test_an_unclean_election_loses_acknowledged_records_and_a_clean_one_waits",
