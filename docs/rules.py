@@ -5,7 +5,7 @@ A test compares the file with what this makes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kafkaform.core.rule import Rule
@@ -36,8 +36,38 @@ JSON, policies, `--fail-on`, `validate` and editors.
 | caution | something can go wrong that is worth a look |
 | note | worth knowing; nothing goes wrong |
 
-A row that claims something about a system names the test that made the change on a real one.
+A row that claims something about a system names the test that made the change on a real one; the
+[matrix of versions](compatibility.md) runs these tests, too. The rows without a test are
+[listed with the reason](#rules-without-a-test).
 """
+OF_VENDORS = "not tried on the service."
+"""How the reason of a row ends that nobody has tried."""
+WITHOUT_TEST: Mapping[str, str] = {
+    "They are about what kafkaform knows, plans and keeps, which its own tests cover": """
+        access-gained-unchecked access-lost-unchecked access-newer-acls access-principal-unknown
+        access-summary connector-secret-in-plain connector-secrets-uncompared guard-data-loss
+        guard-deletions guard-empty-configuration object-disputed object-in-use object-left-alone
+        object-mentioned object-missing object-protected object-recreated object-renamed
+        object-reserved object-setting-left object-task-running object-unmanaged object-unreadable
+        object-waiting right-missing rule-failed schema-more-differences topic-id-unknown
+        topic-number-unknown used-object-missing user-login-missing values-kept values-taken-over
+        """,
+    "They are about the block alone: it declares nothing, or something twice": """
+        broker-config-set-twice config-block-empty connector-config-twice quota-empty
+        schema-config-empty topic-config-empty topic-configs-declared-twice
+        """,
+    "They are about what the protocol has no request for, so there is nothing to try": """
+        access-order topic-move-unplanned topic-renamed user-password-unknown
+        """,
+    "They rest on the specification of the format: the tests have no readers of protobuf and of "
+    "JSON schemas": "schema-field-renamed schema-format-changed schema-values-limited",
+    "The registry of the tests keeps schemas of any size in memory": "schema-too-large",
+    "It needs a class of one's own in the brokers, and what that does is its own affair": (
+        "quota-callback"
+    ),
+    "It needs a name whose address changes while the broker runs": "quota-host-name",
+}
+"""Why there is no test -> the rules."""
 
 
 def page() -> str:
@@ -48,7 +78,27 @@ def page() -> str:
     for subject, rules in groups:
         parts.append(f"## {subject}")
         parts += ["\n\n".join(_describe(rule)) for rule in rules]
+    parts.append("## Rules without a test")
+    parts += [f"{reason}:\n{', '.join(ids)}." for reason, ids in list_untried().items()]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def list_untried() -> Mapping[str, tuple[str, ...]]:
+    """Why there is no test -> the rules, each a link."""
+    of_vendors = [id for id, rule in find_rules(Registry()).items() if is_of_vendor(rule)]
+    reasons = {
+        "They rest on the documents of a vendor, which each of them names, and were not tried on "
+        "the service": " ".join(of_vendors),
+        **WITHOUT_TEST,
+    }
+    return {
+        reason: tuple(f"[{id}](#{id})" for id in ids.split()) for reason, ids in reasons.items()
+    }
+
+
+def is_of_vendor(rule: Rule) -> bool:
+    """Whether the row rests on the documents of a vendor."""
+    return not rule.proof and rule.why.endswith(OF_VENDORS)
 
 
 def _describe(rule: Rule) -> Iterator[str]:

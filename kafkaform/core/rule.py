@@ -68,7 +68,7 @@ class Rule(Struct, frozen=True):
     """`--accept ID` lifts the block."""
     proof: str = ""
     """The test that makes the change on a real system: `tests/…/test_x.py::test_y`. Empty for a
-    rule that claims nothing about the system."""
+    rule that claims nothing about the system; docs/rules.py has the reason of each."""
 
     def __post_init__(self) -> None:
         """Makes `fix` a sentence."""

@@ -14,6 +14,8 @@ from ..kit.kafka.versions import Choice
 from ..test_kip_map import PROOF, ROWS
 
 LIFE_CYCLES, ACCEPTANCE, KIPS, CRASHES = "life cycles", "acceptance suite", "KIPs", "crashes"
+CLAIMS = "claims"
+ROOT = Path(__file__).parents[2]
 PARTS: Mapping[str, tuple[str, ...]] = {
     LIFE_CYCLES: ("tests/cluster/versions/test_life_cycle.py",),
     ACCEPTANCE: (
@@ -21,6 +23,9 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "tests/cluster/provider/test_conformance_kinds.py",
     ),
     CRASHES: ("tests/reliability/crash/test_crashes.py",),
+    CLAIMS: tuple(
+        sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/cluster/claims/test_*.py"))
+    ),
     KIPS: (),
 }
 """Part -> its files. The tests of the KIPs are those of the map that have no other part."""

@@ -36,9 +36,11 @@ def _make_row(
     *,
     blocks: bool = True,
     needs: Needs = Needs.BLOCK,
+    file: str = _PROOFS,
 ) -> Rule:
+    """A row. file: with the proof."""
     level, block = (Level.BLOCK, Block.IMPOSSIBLE) if blocks else (Level.CAUTION, None)
-    place = f"{_PROOFS}::{proof}" if proof else ""
+    place = f"{file}::{proof}" if proof else ""
     return Rule(
         id, title, level, Harm.NONE, (acls.KIND,), needs, why, example, fix, block, proof=place
     )  # fmt: skip
@@ -81,12 +83,15 @@ USER_UNMATCHED = _make_row(
     "No user can match the ACL",
     "A resource of type User is a principal (KIP-373): a type, a colon and a name.",
     'resource_type = "User", resource_name = "app"',
+    proof="test_an_acl_for_a_user_without_a_type_gives_nothing",
+    file="tests/cluster/claims/test_users.py",
 )
 PRINCIPAL_INCOMPLETE = _make_row(
     "acl-principal-incomplete",
     "The principal has no type or no name",
-    "A principal is a type, a colon and a name (SecurityUtils.parseKafkaPrincipal). A principal "
-    "builder can use other types than User.",
+    "A principal is a type, a colon and a name (SecurityUtils.parseKafkaPrincipal). Controllers "
+    "before Kafka 3.9 store other principals, and the authorizer then fails (KAFKA-18051). A "
+    "principal builder can use other types than User.",
     'acl_principal = "app"',
     proof="test_a_principal_without_a_type_is_refused",
 )
@@ -105,6 +110,8 @@ TOO_NEW = _make_row(
     "(KIP-939). Older brokers answer with INVALID_REQUEST (42).",
     'acl_operation = "TwoPhaseCommit"   # on Kafka 3.9',
     needs=Needs.FACTS,
+    proof="test_older_brokers_refuse_acls_with_newer_operations",
+    file="tests/cluster/claims/test_older_brokers.py",
 )
 PRINCIPAL_TYPE = _make_row(
     "acl-principal-type",

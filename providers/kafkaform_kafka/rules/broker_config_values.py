@@ -27,6 +27,8 @@ from ..protocol.version_rules import fit_old_range, fit_range, get_release, pres
 _TYPES = (BROKER_CONFIG, CLUSTER_CONFIG)
 _DYNAMIC = "can be changed without a restart"
 _CLAIMS = "tests/cluster/claims/test_brokers.py"
+_KEYS = "tests/cluster/kafka/test_broker_keys.py"
+_SECRET = "tests/cluster/kafka/test_config_levels.py::test_a_secret_is_set_and_never_told"
 _REFUSED = f"{_CLAIMS}::test_configs_that_brokers_refuse"
 
 
@@ -73,6 +75,7 @@ SECRET_EXPOSED = _make_block(
     "value, so it could not be compared either.",
     'config = { "listener.name.tls.ssl.keystore.password" = "…" }',
     "Put it into secret_config, by reference.",
+    proof=_SECRET,
 )
 NO_SECRET = _make_block(
     "broker-config-not-secret",
@@ -80,6 +83,7 @@ NO_SECRET = _make_block(
     "Only passwords and unknown configs are hidden by DescribeConfigs.",
     'secret_config = { "log.retention.ms" = "env:RETENTION" }',
     "Put it into config.",
+    proof=f"{_KEYS}::test_the_table_has_every_config_that_a_broker_lists",
 )
 SET_TWICE = _make_block(
     "broker-config-set-twice",
@@ -96,6 +100,7 @@ ABSENT = _make_block(
     'config = { "log.message.downconversion.enable" = false }   # Kafka 4.0',
     "Remove the config.",
     needs=Needs.FACTS,
+    proof=f"{_KEYS}::test_modes_are_the_brokers_own",
 )
 READ_ONLY = _make_block(
     "broker-config-read-only",
@@ -188,6 +193,7 @@ SECRET_REMOVED = Rule(
     "No broker reveals the value, and no state has it.",
     "a kafka_broker_config without secret_config, on a broker that has a keystore password",
     'Declare it in secret_config, or set config_mode = "additive".',
+    proof=_SECRET,
 )
 
 Fault = tuple[Rule, str, str]

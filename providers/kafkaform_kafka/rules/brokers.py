@@ -20,6 +20,9 @@ from .config_harms import ConfigHarm, Harms, When, judge_harms
 
 _TYPES = (BROKER_CONFIG, CLUSTER_CONFIG)
 _CLAIMS = "tests/cluster/claims/test_brokers.py"
+_WORK_CLAIMS = "tests/cluster/claims/test_broker_work.py"
+_REPLICA_CLAIMS = "tests/cluster/claims/test_replicas.py"
+_TIERED_CLAIMS = "tests/cluster/claims/test_tiered_storage.py"
 
 
 def _make_row(
@@ -31,8 +34,10 @@ def _make_row(
     example: str,
     fix: str = "",
     proof: str = "",
+    file: str = _CLAIMS,
 ) -> Rule:
-    place = f"{_CLAIMS}::{proof}" if proof else ""
+    """A row. file: with the proof."""
+    place = f"{file}::{proof}" if proof else ""
     return Rule(
         id,
         title,
@@ -133,9 +138,12 @@ PEERS_CHANGED = _make_row(
     "Brokers log in to each other in another way",
     Level.DANGER,
     Harm.AVAILABILITY,
-    "A broker that cannot log in to the others replicates nothing.",
+    "A broker that cannot log in to another one replicates nothing from it. It uses the new login "
+    "once it begins to replicate from another broker; what it replicates already goes on.",
     '"sasl.mechanism.inter.broker.protocol" = "SCRAM-SHA-512"',
     "Enable the mechanism on the listener between brokers first.",
+    "test_a_broker_that_cannot_log_in_to_another_replicates_nothing_from_it",
+    _REPLICA_CLAIMS,
 )
 REAUTHENTICATION_SHORTENED = _make_row(
     "broker-reauthentication-shortened",
@@ -203,6 +211,8 @@ PRODUCERS_FORGOTTEN = _make_row(
     "Brokers find a repeated batch by the producer's id and sequence, which they keep for "
     "producer.id.expiration.ms (KIP-854).",
     '"producer.id.expiration.ms" = 60000',
+    proof="test_a_producer_that_is_forgotten_writes_a_record_twice",
+    file=_WORK_CLAIMS,
 )
 TRANSACTIONS_UNVERIFIED = _make_row(
     "broker-transactions-unverified",
@@ -213,6 +223,8 @@ TRANSACTIONS_UNVERIFIED = _make_row(
     "read_committed wait for it (KIP-890).",
     '"transaction.partition.verification.enable" = false',
     "Keep true.",
+    proof="test_without_verification_a_late_record_begins_a_transaction_that_nobody_ends",
+    file=_WORK_CLAIMS,
 )
 
 # ── work of brokers ─────────────────────────────────────────────────────────────────────
@@ -224,6 +236,8 @@ THREADS_REMOVED = _make_row(
     Harm.THROUGHPUT,
     "Requests, replicas and copies wait for a free thread (DynamicThreadPool).",
     '"num.io.threads" = 4',
+    proof="test_a_lower_number_ends_threads_at_once",
+    file=_WORK_CLAIMS,
 )
 REPLICATION_THROTTLED = _make_row(
     "broker-replication-throttled",
@@ -231,9 +245,12 @@ REPLICATION_THROTTLED = _make_row(
     Level.CAUTION,
     Harm.THROUGHPUT,
     "The limit counts for the replicas that topics name as throttled (KIP-73), and for copies "
-    "between disks of a broker (KIP-113).",
+    "between disks of a broker (KIP-113). Before Kafka 3.9, one of all brokers has no effect "
+    "(KAFKA-10190).",
     '"leader.replication.throttled.rate" = 1048576',
     "Set a rate above what producers write, or replicas never catch up.",
+    "test_a_rate_slows_the_copies_that_topics_name",
+    _REPLICA_CLAIMS,
 )
 REMOTE_STORAGE_THROTTLED = _make_row(
     "broker-remote-storage-throttled",
@@ -242,6 +259,8 @@ REMOTE_STORAGE_THROTTLED = _make_row(
     Harm.THROUGHPUT,
     "The limit counts for each broker (KIP-956).",
     '"remote.log.manager.copy.max.bytes.per.second" = 1048576',
+    proof="test_a_lower_rate_delays_copies_to_remote_storage",
+    file=_TIERED_CLAIMS,
 )
 DISKS_CORDONED = _make_row(
     "broker-disks-cordoned",
@@ -250,6 +269,8 @@ DISKS_CORDONED = _make_row(
     Harm.CAPACITY,
     "A broker places no new partition in a cordoned log directory (KIP-1066).",
     '"cordoned.log.dirs" = "/data/1"',
+    proof="test_a_cordoned_disk_gets_no_new_partitions",
+    file=_WORK_CLAIMS,
 )
 
 

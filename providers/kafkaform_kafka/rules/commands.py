@@ -18,6 +18,7 @@ TOKEN_CREATED = Rule(
     "A login with a token has the principal of its owner (KIP-48), until the token expires.",
     "kafkaform alter delegation-tokens create --owner User:app",
     "Keep its file secret, and let it expire early.",
+    proof="tests/cluster/kafka/test_token_logins.py::test_a_token_has_the_rights_of_its_owner",
 )
 TOKEN_EXPIRES = Rule(
     "token-expires",
@@ -29,6 +30,7 @@ TOKEN_EXPIRES = Rule(
     "Brokers shorten periods beyond delegation.token.expiry.time.ms, and no token lives longer "
     "than its maximum (KIP-48).",
     "kafkaform alter delegation-tokens renew ID --period 1d",
+    proof="tests/cluster/kafka/test_token_logins.py::test_a_time_is_shortened_to_what_the_broker_and_the_token_allow",
 )
 TOKEN_CONNECTIONS = Rule(
     "token-connections-stay",
@@ -37,8 +39,10 @@ TOKEN_CONNECTIONS = Rule(
     Harm.NONE,
     ("kafka_delegation_token",),
     Needs.OBJECT,
-    "Brokers check a token at each login (KIP-48), and not on open connections.",
+    "Brokers check a token at each login (KIP-48). An open connection ends when the token was to "
+    "expire at the time of the login (KIP-368).",
     "kafkaform alter delegation-tokens expire ID",
+    proof="tests/cluster/kafka/test_token_logins.py::test_a_token_that_has_ended",
 )
 LEADERS_ELECTED = Rule(
     "leaders-elected",
@@ -50,6 +54,7 @@ LEADERS_ELECTED = Rule(
     "A partition pauses for a moment while its leader changes; a replica that is not in sync "
     "cannot lead (KIP-460).",
     "kafkaform alter leaders elect --topic orders",
+    proof="tests/cluster/claims/test_replicas.py::test_a_replica_that_is_not_in_sync_is_not_elected",
 )
 MOVE_STOPPED = Rule(
     "move-stopped",
@@ -60,6 +65,7 @@ MOVE_STOPPED = Rule(
     Needs.OBJECT,
     "The replicas stay where they were before the move; what was copied is removed (KIP-455).",
     "kafkaform alter moves cancel --topic orders",
+    proof="tests/cluster/kafka/test_placement.py::test_alter_stops_a_move_of_a_managed_topic",
 )
 NOTHING_TO_REMOVE = Rule(
     "config-not-set",
@@ -71,6 +77,7 @@ NOTHING_TO_REMOVE = Rule(
     "Kafka accepts the removal of an override that does not exist, and changes nothing.",
     "kafkaform alter topic orders --delete-config retention.mss",
     "Check the name of the config.",
+    proof="tests/cluster/claims/test_brokers.py::test_an_override_that_is_not_set_can_be_removed",
 )
 RULES = (
     LEADERS_ELECTED,

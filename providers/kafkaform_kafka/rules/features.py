@@ -24,6 +24,7 @@ CHANGED = Rule(
     Needs.OBJECT,
     "All brokers use the level at once (KIP-584).",
     "kafkaform alter features group.version=1",
+    proof="tests/cluster/cli/test_features.py::test_a_feature_is_switched_off_and_on",
 )
 DOWNGRADED = Rule(
     "feature-downgraded",

@@ -25,6 +25,9 @@ from .config_harms import ConfigHarm, Harms, When, judge_harms
 GROUP, METRICS = "kafka_group_config", "kafka_client_metrics"
 _TYPES = (GROUP, METRICS)
 _CLAIMS = "tests/cluster/claims/test_brokers.py"
+_MEMBERS = "tests/cluster/claims/test_groups.py"
+_OLDER = "tests/cluster/claims/test_older_brokers.py"
+_LISTED = "tests/cluster/kafka/test_broker_keys.py"
 _REFUSED = f"{_CLAIMS}::test_configs_that_groups_and_client_metrics_refuse"
 
 
@@ -61,6 +64,7 @@ UNSUPPORTED = _make_block(
     "Groups have configs since Kafka 4.0 (KIP-848), and only with KRaft.",
     'kafka_group_config "orders" { … }   # Kafka 3.9',
     "Upgrade the cluster, or remove the block.",
+    proof=f"{_OLDER}::test_older_brokers_have_no_configs_of_groups",
 )
 METRICS_UNSUPPORTED = _make_block(
     "client-metrics-unsupported",
@@ -70,6 +74,7 @@ METRICS_UNSUPPORTED = _make_block(
     "Subscriptions to client metrics exist since Kafka 3.7 (KIP-714), and only with KRaft.",
     'kafka_client_metrics "all" { … }   # Kafka 3.6',
     "Upgrade the cluster, or remove the block.",
+    proof=f"{_OLDER}::test_older_brokers_and_zookeeper_have_no_client_metrics",
 )
 ABSENT = _make_block(
     "group-config-absent",
@@ -79,6 +84,7 @@ ABSENT = _make_block(
     "Releases add configs of groups (GroupConfig of each release).",
     'config = { "share.delivery.count.limit" = 3 }   # Kafka 4.2',
     "Remove the config.",
+    proof=f"{_LISTED}::test_groups_and_metrics_have_the_brokers_configs",
 )
 MISSPELT = _make_block(
     "group-config-misspelt",
@@ -123,13 +129,14 @@ UNKNOWN = Rule(
     "run.",
     'config = { "consumer.new.limit" = 5 }',
     "Make sure that your brokers know it.",
+    proof=_REFUSED,
 )
 
 
 def _make_row(
     id: str, title: str, harm: Harm, why: str, example: str, fix: str = "", proof: str = ""
 ) -> Rule:
-    place = f"{_CLAIMS}::{proof}" if proof else ""
+    place = f"{_MEMBERS}::{proof}" if proof else ""
     return Rule(
         id,
         title,
@@ -152,6 +159,7 @@ SESSION_SHORTENED = _make_row(
     "partitions to others (KIP-848).",
     '"consumer.session.timeout.ms" = 10000',
     "Leave room for several heartbeats.",
+    proof="test_a_silent_member_loses_its_partitions_after_the_session_timeout",
 )
 START_CHANGED = _make_row(
     "group-start-changed",
@@ -159,6 +167,7 @@ START_CHANGED = _make_row(
     Harm.ORDERING,
     "A share group that has no start offset of a partition takes it from there (KIP-932).",
     '"share.auto.offset.reset" = "earliest"',
+    proof="test_a_share_group_begins_where_its_config_says",
 )
 DELIVERIES_CUT = _make_row(
     "group-deliveries-cut",
@@ -167,6 +176,7 @@ DELIVERIES_CUT = _make_row(
     "A share group archives a record after that many deliveries, and no member gets it again "
     "(KIP-932).",
     '"share.delivery.count.limit" = 2',
+    proof="test_a_record_that_fails_is_skipped_after_its_last_delivery",
 )
 ISOLATION_CHANGED = _make_row(
     "group-isolation-changed",
@@ -175,6 +185,7 @@ ISOLATION_CHANGED = _make_row(
     "With read_uncommitted, a share group also delivers records of open and aborted transactions "
     "(KIP-932).",
     '"share.isolation.level" = "read_committed"',
+    proof="test_a_share_group_gets_aborted_records_unless_it_reads_committed_ones",
 )
 LOCKS_CUT = _make_row(
     "group-locks-cut",
@@ -182,6 +193,7 @@ LOCKS_CUT = _make_row(
     Harm.THROUGHPUT,
     "A share group delivers no further record of a partition while that many are locked (KIP-932).",
     '"share.partition.max.record.locks" = 200',
+    proof="test_a_group_gets_no_further_records_while_so_many_are_locked",
 )
 LOCK_SHORTENED = _make_row(
     "group-lock-shortened",
@@ -190,6 +202,7 @@ LOCK_SHORTENED = _make_row(
     "A record whose lock ends goes to another member (KIP-932).",
     '"share.record.lock.duration.ms" = 15000',
     "Keep the time above what a member needs for one fetch.",
+    proof="test_a_record_whose_lock_ends_goes_to_another_member",
 )
 RENEWAL_DISABLED = _make_row(
     "group-renewal-disabled",
@@ -197,6 +210,7 @@ RENEWAL_DISABLED = _make_row(
     Harm.ORDERING,
     "Without it, the coordinator refuses to renew the lock of a record (KIP-1222).",
     '"share.renew.acknowledge.enable" = false',
+    proof="test_a_lock_is_not_renewed_where_that_is_disabled",
 )
 STANDBYS_REMOVED = _make_row(
     "group-standbys-removed",
@@ -205,6 +219,7 @@ STANDBYS_REMOVED = _make_row(
     "A standby has a copy of a task's state; without one, the state is read from its changelog "
     "after a failure (KIP-1071).",
     '"streams.num.standby.replicas" = 0',
+    proof="test_a_streams_group_has_as_many_standbys_as_its_config_says",
 )
 
 _SESSION = ConfigHarm(

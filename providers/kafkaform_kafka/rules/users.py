@@ -98,6 +98,7 @@ OWN = Rule(
     "do later runs.",
     _make_example("admin", version="2"),
     "Have the new login ready before you apply.",
+    proof=f"{_PROOFS}::test_a_new_password_refuses_the_old_one_and_keeps_open_connections",
 )
 ADOPTED = Rule(
     "user-password-unknown",

@@ -27,9 +27,14 @@ LATEST = "the latest version"
 """What texts call the version that is live."""
 
 
-def _make_row(kind: EditKind, title: str, level: Level, why: str, example: str) -> Rule:
+READERS = f"{PROOFS}test_avro_readers_get_what_the_rules_say"
+
+
+def _make_row(
+    kind: EditKind, title: str, level: Level, why: str, example: str, proof: str = READERS
+) -> Rule:
     id = f"schema-{kind.value}"
-    return Rule(id, title, level, Harm.NONE, TYPES, Needs.SYSTEM, why, example)
+    return Rule(id, title, level, Harm.NONE, TYPES, Needs.SYSTEM, why, example, proof=proof)
 
 
 EDITS: Mapping[EditKind, Rule] = {
@@ -65,6 +70,7 @@ EDITS: Mapping[EditKind, Rule] = {
         "Binary records contain numbers and no names, so they stay readable. Generated code and "
         "the JSON form have the name.",
         'string customer = 3;   # was "string client = 3"',
+        proof="",
     ),
     EditKind.TYPE_CHANGED: _make_row(
         EditKind.TYPE_CHANGED,
@@ -94,8 +100,9 @@ EDITS: Mapping[EditKind, Rule] = {
         EditKind.NAME_CHANGED,
         "A record, message or package gets another name",
         Level.CAUTION,
-        "Readers find generated classes by the full name, Avro matches records by name or alias, "
-        "and the strategies record and topic-record make the subject of it.",
+        "Readers find generated classes by the full name, levels match records by name or alias "
+        "(Avro's library for Java does not), and the strategies record and topic-record make the "
+        "subject of it.",
         'name = "Purchase"   # was "Order"',
     ),
     EditKind.VALUES_LIMITED: _make_row(
@@ -105,6 +112,7 @@ EDITS: Mapping[EditKind, Rule] = {
         "Older records with other values are not valid any more, and validating readers refuse "
         "them.",
         "additionalProperties = false   # new",
+        proof="",
     ),
     EditKind.REMARK: _make_row(
         EditKind.REMARK,
@@ -177,6 +185,7 @@ UPDATE_ORDER = Rule(
     "(Confluent's documentation, Schema Evolution and Compatibility).",
     '{ name = "note", type = "string", default = "" }   # new, and an old reader has no default',
     "Update in the order that the level allows.",
+    proof=READERS,
 )
 COMPATIBLE = Rule(
     "schema-compatible",
@@ -187,6 +196,7 @@ COMPATIBLE = Rule(
     Needs.SYSTEM,
     "Both schemas can be resolved with each other (Avro specification, Schema Resolution).",
     '{ name = "note", type = ["null", "string"], default = null }   # new',
+    proof=READERS,
 )
 
 

@@ -440,6 +440,7 @@ def test_brokers_store_operations_that_they_never_check(closed: Lab, app: Client
     ("rule", "fields"),
     [
         ("acl-topic-unmatched", {"resource_name": "{start}*"}),
+        ("acl-topic-missing", {"resource_name": "{start}"}),
         ("acl-principal-type", {"principal": "user:{user}"}),
         ("acl-principal-star", {"principal": "User:user-*"}),
         ("acl-host-unmatched", {"host": "127.0.0.0/8"}),

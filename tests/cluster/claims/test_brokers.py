@@ -12,20 +12,18 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 
 from kafkaform.core.value import EMPTY
 from kafkaform.sandbox import Sandbox
 from kafkaform.sandbox.certificates import create_certificates
-from kafkaform_kafka.protocol.faults import code_name
 from kafkaform_kafka.session import KafkaSession
-from kafkaform_kafka.wire.answers import ConfigEntry
-from kafkaform_kafka.wire.configs import alter_configs, describe_configs
 
 from ...kit.commands.process_folder import Folder
 from ...kit.kafka.clusters import own_sandbox
 from ...kit.kafka.sessions import connect
 from ...kit.kafka.topic_clients import Clients, wait_for
+from .broker_configs import ALL, BROKER, GROUP, METRICS, TOPIC, alter, read_rows
 
 QUICK = (
     ("log.cleaner.backoff.ms", "200"),
@@ -33,11 +31,9 @@ QUICK = (
     ("log.retention.check.interval.ms", "300"),
 )
 """A broker that cleans at once what Kafka's own settings clean after minutes."""
+OWN_SOURCE = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 SEGMENT = {"segment_ms": 100}
 """A segment that is not written to for so long ends with the next record."""
-BROKER, GROUP, METRICS = "broker", "group", "client_metrics"
-ALL = ""
-"""The name of all brokers (KIP-226)."""
 
 
 @pytest.fixture(scope="module")
@@ -73,27 +69,6 @@ def folder(box: Sandbox, tmp_path: Path) -> Folder:
 def topic(request: pytest.FixtureRequest) -> str:
     """A name of this test's own."""
     return f"{request.node.name.removeprefix('test_')[:200]}"
-
-
-def alter(
-    session: KafkaSession,
-    resource: str,
-    name: str,
-    config: Mapping[str, str | None],
-    *,
-    dry: bool = False,
-) -> str:
-    """Set configs, or remove them with None; the refusal, or an empty text."""
-    change = {
-        "resource": resource,
-        "name": name,
-        "set": {key: value for key, value in config.items() if value is not None},
-        "delete": [key for key, value in config.items() if value is None],
-    }
-    wire, seconds = session.context.wire, session.context.timeout
-    answers = alter_configs(wire, [change], seconds, validate_only=dry, node="1")
-    (item,) = answers.items.values()
-    return f"{code_name(item.code)}: {item.message}" if item.code else ""
 
 
 @pytest.fixture
@@ -214,6 +189,19 @@ def test_a_smaller_batch_size_of_all_brokers_refuses_larger_batches(
 
     wait_for(lambda: write(topic) == "MSG_SIZE_TOO_LARGE")
     assert write(kept) == ""
+
+
+def test_an_override_that_is_not_set_can_be_removed(
+    session: KafkaSession, clients: Clients, topic: str
+) -> None:
+    """`config-not-set`: also one that no topic has."""
+    assert clients.create(topic, retention_ms=5000) == ""
+    for key in ("segment.ms", "retention.mss"):
+        assert alter(session, TOPIC, topic, {key: None}) == ""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    entries = clients.admin.describe_configs([resource])[resource].result(15)
+    own = {key: entry.value for key, entry in entries.items() if entry.source == OWN_SOURCE}
+    assert own == {"retention.ms": "5000"}
 
 
 # ── connections and logins ──────────────────────────────────────────────────────────────
@@ -482,14 +470,8 @@ def test_a_broker_hides_the_value_of_a_config_that_it_does_not_know(session: Kaf
     key = "my.plugin.limit"
     assert alter(session, BROKER, "1", {key: "5", "num.io.threads": "9"}) == ""
     try:
-        wire, seconds = session.context.wire, session.context.timeout
-
-        def read_rows() -> Mapping[str, ConfigEntry]:
-            answer = describe_configs(wire, BROKER, ["1"], seconds, node="1")["1"]
-            return {row.name: row for row in answer.configs or ()}
-
-        wait_for(lambda: read_rows()["num.io.threads"].value == "9")
-        row = read_rows()[key]
+        wait_for(lambda: read_rows(session)["num.io.threads"].value == "9")
+        row = read_rows(session)[key]
         assert (row.value, row.sensitive) == (None, True)
     finally:
         assert alter(session, BROKER, "1", {key: None, "num.io.threads": None}) == ""

@@ -10,16 +10,20 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kafkaform_kafka.connection.clients import native_config, pure_config
+from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.user.resource_type import FEWEST, MOST
 from kafkaform_kafka.protocol.scram import salt_password
 from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.acls import AclRow, create_acls, delete_acls, describe_acls
 from kafkaform_kafka.wire.client import RequestNotSent, Wire
 from kafkaform_kafka.wire.cluster import describe_cluster
+from kafkaform_kafka.wire.delegation_tokens import BROKER_DEFAULT, create_token
 from kafkaform_kafka.wire.scram import Deletion, Upsertion, alter_scram
 
 from ...kit.kafka.logins import Login
-from ...kit.kafka.sessions import eventually, login
+from ...kit.kafka.sessions import connect, eventually, login
 
+DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65
 SHA_256 = 1
 """The protocol's number of SCRAM-SHA-256."""
 
@@ -110,3 +114,40 @@ def test_a_new_password_refuses_the_old_one_and_keeps_open_connections(
     assert not lets_in(broker, old)
     assert describe_cluster(wire, 10).brokers
     wire.close()
+
+
+def test_an_acl_for_a_user_without_a_type_gives_nothing(
+    broker: Any, admin: KafkaSession, stranger: Login, prefix: str
+) -> None:
+    """`acl-user-unmatched`: the broker stores it, and only one for TYPE:NAME lets somebody create a
+    token for that user."""
+    allow = literal = 3
+    session, owner = connect(broker, stranger), f"User:{prefix}"
+
+    def ask() -> int:
+        return create_token(session.context.wire, owner, (), BROKER_DEFAULT, 10).code
+
+    rows = [
+        AclRow(
+            acls.RESOURCE_TYPES["User"],
+            name,
+            literal,
+            stranger.principal,
+            "*",
+            acls.OPERATIONS["CreateTokens"],
+            allow,
+        )
+        for name in (prefix, owner)
+    ]
+    try:
+        for row, code in zip(rows, (DELEGATION_TOKEN_AUTHORIZATION_FAILED, 0), strict=True):
+            (answer,) = create_acls(admin.context.wire, [row], 10)
+            assert answer.code == 0
+            eventually(
+                lambda row=row: row in describe_acls(admin.context.wire, 10).rows,  # type: ignore[misc]
+                bool,
+            )
+            eventually(ask, lambda told, code=code: told == code)  # type: ignore[misc]
+    finally:
+        delete_acls(admin.context.wire, rows, 10)
+        session.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -15,8 +14,6 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
-from kafka.protocol.producer import ProduceRequest
-from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from kafkaform_kafka.connection.clients import native_config
 
@@ -24,6 +21,7 @@ from ...conftest import Broker
 from ...kit.commands.bare import Bare
 from ...kit.kafka.java_tools import TRANSACTIONS, read_tables, run_tool
 from ...kit.kafka.logins import Login
+from ...kit.kafka.raw_batches import write_batch
 from ...kit.kafka.sessions import connect, eventually, grant, login
 
 VERIFICATION = "transaction.partition.verification.enable"
@@ -136,21 +134,10 @@ def unverified(bare: Bare) -> Iterator[None]:
 
 def write_hanging(bare: Bare, topic: str, producer: int) -> int:
     """The error code of writing to partition 0 for a producer that has no transaction."""
-    batch = DefaultRecordBatchBuilder(2, 0, True, producer, 0, 0, 10_000)
-    batch.append(0, int(time.time() * 1000), None, b"x", [])
-    row = ProduceRequest.TopicProduceData
-    part = row.PartitionProduceData(index=0, records=bytes(batch.build()))
-    request = ProduceRequest(
-        transactional_id="nobody",
-        acks=-1,
-        timeout_ms=10_000,
-        topic_data=[row(name=topic, partition_data=[part])],
-        max_version=11,
-    )
     session = connect(bare.folder.broker)
-    answer: Any = session.context.wire.send(request, 30.0, "1")
+    code, _ = write_batch(session, topic, producer, "nobody")
     session.close()
-    return int(answer.responses[0].partition_responses[0].error_code)
+    return code
 
 
 def test_a_hanging_transaction_is_found_as_kafkas_own_tool_finds_it(bare: Bare, topic: str) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from kafkaform.core.errors import ConnectError, OtherSystem
+from kafkaform.core.errors import ConnectError, KafkaformError, OtherSystem
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.secret import Secret
 from kafkaform_kafka.cluster.figures import list_live_groups, read_offset_spans, read_old_spans
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.kinds.token.resource_type import KIND
 from kafkaform_kafka.session import KafkaSession, open_session
+from kafkaform_kafka.wire.client import RequestNotSent
+from kafkaform_kafka.wire.cluster import describe_cluster
 from kafkaform_kafka.wire.delegation_tokens import (
     AT_ONCE,
     BROKER_DEFAULT,
@@ -21,6 +24,7 @@ from kafkaform_kafka.wire.delegation_tokens import (
     create_token,
     describe_tokens,
     expire_token,
+    renew_token,
 )
 
 from ...conftest import Broker
@@ -158,7 +162,7 @@ def test_another_cluster_is_noticed(broker: Broker, token: TokenRow) -> None:
 
 
 def test_a_token_that_has_ended(broker: Broker) -> None:
-    """It logs in no more."""
+    """Nobody logs in with it any more, and who is connected stays."""
     with new_login(broker) as login:
         session = connect(broker, login)
         wire = session.context.wire
@@ -170,15 +174,69 @@ def test_a_token_that_has_ended(broker: Broker) -> None:
 
         row = eventually(find, lambda found: found is not None)
         assert row is not None
-        open_known(settings(broker, row)).close()
+        connected = open_known(settings(broker, row))
         assert expire_token(wire, row.hmac, AT_ONCE, SECONDS).code == 0
+        eventually(lambda: is_refused(settings(broker, row)), bool)
+        assert describe_cluster(connected.context.wire, SECONDS).brokers
+        connected.close()
+        session.close()
 
-        def refused() -> bool:
+
+def is_refused(known: KafkaSettings) -> bool:
+    """Whether a new session cannot log in."""
+    try:
+        open_session(known).close()
+    except ConnectError:
+        return True
+    return False
+
+
+def test_a_connection_ends_when_its_token_was_to_end(broker: Broker) -> None:
+    """At the time that the token had when the client logged in (KIP-368)."""
+    with new_login(broker) as login:
+        session = connect(broker, login)
+        wire = session.context.wire
+        made = create_token(wire, None, (), 15_000, SECONDS)
+
+        def find() -> TokenRow | None:
+            rows = describe_tokens(wire, SECONDS).rows
+            return next((row for row in rows if row.token_id == made.token_id), None)
+
+        row = eventually(find, lambda found: found is not None)
+        assert row is not None
+        connected = open_known(settings(broker, row))
+        assert describe_cluster(connected.context.wire, SECONDS).brokers
+
+        def is_closed() -> bool:
             try:
-                open_session(settings(broker, row)).close()
-            except ConnectError:
+                describe_cluster(connected.context.wire, 5)
+            except (KafkaformError, RequestNotSent):
                 return True
             return False
 
-        eventually(refused, bool)
+        eventually(is_closed, bool)
+        connected.close()
+        session.close()
+
+
+def test_a_time_is_shortened_to_what_the_broker_and_the_token_allow(broker: Broker) -> None:
+    """A day is Kafka's own limit of a period, and no token lives longer than its maximum."""
+    hour = 3_600_000
+    with new_login(broker) as login:
+        session = connect(broker, login)
+        wire = session.context.wire
+        for lifetime, longest in ((BROKER_DEFAULT, 24 * hour), (2 * hour, 2 * hour)):
+            made = create_token(wire, None, (), lifetime, SECONDS)
+            rows = eventually(
+                lambda made=made: [  # type: ignore[misc]
+                    row
+                    for row in describe_tokens(wire, SECONDS).rows
+                    if row.token_id == made.token_id
+                ],
+                bool,
+            )
+            now = int(time.time() * 1000)
+            answer = renew_token(wire, rows[0].hmac, 72 * hour, SECONDS)
+            assert answer.code == 0
+            assert longest - hour < answer.expires - now <= longest + hour
         session.close()

@@ -90,8 +90,9 @@ class Clients:
         return _settle(self.admin.incremental_alter_configs([resource])[resource])
 
     def find_leader(self, name: str) -> int:
-        """The broker that leads the first partition; -1 if none does."""
-        return int(self.admin.list_topics(name, SECONDS).topics[name].partitions[0].leader)
+        """The broker that leads the first partition; -1 if none does, or nobody knows it."""
+        first = self.admin.list_topics(name, SECONDS).topics[name].partitions.get(0)
+        return -1 if first is None else int(first.leader)
 
     def move(self, name: str, rows: list[list[int]]) -> None:
         """Start a move of the replicas of each partition."""

@@ -4,6 +4,7 @@ it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,11 +34,10 @@ class JavaAvro:
             raise ValueError(str(error.java_exception.getMessage())) from None
 
     def write(self, text: str, **values: Any) -> bytes:
-        """A record with these fields, written with a schema."""
+        """A record with these fields, written with a schema. An enum is a text."""
         schema = self.parse(text)
-        record = self._avro.generic.GenericData.Record(schema)
-        for name, value in values.items():
-            record.put(name, value)
+        decoder = self._avro.io.DecoderFactory.get().jsonDecoder(schema, json.dumps(values))
+        record = self._avro.generic.GenericDatumReader(schema).read(None, decoder)
         out = self._bytes()
         encoder = self._avro.io.EncoderFactory.get().binaryEncoder(out, None)
         self._avro.generic.GenericDatumWriter(schema).write(record, encoder)

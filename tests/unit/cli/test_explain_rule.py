@@ -13,6 +13,7 @@ from kafkaform.provider.registry import Registry
 from kafkaform.workflow.judgement.conditions import find_rules
 
 from ...kit.commands.here import Here
+from ...test_kip_map import functions
 
 DOCS = Path(__file__).parents[3] / "docs"
 RULES = find_rules(Registry())
@@ -34,6 +35,17 @@ def test_the_page_has_every_rule() -> None:
     """Each with a heading that links can name."""
     text = (DOCS / "rules.md").read_text(encoding="utf-8")
     assert [line[4:] for line in text.split("\n") if line.startswith("### ")] == list(RULES)
+
+
+def test_every_rule_has_a_test_or_a_reason() -> None:
+    """Each proof exists. Each rule without one is in one group of the page, and no other is."""
+    for rule in RULES.values():
+        file, _, name = rule.proof.removeprefix("tests/").partition("::")
+        assert not rule.proof or name in functions(file), rule.id
+    script = runpy.run_path(str(DOCS / "rules.py"))
+    reasons = [id for ids in script["WITHOUT_TEST"].values() for id in ids.split()]
+    reasons += [rule.id for rule in RULES.values() if script["is_of_vendor"](rule)]
+    assert sorted(reasons) == [rule.id for rule in RULES.values() if not rule.proof]
 
 
 @pytest.mark.parametrize("rule", [RULES[id] for id in SHOWN], ids=SHOWN)

@@ -11,6 +11,8 @@ TYPES = (TOPIC, OVERRIDES, "kafka_cluster_config", "kafka_broker_config")
 MIN_IN_SYNC = "min.insync.replicas"
 _PROOFS = "tests/cluster/claims/test_topics.py"
 _OLD_PROOFS = "tests/cluster/claims/test_topics_of_kafka_3.py"
+_TIERED_PROOFS = "tests/cluster/claims/test_tiered_storage.py"
+_DISK_PROOFS = "tests/cluster/claims/test_broker_work.py"
 
 
 def _make_row(
@@ -23,10 +25,10 @@ def _make_row(
     fix: str = "",
     proof: str = "",
     needs: Needs = Needs.OBJECT,
-    old: bool = False,
+    file: str = _PROOFS,
 ) -> Rule:
-    """A row. old: its proof is a broker of Kafka 3."""
-    place = f"{_OLD_PROOFS if old else _PROOFS}::{proof}" if proof else ""
+    """A row. file: with the proof."""
+    place = f"{file}::{proof}" if proof else ""
     return Rule(id, title, level, harm, TYPES, needs, why, example, fix, proof=place)
 
 
@@ -123,6 +125,8 @@ REMOTE_DATA_DELETED = _make_row(
     "its remote segments (KIP-950).",
     _change("remote.storage.enable", "true", "false"),
     "Set remote.log.copy.disable = true instead to keep what was copied.",
+    proof="test_a_topic_that_leaves_remote_storage_loses_what_is_only_there",
+    file=_TIERED_PROOFS,
 )
 REMOTE_DATA_AT_RISK = _make_row(
     "topic-remote-data-at-risk",
@@ -132,6 +136,8 @@ REMOTE_DATA_AT_RISK = _make_row(
     "remote.log.delete.on.disable decides what happens once remote.storage.enable becomes false "
     "(KIP-950).",
     _change("remote.log.delete.on.disable", "false", "true"),
+    proof="test_a_topic_that_leaves_remote_storage_loses_what_is_only_there",
+    file=_TIERED_PROOFS,
 )
 
 # ── acknowledged records, and clients that stop ─────────────────────────────────────────
@@ -142,7 +148,8 @@ UNCLEAN_ELECTION = _make_row(
     Level.DANGER,
     Harm.DURABILITY,
     "If all replicas in sync are down, the controller elects one that is not, and all records that "
-    "it does not have are gone (KIP-106; ReplicationControlManager).",
+    "it does not have are gone (KIP-106; ReplicationControlManager). Controllers with KRaft elect "
+    "no such replica before Kafka 3.9 (KAFKA-12670).",
     _change("unclean.leader.election.enable", "false", "true"),
     "Keep false, unless a topic that can be written is worth more than its records.",
     "test_an_unclean_election_loses_acknowledged_records_and_a_clean_one_waits",
@@ -212,6 +219,8 @@ MIN_IN_SYNC_UNREACHABLE = _make_row(
     'replication_factor = 2, config = { "min.insync.replicas" = 3 }   # Kafka 3.6',
     "Lower min.insync.replicas, or raise the replication factor.",
     needs=Needs.FACTS,
+    proof="test_before_kafka_3_7_acks_all_needs_more_replicas_than_there_are",
+    file="tests/cluster/claims/test_older_brokers.py",
 )
 OLD_CONSUMERS_REFUSED = _make_row(
     "topic-old-consumers-refused",
@@ -223,7 +232,7 @@ OLD_CONSUMERS_REFUSED = _make_row(
     _change("message.downconversion.enable", "true", "false"),
     "Upgrade these consumers first.",
     proof="test_without_conversion_consumers_before_kafka_0_11_stop",
-    old=True,
+    file=_OLD_PROOFS,
 )
 ZSTD_CONSUMERS_REFUSED = _make_row(
     "topic-zstd-consumers-refused",
@@ -236,7 +245,7 @@ ZSTD_CONSUMERS_REFUSED = _make_row(
     "Upgrade these consumers first.",
     proof="test_zstd_stops_consumers_before_kafka_2_1",
     needs=Needs.FACTS,
-    old=True,
+    file=_OLD_PROOFS,
 )
 
 # ── writes that are refused, order, speed ───────────────────────────────────────────────
@@ -311,6 +320,8 @@ FLUSHED_MORE = _make_row(
     "A broker calls fsync after so many records or so much time; without a limit the operating "
     "system decides (UnifiedLog.append, LogManager.flushDirtyLogs).",
     _change("flush.messages", "no limit", "1"),
+    proof="test_a_limit_of_records_writes_to_disk_at_once",
+    file=_DISK_PROOFS,
 )
 LOCAL_DATA_CUT = _make_row(
     "topic-local-data-cut",
@@ -320,4 +331,6 @@ LOCAL_DATA_CUT = _make_row(
     "Segments that were copied leave the brokers' disks after local.retention.ms or beyond "
     "local.retention.bytes (KIP-405). Without remote storage these configs have no effect.",
     _change("local.retention.ms", "-2", "3600000"),
+    proof="test_copied_segments_leave_the_broker_and_are_read_from_remote_storage",
+    file=_TIERED_PROOFS,
 )

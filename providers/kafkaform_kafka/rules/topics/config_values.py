@@ -131,6 +131,7 @@ INTERNAL = Rule(
     "__consumer_offsets loses the offsets of groups.",
     'resource "kafka_topic_config" "offsets" { topic = "__consumer_offsets" … }',
     "Make sure that this config can be changed.",
+    proof="tests/cluster/claims/test_replicas.py::test_the_topic_of_groups_loses_offsets_without_compaction",
 )
 
 

@@ -84,6 +84,7 @@ LEADERS_CHANGED = Rule(
     "The first broker of a partition is its preferred leader; nothing is copied if only the order "
     "changes.",
     "replica_assignment = [[2, 1]]   # was [[1, 2]]",
+    proof="tests/cluster/kafka/test_placement.py::test_a_preferred_election_on_request",
 )
 REPLICAS_NOT_LIVE = Rule(
     "topic-replicas-not-live",
@@ -95,6 +96,7 @@ REPLICAS_NOT_LIVE = Rule(
     "A replica on a broker that is down is not in sync. Only a move takes it off that broker.",
     "replication_factor = 2   # one broker of the topic is down",
     "Use replica_assignment to move replicas off a broker that will not come back.",
+    proof="tests/cluster/claims/test_replicas.py::test_only_a_move_takes_a_replica_off_a_broker_that_is_down",
 )
 MIN_IN_SYNC_EARLY = Rule(
     "topic-min-insync-early",
