@@ -70,7 +70,9 @@ def page() -> str:
 
 
 def _tables() -> Iterator[str]:
-    forms = [(render_usage(name, form.params, form.rest), form.doc) for name, form in FORMS.items()]
+    forms = [
+        (render_usage(name, form.params, form.variadic), form.doc) for name, form in FORMS.items()
+    ]
     groups = {
         title: [(each.usage(), each.doc) for each in functions]
         for title, functions in group_functions().items()

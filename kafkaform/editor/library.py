@@ -49,5 +49,5 @@ def load_library() -> Library:
         for one in group
     }
     for name, form in FORMS.items():
-        pages[name] = FunctionPage(render_usage(name, form.params, form.rest), form.doc)
+        pages[name] = FunctionPage(render_usage(name, form.params, form.variadic), form.doc)
     return Library(collect_schemas(providers), simulations, pages)

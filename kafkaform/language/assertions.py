@@ -54,11 +54,11 @@ def check_assertions(
             for fault in check_expression(node, names)
         ]
         # Each assertion gets a budget of its own, so that one of them cannot fail the others.
-        faults += unknown or _check_one(rule, built, Env(roots, {}, Budget()))
+        faults += unknown or _check_assertion(rule, built, Env(roots, {}, Budget()))
     return tuple(map(clip_fault, faults))
 
 
-def _check_one(rule: Rule, built: Built, env: Env) -> Iterator[Diagnostic]:
+def _check_assertion(rule: Rule, built: Built, env: Env) -> Iterator[Diagnostic]:
     node = rule.condition
     try:
         message = check_rule(rule, env)
@@ -82,14 +82,16 @@ def _check_one(rule: Rule, built: Built, env: Env) -> Iterator[Diagnostic]:
 
 def _list_values(condition: Expression, built: Built, env: Env) -> Iterator[str]:
     """What the parts of the condition are: the sides of its comparisons, and what they refer to."""
-    uses, seen = AllUses(), set[str]()
+    uses, shown_texts = AllUses(), set[str]()
     sides = list(_list_sides(condition))
-    references = [one.place for side in sides or [condition] for one in uses[side].references]
+    references = [
+        reference.node for side in sides or [condition] for reference in uses[side].references
+    ]
     for node in (*sides, *references):
         text = " ".join(node.source.text[node.start : node.end].split())
-        if text in seen or isinstance(node, Lit) or len(seen) >= VALUES_SHOWN:
+        if text in shown_texts or isinstance(node, Lit) or len(shown_texts) >= VALUES_SHOWN:
             continue
-        seen.add(text)
+        shown_texts.add(text)
         value = _render_part(node, built, env)
         if value not in (None, text):
             yield f"  {text} is {value}"

@@ -38,9 +38,9 @@ from .values.value import (
 
 SOURCE = "console"
 HIDDEN = "(sensitive value)"
-LATER = "(known after apply)"
+KNOWN_AFTER_APPLY = "(known after apply)"
 TYPE = "type"
-PARTS = 20_000
+MAX_ELEMENTS = 20_000
 """The largest number of elements, at all levels, of a value that is shown."""
 UNKNOWN = "(not known: it depends on something that has faults or is not set)"
 
@@ -58,8 +58,8 @@ def make_evaluator(built: Built) -> Evaluator:
         node, faults = parse_expression(text, SOURCE)
         if node is None:
             return None, faults
-        asked = _get_typed_argument(node)
-        node = asked or node
+        type_argument = _get_typed_argument(node)
+        node = type_argument or node
         unknown = tuple(check_expression(node, names))
         if unknown:
             return None, unknown
@@ -71,16 +71,16 @@ def make_evaluator(built: Built) -> Evaluator:
             needs = find_targets(run.root.module, collect_refs([node], uses))
             value = run.context.compile_node(node)(env)
             if run.budget.open_reads > reads or not run.open.isdisjoint(needs):
-                return LATER, ()
-            return str(type_of(value)) if asked else render_value(
+                return KNOWN_AFTER_APPLY, ()
+            return str(type_of(value)) if type_argument else render_value(
                 _require_showable(value, node)
             ), ()
         except EvalError as fault:
             if run.budget.open_reads > reads:
-                return LATER, ()
+                return KNOWN_AFTER_APPLY, ()
             return None, (clip_fault(make_diagnostic(fault)),)
         except Deferred:
-            return LATER, ()
+            return KNOWN_AFTER_APPLY, ()
         except Poisoned:
             return UNKNOWN, ()
 
@@ -101,7 +101,7 @@ def _get_typed_argument(node: Expression) -> Expression | None:
 
 
 def _require_showable(value: Val, node: Expression) -> Val:
-    if work_of(value) > PARTS or size_of(value) > LIMITS.characters:
+    if work_of(value) > MAX_ELEMENTS or size_of(value) > LIMITS.characters:
         advice = "Ask for a part of it, or for its length."
         raise EvalError(node, "The value is too large to be shown", advice=advice)
     return require_bounded(value, node, "The value")
@@ -125,14 +125,14 @@ def _render_text(value: Val) -> str:
     if isinstance(value, SecretRef):
         return HIDDEN
     if isinstance(value, Computed):
-        return LATER
+        return KNOWN_AFTER_APPLY
     if isinstance(value, TupleVal | ListVal | SetVal):
         inside = "".join(f"{_render_text(item)},\n" for item in value.items)
         brackets = f"[\n{inside}]" if inside else "[]"
     elif isinstance(value, FIELDS):
         later = value.fields.left_out if isinstance(value.fields, OpenFields) else ()
         pairs = (
-            (name, LATER if name in later else _render_text(value.fields[name]))
+            (name, KNOWN_AFTER_APPLY if name in later else _render_text(value.fields[name]))
             for name in sorted(value.fields)
         )
         inside = "".join(f"{quote_string(name)} = {text}\n" for name, text in pairs)

@@ -58,88 +58,100 @@ def _spell_reference(node: Expression) -> str:
 
 
 def find_unknown_expectations(
-    expected: Iterable[Expectation], found: Declarations
+    expected: Iterable[Expectation], declarations: Declarations
 ) -> Iterator[Diagnostic]:
     """An error for each block that the configuration does not have."""
-    known = list_block_places(found)
-    for one in expected:
-        if one.block not in known:
+    blocks = list_block_places(declarations)
+    for expectation in expected:
+        if expectation.block not in blocks:
             yield make_error(
-                one.node,
-                f"{one.block} is not declared, so it cannot fail",
+                expectation.node,
+                f"{expectation.block} is not declared, so it cannot fail",
                 f"A test can expect failures of {FORMS}, without keys and not inside of modules.",
-                suggest_near(one.block, known),
+                suggest_near(expectation.block, blocks),
             )
 
 
-def list_block_places(found: Declarations) -> dict[str, Range]:
+def list_block_places(declarations: Declarations) -> dict[str, Range]:
     """The blocks that can fail by themselves, and the place of each."""
     named = {
-        **{f"var.{name}": one.block for name, one in found.variables.items()},
-        **{str(address): one.block for address, one in found.resources.items()},
-        **{f"data.{address}": one.block for address, one in found.data.items()},
-        **{f"output.{name}": one.block for name, one in found.outputs.items()},
-        **{f"check.{name}": one.block for name, one in found.checks.items()},
+        **{
+            f"var.{name}": declaration.block for name, declaration in declarations.variables.items()
+        },
+        **{
+            str(address): declaration.block
+            for address, declaration in declarations.resources.items()
+        },
+        **{
+            f"data.{address}": declaration.block
+            for address, declaration in declarations.data.items()
+        },
+        **{
+            f"output.{name}": declaration.block
+            for name, declaration in declarations.outputs.items()
+        },
+        **{f"check.{name}": declaration.block for name, declaration in declarations.checks.items()},
     }
     return {name: block.range for name, block in named.items()}
 
 
-Spots = frozenset[tuple[Range | None, str]]
-"""Place and summary of faults."""
+FaultKeys = frozenset[tuple[Range | None, str]]
+"""Location and summary of faults."""
 
 
-def find_mistakes(faults: Iterable[Diagnostic], found: Declarations) -> Spots:
+def find_mistakes(faults: Iterable[Diagnostic], declarations: Declarations) -> FaultKeys:
     """The faults that the configuration has whatever its variables are, such as a misspelt name: no
     test can expect them, or it would pass for the wrong reason.
 
     faults: those that `validate` finds. A rule that is not met by default values is no mistake.
     """
-    rules = {one.get_argument("condition") for one in _list_rules(found)}
-    places = {one.range for one in rules if one is not None}
-    places |= {one.block.header_range for one in found.variables.values()}
-    return frozenset((one.range, one.summary) for one in faults if one.range not in places)
+    conditions = {rule.get_argument("condition") for rule in _list_rules(declarations)}
+    ranges = {condition.range for condition in conditions if condition is not None}
+    ranges |= {variable.block.header_range for variable in declarations.variables.values()}
+    return frozenset((fault.range, fault.summary) for fault in faults if fault.range not in ranges)
 
 
-def _list_rules(found: Declarations) -> Iterator[Block]:
-    for resource in (*found.resources.values(), *found.data.values()):
+def _list_rules(declarations: Declarations) -> Iterator[Block]:
+    for resource in (*declarations.resources.values(), *declarations.data.values()):
         yield from (*resource.preconditions, *resource.postconditions)
-    for output in found.outputs.values():
+    for output in declarations.outputs.values():
         yield from output.preconditions
-    for check in found.checks.values():
+    for check in declarations.checks.values():
         yield from check.assertions
 
 
 def find_failures(
     faults: Iterable[Diagnostic],
-    found: Declarations,
+    declarations: Declarations,
     values: Mapping[str, Attribute],
-    mistakes: Spots,
+    mistakes: FaultKeys,
 ) -> tuple[Failure, ...]:
     """The faults that are failures, each with its block. Other warnings are none, except those of
     `check` blocks, which exist to be noticed.
 
     values: what the test gives to variables; a fault of such a value is one of the variable.
     """
-    places = [
-        *list_block_places(found).items(),
+    block_ranges = [
+        *list_block_places(declarations).items(),
         *((f"var.{name}", item.range) for name, item in values.items()),
     ]
     failures = []
     for fault in faults:
-        block = _find_block(fault.range, places)
+        block = _find_block(fault.range, block_ranges)
         if fault.severity is Severity.ERROR or block.startswith("check."):
             mistake = (fault.range, fault.summary) in mistakes
             failures.append(Failure("" if mistake else block, fault))
     return tuple(failures)
 
 
-def _find_block(place: Range | None, places: Iterable[tuple[str, Range]]) -> str:
-    if place is None:
+def _find_block(fault_range: Range | None, block_ranges: Iterable[tuple[str, Range]]) -> str:
+    if fault_range is None:
         return ""
     inside = (
         name
-        for name, outer in places
-        if outer.file == place.file and outer.start_byte <= place.start_byte < outer.end_byte
+        for name, outer in block_ranges
+        if outer.file == fault_range.file
+        and outer.start_byte <= fault_range.start_byte < outer.end_byte
     )
     return next(inside, "")
 
@@ -149,15 +161,17 @@ def compare_failures(
 ) -> tuple[Diagnostics, Diagnostics]:
     """The faults that nobody expected, and an error for each expected failure that is missing."""
     failures, expected = tuple(failures), tuple(expected)
-    wanted = {one.block for one in expected}
-    failed = {one.block for one in failures}
+    expected_blocks = {expectation.block for expectation in expected}
+    failed = {failure.block for failure in failures}
     missing = tuple(
         make_error(
-            one.node,
-            f"{one.block} was expected to fail and did not",
+            expectation.node,
+            f"{expectation.block} was expected to fail and did not",
             "Nothing that belongs to this block failed in the run.",
         )
-        for one in expected
-        if one.block not in failed
+        for expectation in expected
+        if expectation.block not in failed
     )
-    return tuple(one.fault for one in failures if one.block not in wanted), missing
+    return tuple(
+        failure.fault for failure in failures if failure.block not in expected_blocks
+    ), missing

@@ -20,14 +20,16 @@ def evaluate_settings(
 ) -> tuple[FrozenMap | None, Diagnostics]:
     """The settings of a block, or the defaults of the schema without one; None after faults."""
     if block is None:
-        return FrozenMap({name: one.default for name, one in schema.attributes.items()}), ()
+        return FrozenMap(
+            {name: attribute.default for name, attribute in schema.attributes.items()}
+        ), ()
     faults: list[Diagnostic] = []
     context, title = make_context(FunctionTable()), render_title(block)
     arguments = compile_arguments(
         block.body, schema, context, Header(block), title, faults.append, ("alias",)
     )
     try:
-        found = evaluate_arguments(arguments, Env({}, {}, Budget()), faults.append, title)
+        settings = evaluate_arguments(arguments, Env({}, {}, Budget()), faults.append, title)
     except (Poisoned, Deferred):
-        found = None
-    return (None if faults else found), tuple(faults)
+        settings = None
+    return (None if faults else settings), tuple(faults)

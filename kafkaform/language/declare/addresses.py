@@ -8,7 +8,7 @@ from ...core.address import Address, render_key
 from ...syntax.nodes import Attr, Block, Expression, Index, LegacyIndex, Lit, Root, Tuple
 from ...syntax.parse import parse_expression
 from ..expressions.code import get_literal
-from ..values.faults import EvalError, Place, suggest_near
+from ..values.faults import EvalError, Location, suggest_near
 from ..values.types import drop_parentheses
 
 Key = Callable[[Expression], str | int]
@@ -40,8 +40,8 @@ def parse_address_node(node: Expression, key: Key | None = None) -> Address:
     # `module.a.module.b["k"].TYPE.NAME`: pairs in front are modules. What is left is a resource,
     # or nothing, and then the address is that of the last module.
     while len(words) >= 2 and words[0] == ("module", None):
-        name, found = words[1]
-        modules.append(f"module.{name}{render_key(found)}")
+        name, instance_key = words[1]
+        modules.append(f"module.{name}{render_key(instance_key)}")
         words = words[2:]
     if modules and not words:
         return Address("", "", None, tuple(modules))
@@ -57,18 +57,18 @@ def parse_address_node(node: Expression, key: Key | None = None) -> Address:
 def _split_words(node: Expression, key: Key) -> list[tuple[str, str | int | None]]:
     """`a.b["c"]` as [("a", None), ("b", "c")]; empty for any other expression."""
     # The outermost node is the last step of the text, so the words come in reverse order.
-    found: list[tuple[str, str | int | None]] = []
-    inside: str | int | None = None
+    words: list[tuple[str, str | int | None]] = []
+    instance_key: str | int | None = None
     while not isinstance(node, Root):
         if isinstance(node, LegacyIndex):
-            inside, node = node.index, node.target
+            instance_key, node = node.index, node.target
         elif isinstance(node, Index):
-            inside, node = key(node.key), node.target
+            instance_key, node = key(node.key), node.target
         if not isinstance(node, Attr):
             return []
-        found.append((node.name, inside))
-        inside, node = None, node.target
-    return [(node.name, None), *reversed(found)]
+        words.append((node.name, instance_key))
+        instance_key, node = None, node.target
+    return [(node.name, None), *reversed(words)]
 
 
 def read_constant_key(node: Expression) -> str | int:
@@ -103,21 +103,21 @@ def _is_read_early(item: Expression) -> bool:
 
 
 def read_provider_instance(
-    node: Expression | None, default: str, known: Mapping[str, str], place: Place
+    node: Expression | None, default: str, instances: Mapping[str, str], location: Location
 ) -> str:
     """The instance that `provider = NAME.ALIAS` names, or the default one. Raises EvalError.
 
-    default: the name of the provider; known: name in the module -> instance; place: of the block.
-    """
+    default: the name of the provider; instances: name in the module -> instance; location: of the
+    block."""
     if node is None:
-        if default not in known:
+        if default not in instances:
             raise EvalError(
-                place,
+                location,
                 f"The module has no provider {default}",
-                f"Its caller passes {', '.join(known) or 'none'} to it.",
+                f"Its caller passes {', '.join(instances) or 'none'} to it.",
                 f"Add {default} = … to providers in the module block, or set provider here.",
             )
-        return known[default]
+        return instances[default]
     name = spell_name(node)
     if name is None:
         detail = "An instance with a key comes from a provider block with for_each."
@@ -129,14 +129,14 @@ def read_provider_instance(
         )
     # The provider decides before the name: an alias of another provider is never right, whether
     # it exists or not.
-    found = known.get(name, name)
-    if found.partition(".")[0] != default:
+    instance = instances.get(name, name)
+    if instance.partition(".")[0] != default:
         raise EvalError(node, f"This type belongs to the provider {default}, not to {name}")
-    if name not in known:
+    if name not in instances:
         raise EvalError(
-            node, f"There is no provider instance {name}", advice=suggest_near(name, known)
+            node, f"There is no provider instance {name}", advice=suggest_near(name, instances)
         )
-    return found
+    return instance
 
 
 def read_ignored_paths(lifecycle: Block, name: str) -> tuple[tuple[str, Expression], ...] | None:

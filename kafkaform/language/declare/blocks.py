@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
 from ...syntax.nodes import Block, Lit
-from ..values.faults import Place, make_error, quote_names, suggest_near
+from ..values.faults import Location, make_error, quote_names, suggest_near
 
 NAME = re.compile(r"[^\W\d][\w-]*")
 
@@ -135,34 +135,39 @@ def find_shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
     # Unknown arguments of an open block are reported where its schema is known.
     if shape.open:
         return
-    known = (*shape.required, *shape.optional)
+    argument_names = (*shape.required, *shape.optional)
     for name, attribute in block.body.attributes.items():
-        if name not in known:
-            where = Spot(attribute.name_range, attribute.excerpt)
-            yield _make_unknown_fault("argument", name, block, where, (*known, *shape.blocks))
+        if name not in argument_names:
+            location = Spot(attribute.name_range, attribute.excerpt)
+            yield _make_unknown_fault(
+                "argument", name, block, location, (*argument_names, *shape.blocks)
+            )
     for inner in block.body.blocks:
         if inner.type not in shape.blocks:
             yield _make_unknown_fault(
-                "block", inner.type, block, Header(inner), (*shape.blocks, *known)
+                "block", inner.type, block, Header(inner), (*shape.blocks, *argument_names)
             )
 
 
 def _make_unknown_fault(
-    what: str, name: str, block: Block, place: Place, known: Collection[str]
+    noun: str, name: str, block: Block, location: Location, candidates: Collection[str]
 ) -> Diagnostic:
-    names = ", ".join(known)
+    names = ", ".join(candidates)
     detail = f"It can contain {names}." if names else "It must be empty."
     return make_error(
-        place, f'{render_title(block)} has no {what} "{name}"', detail, suggest_near(name, known)
+        location,
+        f'{render_title(block)} has no {noun} "{name}"',
+        detail,
+        suggest_near(name, candidates),
     )
 
 
 def _make_labels_fault(block: Block, shape: Shape) -> Diagnostic:
-    wanted = f"needs {' and '.join(shape.labels)}" if shape.labels else "has no labels"
+    requirement = f"needs {' and '.join(shape.labels)}" if shape.labels else "has no labels"
     form = " ".join((block.type, *('"…"' for _ in shape.labels), "{ … }"))
     return make_error(
         Header(block),
-        f"A {block.type} block {wanted}",
+        f"A {block.type} block {requirement}",
         f"The number of its labels is {len(block.labels)}.",
         f"Write {form}.",
     )
@@ -183,9 +188,9 @@ def check_deprecation(block: Block) -> Iterator[Diagnostic]:
 
 def find_single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:
     """The nested block of this type, and an error for each further one."""
-    found = block.list_blocks(kind)
+    blocks = block.list_blocks(kind)
     extra = tuple(
         make_error(Header(inner), f'{render_title(block)} has a second "{kind}" block')
-        for inner in found[1:]
+        for inner in blocks[1:]
     )
-    return (found[0] if found else None), extra
+    return (blocks[0] if blocks else None), extra

@@ -46,8 +46,9 @@ def _compile_rule(block: Block, context: Context) -> Rule:
     )
 
 
-def check_rules(rules: Iterable[Rule], what: str, env: Env) -> Iterator[Diagnostic]:
-    """One error for each rule that is not met or cannot be evaluated. what: whose rules they are.
+def check_rules(rules: Iterable[Rule], title: str, env: Env) -> Iterator[Diagnostic]:
+    """One error for each rule that is not met or cannot be evaluated. title: whose rules
+    they are, for messages.
 
     A rule is left out if it needs a value that is faulty, that is known only after the apply, or
     that its block leaves to the system; it is checked again then.
@@ -61,12 +62,12 @@ def check_rules(rules: Iterable[Rule], what: str, env: Env) -> Iterator[Diagnost
         except EvalError as fault:
             if env.budget.open_reads > before:
                 continue
-            yield make_diagnostic(fault, context=[f"while checking {what}"])
+            yield make_diagnostic(fault, context=[f"while checking {title}"])
             continue
         if message is not None and env.budget.open_reads == before:
-            summary = f"The {rule.word} of {what} is not met"
+            summary = f"The {rule.word} of {title} is not met"
             if rule.word == "check":
-                summary = f"{what} has failed"
+                summary = f"{title} has failed"
             yield make_error(rule.condition, summary, message)
 
 

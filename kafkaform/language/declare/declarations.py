@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from ...core.address import Address
 from ...syntax.nodes import Attribute, Block, Expression
-from ..values.faults import Place
+from ..values.faults import Location
 from .blocks import Header
 
 
@@ -19,8 +19,8 @@ def _is_repeated(block: Block) -> bool:
 
 def get_enabled(block: Block) -> Expression | None:
     """The argument `enabled` in the `lifecycle` of a block, which decides whether it counts."""
-    given = (inner.get_argument("enabled") for inner in block.list_blocks("lifecycle"))
-    return next((node for node in given if node is not None), None)
+    arguments = (inner.get_argument("enabled") for inner in block.list_blocks("lifecycle"))
+    return next((node for node in arguments if node is not None), None)
 
 
 class VariableBlock(Struct, frozen=True):
@@ -138,7 +138,7 @@ Declaration: TypeAlias = (
 """What is evaluated in each instance of its module: a local value, or a block."""
 
 
-def get_place(declaration: Declaration) -> Place:
+def get_place(declaration: Declaration) -> Location:
     """Where something is declared: the local value, or the header of the block."""
     return declaration if isinstance(declaration, Attribute) else Header(declaration.block)
 

@@ -57,8 +57,8 @@ class Family(Struct, frozen=True):
 
     def select_values(self, names: Collection[str]) -> list[str]:
         """The value files among these names, weakest first."""
-        more = [n for n in sorted(names) if n.endswith(self.automatic) and n[0] != "."]
-        return [n for n in self.values if n in names] + more
+        automatic = [n for n in sorted(names) if n.endswith(self.automatic) and n[0] != "."]
+        return [n for n in self.values if n in names] + automatic
 
     def is_override(self, name: str) -> bool:
         """Whether a configuration file is merged into the others, such as `override.tf`."""
@@ -68,12 +68,13 @@ class Family(Struct, frozen=True):
 
 def _list_replaced(names: Collection[str]) -> frozenset[str]:
     """The files of Terraform beside which OpenTofu has one of the same name."""
-    found = set(names)
+    existing = set(names)
     return frozenset(
-        name.removesuffix(theirs) + ending
-        for ending, theirs in _OPENTOFU.items()
+        name.removesuffix(opentofu_ending) + ending
+        for ending, opentofu_ending in _OPENTOFU.items()
         for name in names
-        if name.endswith(theirs) and name.removesuffix(theirs) + ending in found
+        if name.endswith(opentofu_ending)
+        and name.removesuffix(opentofu_ending) + ending in existing
     )
 
 
@@ -137,18 +138,18 @@ def load_folder(
         return Tree((), (), {}, (_make_nothing_fault(folder),), family.terraform)
     prefix = f"{folder}/" if folder else ""
     parsed = {name: parse_file(files[name], prefix + name) for name in names}
-    given = [parse_values(files[name], name) for name in values]
-    faults = [fault for _, problems in (*parsed.values(), *given) for fault in problems]
-    over = {name for name in names if family.is_override(name)}
-    configuration = tuple(file for name, (file, _) in parsed.items() if name not in over)
-    overrides = tuple(parsed[name][0] for name in names if name in over)
+    parsed_values = [parse_values(files[name], name) for name in values]
+    faults = [fault for _, problems in (*parsed.values(), *parsed_values) for fault in problems]
+    override_names = {name for name in names if family.is_override(name)}
+    configuration = tuple(file for name, (file, _) in parsed.items() if name not in override_names)
+    overrides = tuple(parsed[name][0] for name in names if name in override_names)
     # It is not known what a faulty file declares, so an override could seem to have no target.
     if overrides and not any(has_errors(problems) for _, problems in parsed.values()):
         configuration, problems = merge_overrides(configuration, overrides)
         faults += problems
     return Tree(
         configuration,
-        tuple(file for file, _ in given),
+        tuple(file for file, _ in parsed_values),
         {prefix + n: files[n] for n in sorted(names + values)},
         tuple(faults),
         family.terraform,

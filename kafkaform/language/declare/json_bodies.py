@@ -61,7 +61,7 @@ def _make_empty_block(item: Attribute) -> Block:
 
 
 def _make_body(
-    place: Node, members: Iterable[JsonMember], form: JsonForm, faults: list[Diagnostic]
+    node: Node, members: Iterable[JsonMember], form: JsonForm, faults: list[Diagnostic]
 ) -> Body:
     attributes: dict[str, Attribute] = {}
     blocks: list[Block] = []
@@ -80,7 +80,7 @@ def _make_body(
             faults.append(_make_name_fault(member))
         elif name not in attributes:
             attributes.update(_make_attribute(member, form, faults))
-    return Body(place.source, place.start, place.end, attributes, tuple(blocks))
+    return Body(node.source, node.start, node.end, attributes, tuple(blocks))
 
 
 def _make_attribute(
@@ -120,19 +120,19 @@ def _make_blocks(
 ) -> Iterator[Block]:
     """The blocks of a property, level by level of labels. A block with faults is left out."""
     kind = member.name.text
-    what = f'"{kind}" is a block, so its value is written {_WRITTEN[form.labels]}'
+    requirement = f'"{kind}" is a block, so its value is written {_WRITTEN[form.labels]}'
     if len(labels) < form.labels:
-        for inner in _list_members(value, what, faults):
+        for inner in _list_members(value, requirement, faults):
             name = inner.name
             label = Label(name.source, name.start, name.end, name.text)
             yield from _make_blocks(member, inner.value, form, (*labels, label), faults)
         return
     several = isinstance(value, JsonArray)
-    for record in _list_objects(value, what, faults):
-        own: list[Diagnostic] = []
-        body = _make_body(record, _drop_comments(record), form, own)
-        faults.extend(own)
-        if own:
+    for record in _list_objects(value, requirement, faults):
+        block_faults: list[Diagnostic] = []
+        body = _make_body(record, _drop_comments(record), form, block_faults)
+        faults.extend(block_faults)
+        if block_faults:
             continue
         start = record.start if several else member.name.start + 1
         if labels:
@@ -143,9 +143,9 @@ def _make_blocks(
         yield Block(record.source, start, record.end, kind, labels, body)
 
 
-def _list_members(value: Json, what: str, faults: list[Diagnostic]) -> Iterator[JsonMember]:
+def _list_members(value: Json, requirement: str, faults: list[Diagnostic]) -> Iterator[JsonMember]:
     """The properties of an object, or of the objects in a list; null has none."""
-    for record in _list_objects(value, what, faults):
+    for record in _list_objects(value, requirement, faults):
         yield from _drop_comments(record)
 
 
@@ -153,13 +153,13 @@ def _drop_comments(record: JsonObject) -> Iterator[JsonMember]:
     return (member for member in record.members if member.name.text != _COMMENT)
 
 
-def _list_objects(value: Json, what: str, faults: list[Diagnostic]) -> Iterator[JsonObject]:
+def _list_objects(value: Json, requirement: str, faults: list[Diagnostic]) -> Iterator[JsonObject]:
     items = value.items if isinstance(value, JsonArray) else (value,)
     for item in items:
         if isinstance(item, JsonObject):
             yield item
         elif not (isinstance(item, JsonAtom) and item.value is None):
-            faults.append(make_fault(item.source, item.start, item.start + 1, what))
+            faults.append(make_fault(item.source, item.start, item.start + 1, requirement))
 
 
 # ── blocks of providers ─────────────────────────────────────────────────────────────────
@@ -174,13 +174,13 @@ def make_argument_blocks(item: Attribute) -> tuple[Block, ...] | None:
     if isinstance(value, Lit) and value.value is None:
         return ()
     bodies = value.items if isinstance(value, Tuple) else (value,)
-    found = []
+    blocks = []
     for body in bodies:
         if not isinstance(body, Object):
             return None
         start = body.start if isinstance(value, Tuple) else item.start
-        found.append(Block(body.source, start, body.end, item.name, (), _make_inner_body(body)))
-    return tuple(found)
+        blocks.append(Block(body.source, start, body.end, item.name, (), _make_inner_body(body)))
+    return tuple(blocks)
 
 
 def _make_inner_body(value: Object) -> Body:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.nodes import Attribute, Block, File, Lit
-from ..values.faults import Place, make_error, suggest_near
+from ..values.faults import Location, make_error, suggest_near
 from .blocks import Header, Spot, render_title
 
 _Key: TypeAlias = tuple[str, ...]
@@ -75,7 +75,7 @@ class _Merger(Struct, eq=False):
     files: list[File] = field(default_factory=list)
     blocks: list[list[Block]] = field(default_factory=list)
     """The merged blocks of each file."""
-    places: dict[_Key, tuple[int, int]] = field(default_factory=dict)
+    indexes: dict[_Key, tuple[int, int]] = field(default_factory=dict)
     """Key of a block or local value -> the indexes of its file and of its block there."""
     faults: list[Diagnostic] = field(default_factory=list)
 
@@ -85,10 +85,10 @@ class _Merger(Struct, eq=False):
 
     def keep_block(self, block: Block) -> None:
         """Keep a block of the last file as it is."""
-        place = len(self.files) - 1, len(self.blocks[-1])
+        indexes = len(self.files) - 1, len(self.blocks[-1])
         self.blocks[-1].append(block)
         for key in _list_keys(block):
-            self.places.setdefault(key, place)
+            self.indexes.setdefault(key, indexes)
 
     def override(self, block: Block) -> None:
         rule = _RULES.get(block.type)
@@ -110,10 +110,10 @@ class _Merger(Struct, eq=False):
         self.faults.extend(fixed)
         if fixed:
             return
-        if key in self.places:
-            number, position = self.places[key]
-            found = self.blocks[number][position]
-            self.blocks[number][position] = _merge_block(found, block, rule)
+        if key in self.indexes:
+            number, position = self.indexes[key]
+            base = self.blocks[number][position]
+            self.blocks[number][position] = _merge_block(base, block, rule)
         elif rule.alone and block.get_argument("alias") is None:
             self.keep_block(block)
         else:
@@ -121,21 +121,28 @@ class _Merger(Struct, eq=False):
 
     def override_local(self, item: Attribute) -> None:
         key = ("locals", item.name)
-        if key not in self.places:
-            place = Spot(item.name_range, item.excerpt)
-            self.faults.append(self.make_missing_fault(place, key, f'local value "{item.name}"'))
+        if key not in self.indexes:
+            location = Spot(item.name_range, item.excerpt)
+            self.faults.append(self.make_missing_fault(location, key, f'local value "{item.name}"'))
             return
-        number, position = self.places[key]
+        number, position = self.indexes[key]
         body = self.blocks[number][position].body
         body = replace(body, attributes={**body.attributes, item.name: item})
         self.blocks[number][position] = replace(self.blocks[number][position], body=body)
 
-    def make_missing_fault(self, place: Place, key: _Key, what: str) -> Diagnostic:
+    def make_missing_fault(self, location: Location, key: _Key, title: str) -> Diagnostic:
         return make_error(
-            place,
-            f"There is no {what} to override",
+            location,
+            f"There is no {title} to override",
             "An override file changes what other files declare.",
-            suggest_near(key[-1], [known[-1] for known in self.places if known[:-1] == key[:-1]])
+            suggest_near(
+                key[-1],
+                [
+                    existing_key[-1]
+                    for existing_key in self.indexes
+                    if existing_key[:-1] == key[:-1]
+                ],
+            )
             or "Declare it in another file.",
         )
 
@@ -151,8 +158,8 @@ def _list_keys(block: Block) -> Iterator[_Key]:
         return
     labels = tuple(label.text for label in block.labels)
     alias = block.get_argument("alias") if block.type == "provider" else None
-    other = (str(alias.value),) if isinstance(alias, Lit) else ()
-    yield (block.type, *labels, *other)
+    alias_words = (str(alias.value),) if isinstance(alias, Lit) else ()
+    yield (block.type, *labels, *alias_words)
 
 
 def _render_name(block: Block) -> str:
@@ -173,23 +180,23 @@ def _merge_block(base: Block, over: Block, rule: _Rule) -> Block:
     # these replaces all forms of the same name.
     new = over.body.attributes
     names = {*new, *(_get_kind(inner) for inner in over.body.blocks if inner.type not in deep)}
-    kept = {name: item for name, item in base.body.attributes.items() if name not in names}
+    attributes = {name: item for name, item in base.body.attributes.items() if name not in names}
     blocks: list[Block] = []
     for inner in base.body.blocks:
         changed = inner
-        for other in over.body.blocks:
-            if inner.type in deep and other.type == inner.type:
-                changed = _merge_block(changed, other, rule.deep[inner.type])
+        for override in over.body.blocks:
+            if inner.type in deep and override.type == inner.type:
+                changed = _merge_block(changed, override, rule.deep[inner.type])
         if _get_kind(inner) not in names:
             blocks.append(changed)
     blocks += (inner for inner in over.body.blocks if inner.type not in deep)
-    body = replace(base.body, attributes={**kept, **new}, blocks=tuple(blocks))
+    body = replace(base.body, attributes={**attributes, **new}, blocks=tuple(blocks))
     return Block(base.source, base.start, base.end, base.type, base.labels, body)
 
 
 def _find_fixed(over: Block, rule: _Rule) -> Iterator[Diagnostic]:
     """Errors for arguments and nested blocks that cannot be overridden."""
-    items: dict[str, Place] = {inner.type: Header(inner) for inner in over.body.blocks}
+    items: dict[str, Location] = {inner.type: Header(inner) for inner in over.body.blocks}
     for name, item in over.body.attributes.items():
         items[name] = Spot(item.name_range, item.excerpt)
     for name in rule.fixed:

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from ...core.diagnostics import Diagnostic, Severity
 from ...syntax.nodes import Attribute, Expression, File
-from ..values.faults import Place, make_error, suggest_near
+from ..values.faults import Location, make_error, suggest_near
 from .blocks import Header
 from .declarations import VariableBlock
 from .folder import Tree, parse_values
@@ -46,12 +46,12 @@ class VariableInputs(Struct, frozen=True):
     only."""
 
 
-class GivenValue(Struct, frozen=True):
+class InputValue(Struct, frozen=True):
     """A value from outside: a node of a file, or a text."""
 
     origin: str
     """Where it comes from, for messages."""
-    place: Place
+    location: Location
     """The place to blame; for a text, the block of the variable."""
     node: Expression | None = None
     text: str = ""
@@ -62,39 +62,39 @@ Blocks = Mapping[str, VariableBlock]
 
 def gather_values(
     tree: Tree, blocks: Blocks, inputs: VariableInputs, faults: list[Diagnostic]
-) -> Mapping[str, GivenValue]:
+) -> Mapping[str, InputValue]:
     """The strongest value of each declared variable."""
-    found: dict[str, GivenValue] = {}
+    values: dict[str, InputValue] = {}
     prefixes = (TERRAFORM_PREFIX, PREFIX) if tree.terraform else (PREFIX,)
     for prefix in prefixes:
         for name, block in blocks.items():
             if prefix + name in inputs.environ:
                 text = inputs.environ[prefix + name]
-                found.update(
+                values.update(
                     _require_text(
-                        name, GivenValue(prefix + name, Header(block.block), text=text), faults
+                        name, InputValue(prefix + name, Header(block.block), text=text), faults
                     )
                 )
     undeclared: list[Attribute] = []
     for file in tree.values:
-        found.update(_read_file_values(file, blocks, faults, undeclared))
+        values.update(_read_file_values(file, blocks, faults, undeclared))
     for argument in inputs.given:
         if isinstance(argument, File):
-            found.update(_read_file_values(argument, blocks, faults, undeclared))
+            values.update(_read_file_values(argument, blocks, faults, undeclared))
         elif isinstance(argument, VarFile):
             file, problems = parse_values(argument.content, argument.name)
             faults.extend(problems)
-            found.update(_read_file_values(file, blocks, faults, undeclared))
+            values.update(_read_file_values(file, blocks, faults, undeclared))
         else:
-            found.update(_read_argument(argument, blocks, faults))
+            values.update(_read_argument(argument, blocks, faults))
     if undeclared:
         faults.extend(_warn_undeclared(undeclared, blocks))
-    return found
+    return values
 
 
 def _read_file_values(
     file: File, blocks: Blocks, faults: list[Diagnostic], undeclared: list[Attribute]
-) -> Iterator[tuple[str, GivenValue]]:
+) -> Iterator[tuple[str, InputValue]]:
     for block in file.body.blocks:
         label = block.labels[0].text if block.type == "variable" and block.labels else ""
         advice = f"Write {label} = …, and declare the variable in another file." if label else ""
@@ -102,7 +102,7 @@ def _read_file_values(
         faults.append(make_error(Header(block), summary, advice=advice))
     for name, item in file.body.attributes.items():
         if name in blocks:
-            yield name, GivenValue(item.range.file, item, item.value)
+            yield name, InputValue(item.range.file, item, item.value)
         else:
             undeclared.append(item)
 
@@ -110,24 +110,26 @@ def _read_file_values(
 def _warn_undeclared(items: Iterable[Attribute], blocks: Blocks) -> Iterator[Diagnostic]:
     """Warnings for values of undeclared variables."""
     # Without the source line: the value may be a secret whose name is misspelt.
-    found = list({item.name: item for item in items}.values())
-    for item in found[:UNDECLARED]:
+    unique_items = list({item.name: item for item in items}.values())
+    for item in unique_items[:UNDECLARED]:
         advice = suggest_near(item.name, blocks) or f'Declare it with variable "{item.name}" {{ }}.'
         summary = f'No variable "{item.name}" is declared'
         yield Diagnostic(Severity.WARNING, summary, range=item.range, advice=advice)
-    more = [item.name for item in found[UNDECLARED:]]
-    if more:
-        shown = ", ".join(more[:10]) + (", …" if len(more) > 10 else "")
-        summary = f"Values of {len(more)} more undeclared variables are ignored: {shown}"
+    further_names = [item.name for item in unique_items[UNDECLARED:]]
+    if further_names:
+        name_list = ", ".join(further_names[:10]) + (", …" if len(further_names) > 10 else "")
+        summary = (
+            f"Values of {len(further_names)} more undeclared variables are ignored: {name_list}"
+        )
         yield Diagnostic(Severity.WARNING, summary)
 
 
 def _read_argument(
-    given: str, blocks: Blocks, faults: list[Diagnostic]
-) -> Iterator[tuple[str, GivenValue]]:
+    argument: str, blocks: Blocks, faults: list[Diagnostic]
+) -> Iterator[tuple[str, InputValue]]:
     """The variable and the value of a `--var`."""
     # No message repeats the value, which may be a secret.
-    name, equals, text = given.partition("=")
+    name, equals, text = argument.partition("=")
     if not equals:
         faults.append(_make_fault("--var needs name=value", "Add the = and a value."))
     elif name != name.strip():
@@ -137,23 +139,23 @@ def _read_argument(
         summary = f'--var sets "{name}", but this variable is not declared'
         faults.append(_make_fault(summary, suggest_near(name, blocks)))
     else:
-        given_text = GivenValue(COMMAND_LINE, Header(blocks[name].block), text=text)
-        yield from _require_text(name, given_text, faults)
+        input_value = InputValue(COMMAND_LINE, Header(blocks[name].block), text=text)
+        yield from _require_text(name, input_value, faults)
 
 
 def _require_text(
-    name: str, given: GivenValue, faults: list[Diagnostic]
-) -> Iterator[tuple[str, GivenValue]]:
+    name: str, input_value: InputValue, faults: list[Diagnostic]
+) -> Iterator[tuple[str, InputValue]]:
     """The value, unless it is not UTF-8, which is reported."""
     # Python decodes bytes that are not UTF-8 to halves of surrogate pairs (PEP 383). They could be
     # neither sent nor written to a file.
     try:
-        given.text.encode()
+        input_value.text.encode()
     except UnicodeEncodeError:
-        summary = f'The value of "{name}" from {given.origin} is not UTF-8 text'
-        faults.append(make_error(given.place, summary, advice="Set it again in UTF-8."))
+        summary = f'The value of "{name}" from {input_value.origin} is not UTF-8 text'
+        faults.append(make_error(input_value.location, summary, advice="Set it again in UTF-8."))
         return
-    yield name, given
+    yield name, input_value
 
 
 def _make_fault(summary: str, advice: str) -> Diagnostic:

@@ -16,7 +16,7 @@ from ...syntax.nodes import Expression, Lit
 from ...syntax.parse import parse_expression
 from ..expressions.code import Context, Env, get_literal
 from ..expressions.dependencies import AllUses
-from ..expressions.namespaces import Found, Space, Unset
+from ..expressions.namespaces import Outcome, Space, Unset
 from ..expressions.references import render_part_name
 from ..values.bounds import compute_conversion_cost, require_bounded
 from ..values.conversion import convert_value, lower_value
@@ -25,7 +25,7 @@ from ..values.faults import (
     Deferred,
     EvalError,
     LimitError,
-    Place,
+    Location,
     Poisoned,
     make_diagnostic,
     make_error,
@@ -57,7 +57,7 @@ from .variable_values import (
     COMMAND_LINE,
     PREFIX,
     TERRAFORM_PREFIX,
-    GivenValue,
+    InputValue,
     VarFile,
     VariableInputs,
     gather_values,
@@ -92,7 +92,7 @@ RESERVED = (
 class Variables(Struct, frozen=True):
     """The variables of the root."""
 
-    values: Mapping[str, Found]
+    values: Mapping[str, Outcome]
     """By name, for `var`."""
     plain: Mapping[str, Value]
     """The values without marks, which can be shown and digested."""
@@ -107,20 +107,20 @@ def resolve_variables(
 ) -> Variables:
     """The values of all variables that the root declares, and all faults in them."""
     faults: list[Diagnostic] = []
-    found = gather_values(tree, blocks, inputs, faults)
-    values: dict[str, Found] = {}
+    input_values = gather_values(tree, blocks, inputs, faults)
+    values: dict[str, Outcome] = {}
     for name, block in blocks.items():
-        given = found.get(name)
+        input_value = input_values.get(name)
         values[name] = Poisoned()
         problems = list(check_declaration(block, context))
         faults.extend(problems)
         if problems:
             continue
-        if given is not None:
-            faults.extend(warn_deprecated(block, given.place))
-            faults.extend(_warn_typed_secret(block, given))
+        if input_value is not None:
+            faults.extend(warn_deprecated(block, input_value.location))
+            faults.extend(_warn_typed_secret(block, input_value))
         try:
-            values[name] = _compute_root_value(block, given, context)
+            values[name] = _compute_root_value(block, input_value, context)
         except Unset as unset:
             values[name] = unset
             if not inputs.partial:
@@ -131,32 +131,34 @@ def resolve_variables(
             continue
     for block in blocks.values():
         faults.extend(check_validations(block, values, context))
-    known = {name: value for name, value in values.items() if not isinstance(value, Exception)}
-    plain = {n: lower_value(v) for n, v in known.items() if not marks_of(v)}
-    hidden = {n: unmark_deep(v) for n, v in known.items() if marks_of(v)}
-    secrets = dict(chain.from_iterable(_list_texts(n, v) for n, v in hidden.items()))
+    sound_values = {
+        name: value for name, value in values.items() if not isinstance(value, Exception)
+    }
+    plain = {n: lower_value(v) for n, v in sound_values.items() if not marks_of(v)}
+    sensitive_values = {n: unmark_deep(v) for n, v in sound_values.items() if marks_of(v)}
+    secrets = dict(chain.from_iterable(_list_texts(n, v) for n, v in sensitive_values.items()))
     return Variables(values, plain, secrets, tuple(faults))
 
 
 def _list_texts(name: str, value: Val) -> Iterator[tuple[str, str]]:
     """Each text of a sensitive value under the name that a reference gives it."""
     if isinstance(value, ObjectVal | MapVal | ListVal | TupleVal):
-        for key, part in list_elements(value):
-            yield from _list_texts(render_part_name(name, key), part)
+        for key, element in list_elements(value):
+            yield from _list_texts(render_part_name(name, key), element)
     elif isinstance(value, str | bool | int | Decimal):
         yield name, str(convert_value(value, STRING))
 
 
 def _make_unset_fault(block: VariableBlock, terraform: bool) -> Diagnostic:
-    prefix, file, more = (PREFIX, "kafkaform.kfvars.hcl", "*.auto.kfvars.hcl")
+    prefix, file, automatic = (PREFIX, "kafkaform.kfvars.hcl", "*.auto.kfvars.hcl")
     if terraform:
-        prefix, file, more = (TERRAFORM_PREFIX, "terraform.tfvars", "*.auto.tfvars")
+        prefix, file, automatic = (TERRAFORM_PREFIX, "terraform.tfvars", "*.auto.tfvars")
     return make_error(
         Header(block.block),
         f'The variable "{block.name}" has no value',
         "It has no default, so you must set it.",
         f"Set it with --var '{block.name}=…', {prefix}{block.name} in the environment, {file}, a "
-        f"{more} file, or --var-file.",
+        f"{automatic} file, or --var-file.",
     )
 
 
@@ -193,24 +195,24 @@ def _has_reference(node: Expression, name: str) -> bool:
     )
 
 
-def warn_deprecated(block: VariableBlock, place: Place) -> Iterator[Diagnostic]:
-    """A warning for a value that is given to a deprecated variable. place: of the value."""
+def warn_deprecated(block: VariableBlock, location: Location) -> Iterator[Diagnostic]:
+    """A warning for a value that is given to a deprecated variable. location: of the value."""
     text = None if block.deprecated is None else get_literal(block.deprecated)
     if text:
         summary = f'The variable "{block.name}" is deprecated'
-        found = make_error(place, summary, text, hide=_is_secret(block))
-        yield replace(found, severity=Severity.WARNING)
+        warning = make_error(location, summary, text, hide=_is_secret(block))
+        yield replace(warning, severity=Severity.WARNING)
 
 
-def _warn_typed_secret(block: VariableBlock, given: GivenValue) -> Iterator[Diagnostic]:
+def _warn_typed_secret(block: VariableBlock, input_value: InputValue) -> Iterator[Diagnostic]:
     """A warning for a secret on the command line."""
     # Not an error, because pipelines that move over from Terraform pass passwords like this.
-    if _is_secret(block) and given.origin == COMMAND_LINE:
+    if _is_secret(block) and input_value.origin == COMMAND_LINE:
         summary = f'--var contains the value of the sensitive variable "{block.name}"'
         detail = "Every user of this computer can read it in the list of processes."
         advice = f"Set {PREFIX}{block.name} in the environment, or use a variable file."
-        found = make_error(given.place, summary, detail, advice=advice)
-        yield replace(found, severity=Severity.WARNING)
+        warning = make_error(input_value.location, summary, detail, advice=advice)
+        yield replace(warning, severity=Severity.WARNING)
 
 
 def _is_secret(block: VariableBlock) -> bool:
@@ -221,14 +223,14 @@ def _is_secret(block: VariableBlock) -> bool:
 # ── one value ───────────────────────────────────────────────────────────────────────────
 
 
-def _compute_root_value(block: VariableBlock, source: GivenValue | None, context: Context) -> Val:
+def _compute_root_value(block: VariableBlock, source: InputValue | None, context: Context) -> Val:
     """The converted value of a variable of the root. Raises EvalError, or Unset if it has no
     value."""
     if source is None:
         value = compute_value(block, None, Header(block.block), "", context)
     else:
-        given = _read_given(block, source, context)
-        value = compute_value(block, given, source.place, source.origin, context)
+        value = _read_input(block, source, context)
+        value = compute_value(block, value, source.location, source.origin, context)
     if not _is_secret(block):
         context.budget.charge(work_of(value), Header(block.block))
         return value
@@ -238,27 +240,26 @@ def _compute_root_value(block: VariableBlock, source: GivenValue | None, context
 
 
 def compute_value(
-    block: VariableBlock, given: Val | None, place: Place, origin: str, context: Context
+    block: VariableBlock, input_value: Val | None, location: Location, origin: str, context: Context
 ) -> Val:
     """The value of a variable. Raises EvalError, or Unset if there is no value and no default.
 
-    given: the value from outside, None if there is none; place: of that value; origin: where it
-    comes from, for messages.
-    """
+    input_value: the value from outside, None if there is none; location: of that value; origin:
+    where it comes from, for messages."""
     kind = ANY if block.type is None else parse_type(block.type, make_default_reader(context))
-    value = given
+    value = input_value
     # As in Terraform, null stands for the default if the variable cannot be null.
     if value is None or (isinstance(unmark(value)[0], Null) and not block.nullable):
         if block.default is not None:
-            place, value = block.default, _evaluate_hiding(block, block.default, context)
+            location, value = block.default, _evaluate_hiding(block, block.default, context)
         elif value is None:
             raise Unset
     if isinstance(unmark(value)[0], Null) and not block.nullable:
-        raise EvalError(place, f'The variable "{block.name}" cannot be null')
+        raise EvalError(location, f'The variable "{block.name}" cannot be null')
     hide = _is_secret(block) or bool(marks_of(value))
     try:
-        require_bounded(value, place, f'The value of the variable "{block.name}"')
-        context.budget.charge(compute_conversion_cost(value, kind), place)
+        require_bounded(value, location, f'The value of the variable "{block.name}"')
+        context.budget.charge(compute_conversion_cost(value, kind), location)
         value = convert_value(value, kind)
     except LimitError as fault:
         fault.hide = hide
@@ -266,7 +267,7 @@ def compute_value(
     except ConvertFault as fault:
         by = f" (from {origin})" if origin else ""
         raise EvalError(
-            place,
+            location,
             f'The value of the variable "{block.name}" does not fit its type',
             make_sentence(f"{fault.message if hide else fault}{by}"),
             hide=hide,
@@ -276,7 +277,7 @@ def compute_value(
     return add_marks(value, frozenset({SENSITIVE})) if block.sensitive else value
 
 
-def _read_given(block: VariableBlock, source: GivenValue, context: Context) -> Val:
+def _read_input(block: VariableBlock, source: InputValue, context: Context) -> Val:
     """The value that is given from outside. Raises EvalError."""
     # As in Terraform, the text for a primitive or untyped variable is taken as it is, and any other
     # text is read as an expression: `--var 'names=["a"]'`.
@@ -287,8 +288,8 @@ def _read_given(block: VariableBlock, source: GivenValue, context: Context) -> V
         node, faults = parse_expression(source.text, source.origin)
         if node is None:
             summary = f'The value of the variable "{block.name}" from {source.origin} '
-            why = "" if _is_secret(block) else faults[0].summary
-            raise EvalError(source.place, summary + "is not an expression", why)
+            reason = "" if _is_secret(block) else faults[0].summary
+            raise EvalError(source.location, summary + "is not an expression", reason)
     return _evaluate_hiding(block, node, context)
 
 
@@ -302,8 +303,8 @@ def _evaluate_hiding(block: VariableBlock, node: Expression, context: Context) -
         if not _is_secret(block):
             raise
         summary = f'The value of the variable "{block.name}" cannot be evaluated'
-        why = "The reason is hidden because the variable is sensitive."
-        raise EvalError(fault.place, summary, why, hide=True) from None
+        detail = "The reason is hidden because the variable is sensitive."
+        raise EvalError(fault.location, summary, detail, hide=True) from None
 
 
 def evaluate_constant(node: Expression, context: Context) -> Val:
@@ -331,7 +332,7 @@ def make_default_reader(context: Context) -> Default:
 
 
 def check_validations(
-    block: VariableBlock, values: Mapping[str, Found], context: Context
+    block: VariableBlock, values: Mapping[str, Outcome], context: Context
 ) -> Iterator[Diagnostic]:
     """An error for each validation that is not met. values: of all variables of the module."""
     if isinstance(values.get(block.name), Poisoned):

@@ -11,12 +11,12 @@ from ...core.diagnostics import Diagnostic, Severity
 from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import CheckBlock
 from ..expressions.code import Context, Env
-from ..expressions.namespaces import Data, Found
+from ..expressions.namespaces import Data, Outcome
 from .arguments import Report
 from .data_blocks import DataInfo, DataPlan, compile_data
 from .resources import Site
 
-Asking = Callable[[DataPlan, Site], Found]
+Asking = Callable[[DataPlan, Site], Outcome]
 """Answers a data source."""
 
 
@@ -46,7 +46,7 @@ def compile_check(
 
 
 def evaluate_check(
-    check: CompiledCheck, site: Site, data: Mapping[str, Mapping[str, Found]], ask: Asking
+    check: CompiledCheck, site: Site, data: Mapping[str, Mapping[str, Outcome]], ask_data: Asking
 ) -> None:
     """Report a warning for each assertion that is not met, and for a data source that cannot be
     read. data: the data sources of the module."""
@@ -55,13 +55,16 @@ def evaluate_check(
         site.report(replace(fault, severity=Severity.WARNING))
 
     # A data source that cannot be read is a warning, too: the check exists to find that out.
-    soft = replace(site, report=warn)
+    warning_site = replace(site, report=warn)
     env = site.env
     if check.data is not None:
         address = check.data.block.address
-        own = {**data.get(address.type, {}), address.name: ask(check.data, soft)}
-        seen = Data({**data, address.type: own})
-        env = Env({**env.roots, "data": seen}, {}, env.budget)
-    what = ".".join((*site.path, f"check.{check.name}"))
-    for fault in check_rules(check.rules, what, env):
+        answers_of_type = {
+            **data.get(address.type, {}),
+            address.name: ask_data(check.data, warning_site),
+        }
+        data_space = Data({**data, address.type: answers_of_type})
+        env = Env({**env.roots, "data": data_space}, {}, env.budget)
+    title = ".".join((*site.path, f"check.{check.name}"))
+    for fault in check_rules(check.rules, title, env):
         warn(fault)

@@ -15,7 +15,7 @@ from ..declare.blocks import Header
 from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import ResourceBlock
 from ..expressions.code import Context, Env
-from ..expressions.namespaces import Fixed, Found, Unset
+from ..expressions.namespaces import Fixed, Outcome, Unset
 from ..values.conversion import lift_value
 from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic
 from ..values.value import Null, ObjectVal, TupleVal, Val
@@ -66,13 +66,13 @@ def compile_data(
 ) -> DataPlan | None:
     """Compile a block; None after a fault. providers: name in the block's module -> provider
     instance."""
-    place, title = Header(block.block), f"data.{block.address}"
+    location, title = Header(block.block), f"data.{block.address}"
     arguments = compile_arguments(
-        block.block.body, info.schema, context, place, title, report, META, META_BLOCKS
+        block.block.body, info.schema, context, location, title, report, META, META_BLOCKS
     )
     try:
         instance = read_provider_instance(
-            block.block.get_argument("provider"), info.provider, providers, place
+            block.block.get_argument("provider"), info.provider, providers, location
         )
     except EvalError as fault:
         report(make_diagnostic(fault))
@@ -84,49 +84,49 @@ def compile_data(
 
 def evaluate_data(
     plan: DataPlan, context: Context, site: Site, config: ProviderConfig | None, query: Query | None
-) -> Found:
+) -> Outcome:
     """What other expressions see of the block: one object, objects by key, or a list of objects.
 
     Without a query (`validate`), it is Unset, and what needs it is checked for names only. Raises
     Unreached.
     """
     block = plan.block
-    what = ".".join((*site.path, plan.name))
-    found: dict[str | int | None, Val] = {}
+    title = ".".join((*site.path, plan.name))
+    values: dict[str | int | None, Val] = {}
     try:
         for instance in expand_instances(block.block, context, site.env):
             site.env.budget.count_instance(block.block)
-            found[instance.key] = _evaluate_instance(plan, instance, site, what, config, query)
+            values[instance.key] = _evaluate_instance(plan, instance, site, title, config, query)
     except Unreached:
         raise
     except EvalError as fault:
-        site.report(make_diagnostic(fault, context=[f"while evaluating {what}"]))
+        site.report(make_diagnostic(fault, context=[f"while evaluating {title}"]))
         return Poisoned()
     except Deferred as deferred:
-        site.report(make_deferred_fault(Header(block.block), deferred, what))
+        site.report(make_deferred_fault(Header(block.block), deferred, title))
         return Poisoned()
     except Poisoned as poison:
         return poison
     if block.block.get_argument("for_each") is not None:
-        return ObjectVal({str(key): value for key, value in found.items()})
-    return TupleVal(tuple(found.values())) if block.several else found.get(None, Null())
+        return ObjectVal({str(key): value for key, value in values.items()})
+    return TupleVal(tuple(values.values())) if block.several else values.get(None, Null())
 
 
 def _evaluate_instance(
     plan: DataPlan,
     instance: Instance,
     site: Site,
-    what: str,
+    title: str,
     config: ProviderConfig | None,
     query: Query | None,
 ) -> Val:
     """The answer for one instance. Raises EvalError, Deferred or Poisoned."""
     env = Env({**site.env.roots, **instance.roots}, {}, site.env.budget)
     # Arguments are checked without a query, too, so that `validate` finds their faults.
-    faults = [*check_rules(plan.before, what, env)]
+    faults = [*check_rules(plan.before, title, env)]
     for fault in faults:
         site.report(fault)
-    arguments = None if faults else evaluate_arguments(plan.arguments, env, site.report, what)
+    arguments = None if faults else evaluate_arguments(plan.arguments, env, site.report, title)
     if arguments is None:
         raise Poisoned
     if query is None:
@@ -138,7 +138,7 @@ def _evaluate_instance(
         {n: lift_value(answer.get(n), a.type) for n, a in plan.info.schema.attributes.items()}
     )
     with_self = Env({**env.roots, "self": Fixed(value)}, {}, env.budget)
-    for fault in check_rules(plan.after, what, with_self):
+    for fault in check_rules(plan.after, title, with_self):
         site.report(fault)
     return value
 
@@ -146,7 +146,7 @@ def _evaluate_instance(
 def _ask_query(
     plan: DataPlan, arguments: FrozenMap, config: ProviderConfig, query: Query
 ) -> FrozenMap:
-    place, kind = Header(plan.block.block), plan.block.address.type
+    location, kind = Header(plan.block.block), plan.block.address.type
     try:
         answer = query(config, kind, arguments)
     except OtherSystem:  # another system answers than the one of the state: the run must stop
@@ -155,8 +155,8 @@ def _ask_query(
         first = fault.diagnostics[0]
         kind_of_fault = Unreached if isinstance(fault, ConnectError) else EvalError
         raise kind_of_fault(
-            place, f"{plan.name} cannot be read: {first.summary}", advice=first.advice
+            location, f"{plan.name} cannot be read: {first.summary}", advice=first.advice
         ) from None
     # The object has its arguments and the answer; the answer wins, such as a normalised name.
-    given = {name: value for name, value in arguments.items() if value is not None}
-    return FrozenMap({**given, **(answer if isinstance(answer, FrozenMap) else {})})
+    argument_values = {name: value for name, value in arguments.items() if value is not None}
+    return FrozenMap({**argument_values, **(answer if isinstance(answer, FrozenMap) else {})})

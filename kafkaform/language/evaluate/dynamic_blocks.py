@@ -36,7 +36,7 @@ from ..values.value import (
 _SHAPE = Shape(("the type of block",), ("for_each",), ("iterator",), ("content",))
 
 
-class Each(Struct, frozen=True):
+class DynamicCollection(Struct, frozen=True):
     """The compiled collection of a dynamic block."""
 
     node: Expression
@@ -50,7 +50,7 @@ class Dynamic(Struct, frozen=True):
 
     kind: str
     """The type of the blocks that it makes."""
-    each: Each
+    collection: DynamicCollection
     content: Body
     """The body of the blocks that it makes."""
 
@@ -72,31 +72,33 @@ def compile_dynamic(
         )
     for fault in faults:
         report(fault)
-    each, iterator = block.get_argument("for_each"), find_iterator(block)
-    if faults or content is None or each is None or iterator is None:
+    collection, iterator = block.get_argument("for_each"), find_iterator(block)
+    if faults or content is None or collection is None or iterator is None:
         return None
     return Dynamic(
-        block.labels[0].text, Each(each, context.compile_node(each), iterator), content.body
+        block.labels[0].text,
+        DynamicCollection(collection, context.compile_node(collection), iterator),
+        content.body,
     )
 
 
-def list_iterations(each: Each, env: Env) -> Iterator[tuple[Val, Env]]:
+def list_iterations(collection: DynamicCollection, env: Env) -> Iterator[tuple[Val, Env]]:
     """The key of each element, and the environment for its content. Raises EvalError, Poisoned or
     Deferred before the first one."""
     # Unlike for resources, any collection is allowed: the blocks get no addresses of their own.
-    value, marks = unmark(each.code(env))
+    value, marks = unmark(collection.code(env))
     if isinstance(value, Computed):
         raise value.defer()
     if marks or (isinstance(value, SetVal) and marks_of(value)):
         raise EvalError(
-            each.node,
+            collection.node,
             "for_each cannot depend on a sensitive value",
             "The number of blocks is visible in every output.",
         )
     if not isinstance(value, (*SEQUENCES, *FIELDS)):
         advice = "Write [] for no blocks." if isinstance(value, Null) else ""
         raise EvalError(
-            each.node,
+            collection.node,
             "for_each must be a list, a set, a map or an object",
             f"This is {describe_value(value)}.",
             advice,
@@ -105,7 +107,9 @@ def list_iterations(each: Each, env: Env) -> Iterator[tuple[Val, Env]]:
         (
             key,
             Env(
-                {**env.roots, each.iterator: _make_element(key, item)}, dict(env.names), env.budget
+                {**env.roots, collection.iterator: _make_element(key, item)},
+                dict(env.names),
+                env.budget,
             ),
         )
         for key, item in list_elements(value)

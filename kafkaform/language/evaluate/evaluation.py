@@ -25,13 +25,13 @@ from ..declare.declarations import (
 from ..declare.modules import Module
 from ..declare.variables import check_declaration, check_validations, compute_value, warn_deprecated
 from ..expressions.code import Env
-from ..expressions.namespaces import Found
+from ..expressions.namespaces import Outcome
 from ..values.bounds import require_bounded
 from ..values.faults import (
     Deferred,
     EvalError,
     LimitError,
-    Place,
+    Location,
     Poisoned,
     Skipped,
     make_diagnostic,
@@ -79,30 +79,30 @@ def evaluate_run(run: Run) -> None:
 
 
 def _attempt_node(
-    run: Run, node: GraphNode, scope: Scope, evaluate: Callable[[], None], place: Place
+    run: Run, node: GraphNode, scope: Scope, evaluate: Callable[[], None], location: Location
 ) -> Diagnostic | None:
     """Evaluate a node in one instance of its module. Returns the fault if it exceeds a limit."""
     try:
-        run.budget.charge(NODE, place)
+        run.budget.charge(NODE, location)
         needs = scope.needs[node.name] = find_needs(run, node, scope)
-        run.budget.charge(len(needs), place)
+        run.budget.charge(len(needs), location)
         evaluate()
     except LimitError as fault:
         return make_diagnostic(fault, context=[f"while evaluating {node}"])
     except RecursionError:
         detail = "Its value has too many collections nested in each other."
-        return make_error(place, f"{node} is nested too deeply", detail)
+        return make_error(location, f"{node} is nested too deeply", detail)
     except Poisoned:  # such as a budget that is spent, which has been reported
         scope.needs.setdefault(node.name, frozenset())
     return None
 
 
 def _make_cycle_fault(run: Run, cycle: tuple[GraphNode, ...]) -> Diagnostic:
-    shown = cycle if len(cycle) <= 12 else (*cycle[:10], cycle[-1])
-    places = [get_place(run.graph.declared[node]) for node in shown]
-    chain = [f"{node} ({place.range})" for node, place in zip(shown, places, strict=True)]
+    nodes = cycle if len(cycle) <= 12 else (*cycle[:10], cycle[-1])
+    locations = [get_place(run.graph.declared[node]) for node in nodes]
+    chain = [f"{node} ({location.range})" for node, location in zip(nodes, locations, strict=True)]
     return make_error(
-        places[0],
+        locations[0],
         f"{cycle[0]} refers to itself",
         " → ".join(chain),
         "Break the chain: write one of these values as a constant.",
@@ -143,8 +143,8 @@ def _compile_variable(run: Run, module: Module, block: VariableBlock) -> Evaluat
     """A variable of a module; those of the root come from outside."""
     call, name = module.call, block.name
     assert call is not None
-    given = call.block.get_argument(name)
-    code = None if given is None else run.context.compile_node(given)
+    argument = call.block.get_argument(name)
+    code = None if argument is None else run.context.compile_node(argument)
 
     node = GraphNode(module.steps, f"var.{name}")
 
@@ -154,16 +154,16 @@ def _compile_variable(run: Run, module: Module, block: VariableBlock) -> Evaluat
         reads = run.budget.open_reads
         caller = scope.caller
         assert caller is not None
-        env = Env({**caller.env.roots, **scope.each}, {}, scope.budget)
+        env = Env({**caller.env.roots, **scope.repetition}, {}, scope.budget)
         try:
             value = None if looping or code is None else code(env)
-            place = Header(call.block) if given is None else given
-            scope.variables[name] = compute_value(block, value, place, "", run.context)
-            for fault in warn_deprecated(block, place) if value is not None else ():
+            location = Header(call.block) if argument is None else argument
+            scope.variables[name] = compute_value(block, value, location, "", run.context)
+            for fault in warn_deprecated(block, location) if value is not None else ():
                 caller.report(fault)
         except EvalError as fault:
-            what = f"{'.'.join(scope.path)}: var.{name}"
-            caller.report(make_diagnostic(fault, context=[f"while evaluating {what}"]))
+            title = f"{'.'.join(scope.path)}: var.{name}"
+            caller.report(make_diagnostic(fault, context=[f"while evaluating {title}"]))
             scope.variables[name] = Poisoned()
         except (Poisoned, Deferred) as outcome:
             scope.variables[name] = outcome
@@ -184,10 +184,10 @@ def _compile_resource(run: Run, module: Module, block: ResourceBlock) -> Evaluat
         run.resources[module.steps][address] = plan
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        scope.made[address] = Poisoned()
+        scope.instances[address] = Poisoned()
         if plan is not None and not looping:
             site = scope.make_site(scope.needs[name])
-            scope.made[address] = evaluate_resource(plan, run.context, site)
+            scope.instances[address] = evaluate_resource(plan, run.context, site)
 
     return evaluator
 
@@ -198,24 +198,24 @@ def _compile_repeated(
     """A block that repeats a shape. shared: the plan of the shape, for this block."""
     address, name = block.address, str(block.address)
     run.resources[module.steps][address] = shared
-    own: Evaluator | None = None
+    plain_evaluator: Evaluator | None = None
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        nonlocal own
-        scope.made[address] = Poisoned()
+        nonlocal plain_evaluator
+        scope.instances[address] = Poisoned()
         if looping:
             return
-        made = evaluate_shaped(shared, scope.make_site(scope.needs[name]))
-        if made is not None:
-            scope.made[address] = made
+        instances = evaluate_shaped(shared, scope.make_site(scope.needs[name]))
+        if instances is not None:
+            scope.instances[address] = instances
             return
         # A fault has its place in the block's own text: from now on it is a block like any other.
-        if own is None:
+        if plain_evaluator is None:
             text = block.block
-            place = text.source, text.start, text.end
-            plain = Block(*place, text.type, text.labels, text.body)
-            own = _compile_resource(run, module, replace(block, block=plain))
-        own(scope, looping)
+            span = text.source, text.start, text.end
+            plain = Block(*span, text.type, text.labels, text.body)
+            plain_evaluator = _compile_resource(run, module, replace(block, block=plain))
+        plain_evaluator(scope, looping)
 
     return evaluator
 
@@ -226,7 +226,7 @@ def _compile_source(run: Run, module: Module, block: ResourceBlock) -> Evaluator
     plan = compile_data(block, info, run.context, module.providers, run.faults.add)
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        answer: Found = Poisoned()
+        answer: Outcome = Poisoned()
         if plan is not None and not looping:
             answer = _ask_data(
                 run, GraphNode(module.steps, f"data.{address}"), plan, scope.make_site(frozenset())
@@ -236,19 +236,19 @@ def _compile_source(run: Run, module: Module, block: ResourceBlock) -> Evaluator
     return evaluator
 
 
-def _ask_data(run: Run, node: GraphNode | None, plan: DataPlan, site: Site) -> Found:
+def _ask_data(run: Run, node: GraphNode | None, plan: DataPlan, site: Site) -> Outcome:
     """The answer of a data source. node: None for one of a `check` block, which nothing needs."""
     config = run.get_provider(plan.instance, plan.block)
     try:
         return evaluate_data(plan, run.context, site, config, run.query)
     except Unreached as fault:
-        what = ".".join((*site.path, plan.name))
-        found = make_diagnostic(fault, context=[f"while evaluating {what}"])
+        title = ".".join((*site.path, plan.name))
+        diagnostic = make_diagnostic(fault, context=[f"while evaluating {title}"])
         if run.leaves_out:
-            found = replace(found, severity=Severity.WARNING)
+            diagnostic = replace(diagnostic, severity=Severity.WARNING)
             if node is not None:
-                run.unread[node] = found
-        site.report(found)
+                run.unread[node] = diagnostic
+        site.report(diagnostic)
         return Poisoned()
 
 
@@ -265,37 +265,37 @@ def _enter_instances(
     run: Run, scope: Scope, call: ModuleBlock, child: Module
 ) -> dict[str | int | None, Scope] | Poisoned:
     """Make and enter the instances of a module."""
-    what = ".".join((*scope.path, f"module.{call.name}"))
-    inherited, given = scope.inherited, call.block.get_argument("depends_on")
-    if given is not None:
-        inherited |= read_explicit_needs(given, scope)
-    made: dict[str | int | None, Scope] = {}
+    title = ".".join((*scope.path, f"module.{call.name}"))
+    inherited, depends_on = scope.inherited, call.block.get_argument("depends_on")
+    if depends_on is not None:
+        inherited |= read_explicit_needs(depends_on, scope)
+    scopes: dict[str | int | None, Scope] = {}
     try:
-        for one in expand_instances(call.block, run.context, scope.env):
+        for instance in expand_instances(call.block, run.context, scope.env):
             scope.budget.count_instance(call.block)
             scope.budget.charge(MODULE, call.block)
-            path = (*scope.path, f"module.{call.name}{render_key(one.key)}")
-            inside = Scope(child, path, run.budget, run.faults.add, run.resources[child.steps],
-                           run.settled, scope, one.roots, inherited)  # fmt: skip
+            path = (*scope.path, f"module.{call.name}{render_key(instance.key)}")
+            child_scope = Scope(child, path, run.budget, run.faults.add, run.resources[child.steps],
+                           run.settled, scope, instance.roots, inherited)  # fmt: skip
             # From now on, faults of this instance say where its variables were set.
-            inside.report = _make_reporter(run, inside)
-            enter_scope(run, inside)
-            made[one.key] = inside
+            child_scope.report = _make_reporter(run, child_scope)
+            enter_scope(run, child_scope)
+            scopes[instance.key] = child_scope
     except EvalError as fault:
-        scope.report(make_diagnostic(fault, context=[f"while expanding {what}"]))
+        scope.report(make_diagnostic(fault, context=[f"while expanding {title}"]))
     except Deferred as deferred:
         block = call.block
         repeated = block.get_argument("for_each") or block.get_argument("count")
-        scope.report(make_deferred_fault(repeated or Header(block), deferred, what))
+        scope.report(make_deferred_fault(repeated or Header(block), deferred, title))
     except Poisoned as poison:
         return poison
     else:
-        return made
+        return scopes
     return Poisoned()
 
 
 def _make_reporter(run: Run, scope: Scope) -> Report:
-    return lambda fault: run.faults.add(fault, lambda found: add_origins(found, scope))
+    return lambda fault: run.faults.add(fault, lambda diagnostic: add_origins(diagnostic, scope))
 
 
 def _compile_output(run: Run, module: Module, block: OutputBlock) -> Evaluator:
@@ -304,19 +304,19 @@ def _compile_output(run: Run, module: Module, block: OutputBlock) -> Evaluator:
     node = GraphNode(module.steps, f"output.{block.name}")
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        found: Found = Poisoned()
+        outcome: Outcome = Poisoned()
         if not looping:
-            what, reads = ".".join((*scope.path, f"output.{block.name}")), run.budget.open_reads
+            title, reads = ".".join((*scope.path, f"output.{block.name}")), run.budget.open_reads
             faults: list[Diagnostic] = []
-            found = evaluate_output(block, code, rules, scope.env, faults.append, what)
+            outcome = evaluate_output(block, code, rules, scope.env, faults.append, title)
             # What people see of the root is a value that holds; a caller can use null meanwhile.
             waits = is_open(run, node, reads) and (bool(faults) or not module.steps)
-            if waits and not isinstance(found, Skipped):
-                found = defer_open(run)
+            if waits and not isinstance(outcome, Skipped):
+                outcome = defer_open(run)
             else:
                 for fault in faults:
                     scope.report(fault)
-        scope.outputs[block.name] = found
+        scope.outputs[block.name] = outcome
 
     return evaluator
 
@@ -362,5 +362,5 @@ def evaluate_checks(run: Run) -> None:
             infos, providers = run.schemas.data, module.providers
             check = compile_check(block, infos, run.context, providers, run.faults.add)
             for scope in run.scopes[steps]:
-                ask = partial(_ask_data, run, None)
-                evaluate_check(check, scope.make_site(frozenset()), scope.data, ask)
+                ask_data = partial(_ask_data, run, None)
+                evaluate_check(check, scope.make_site(frozenset()), scope.data, ask_data)

@@ -49,13 +49,15 @@ def expand_instances(block: Block, context: Context, env: Env) -> Iterator[Insta
         "count": block.get_argument("count"),
         "enabled": enabled,
     }
-    given = {name: node for name, node in nodes.items() if node is not None}
-    if not given:
+    arguments = {name: node for name, node in nodes.items() if node is not None}
+    if not arguments:
         return iter(SINGLE)
-    (name, node), *others = given.items()
-    if others:
-        second, place = others[-1]
-        raise EvalError(place, f"{name} and {second} exclude each other", "Keep one of them.")
+    (name, node), *conflicts = arguments.items()
+    if conflicts:
+        second_name, second_node = conflicts[-1]
+        raise EvalError(
+            second_node, f"{name} and {second_name} exclude each other", "Keep one of them."
+        )
     return _EXPANSIONS[name](node, context, env)
 
 

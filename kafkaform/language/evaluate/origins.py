@@ -26,56 +26,59 @@ def add_origins(fault: Diagnostic, scope: Scope) -> Diagnostic:
     call = scope.module.call
     assert call is not None
     called = f"in {'.'.join(scope.path)}, called at {call.block.header_range}"
-    given = [*_describe_given(fault.range, scope)][:SHOWN]
-    return replace(fault, context=(called, *fault.context, *given))
+    variable_notes = [*_describe_given(fault.range, scope)][:SHOWN]
+    return replace(fault, context=(called, *fault.context, *variable_notes))
 
 
-def _describe_given(place: Range, scope: Scope) -> Iterator[str]:
-    for name in _find_variables(place, scope.module):
+def _describe_given(fault_range: Range, scope: Scope) -> Iterator[str]:
+    for name in _find_variables(fault_range, scope.module):
         call = scope.module.call
         argument = None if call is None else call.block.get_argument(name)
         if argument is not None:
             yield f"var.{name} is set at {argument.range}"
 
 
-def _find_variables(place: Range, module: Module) -> list[str]:
+def _find_variables(fault_range: Range, module: Module) -> list[str]:
     """The variables that the expression at a place uses, directly or through local values."""
     # Looked for again from the text, because it is needed only for the few faults that are shown.
-    found: dict[str, None] = {}
+    variables: dict[str, None] = {}
     uses = AllUses()
     # Breadth first: the variables that the expression names itself come before indirect ones.
-    waiting = list(collect_refs(_find_expressions(place, module), uses))
-    seen: set[Ref] = set()
-    while waiting:
-        ref = waiting.pop(0)
-        if ref in seen:
+    pending = list(collect_refs(_find_expressions(fault_range, module), uses))
+    visited: set[Ref] = set()
+    while pending:
+        ref = pending.pop(0)
+        if ref in visited:
             continue
-        seen.add(ref)
+        visited.add(ref)
         word, _, name = ref.name.partition(".")
         if word == "var":
-            found[name] = None
+            variables[name] = None
         elif word == "local" and name in module.found.locals:
-            waiting += collect_refs([module.found.locals[name].value], uses)
-    return list(found)
+            pending += collect_refs([module.found.locals[name].value], uses)
+    return list(variables)
 
 
-def _find_expressions(place: Range, module: Module) -> Iterator[Expression]:
-    return (node for node in _list_expressions(module) if _is_inside(node.range, place))
+def _find_expressions(fault_range: Range, module: Module) -> Iterator[Expression]:
+    return (node for node in _list_expressions(module) if _is_inside(node.range, fault_range))
 
 
-def _is_inside(one: Range, other: Range) -> bool:
+def _is_inside(outer: Range, inner: Range) -> bool:
     return (
-        one.file == other.file
-        and (one.line, one.column) <= (other.line, other.column)
-        and (other.end_line, other.end_column) <= (one.end_line, one.end_column)
+        outer.file == inner.file
+        and (outer.line, outer.column) <= (inner.line, inner.column)
+        and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
     )
 
 
 def _list_expressions(module: Module) -> Iterator[Expression]:
-    found = module.found
-    yield from (item.value for item in found.locals.values())
-    blocks = [one.block for one in (*found.resources.values(), *found.data.values())]
-    blocks += [one.block for one in found.outputs.values()]
-    blocks += [one.block for one in found.modules.values()]
+    declarations = module.found
+    yield from (item.value for item in declarations.locals.values())
+    blocks = [
+        declaration.block
+        for declaration in (*declarations.resources.values(), *declarations.data.values())
+    ]
+    blocks += [declaration.block for declaration in declarations.outputs.values()]
+    blocks += [declaration.block for declaration in declarations.modules.values()]
     for block in blocks:
         yield from walk_expressions(block.body)

@@ -10,7 +10,7 @@ from ..declare.blocks import Header
 from ..declare.conditions import Rule, check_rules
 from ..declare.declarations import OutputBlock
 from ..expressions.code import Code, Env
-from ..expressions.namespaces import Found
+from ..expressions.namespaces import Outcome
 from ..values.bounds import require_bounded
 from ..values.conversion import lower_value
 from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic
@@ -35,10 +35,10 @@ from .resources import OpenFields
 
 
 def evaluate_output(
-    block: OutputBlock, code: Code, rules: tuple[Rule, ...], env: Env, report: Report, what: str
-) -> Found:
-    """What the caller of the module sees. what: the name of the output in messages."""
-    faults = [*check_rules(rules, what, env)]
+    block: OutputBlock, code: Code, rules: tuple[Rule, ...], env: Env, report: Report, title: str
+) -> Outcome:
+    """What the caller of the module sees. title: the name of the output in messages."""
+    faults = [*check_rules(rules, title, env)]
     for fault in faults:
         report(fault)
     if faults:
@@ -47,7 +47,7 @@ def evaluate_output(
         env.budget.charge(1, block.value)
         value = require_bounded(code(env), block.value, f'The output "{block.name}"')
     except EvalError as fault:
-        report(make_diagnostic(fault, context=[f"while evaluating {what}"]))
+        report(make_diagnostic(fault, context=[f"while evaluating {title}"]))
         return Poisoned()
     except (Poisoned, Deferred) as outcome:
         return outcome
@@ -56,7 +56,7 @@ def evaluate_output(
     return add_marks(value, frozenset({SENSITIVE})) if block.sensitive else value
 
 
-def make_root_output(block: OutputBlock, found: Found, report: Report) -> Output | None:
+def make_root_output(block: OutputBlock, outcome: Outcome, report: Report) -> Output | None:
     """What the state keeps; None after a fault. An output that needs a computed attribute which is
     not known yet is deferred as a whole."""
     try:
@@ -67,9 +67,9 @@ def make_root_output(block: OutputBlock, found: Found, report: Report) -> Output
                 "The outputs of the root folder are stored in the state.",
                 "Remove ephemeral, or the output.",
             )
-        if isinstance(found, Poisoned | Deferred):
-            raise found
-        return _make_output(block, found)
+        if isinstance(outcome, Poisoned | Deferred):
+            raise outcome
+        return _make_output(block, outcome)
     except Deferred:
         return Output(block.name, None, block.sensitive, deferred=True)
     except EvalError as fault:
@@ -82,7 +82,7 @@ def make_root_output(block: OutputBlock, found: Found, report: Report) -> Output
 def _make_output(block: OutputBlock, value: Val) -> Output:
     # A whole secret counts as its reference, so it can be an output, if that is sensitive.
     value = replace_secrets(value)
-    marks, part = marks_of(value), find_sealed(value)
+    marks, sealed = marks_of(value), find_sealed(value)
     if SECRET in marks:
         raise EvalError(
             block.value,
@@ -90,15 +90,15 @@ def _make_output(block: OutputBlock, value: Val) -> Output:
             "Outputs are stored in the state, which must not contain secrets.",
             "Remove it, or use nonsensitive(…) if everyone is allowed to see it.",
         )
-    if (marks or isinstance(part, SecretRef)) and not block.sensitive:
+    if (marks or isinstance(sealed, SecretRef)) and not block.sensitive:
         raise EvalError(
             block.value,
             f'The output "{block.name}" is sensitive',
             "It would be printed at the end of a run.",
             "Add sensitive = true, or use nonsensitive(…) if everyone is allowed to see it.",
         )
-    if isinstance(part, Computed):
-        raise part.defer()
+    if isinstance(sealed, Computed):
+        raise sealed.defer()
     if (fields := _find_open_fields(value)) is not None:
         raise Deferred(fields.address, min(fields.left_out))
     return Output(block.name, lower_value(unmark_deep(value)), block.sensitive)

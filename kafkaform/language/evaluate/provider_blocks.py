@@ -37,19 +37,25 @@ def configure_provider(
     block: ProviderBlock, info: ProviderInfo, context: Context, env: Env, report: Report
 ) -> ProviderConfig | None:
     """One provider instance; None after faults, which are reported."""
-    place, what = Header(block.block), f"provider.{block.instance}"
+    location, title = Header(block.block), f"provider.{block.instance}"
     arguments = compile_arguments(
-        block.block.body, info.schema, context, place, render_title(block.block), report, ("alias",)
+        block.block.body,
+        info.schema,
+        context,
+        location,
+        render_title(block.block),
+        report,
+        ("alias",),
     )
     try:
-        config = evaluate_arguments(arguments, env, report, what)
+        config = evaluate_arguments(arguments, env, report, title)
     except Skipped as skipped:
-        report(make_error(place, f"{what} needs {skipped}, which is skipped"))
+        report(make_error(location, f"{title} needs {skipped}, which is skipped"))
         return None
     except Poisoned:
         return None
     except Deferred as deferred:
-        report(make_deferred_fault(place, deferred, what))
+        report(make_deferred_fault(location, deferred, title))
         return None
     if config is None:
         return None
@@ -72,22 +78,22 @@ def _place_fault(
     for spelling, item in block.block.body.attributes.items():
         if schema.find(spelling) is attribute:
             return replace(fault, range=item.range, excerpt=None if hide else item.excerpt)
-    place = Header(block.block)
-    return replace(fault, range=place.range, excerpt=place.excerpt)
+    header = Header(block.block)
+    return replace(fault, range=header.range, excerpt=header.excerpt)
 
 
 def make_default_provider(
-    instance: str, info: ProviderInfo, block: ResourceBlock, what: str, report: Report
+    instance: str, info: ProviderInfo, block: ResourceBlock, title: str, report: Report
 ) -> ProviderConfig:
-    """The default instance of a provider without a provider block. block: what needs it; what: its
+    """The default instance of a provider without a provider block. block: what needs it; title: its
     name in messages."""
-    place, schema = Header(block.block), info.schema
+    location, schema = Header(block.block), info.schema
     missing = [name for name, a in schema.attributes.items() if a.required and a.default is None]
     if missing:
         report(
             make_error(
-                place,
-                f"{what} needs the provider {instance}, which is not configured",
+                location,
+                f"{title} needs the provider {instance}, which is not configured",
                 f"A provider block with {', '.join(missing)} is missing.",
                 f'Write provider "{instance}" {{ {missing[0]} = … }}.',
             )
@@ -97,5 +103,5 @@ def make_default_provider(
     defaults.update(dict.fromkeys(schema.blocks))
     config, refused = info.connect(instance, FrozenMap(defaults))
     for _, fault in refused:
-        report(replace(fault, range=place.range, excerpt=place.excerpt))
-    return ProviderConfig(instance, instance, config, place.range)
+        report(replace(fault, range=location.range, excerpt=location.excerpt))
+    return ProviderConfig(instance, instance, config, location.range)

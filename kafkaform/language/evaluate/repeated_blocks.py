@@ -30,10 +30,10 @@ def find_shaped_plan(run: Run, module: Module, block: ResourceBlock) -> Resource
         info = run.schemas.types[block.address.type]
         plan = compile_resource(pattern, info, run.context, module.providers, faults.append)
         run.shapes[key] = None if faults else plan
-    found = run.shapes[key]
-    if found is None:
+    shape_plan = run.shapes[key]
+    if shape_plan is None:
         return None
-    return replace(found, block=block, range=block.block.header_range, shaped=True)
+    return replace(shape_plan, block=block, range=block.block.header_range, shaped=True)
 
 
 def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[MadeInstance] | None:
@@ -42,15 +42,15 @@ def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[MadeInstance] | None
     # because the block is evaluated again.
     assert isinstance(plan.block.block, Stamped)
     budget, faults = site.env.budget, list[Diagnostic]()
-    kept = budget.left, budget.instances
+    budget_before = budget.remaining_steps, budget.instances
     env = Env(site.env.roots, {}, budget, plan.block.block.words)
     trial = Site(env, site.path, faults.append, site.needs, site.settled)
     try:
         budget.count_instance(plan.block.block)
-        made = evaluate_instance(plan, SINGLE[0], trial)
+        instance = evaluate_instance(plan, SINGLE[0], trial)
     except (EvalError, Deferred, Poisoned):
-        made = None
-    if made is not None and not faults:
-        return [made]
-    budget.left, budget.instances = kept
+        instance = None
+    if instance is not None and not faults:
+        return [instance]
+    budget.remaining_steps, budget.instances = budget_before
     return None

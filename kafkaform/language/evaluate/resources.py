@@ -116,17 +116,29 @@ def compile_resource(
     """Compile a block; None after a fault. providers: name in the block's module -> provider
     instance; types: all types, of which an unknown argument can be."""
     written, schema = block.block, info.schema
-    place, title = Header(written), str(block.address)
-    others = {name: other.schema for name, other in types.items() if other.schema is not schema}
+    location, title = Header(written), str(block.address)
+    other_schemas = {
+        name: other_info.schema
+        for name, other_info in types.items()
+        if other_info.schema is not schema
+    }
     arguments = compile_arguments(
-        written.body, schema, context, place, title, report, META_ARGUMENTS, META_BLOCKS, others
+        written.body,
+        schema,
+        context,
+        location,
+        title,
+        report,
+        META_ARGUMENTS,
+        META_BLOCKS,
+        other_schemas,
     )
     try:
         node = written.get_argument("provider")
         plan = ResourcePlan(
             block,
             info,
-            read_provider_instance(node, info.provider, providers, place),
+            read_provider_instance(node, info.provider, providers, location),
             arguments,
             _compile_meta(written, ("owner", "labels"), context),
             tuple(_list_version_names(schema)),
@@ -178,12 +190,12 @@ def _check_paths(
     paths: tuple[tuple[str, Expression], ...], schema: ObjectSchema
 ) -> Iterator[Diagnostic]:
     # Only the first word is checked: what is below can be keys of a map, which have no schema.
-    known = (*schema.attributes, *schema.blocks)
+    names = (*schema.attributes, *schema.blocks)
     for path, node in paths:
         first = path.split(".", 1)[0]
-        if "*" not in first and "?" not in first and first not in known:
+        if "*" not in first and "?" not in first and first not in names:
             yield make_error(
-                node, f'There is no attribute "{first}" to ignore', f"There are {', '.join(known)}."
+                node, f'There is no attribute "{first}" to ignore', f"There are {', '.join(names)}."
             )
 
 
@@ -191,12 +203,12 @@ def _list_version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
     """Secret attributes, each with the attribute whose change sends it again."""
     # Nobody can read a secret back, so a changed one is not seen; a changed version is. The first
     # name is Terraform's, for write-only arguments.
-    for name, found in schema.attributes.items():
-        if found.secret:
+    for name, attribute in schema.attributes.items():
+        if attribute.secret:
             for version in (f"{name}_wo_version", f"{name}_version"):
-                other = schema.find(version)
-                if other is not None:
-                    yield name, other.name
+                version_attribute = schema.find(version)
+                if version_attribute is not None:
+                    yield name, version_attribute.name
                     break
 
 
@@ -205,38 +217,38 @@ def evaluate_resource(
 ) -> list[MadeInstance] | Poisoned:
     """Every instance of a block; Poisoned after faults, which are reported."""
     block, env = plan.block, site.env
-    what = str(block.address.nest_in(site.path))
-    made: list[MadeInstance] = []
+    title = str(block.address.nest_in(site.path))
+    instances: list[MadeInstance] = []
     faulty = 0
     try:
         for instance in expand_instances(block.block, context, env):
             env.budget.count_instance(block.block)
-            one = evaluate_instance(plan, instance, site)
-            if isinstance(one, MadeInstance):
-                made.append(one)
+            evaluated = evaluate_instance(plan, instance, site)
+            if isinstance(evaluated, MadeInstance):
+                instances.append(evaluated)
             else:
                 faulty += 1
             if faulty >= FAULTY_INSTANCES:
                 break
     except EvalError as fault:
-        site.report(make_diagnostic(fault, context=[f"while expanding {what}"]))
+        site.report(make_diagnostic(fault, context=[f"while expanding {title}"]))
         return Poisoned()
     except Deferred as deferred:
         repeated = block.block.get_argument("for_each") or block.block.get_argument("count")
-        site.report(make_deferred_fault(repeated or Header(block.block), deferred, what))
+        site.report(make_deferred_fault(repeated or Header(block.block), deferred, title))
         return Poisoned()
     except Skipped as skipped:
-        site.report(_make_skipped_fault(block, what, skipped))
+        site.report(_make_skipped_fault(block, title, skipped))
         return skipped
     except Poisoned as poison:
         return poison
-    return Poisoned() if faulty else made
+    return Poisoned() if faulty else instances
 
 
-def _make_skipped_fault(block: ResourceBlock, what: str, skipped: Skipped) -> Diagnostic:
+def _make_skipped_fault(block: ResourceBlock, title: str, skipped: Skipped) -> Diagnostic:
     return make_error(
         Header(block.block),
-        f"{what} needs {skipped}, which is skipped",
+        f"{title} needs {skipped}, which is skipped",
         "kafkaform does not have its provider, so its values are not known.",
         'For a secret, write secret_env("NAME"), secret_file("PATH") or secret_command([…]), or '
         "use a variable with sensitive = true. For anything else, write the value itself, or use a "
@@ -252,7 +264,7 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
     inner = env if not instance.roots else Env({**env.roots, **instance.roots}, {}, env.budget)
     try:
         # Charged for each instance, so that a `count` of a large number ends at the limit.
-        cost = 1 + 2 * len(plan.arguments.given) + len(site.needs)
+        cost = 1 + 2 * len(plan.arguments.entries) + len(site.needs)
         env.budget.charge(cost, plan.block.block)
         if plan.before and (faults := [*check_rules(plan.before, str(address), inner)]):
             for fault_of_rule in faults:
@@ -262,7 +274,7 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
         meta = {name: _evaluate_meta(name, item, inner) for name, item in plan.meta.items()}
         if attributes is None:
             return None
-        made = MadeInstance(
+        evaluated = MadeInstance(
             instance.key, _make_declared(plan, address, attributes, meta, site.needs)
         )
     except EvalError as fault:
@@ -273,11 +285,11 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
         return None
     # The object is kept even if a postcondition is not met: others that refer to it are checked.
     if plan.after:
-        seen = Fixed(_make_object(made.declared, plan.info, site.settled, env.budget))
-        with_self = Env({**inner.roots, "self": seen}, {}, env.budget)
+        self_object = Fixed(_make_object(evaluated.declared, plan.info, site.settled, env.budget))
+        with_self = Env({**inner.roots, "self": self_object}, {}, env.budget)
         for fault_of_rule in check_rules(plan.after, str(address), with_self):
             report(fault_of_rule)
-    return made
+    return evaluated
 
 
 _META_TYPES = {"owner": STRING, "labels": _LABELS, "prevent_destroy": BOOL, "adopt": BOOL}
@@ -303,8 +315,8 @@ def _make_declared(
         # A composite is no object of the system, so its address takes the place of a key.
         key = str(address) if plan.info.expand is not None else plan.info.key(attributes)
     except ValueError as fault:
-        place = Header(plan.block.block)
-        raise EvalError(place, f"{address} does not name an object", str(fault)) from None
+        location = Header(plan.block.block)
+        raise EvalError(location, f"{address} does not name an object", str(fault)) from None
     owner, labels = meta.get("owner"), meta.get("labels")
     return Declared(
         Identity(plan.instance, address.type, key),
@@ -341,16 +353,18 @@ def _compute_secret_version(plan: ResourcePlan, attributes: FrozenMap) -> str | 
 
 
 def expand_composites(
-    plan: ResourcePlan, made: Iterable[MadeInstance], report: Report
+    plan: ResourcePlan, instances: Iterable[MadeInstance], report: Report
 ) -> Iterator[Declared]:
     """The objects that the instances of a composite block stand for."""
     assert plan.info.expand is not None
-    for one in made:
+    for instance in instances:
         try:
-            yield from plan.info.expand(one.declared)
+            yield from plan.info.expand(instance.declared)
         except ValueError as fault:
-            place = Header(plan.block.block)
-            report(make_error(place, f"{one.declared.address} cannot be expanded", str(fault)))
+            location = Header(plan.block.block)
+            report(
+                make_error(location, f"{instance.declared.address} cannot be expanded", str(fault))
+            )
 
 
 class OpenFields(dict[str, Val]):
@@ -391,10 +405,13 @@ class OpenFields(dict[str, Val]):
 
 
 def publish_value(
-    plan: ResourcePlan, made: Sequence[MadeInstance], settled: Settled, budget: Budget
+    plan: ResourcePlan, instances: Sequence[MadeInstance], settled: Settled, budget: Budget
 ) -> Val:
     """What other expressions see as `TYPE.NAME`: one object, objects by key, or a list."""
-    values = {one.key: _make_object(one.declared, plan.info, settled, budget) for one in made}
+    values = {
+        instance.key: _make_object(instance.declared, plan.info, settled, budget)
+        for instance in instances
+    }
     if plan.block.block.get_argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in values.items()})
     if plan.block.block.get_argument("count") is not None:
@@ -409,22 +426,22 @@ def _make_object(declared: Declared, info: TypeInfo, settled: Settled, budget: B
     # Computed attributes have their value once the server's answer is known, after the apply.
     fields: dict[str, Val] = {"id": declared.identity.key}
     left_out: list[str] = []
-    for name, found in schema.attributes.items():
-        if not found.computed:
-            given = declared.attributes.get(name)
-            if given is None and found.names:
-                given = declared.identity.key
-            elif given in _LEFT_OUT and not (found.secret or found.sensitive):
+    for name, attribute in schema.attributes.items():
+        if not attribute.computed:
+            value = declared.attributes.get(name)
+            if value is None and attribute.names:
+                value = declared.identity.key
+            elif value in _LEFT_OUT and not (attribute.secret or attribute.sensitive):
                 # The system will choose what is None in a prediction.
-                if server is None or server.get(name, given) is None and name in server:
+                if server is None or server.get(name, value) is None and name in server:
                     left_out.append(name)
                 else:
-                    given = server.get(name, given)
-            fields[name] = lift_value(given, found.type)
-        elif server is not None and server.get(name) is not None and not found.secret:
-            fields[name] = lift_value(server[name], found.type)
+                    value = server.get(name, value)
+            fields[name] = lift_value(value, attribute.type)
+        elif server is not None and server.get(name) is not None and not attribute.secret:
+            fields[name] = lift_value(server[name], attribute.type)
         else:
-            fields[name] = Computed(address, name, drop_optional(found.type))
+            fields[name] = Computed(address, name, drop_optional(attribute.type))
     for name, inner in schema.blocks.items():
         fields[name] = _make_block(declared.attributes.get(name), inner)
     if left_out:

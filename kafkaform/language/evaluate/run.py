@@ -79,9 +79,9 @@ class Run(Struct):
     def get_provider(self, instance: str, block: ResourceBlock) -> ProviderConfig | None:
         """The configuration of an instance; of the defaults, if no provider block configures it."""
         if instance not in self.providers and instance in self.schemas.providers:
-            info, what = self.schemas.providers[instance], str(block.address)
+            info, title = self.schemas.providers[instance], str(block.address)
             self.providers[instance] = make_default_provider(
-                instance, info, block, what, self.faults.add
+                instance, info, block, title, self.faults.add
             )
         return self.providers.get(instance)
 
@@ -104,22 +104,22 @@ def enter_scope(run: Run, scope: Scope) -> None:
     # What the graph leaves out is never evaluated, so it gets its value here.
     for address in scope.module.found.resources:
         if address.type not in run.schemas.types:
-            scope.made[address] = Skipped(str(address))
+            scope.instances[address] = Skipped(str(address))
     for address in scope.module.found.data:
-        known = address.type in run.schemas.data
+        is_installed = address.type in run.schemas.data
         empty = scope.data.setdefault(address.type, {})
-        if not known:
+        if not is_installed:
             empty[address.name] = Skipped(f"data.{address}")
     for name in scope.module.found.modules:
         if name not in scope.module.children:
             scope.children[name] = Poisoned()
     for name in scope.module.skipped:
-        kind, _, rest = name.partition(".")
+        kind, _, block_name = name.partition(".")
         if kind == "data":
-            kind, _, rest = rest.partition(".")
-            scope.data.setdefault(kind, {})[rest] = Skipped(name)
+            kind, _, block_name = block_name.partition(".")
+            scope.data.setdefault(kind, {})[block_name] = Skipped(name)
         elif kind == "module":
-            scope.children[rest] = Skipped(name)
+            scope.children[block_name] = Skipped(name)
     run.scopes[scope.module.steps].append(scope)
 
 
@@ -132,64 +132,67 @@ def find_needs(run: Run, node: GraphNode, scope: Scope) -> frozenset[Address]:
     They decide the order of requests: an object is created after those that its values come from.
     """
     declaration = run.graph.declared[node]
-    seen: Scope | None = scope.caller if node.name.startswith("var.") else scope
+    text_scope: Scope | None = scope.caller if node.name.startswith("var.") else scope
     needs: set[Address] = set()
-    for ref in run.graph.refs[node] if seen is not None else ():
-        assert seen is not None
+    for ref in run.graph.refs[node] if text_scope is not None else ():
+        assert text_scope is not None
         word, _, name = ref.name.partition(".")
         if word == "module":
-            instances = seen.children.get(name, {})
+            instances = text_scope.children.get(name, {})
             if not isinstance(instances, Poisoned):
                 run.budget.charge(len(instances), get_place(declaration))
                 needs |= _find_module_needs(instances.values(), ref.output)
         # Values without an object of their own pass on what they need. They were evaluated before.
-        elif ref.name in seen.needs and (word in ("local", "var", "data")):
-            needs |= seen.needs[ref.name]
-        elif Address(word, name) in seen.module.found.resources:
-            needs.add(Address(word, name, ref.key, seen.path))
+        elif ref.name in text_scope.needs and (word in ("local", "var", "data")):
+            needs |= text_scope.needs[ref.name]
+        elif Address(word, name) in text_scope.module.found.resources:
+            needs.add(Address(word, name, ref.key, text_scope.path))
     # A data source is read before anything is changed, so it comes after no object.
     if isinstance(declaration, ResourceBlock) and not node.name.startswith("data."):
-        given = declaration.block.get_argument("depends_on")
-        if given is not None:
-            needs |= read_explicit_needs(given, scope)
+        depends_on = declaration.block.get_argument("depends_on")
+        if depends_on is not None:
+            needs |= read_explicit_needs(depends_on, scope)
     return frozenset(needs)
 
 
 def _find_module_needs(instances: Iterable[Scope], output: str | None) -> frozenset[Address]:
     needs: set[Address] = set()
     for child in instances:
-        wanted = child.module.found.outputs if output is None else (output,)
-        for one in wanted:
-            needs |= child.needs.get(f"output.{one}", frozenset())
+        output_names = child.module.found.outputs if output is None else (output,)
+        for output_name in output_names:
+            needs |= child.needs.get(f"output.{output_name}", frozenset())
     return frozenset(needs)
 
 
-def read_explicit_needs(given: Expression, scope: Scope) -> set[Address]:
+def read_explicit_needs(depends_on: Expression, scope: Scope) -> set[Address]:
     """The addresses of a `depends_on`. Those that are not declared are reported."""
     needs: set[Address] = set()
-    found = scope.module.found
+    declarations = scope.module.found
     try:
-        listed = read_depends_on(given)
+        targets = read_depends_on(depends_on)
     except EvalError as fault:
         scope.report(make_diagnostic(fault))
         return needs
-    for address, node in listed:
+    for address, node in targets:
         if _strip_key(address) in scope.module.skipped:
             continue
-        if replace(address, key=None) in found.resources or _is_call(address, found):
+        if replace(address, key=None) in declarations.resources or _is_call(address, declarations):
             needs.add(address.nest_in(scope.path))
         else:
-            known = [*map(str, found.resources), *(f"module.{name}" for name in found.modules)]
-            advice = suggest_near(str(address.resource), known)
+            candidates = [
+                *map(str, declarations.resources),
+                *(f"module.{name}" for name in declarations.modules),
+            ]
+            advice = suggest_near(str(address.resource), candidates)
             scope.report(make_error(node, f"{address} is not declared", advice=advice))
     return needs
 
 
-def _is_call(address: Address, found: Declarations) -> bool:
+def _is_call(address: Address, declarations: Declarations) -> bool:
     """Whether an address names a module that is called here, with or without a key."""
     if address.type or len(address.module) != 1:
         return False
-    return _strip_key(address).removeprefix("module.") in found.modules
+    return _strip_key(address).removeprefix("module.") in declarations.modules
 
 
 def _strip_key(address: Address) -> str:

@@ -9,21 +9,21 @@ from ...core.schema import AttributeSchema, Refuses
 from ...core.value import FrozenMap, Value
 from ...syntax.nodes import ConstantObject, Expression, Lit, Object
 from ...syntax.terms import list_items
-from ..values.faults import EvalError, Place, suggest_near
+from ..values.faults import EvalError, Location, suggest_near
 
 
 def check_value(
-    value: Value, attribute: AttributeSchema, name: str, place: Expression, hidden: bool
+    value: Value, attribute: AttributeSchema, name: str, node: Expression, hidden: bool
 ) -> Value:
     """The value. Raises EvalError if it breaks a rule of its schema.
 
     name: of the argument, as it is written; hidden: whether messages must not show the value.
     """
     if attribute.whole:
-        _check_whole(value, attribute, place, hidden)
+        _check_whole(value, attribute, node, hidden)
     if attribute.choices and value is not None and value not in attribute.choices:
         raise EvalError(
-            place,
+            node,
             f'"{name}" must be one of {", ".join(attribute.choices)}',
             "" if hidden else f'It is "{value}".',
             "" if hidden else suggest_near(str(value), attribute.choices),
@@ -33,42 +33,46 @@ def check_value(
     if attribute.refuses is not None and value is not None:
         faults = [*attribute.refuses(value)]
         if faults and hidden:
-            raise EvalError(place, f'"{name}" cannot have this value')
+            raise EvalError(node, f'"{name}" cannot have this value')
         if faults:
-            (summary, advice), *others = faults
-            more = " ".join(f"Also: {text}. {_end_sentence(todo)}" for text, todo in others)
-            entry = _find_entry(place, value, attribute.refuses, faults[0])
-            raise EvalError(entry, summary, more, advice)
+            (summary, advice), *further_faults = faults
+            detail = " ".join(
+                f"Also: {text}. {_end_sentence(todo)}" for text, todo in further_faults
+            )
+            entry = _find_entry(node, value, attribute.refuses, faults[0])
+            raise EvalError(entry, summary, detail, advice)
     return value
 
 
-def _find_entry(place: Expression, value: Value, refuses: Refuses, fault: tuple[str, str]) -> Place:
+def _find_entry(
+    node: Expression, value: Value, refuses: Refuses, fault: tuple[str, str]
+) -> Location:
     """The entry of a written map that alone has this fault; the whole expression if none has."""
-    if not isinstance(place, Object | ConstantObject) or not isinstance(value, FrozenMap):
-        return place
-    for item in list_items(place):
+    if not isinstance(node, Object | ConstantObject) or not isinstance(value, FrozenMap):
+        return node
+    for item in list_items(node):
         key = item.key.value if isinstance(item.key, Lit) else None
         if isinstance(key, str) and key in value:
             alone = FrozenMap({key: value[key]})
             if fault in refuses(alone):
                 return item
-    return place
+    return node
 
 
 def _end_sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
 
 
-def _check_whole(value: Value, attribute: AttributeSchema, place: Expression, hidden: bool) -> None:
+def _check_whole(value: Value, attribute: AttributeSchema, node: Expression, hidden: bool) -> None:
     if isinstance(value, tuple):
         for item in value:
-            _check_whole(item, attribute, place, hidden)
+            _check_whole(item, attribute, node, hidden)
     elif isinstance(value, FrozenMap):
-        _check_whole(tuple(value.values()), attribute, place, hidden)
+        _check_whole(tuple(value.values()), attribute, node, hidden)
     elif value is not None and not isinstance(value, int):
-        shown = "" if hidden else f"It is {value}."
+        detail = "" if hidden else f"It is {value}."
         advice = "" if hidden or not isinstance(value, Decimal) else _advise_nearest(value)
-        raise EvalError(place, f'"{attribute.name}" must be a whole number', shown, advice)
+        raise EvalError(node, f'"{attribute.name}" must be a whole number', detail, advice)
 
 
 def _advise_nearest(value: Decimal) -> str:

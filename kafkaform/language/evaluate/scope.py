@@ -11,7 +11,7 @@ from ...core.address import Address
 from ..declare.declarations import ModuleBlock
 from ..declare.modules import Module
 from ..expressions.code import Env, Namespace
-from ..expressions.namespaces import Data, Fixed, Found, Live, OnDemand, Space
+from ..expressions.namespaces import Data, Fixed, Live, OnDemand, Outcome, Space
 from ..values.faults import Poisoned, Skipped
 from ..values.limits import Budget
 from ..values.value import Null, ObjectVal, TupleVal, Val
@@ -33,16 +33,16 @@ class Scope(Struct, eq=False, dict=True):
     settled: Settled
     caller: Scope | None = None
     """The instance of the module that calls this one; None for the root."""
-    each: Mapping[str, Fixed] = field(default_factory=dict)
+    repetition: Mapping[str, Fixed] = field(default_factory=dict)
     """`each` or `count` of the call."""
     inherited: frozenset[Address] = frozenset()
     """The objects that every object in this instance comes after (`depends_on` of the call)."""
-    variables: dict[str, Found] = field(default_factory=dict)
-    locals: dict[str, Found] = field(default_factory=dict)
-    outputs: dict[str, Found] = field(default_factory=dict)
-    data: dict[str, dict[str, Found]] = field(default_factory=dict)
+    variables: dict[str, Outcome] = field(default_factory=dict)
+    locals: dict[str, Outcome] = field(default_factory=dict)
+    outputs: dict[str, Outcome] = field(default_factory=dict)
+    data: dict[str, dict[str, Outcome]] = field(default_factory=dict)
     """The answers of data sources, by type and name."""
-    made: dict[Address, list[MadeInstance] | Poisoned] = field(default_factory=dict)
+    instances: dict[Address, list[MadeInstance] | Poisoned] = field(default_factory=dict)
     """The instances of resource blocks."""
     children: dict[str, dict[str | int | None, Scope] | Poisoned] = field(default_factory=dict)
     """The instances of the modules that this one calls, by name and key."""
@@ -52,24 +52,26 @@ class Scope(Struct, eq=False, dict=True):
     @cached_property
     def env(self) -> Env:
         """The environment of expressions in this module."""
-        found = self.module.found
+        declarations = self.module.found
         names: dict[str, dict[str, Address]] = {}
-        for address in found.resources:
+        for address in declarations.resources:
             names.setdefault(address.type, {})[address.name] = address
         # Paths are seen from the configuration folder. Its own path is not shown: it would make
         # plans differ from machine to machine, and tell about the machine.
         path = ObjectVal({"module": self.module.folder or ".", "root": ".", "cwd": "."})
         # The searches get what they look at, and not the scope: it would refer to itself, and all
         # values would stay in memory until the garbage collector runs.
-        find_resource = partial(_find_resource, self.made, self.plans, self.settled, self.budget)
+        find_resource = partial(
+            _find_resource, self.instances, self.plans, self.settled, self.budget
+        )
         spaces: dict[str, Namespace] = {
             "var": Space("variable", self.variables),
             "local": Space("local value", self.locals),
             "path": Fixed(path),
             "module": OnDemand(
                 "module",
-                {**found.modules, **self.children},
-                partial(_find_module, found.modules, self.children),
+                {**declarations.modules, **self.children},
+                partial(_find_module, declarations.modules, self.children),
             ),
             "data": Data(self.data),
             **_make_skipped_spaces(self.module.skipped),
@@ -90,12 +92,12 @@ class Scope(Struct, eq=False, dict=True):
 
 def _make_skipped_spaces(skipped: frozenset[str]) -> Mapping[str, Namespace]:
     """The first words of names whose blocks are skipped: types of other providers, `ephemeral`."""
-    spaces: dict[str, dict[str, dict[str, Found]]] = {}
+    spaces: dict[str, dict[str, dict[str, Outcome]]] = {}
     for name in skipped:
-        word, *rest = name.split(".")
+        word, *words = name.split(".")
         if word not in ("data", "module"):
-            kind = rest[0] if word == "ephemeral" else ""
-            spaces.setdefault(word, {}).setdefault(kind, {})[rest[-1]] = Skipped(name)
+            kind = words[0] if word == "ephemeral" else ""
+            spaces.setdefault(word, {}).setdefault(kind, {})[words[-1]] = Skipped(name)
     return {
         word: Data(kinds) if word == "ephemeral" else Space(word, kinds[""])
         for word, kinds in spaces.items()
@@ -103,21 +105,23 @@ def _make_skipped_spaces(skipped: frozenset[str]) -> Mapping[str, Namespace]:
 
 
 def _find_resource(
-    made: Mapping[Address, list[MadeInstance] | Poisoned],
+    instances_by_address: Mapping[Address, list[MadeInstance] | Poisoned],
     plans: Mapping[Address, ResourcePlan],
     settled: Settled,
     budget: Budget,
     kind: str,
     name: str,
-) -> Found:
+) -> Outcome:
     address = Address(kind, name)
-    if address not in made:
+    if address not in instances_by_address:
         # It is named where only earlier values are allowed, which has been reported. Raised instead
         # of returned, so that OnDemand does not keep it for other expressions.
         raise Poisoned
-    found = made[address]
+    instances = instances_by_address[address]
     return (
-        publish_value(plans[address], found, settled, budget) if isinstance(found, list) else found
+        publish_value(plans[address], instances, settled, budget)
+        if isinstance(instances, list)
+        else instances
     )
 
 
@@ -125,14 +129,14 @@ def _find_module(
     calls: Mapping[str, ModuleBlock],
     children: Mapping[str, dict[str | int | None, Scope] | Poisoned],
     name: str,
-) -> Found:
+) -> Outcome:
     if name not in children:
         raise Poisoned  # as above
-    found = children[name]
-    if isinstance(found, Poisoned):
-        return found
+    scopes = children[name]
+    if isinstance(scopes, Poisoned):
+        return scopes
     values: dict[str | int | None, Val] = {
-        key: ObjectVal(Live(child.outputs)) for key, child in found.items()
+        key: ObjectVal(Live(child.outputs)) for key, child in scopes.items()
     }
     call = calls[name]
     if call.block.get_argument("for_each") is not None:

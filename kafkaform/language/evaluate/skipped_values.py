@@ -27,12 +27,12 @@ class UnusedPlaces(Struct, frozen=True):
     spans: Mapping[str, tuple[tuple[_Position, _Position], ...]]
     """File -> begin and end of each part, in order, without overlaps."""
 
-    def __contains__(self, place: object) -> bool:
-        if not isinstance(place, Range) or place.file not in self.spans:
+    def __contains__(self, text_range: object) -> bool:
+        if not isinstance(text_range, Range) or text_range.file not in self.spans:
             return False
-        spans = self.spans[place.file]
-        number = bisect_right(spans, (place.line, place.column), key=lambda span: span[0])
-        return number > 0 and (place.end_line, place.end_column) <= spans[number - 1][1]
+        spans = self.spans[text_range.file]
+        number = bisect_right(spans, (text_range.line, text_range.column), key=lambda span: span[0])
+        return number > 0 and (text_range.end_line, text_range.end_column) <= spans[number - 1][1]
 
 
 def find_unused_places(graph: Graph, skipping: Skipping, uses: AllUses) -> UnusedPlaces:
@@ -41,7 +41,7 @@ def find_unused_places(graph: Graph, skipping: Skipping, uses: AllUses) -> Unuse
     if not skipping.blocks:
         return UnusedPlaces({})
     tainted, checks = _find_tainted(graph), list(_list_checks(graph, uses))
-    used, idle, places = set[GraphNode](), set[GraphNode](), list[Range]()
+    used, idle, ranges = set[GraphNode](), set[GraphNode](), list[Range]()
     for node in graph.declared:
         word = node.name.partition(".")[0]
         if word == "output" and node in tainted:
@@ -49,11 +49,11 @@ def find_unused_places(graph: Graph, skipping: Skipping, uses: AllUses) -> Unuse
         # The outputs of a module count only if something needs them.
         elif word not in ("local", "var", "module") and not (word == "output" and node.steps):
             used.add(node)
-    for module, place, refs in checks:
+    for module, text_range, refs in checks:
         targets = _list_targets(module, refs)
         if any(ref.name in module.skipped for ref in refs) or tainted & targets:
             idle |= targets
-            places.append(place)
+            ranges.append(text_range)
         else:
             used |= targets
     root = graph.modules[()]
@@ -64,8 +64,8 @@ def find_unused_places(graph: Graph, skipping: Skipping, uses: AllUses) -> Unuse
             idle |= _list_targets(module, collect_refs(walk_expressions(item.block.body), uses))
             idle |= {GraphNode(module.steps[:-1], f"module.{step}") for step in module.steps[-1:]}
     unused = _follow(graph, idle, uses) - _follow(graph, used, uses)
-    places += (place for node in unused for place in _list_places(graph, node))
-    return UnusedPlaces(_merge_spans(places))
+    ranges += (text_range for node in unused for text_range in _list_places(graph, node))
+    return UnusedPlaces(_merge_spans(ranges))
 
 
 def _list_checks(graph: Graph, uses: AllUses) -> Iterator[tuple[Module, Range, tuple[Ref, ...]]]:
@@ -94,26 +94,26 @@ def _find_writer(graph: Graph, node: GraphNode) -> Module:
 def _list_targets(module: Module, refs: Iterable[Ref]) -> set[GraphNode]:
     """The nodes that references in a module stand for, the variables of the root among them."""
     refs = tuple(refs)
-    given = {GraphNode((), ref.name) for ref in refs if ref.name.startswith("var.")}
-    return {*find_targets(module, refs), *(given if not module.steps else ())}
+    root_variables = {GraphNode((), ref.name) for ref in refs if ref.name.startswith("var.")}
+    return {*find_targets(module, refs), *(root_variables if not module.steps else ())}
 
 
 def _follow(graph: Graph, starts: Iterable[GraphNode], uses: AllUses) -> set[GraphNode]:
     """The nodes, and everything that they need."""
-    root, reached, waiting = graph.modules[()], set[GraphNode](), list(starts)
-    while waiting:
-        node = waiting.pop()
+    root, reached, pending = graph.modules[()], set[GraphNode](), list(starts)
+    while pending:
+        node = pending.pop()
         if node in reached:
             continue
         reached.add(node)
         if node in graph.needs:
-            waiting += graph.needs[node]
-            waiting += _list_targets(_find_writer(graph, node), graph.refs[node])
+            pending += graph.needs[node]
+            pending += _list_targets(_find_writer(graph, node), graph.refs[node])
         elif not node.steps and node.name.startswith("var."):
             variable = root.found.variables.get(node.name.removeprefix("var."))
             if variable is not None:
                 refs = collect_refs(walk_expressions(variable.block.body, ("type",)), uses)
-                waiting += _list_targets(root, refs)
+                pending += _list_targets(root, refs)
     return reached
 
 
@@ -137,12 +137,15 @@ def _list_places(graph: Graph, node: GraphNode) -> Iterator[Range]:
 
 
 def _merge_spans(
-    places: Iterable[Range],
+    ranges: Iterable[Range],
 ) -> Mapping[str, tuple[tuple[_Position, _Position], ...]]:
     spans: dict[str, list[tuple[_Position, _Position]]] = {}
-    for place in sorted(set(places)):
-        start, end = (place.line, place.column), (place.end_line, place.end_column)
-        file = spans.setdefault(place.file, [])
+    for text_range in sorted(set(ranges)):
+        start, end = (
+            (text_range.line, text_range.column),
+            (text_range.end_line, text_range.end_column),
+        )
+        file = spans.setdefault(text_range.file, [])
         if file and start <= file[-1][1]:
             file[-1] = file[-1][0], max(file[-1][1], end)
         else:

@@ -102,7 +102,7 @@ def make_unknown_function_fault(node: FunctionCall, functions: Mapping[str, Func
 def _check_arity(node: FunctionCall, function: Function, count: int) -> EvalError | None:
     if count < len(function.params):
         problem = f"too few arguments: {function.params[count].name} is missing"
-    elif count > len(function.params) and function.rest is None:
+    elif count > len(function.params) and function.variadic is None:
         problem = f"too many arguments: it takes {len(function.params)}"
     else:
         return None
@@ -124,26 +124,26 @@ class _Caller(Struct, frozen=True):
     function: Function
     node: FunctionCall
 
-    def run_call(self, given: list[Val], env: Env) -> Val:
+    def run_call(self, values: list[Val], env: Env) -> Val:
         node, function = self.node, self.function
-        if node.expand and (fault := _check_arity(node, function, len(given))) is not None:
+        if node.expand and (fault := _check_arity(node, function, len(values))) is not None:
             raise fault
         params = function.params
-        if function.rest is not None:
-            params += (function.rest,) * (len(given) - len(params))
-        pairs = list(zip(params, given, strict=True))
+        if function.variadic is not None:
+            params += (function.variadic,) * (len(values) - len(params))
+        pairs = list(zip(params, values, strict=True))
         # Steps are taken before anything is computed: a call that is too much is never begun.
         cost = function.steps + sum(
             self._compute_cost(index, param, value) for index, (param, value) in enumerate(pairs)
         )
         env.budget.charge(cost, node)
         if function.unifies:
-            env.budget.charge(_compute_unification_cost(given), node)
+            env.budget.charge(_compute_unification_cost(values), node)
         marks, arguments = UNMARKED, []
         for index, (param, value) in enumerate(pairs):
-            argument, own = self._prepare_argument(index, param, value)
+            argument, argument_marks = self._prepare_argument(index, param, value)
             arguments.append(argument)
-            marks |= own
+            marks |= argument_marks
         result = self._call_function(arguments, bool(marks))
         self._check_result(result)
         if marks and not function.passes and isinstance(result, SecretRef):
@@ -151,9 +151,9 @@ class _Caller(Struct, frozen=True):
         env.budget.charge(_compute_look_cost(result, function), node)
         return add_marks(result, marks)
 
-    def _compute_cost(self, index: int, param: Param, given: Val) -> int:
+    def _compute_cost(self, index: int, param: Param, argument: Val) -> int:
         """Steps for an argument: to convert it, to take its marks off, to look through it."""
-        value = unmark(given)[0]
+        value = unmark(argument)[0]
         if not isinstance(value, Composite):
             return 2 + _compute_look_cost(value, self.function)
         require_shallow(value, self._get_place(index))
@@ -180,8 +180,8 @@ class _Caller(Struct, frozen=True):
             value = convert_value(value, param.type)
         except ConvertFault as fault:
             # The path of a fault can contain a sensitive key.
-            why = fault.message if marks_of(value) else str(fault)
-            raise self._make_unsuitable_fault(index, param, why) from None
+            reason = fault.message if marks_of(value) else str(fault)
+            raise self._make_unsuitable_fault(index, param, reason) from None
         if not param.null and isinstance(unmark(value)[0], Null):
             raise self._make_unsuitable_fault(index, param, "it is null")
         if isinstance(value, str) or param.marked:
@@ -189,21 +189,21 @@ class _Caller(Struct, frozen=True):
         if function.passes:
             return unmark(value)
         # A function that reads its arguments cannot have parts whose values are not known now.
-        if (part := find_sealed(value)) is not None:
+        if (sealed := find_sealed(value)) is not None:
             raise (
                 make_secret_misuse(self._get_place(index))
-                if isinstance(part, SecretRef)
-                else part.defer()
+                if isinstance(sealed, SecretRef)
+                else sealed.defer()
             )
         if isinstance(value, Marked | Composite) and (marks := marks_of(value)):
             return unmark_deep(value), marks
         return value, UNMARKED
 
-    def _make_unsuitable_fault(self, index: int, param: Param, why: str) -> EvalError:
+    def _make_unsuitable_fault(self, index: int, param: Param, reason: str) -> EvalError:
         return EvalError(
             self._get_place(index),
             f"The argument {param.name} of {self.function.name}() does not fit",
-            make_sentence(why),
+            make_sentence(reason),
             f"Usage: {self.function.usage()}.",
         )
 
@@ -222,8 +222,8 @@ class _Caller(Struct, frozen=True):
         try:
             return self.function.call(*arguments)
         except LimitFault as fault:
-            place, reason = self._get_place(fault.argument), make_sentence(fault.message)
-            raise LimitError(place, f"{name}() exceeds a limit", reason) from None
+            location, reason = self._get_place(fault.argument), make_sentence(fault.message)
+            raise LimitError(location, f"{name}() exceeds a limit", reason) from None
         except FunctionFault as fault:
             message, index = fault.message, fault.argument
         except (ConvertFault, ValueError) as fault:
@@ -233,9 +233,9 @@ class _Caller(Struct, frozen=True):
 
     def _check_result(self, result: Val) -> None:
         """Raise LimitError if the result is too large."""
-        size, limit, what = 0, LIMITS.elements, "elements"
+        size, limit, noun = 0, LIMITS.elements, "elements"
         if isinstance(result, str):
-            size, limit, what = len(result), LIMITS.characters, "characters"
+            size, limit, noun = len(result), LIMITS.characters, "characters"
         elif isinstance(result, SEQUENCES):
             size = len(result.items)
         elif isinstance(result, FIELDS):
@@ -243,24 +243,28 @@ class _Caller(Struct, frozen=True):
         if size > limit:
             raise LimitError(
                 self.node,
-                f"The result of {self.function.name}() has {size:,} {what}",
+                f"The result of {self.function.name}() has {size:,} {noun}",
                 f"The limit is {limit:,}.",
             )
 
 
-def _compute_unification_cost(given: Sequence[Val]) -> int:
+def _compute_unification_cost(arguments: Sequence[Val]) -> int:
     """Steps for converting arguments of different types to a common type."""
-    values = [value for each in given if isinstance(value := unmark(each)[0], Composite)]
-    same = len({value.type for value in values}) < 2
-    return 0 if same else sum(map(compute_type_cost, values))
+    values = [
+        value for argument in arguments if isinstance(value := unmark(argument)[0], Composite)
+    ]
+    is_uniform = len({value.type for value in values}) < 2
+    return 0 if is_uniform else sum(map(compute_type_cost, values))
 
 
 def _compute_look_cost(value: Val, function: Function) -> int:
     """Steps for looking at an argument or a result."""
     if isinstance(value, str):
         # Beyond ASCII, a character is a grapheme cluster, which takes longer to find.
-        many = function.characters if value.isascii() else min(function.characters, 1)
-        return int(len(value) / many)
+        characters_per_step = (
+            function.characters if value.isascii() else min(function.characters, 1)
+        )
+        return int(len(value) / characters_per_step)
     if not isinstance(value, Composite):
         return 0
     if not function.deep:

@@ -45,8 +45,8 @@ class Reference(Struct, frozen=True, eq=False):
     steps: tuple[ReferenceStep, ...]
 
     @property
-    def place(self) -> Expression:
-        """The node that spells all of the reference."""
+    def node(self) -> Expression:
+        """What spells all of the reference."""
         return self.steps[-1].node if self.steps else self.root
 
 
@@ -66,13 +66,13 @@ class AllUses(dict[Expression, Uses]):
     places of values all ask for them."""
 
     def __missing__(self, node: Expression) -> Uses:
-        found = _NONE
+        uses = _NONE
         if type(node) is not Lit:
             walk = _Walk([], [], [])
             walk.walk_into(node, _NOTHING, ())
-            found = Uses(tuple(walk.references), tuple(walk.calls), tuple(walk.dotted))
-        self[node] = found
-        return found
+            uses = Uses(tuple(walk.references), tuple(walk.calls), tuple(walk.dotted))
+        self[node] = uses
+        return uses
 
 
 _NONE = Uses((), ())
@@ -98,8 +98,8 @@ class _Walk(Struct, frozen=True):
     def walk_parts(
         self, node: Expression, bound: frozenset[str], _: tuple[ReferenceStep, ...]
     ) -> None:
-        for part in list_children(node):
-            self.walk_into(part, bound, ())
+        for child in list_children(node):
+            self.walk_into(child, bound, ())
 
     def walk_root(
         self, node: Root, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
@@ -151,11 +151,11 @@ class _Walk(Struct, frozen=True):
         bound: frozenset[str],
         _: tuple[ReferenceStep, ...],
     ) -> None:
-        collection, *rest = list_children(node)
+        collection, *bodies = list_children(node)
         inner = bound.union(name for name in (node.key, node.value) if name)
         self.walk_into(collection, bound, ())
-        for part in rest:
-            self.walk_into(part, inner, ())
+        for body in bodies:
+            self.walk_into(body, inner, ())
 
     def walk_binary(
         self, node: Binary, bound: frozenset[str], _: tuple[ReferenceStep, ...]
@@ -210,13 +210,13 @@ def _get_constant(node: Expression) -> str | int | None:
     return None
 
 
-def _list_inner_steps(each: Expression) -> tuple[ReferenceStep, ...]:
+def _list_inner_steps(node: Expression) -> tuple[ReferenceStep, ...]:
     """The steps directly behind a splat, in the order of the text."""
     steps: list[ReferenceStep] = []
-    while isinstance(each, Attr | Index | LegacyIndex):
-        name = each.name if isinstance(each, Attr) else None
-        steps.append(ReferenceStep(each, name))
-        each = each.target
+    while isinstance(node, Attr | Index | LegacyIndex):
+        name = node.name if isinstance(node, Attr) else None
+        steps.append(ReferenceStep(node, name))
+        node = node.target
     return tuple(reversed(steps))
 
 
@@ -237,38 +237,38 @@ def order_names(
     """
     # Tarjan's algorithm for strongly connected components, with a list instead of recursion: a
     # chain of local values can be longer than Python's stack. `path` is the chain that is being
-    # followed, `place` the position of each name in it, `waiting` what is left to follow for each,
-    # and `lowest` the first position of the path that each of them leads back to.
+    # followed, `positions` the position of each name in it, `pending` what is left to follow for
+    # each, and `lowest` the first position of the path that each of them leads back to.
     order: list[Name] = []
     cycles: list[list[Name]] = []
     looping: set[Name] = set()
-    done: set[Name] = set()
-    room = _ROOM
+    ordered: set[Name] = set()
+    free_names = _ROOM
     for start in graph:
-        if start in done:
+        if start in ordered:
             continue
-        path, place, waiting, lowest = [start], {start: 0}, [iter(graph[start])], [len(graph)]
+        path, positions, pending, lowest = [start], {start: 0}, [iter(graph[start])], [len(graph)]
         while path:
-            for needed in waiting[-1]:
-                if needed in place:  # the path leads back to itself
-                    lowest[-1] = min(lowest[-1], place[needed])
-                    if room > 0:
-                        cycles.append([*path[place[needed] :], needed])
-                        room -= len(cycles[-1])
-                elif needed in graph and needed not in done:
-                    place[needed] = len(path)
+            for needed in pending[-1]:
+                if needed in positions:  # the path leads back to itself
+                    lowest[-1] = min(lowest[-1], positions[needed])
+                    if free_names > 0:
+                        cycles.append([*path[positions[needed] :], needed])
+                        free_names -= len(cycles[-1])
+                elif needed in graph and needed not in ordered:
+                    positions[needed] = len(path)
                     path.append(needed)
-                    waiting.append(iter(graph[needed]))
+                    pending.append(iter(graph[needed]))
                     lowest.append(len(graph))
                     break
             else:  # everything that the last name needs is done
-                current, low = path.pop(), lowest.pop()
-                at = place.pop(current)
-                if low <= at:
+                current, lowest_position = path.pop(), lowest.pop()
+                position = positions.pop(current)
+                if lowest_position <= position:
                     looping.add(current)
-                if low < at:
-                    lowest[-1] = min(lowest[-1], low)
-                waiting.pop()
-                done.add(current)
+                if lowest_position < position:
+                    lowest[-1] = min(lowest[-1], lowest_position)
+                pending.pop()
+                ordered.add(current)
                 order.append(current)
     return order, cycles, frozenset(looping)

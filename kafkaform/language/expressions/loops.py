@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ...core.schema import ANY
 from ...syntax.nodes import AttrSplat, Expression, ForObject, ForTuple, FullSplat
-from ..values.faults import EvalError, Place, hide_reasons
+from ..values.faults import EvalError, Location, hide_reasons
 from ..values.types import describe_value
 from ..values.value import (
     EMPTY_TUPLE,
@@ -35,7 +35,9 @@ from .references import drop_part_names
 For: TypeAlias = ForTuple | ForObject
 
 
-def iterate_collection(value: Val, place: Place) -> tuple[Iterable[tuple[Val, Val]], int, Marks]:
+def iterate_collection(
+    value: Val, location: Location
+) -> tuple[Iterable[tuple[Val, Val]], int, Marks]:
     """The keys and values of a collection, their number, and the marks of the collection. Raises
     EvalError."""
     value, marks = unmark(value)
@@ -44,7 +46,7 @@ def iterate_collection(value: Val, place: Place) -> tuple[Iterable[tuple[Val, Va
     if isinstance(value, FIELDS):
         return list_elements(value), len(value.fields), marks
     raise EvalError(
-        place,
+        location,
         "A for expression needs a collection",
         f"This is {describe_value(value)}.",
         "Write coalesce(…, []) if it can be null." if isinstance(value, Null) else "",
@@ -60,8 +62,8 @@ class _Passes:
         inner = context.bind_names(node.key, node.value)
         self.condition = None if node.condition is None else inner.compile_node(node.condition)
         self.codes = tuple(map(inner.compile_node, body))
-        parts = chain(body, () if node.condition is None else (node.condition,))
-        self.weight = 1 + sum(map(compute_weight, parts))
+        expressions = chain(body, () if node.condition is None else (node.condition,))
+        self.weight = 1 + sum(map(compute_weight, expressions))
 
     def run_passes(self, env: Env) -> tuple[Iterable[Env], list[Marks]]:
         """An environment for each element that passes the `if`, and a list of marks. The list is
@@ -81,12 +83,12 @@ class _Passes:
                 env.names[key] = name
             env.names[value] = item
             if condition is not None and self.node.condition is not None:
-                wanted, marks = unmark(condition(env))
+                truth, marks = unmark(condition(env))
                 # Which elements are left out says something about a sensitive condition, so the
                 # result gets its marks.
                 if marks:
                     gathered.append(marks)
-                if not require_truth(wanted, self.node.condition):
+                if not require_truth(truth, self.node.condition):
                     continue
             yield env
 
@@ -132,17 +134,17 @@ def compile_for_object(node: ForObject, context: Context) -> Code:
 
 
 def _make_duplicate_fault(node: ForObject, key: str | None) -> EvalError:
-    shown = "the same key" if key is None else f'the key "{key}"'
+    key_text = "the same key" if key is None else f'the key "{key}"'
     return EvalError(
         node.result_key,
-        f"Two elements produce {shown}",
+        f"Two elements produce {key_text}",
         "The keys of an object must be unique.",
         "Write `...` after the value to collect the values of equal keys in lists.",
     )
 
 
 def compile_splat(node: AttrSplat | FullSplat, context: Context) -> Code:
-    target, each = context.compile_node(node.target), context.compile_node(node.each)
+    target, body = context.compile_node(node.target), context.compile_node(node.each)
     cost = 1 + compute_weight(node.each)
 
     def run(env: Env) -> Val:
@@ -162,7 +164,7 @@ def compile_splat(node: AttrSplat | FullSplat, context: Context) -> Code:
         with hide_reasons(bool(marks)):
             for item in source.items:
                 inner.names[ITEM] = item
-                items.append(each(inner))
+                items.append(body(inner))
         return add_marks(_make_result(node, source, tuple(items)), marks)
 
     return run

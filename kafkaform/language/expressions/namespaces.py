@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, field
 
-from ..values.faults import Deferred, EvalError, Place, Poisoned, suggest_near
+from ..values.faults import Deferred, EvalError, Location, Poisoned, suggest_near
 from ..values.value import ObjectVal, Val
 from .references import get_attribute
 
@@ -15,7 +15,7 @@ class Unset(Poisoned):
     """A variable has no value, or a data source was not read."""
 
 
-Found = Val | Poisoned | Deferred
+Outcome = Val | Poisoned | Deferred
 """A value, or the exception to raise instead of it."""
 
 
@@ -25,20 +25,24 @@ class Space(Struct, frozen=True):
 
     word: str
     """What one of its names stands for, such as `variable`."""
-    found: Mapping[str, Found]
+    outcomes: Mapping[str, Outcome]
 
-    def find(self, name: str, place: Place) -> Val:
-        if name not in self.found:
+    def find(self, name: str, location: Location) -> Val:
+        if name not in self.outcomes:
             raise EvalError(
-                place, f'There is no {self.word} "{name}"', advice=suggest_near(name, self.found)
+                location,
+                f'There is no {self.word} "{name}"',
+                advice=suggest_near(name, self.outcomes),
             )
-        found = self.found[name]
-        if isinstance(found, Poisoned | Deferred):
-            raise found
-        return found
+        outcome = self.outcomes[name]
+        if isinstance(outcome, Poisoned | Deferred):
+            raise outcome
+        return outcome
 
-    def whole(self, place: Place) -> Val:
-        raise EvalError(place, f"Which {self.word} is meant?", "Its name is missing behind a dot.")
+    def read_word(self, location: Location) -> Val:
+        raise EvalError(
+            location, f"Which {self.word} is meant?", "Its name is missing behind a dot."
+        )
 
 
 class Fixed(Struct, frozen=True):
@@ -46,10 +50,10 @@ class Fixed(Struct, frozen=True):
 
     value: ObjectVal
 
-    def find(self, name: str, place: Place) -> Val:
-        return get_attribute(self.value, name, place)
+    def find(self, name: str, location: Location) -> Val:
+        return get_attribute(self.value, name, location)
 
-    def whole(self, place: Place) -> Val:
+    def read_word(self, location: Location) -> Val:
         return self.value
 
 
@@ -60,25 +64,25 @@ class Live(Mapping[str, Val]):
     used.
     """
 
-    __slots__ = ("_found",)
+    __slots__ = ("_outcomes",)
 
-    def __init__(self, found: Mapping[str, Found]) -> None:
-        self._found = found
+    def __init__(self, outcomes: Mapping[str, Outcome]) -> None:
+        self._outcomes = outcomes
 
     def __getitem__(self, name: str) -> Val:
-        found = self._found[name]
-        if isinstance(found, Poisoned | Deferred):
-            raise found
-        return found
+        outcome = self._outcomes[name]
+        if isinstance(outcome, Poisoned | Deferred):
+            raise outcome
+        return outcome
 
     def __contains__(self, name: object) -> bool:
-        return name in self._found
+        return name in self._outcomes
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._outcomes)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._outcomes)
 
 
 class OnDemand(Struct, frozen=True):
@@ -88,32 +92,34 @@ class OnDemand(Struct, frozen=True):
     """What one of its names stands for, such as `module`."""
     names: Mapping[str, object]
     """All names; only the keys matter."""
-    make: Callable[[str], Found]
-    kept: dict[str, Found] = field(default_factory=dict)
+    make: Callable[[str], Outcome]
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
 
-    def find(self, name: str, place: Place) -> Val:
-        if name not in self.kept:
+    def find(self, name: str, location: Location) -> Val:
+        if name not in self.outcomes:
             if name not in self.names:
                 advice = suggest_near(name, self.names)
-                raise EvalError(place, f'There is no {self.word} "{name}"', advice=advice)
-            self.kept[name] = self.make(name)
-        found = self.kept[name]
-        if isinstance(found, Poisoned | Deferred):
-            raise found
-        return found
+                raise EvalError(location, f'There is no {self.word} "{name}"', advice=advice)
+            self.outcomes[name] = self.make(name)
+        outcome = self.outcomes[name]
+        if isinstance(outcome, Poisoned | Deferred):
+            raise outcome
+        return outcome
 
-    def whole(self, place: Place) -> Val:
-        raise EvalError(place, f"Which {self.word} is meant?", "Its name is missing behind a dot.")
+    def read_word(self, location: Location) -> Val:
+        raise EvalError(
+            location, f"Which {self.word} is meant?", "Its name is missing behind a dot."
+        )
 
 
 class Data(Struct, frozen=True):
     """`data`: the answers of data sources, by type and name."""
 
-    found: Mapping[str, Mapping[str, Found]]
+    outcomes: Mapping[str, Mapping[str, Outcome]]
 
-    def find(self, name: str, place: Place) -> Val:
+    def find(self, name: str, location: Location) -> Val:
         # `data.TYPE` is an object of all answers, each of which is looked up when it is used.
-        return ObjectVal(Live(self.found.get(name, {})))
+        return ObjectVal(Live(self.outcomes.get(name, {})))
 
-    def whole(self, place: Place) -> Val:
-        raise EvalError(place, "Which data source is meant?", "Write data.TYPE.NAME.")
+    def read_word(self, location: Location) -> Val:
+        raise EvalError(location, "Which data source is meant?", "Write data.TYPE.NAME.")

@@ -35,7 +35,7 @@ class SpecialForm(Struct, frozen=True):
     """One sentence for the documentation."""
     params: tuple[str, ...]
     """Names of the arguments, for messages."""
-    rest: str | None
+    variadic: str | None
     """The name of any number of further arguments."""
     compile: Callable[[FunctionCall, Context], Code]
 
@@ -44,14 +44,14 @@ def compile_form(node: FunctionCall, context: Context) -> Code:
     """The code of a call of one of `FORMS`."""
     form = FORMS[node.name]
     count, least = len(node.args), len(form.params)
-    if not node.expand and (count == least or (count > least and form.rest)):
+    if not node.expand and (count == least or (count > least and form.variadic)):
         return form.compile(node, context)
     return make_failing(
         EvalError(
             node,
             f"{node.name}() cannot be called with these arguments",
             "It does not accept a list with `...`." if node.expand else "",
-            f"Usage: {render_usage(node.name, form.params, form.rest)}.",
+            f"Usage: {render_usage(node.name, form.params, form.variadic)}.",
         )
     )
 
@@ -93,29 +93,31 @@ def _compile_template(node: FunctionCall, context: Context) -> Code:
 
     def run(env: Env) -> Val:
         text, marks = _get_template_text(content(env), first)
-        values, own = unmark(values_code(env))
+        values, value_marks = unmark(values_code(env))
         if isinstance(values, SecretRef):
             raise make_secret_misuse(second)
         if not isinstance(values, FIELDS):
             raise EvalError(second, "The values of a template must be a map or an object")
-        shown, hidden = unmark(path(env))
-        name = "the template" if hidden or content is path else str(shown)
-        with _move_faults(node, name, hide=bool(marks | own)):
-            return add_marks(rendering.render_template(text, name, values, env), marks | own)
+        path_value, path_marks = unmark(path(env))
+        name = "the template" if path_marks or content is path else str(path_value)
+        with _move_faults(node, name, hide=bool(marks | value_marks)):
+            return add_marks(
+                rendering.render_template(text, name, values, env), marks | value_marks
+            )
 
     return run
 
 
-def _get_template_text(value: Val, place: Expression) -> tuple[str, Marks]:
+def _get_template_text(value: Val, location: Expression) -> tuple[str, Marks]:
     value, marks = unmark(value)
     if isinstance(value, SecretRef):
-        raise make_secret_misuse(place)
+        raise make_secret_misuse(location)
     try:
         text = convert_value(value, STRING)
     except ConvertFault as fault:
-        raise EvalError(place, "A template must be a string", make_sentence(fault)) from None
+        raise EvalError(location, "A template must be a string", make_sentence(fault)) from None
     if not isinstance(text, str):
-        raise EvalError(place, "A template must be a string", "It is null.")
+        raise EvalError(location, "A template must be a string", "It is null.")
     return text, marks
 
 
@@ -167,13 +169,17 @@ def _move_faults(node: FunctionCall, name: str, hide: bool) -> Iterator[None]:
     except LimitError:
         raise
     except EvalError as fault:
-        if fault.place is node:
+        if fault.location is node:
             raise
-        summary, detail, where = fault.summary, fault.detail, f"{name}:{fault.place.range.line}"
+        summary, detail, position = (
+            fault.summary,
+            fault.detail,
+            f"{name}:{fault.location.range.line}",
+        )
         if hide:
-            summary, detail = f"{where} cannot be evaluated", HIDDEN
+            summary, detail = f"{position} cannot be evaluated", HIDDEN
         elif not isinstance(fault, _TemplateFault):
-            summary = f"{where}: {summary}"
+            summary = f"{position}: {summary}"
         raise _TemplateFault(node, summary, detail, "" if hide else fault.advice) from None
 
 

@@ -8,7 +8,14 @@ from ...core.schema import STRING
 from ...core.value import SecretRef
 from ...syntax.nodes import Expression, Template, TemplateFor, TemplateIf
 from ..values.conversion import convert_value
-from ..values.faults import ConvertFault, EvalError, LimitError, Place, hide_reasons, make_sentence
+from ..values.faults import (
+    ConvertFault,
+    EvalError,
+    LimitError,
+    Location,
+    hide_reasons,
+    make_sentence,
+)
 from ..values.limits import LIMITS
 from ..values.value import UNMARKED, Marks, Null, Val, add_marks, normalise_text, unmark
 from .code import Code, Context, Env, compute_weight
@@ -23,33 +30,33 @@ def compile_template(node: Template, context: Context) -> Code:
     # `"${x}"` is x itself, also if x is a list. Terraform 0.11 needed this spelling everywhere.
     if node.unwraps:
         return context.compile_node(node.parts[0])
-    parts = [(part, context.compile_node(part)) for part in node.parts]
+    compiled_parts = [(part_node, context.compile_node(part_node)) for part_node in node.parts]
 
     def run(env: Env) -> Val:
         pieces: list[str] = []
         marks = UNMARKED
-        for place, code in parts:
+        for part_node, code in compiled_parts:
             value = code(env)
             if value.__class__ is str:  # literal text, and most interpolations
                 pieces.append(value)
             else:
-                piece, own = render_piece(value, place)
+                piece, piece_marks = render_piece(value, part_node)
                 pieces.append(piece)
-                marks |= own
+                marks |= piece_marks
         return add_marks(join_pieces(pieces, node, env), marks)
 
     return run
 
 
-def render_piece(value: Val, place: Place) -> tuple[str, Marks]:
+def render_piece(value: Val, location: Location) -> tuple[str, Marks]:
     """An interpolated value as text, and its marks. Raises EvalError."""
     value, marks = unmark(value)
     if isinstance(value, Null):
         raise EvalError(
-            place, "null cannot be part of a string", advice='Write coalesce(…, "") around it.'
+            location, "null cannot be part of a string", advice='Write coalesce(…, "") around it.'
         )
     if isinstance(value, SecretRef):
-        raise make_secret_misuse(place)
+        raise make_secret_misuse(location)
     if isinstance(value, str):
         return value, marks
     if isinstance(value, bool | int | Decimal):
@@ -58,24 +65,24 @@ def render_piece(value: Val, place: Place) -> tuple[str, Marks]:
         return str(convert_value(value, STRING)), marks
     except ConvertFault as fault:
         raise EvalError(
-            place,
+            location,
             "This value cannot be part of a string",
             make_sentence(fault),
             "Use jsonencode(…), or join(…) for a list of strings.",
         ) from None
 
 
-def join_pieces(pieces: list[str], place: Place, env: Env) -> str:
+def join_pieces(pieces: list[str], location: Location, env: Env) -> str:
     """The pieces as one string. Raises LimitError before it would be too long."""
     size = sum(map(len, pieces))
     if size > LIMITS.characters:
         raise LimitError(
-            place,
+            location,
             f"A string of {size:,} characters is too long",
             f"A string can have {LIMITS.characters:,} characters.",
         )
     if size > _CHARACTERS_PER_STEP:
-        env.budget.charge(size // _CHARACTERS_PER_STEP, place)
+        env.budget.charge(size // _CHARACTERS_PER_STEP, location)
     # Two normalised pieces can be unnormalised together: a letter, and an accent for it.
     return normalise_text("".join(pieces))
 
@@ -126,9 +133,9 @@ def compile_for(node: TemplateFor, context: Context) -> Code:
                 if node.key is not None:
                     inner.names[node.key] = key
                 inner.names[node.value] = item
-                piece, own = render_piece(body(inner), node)
+                piece, piece_marks = render_piece(body(inner), node)
                 pieces.append(piece)
-                marks |= own
+                marks |= piece_marks
         return add_marks(join_pieces(pieces, node, env), marks)
 
     return run

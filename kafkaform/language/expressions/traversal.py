@@ -24,7 +24,7 @@ def find_iterator(block: Block) -> str | None:
     None if the block has not exactly one label, which is a fault."""
     if len(block.labels) != 1:
         return None
-    given = block.body.attributes.get("iterator")
-    if given is not None and isinstance(given.value, Root):
-        return given.value.name
+    iterator = block.body.attributes.get("iterator")
+    if iterator is not None and isinstance(iterator.value, Root):
+        return iterator.value.name
     return block.labels[0].text

@@ -99,8 +99,8 @@ class FunctionTable(Mapping[str, Function]):
 
     def __getitem__(self, name: str) -> Function:
         if name not in self._loaded:
-            made = _load_functions(_MODULES[name], self._read)
-            self._loaded.update((function.name, function) for function in made)
+            functions = _load_functions(_MODULES[name], self._read)
+            self._loaded.update((function.name, function) for function in functions)
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
@@ -122,8 +122,8 @@ def group_functions(read: Read | None = None) -> Mapping[str, tuple[Function, ..
 
 
 def _load_functions(module: str, read: Read | None) -> tuple[Function, ...]:
-    found = import_module(f".{module}", __name__)
+    loaded = import_module(f".{module}", __name__)
     # These two have a state: how files are read, and how much time patterns have left.
     if module == "files":
-        return tuple(found.file_functions(read))
-    return tuple(found.pattern_functions() if module == "patterns" else found.FUNCTIONS)
+        return tuple(loaded.file_functions(read))
+    return tuple(loaded.pattern_functions() if module == "patterns" else loaded.FUNCTIONS)

@@ -21,10 +21,10 @@ def _equal(actual: Val, expected: Val) -> Val:
     return expected
 
 
-def _not_null(given: Val) -> Val:
-    if isinstance(given, Null):
+def _not_null(value: Val) -> Val:
+    if isinstance(value, Null):
         raise FunctionFault("it is null", 0)
-    return given
+    return value
 
 
 def _prefix(source: str, prefix: str) -> Val:
@@ -33,8 +33,8 @@ def _prefix(source: str, prefix: str) -> Val:
     return source
 
 
-def _between(given: Val, lowest: Number = 0, highest: Number = LIMITS.elements) -> Val:
-    count = len(given.fields if isinstance(given, FIELDS) else getattr(given, "items", ()))
+def _between(value: Val, lowest: Number = 0, highest: Number = LIMITS.elements) -> Val:
+    count = len(value.fields if isinstance(value, FIELDS) else getattr(value, "items", ()))
     if count < lowest:
         raise FunctionFault(
             f"the number of elements is {count}, less than {render_number(lowest)}", 0
@@ -43,11 +43,11 @@ def _between(given: Val, lowest: Number = 0, highest: Number = LIMITS.elements) 
         raise FunctionFault(
             f"the number of elements is {count}, more than {render_number(highest)}", 0
         )
-    return given
+    return value
 
 
-def _at_most(given: Val, highest: Number) -> Val:
-    return _between(given, highest=highest)
+def _at_most(value: Val, highest: Number) -> Val:
+    return _between(value, highest=highest)
 
 
 _LENGTHS: tuple[tuple[str, str, Callable[..., Val], tuple[str, ...]], ...] = (

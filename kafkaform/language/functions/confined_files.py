@@ -34,11 +34,13 @@ def make_confined_reader(root: Path, folder: Path) -> Read:
     It follows symbolic links to files, but refuses those that lead out of the root, and does not
     list folders behind links. It raises an OSError that says why a path is refused.
     """
-    top, allowance, seen = _render_top(root), Allowance(), Counter[str]()
-    inside = partial(_resolve_inside, top, str(folder), {})
+    top, allowance, name_counts = _render_top(root), Allowance(), Counter[str]()
+    resolve = partial(_resolve_inside, top, str(folder), {})
     return Read(
-        lambda path: _read_content(inside(path), path),
-        lambda path, pattern: _find_names(top, inside(path), path, pattern, allowance, seen),
+        lambda path: _read_content(resolve(path), path),
+        lambda path, pattern: _find_names(
+            top, resolve(path), path, pattern, allowance, name_counts
+        ),
     )
 
 
@@ -52,7 +54,7 @@ def make_checkout_reader(
     It is asked once, when the first path is read, and can raise OSError.
     """
     top, start = _render_top(root), os.path.realpath(folder)
-    confined, listed = make_confined_reader(root, folder), cache(list_files)
+    confined, list_once = make_confined_reader(root, folder), cache(list_files)
 
     def check(path: str) -> str:
         """The file that the path names. Raises PermissionError if it must not be read."""
@@ -64,7 +66,7 @@ def make_checkout_reader(
         return target
 
     def is_listed(target: str) -> bool:
-        files = listed()
+        files = list_once()
         return files is None or target.removeprefix(top) in files
 
     def content(path: str) -> bytes:
@@ -90,12 +92,11 @@ def _render_top(root: Path) -> str:
     return f"{root.resolve()}/".replace("//", "/")
 
 
-def _resolve_inside(top: str, folder: str, known: dict[str, str], path: str) -> str:
+def _resolve_inside(top: str, folder: str, resolved_folders: dict[str, str], path: str) -> str:
     """The file that the path leads to. Raises PermissionError if it must not be read.
 
-    top: the root with its links resolved, and a slash at its end. known: folders -> the same with
-    their links resolved, as far as they were met.
-    """
+    top: the root with its links resolved, and a slash at its end. resolved_folders: folders -> the
+    same with their links resolved, as far as they were met."""
     if "\0" in path:
         raise PermissionError("a path cannot contain a zero byte")
     # Links are resolved before the check: a link inside the root can lead anywhere. There can be
@@ -103,9 +104,9 @@ def _resolve_inside(top: str, folder: str, known: dict[str, str], path: str) -> 
     parent, name = os.path.split(os.path.join(folder, path))  # noqa: PTH118
     if name in ("", ".", ".."):
         parent, name = f"{parent}/{name}", ""
-    if parent not in known:
-        known[parent] = os.path.realpath(parent)
-    target = os.path.join(known[parent], name) if name else known[parent]  # noqa: PTH118
+    if parent not in resolved_folders:
+        resolved_folders[parent] = os.path.realpath(parent)
+    target = os.path.join(resolved_folders[parent], name) if name else resolved_folders[parent]  # noqa: PTH118
     if name and os.path.islink(target):  # noqa: PTH114
         target = os.path.realpath(target)
     if not f"{target}/".startswith(top):
@@ -138,9 +139,9 @@ def _read_content(target: str, path: str) -> bytes:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise PermissionError(f'"{path}" is not a regular file')
-        content, wanted = b"", min(max(status.st_size, _BLOCK), FILE_BYTES) + 1
+        content, block_size = b"", min(max(status.st_size, _BLOCK), FILE_BYTES) + 1
         # A file can grow, or have another size than it says: it ends where nothing more comes.
-        while len(content) <= FILE_BYTES and (piece := os.read(handle, wanted)):
+        while len(content) <= FILE_BYTES and (piece := os.read(handle, block_size)):
             content += piece
     finally:
         os.close(handle)
@@ -150,19 +151,19 @@ def _read_content(target: str, path: str) -> bytes:
 
 
 def _find_names(
-    top: str, start: str, path: str, pattern: str, allowance: Allowance, seen: Counter[str]
+    top: str, start: str, path: str, pattern: str, allowance: Allowance, name_counts: Counter[str]
 ) -> tuple[str, ...]:
     from .file_globs import parse_glob  # noqa: PLC0415  # only `fileset` needs it
 
     glob = parse_glob(pattern)
-    found: list[str] = []
+    names: list[str] = []
     with _hide_system_paths(path):
-        for name, entry in _walk_files(Path(start), glob.depth, path, seen):
+        for name, entry in _walk_files(Path(start), glob.depth, path, name_counts):
             if allowance.spend_time(partial(_is_match, glob, name)):
-                found.append(name)
+                names.append(name)
                 if entry.is_symlink():
                     _resolve_inside(top, start, {}, name)
-    return tuple(sorted(found))
+    return tuple(sorted(names))
 
 
 def _is_match(glob: Glob, name: str, seconds: float) -> bool:
@@ -170,17 +171,17 @@ def _is_match(glob: Glob, name: str, seconds: float) -> bool:
 
 
 def _walk_files(
-    start: Path, depth: int | None, path: str, seen: Counter[str]
+    start: Path, depth: int | None, path: str, name_counts: Counter[str]
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Every file at most `depth` folders below, also links to files, by relative name. seen: counts
-    the names in all folders that were listed in this run."""
-    waiting = [(start, "", 0)]
-    while waiting:
-        folder, prefix, level = waiting.pop()
+    """Every file at most `depth` folders below, also links to files, by relative name. name_counts:
+    counts the names in all folders that were listed in this run."""
+    pending = [(start, "", 0)]
+    while pending:
+        folder, prefix, level = pending.pop()
         with os.scandir(folder) as entries:
             for entry in entries:
-                seen["names"] += 1
-                if seen["names"] > LIMITS.elements:
+                name_counts["names"] += 1
+                if name_counts["names"] > LIMITS.elements:
                     detail = f"the listed folders contain more than {LIMITS.elements:,} names"
                     raise LimitFault(f'{detail}; the last one is "{path}"', 0)
                 name = prefix + entry.name
@@ -189,4 +190,4 @@ def _walk_files(
                 elif entry.name in _CLOSED or (depth is not None and level >= depth):
                     continue
                 elif entry.is_dir(follow_symlinks=False):
-                    waiting.append((folder / entry.name, f"{name}/", level + 1))
+                    pending.append((folder / entry.name, f"{name}/", level + 1))

@@ -53,8 +53,8 @@ def _uuidv5(namespace: str, name: str) -> Val:
     try:
         space = getattr(uuid, constant) if namespace in _NAMESPACES else uuid.UUID(namespace)
     except ValueError:
-        known = ", ".join(_NAMESPACES)
-        raise FunctionFault(f"the namespace must be {known} or a UUID", 0) from None
+        namespaces = ", ".join(_NAMESPACES)
+        raise FunctionFault(f"the namespace must be {namespaces} or a UUID", 0) from None
     return str(uuid.uuid5(space, name))
 
 

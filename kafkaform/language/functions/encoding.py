@@ -73,8 +73,8 @@ def _jsondecode(source: str) -> Val:
         )
         return _convert_plain(data, LIMITS.depth)
     except json.JSONDecodeError as fault:
-        where = f"line {fault.lineno}, column {fault.colno}"
-        raise FunctionFault(f"the text is not JSON: {fault.msg} at {where}", 0) from None
+        position = f"line {fault.lineno}, column {fault.colno}"
+        raise FunctionFault(f"the text is not JSON: {fault.msg} at {position}", 0) from None
     except (RecursionError, ValueError, ArithmeticError):
         raise FunctionFault("the text is not JSON, or nested too deeply", 0) from None
 
@@ -178,10 +178,10 @@ def _base64gunzip(source: str) -> Val:
 def _find_codec(encoding: str) -> str:
     """Python's name of a character set. Raises FunctionFault."""
     name = normalize_encoding(encoding).lower()
-    known = aliases.get(name, name)
-    if known not in _CHARACTER_SETS:
+    codec = aliases.get(name, name)
+    if codec not in _CHARACTER_SETS:
         raise FunctionFault("there is no such character set; examples are UTF-16LE and CP1252", 1)
-    return known
+    return codec
 
 
 # The table also has codecs that are not character sets, such as hex and zip. Python refuses to

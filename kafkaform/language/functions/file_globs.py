@@ -43,11 +43,11 @@ def parse_glob(pattern: str) -> Glob:
     # Unlike re, it has time limits: a pattern of a pull request must not hang a run.
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
-    parts = pattern.removeprefix("./").split("/")
-    if not pattern or len(pattern) > _LONGEST or ".." in parts or not parts[0]:
+    segments = pattern.removeprefix("./").split("/")
+    if not pattern or len(pattern) > _LONGEST or ".." in segments or not segments[0]:
         raise FunctionFault("a pattern must stay below the folder: no .. and no leading /", 1)
     words, braces = [], 0
-    for word in _WORD.finditer("/".join(parts)):
+    for word in _WORD.finditer("/".join(segments)):
         kind = word.lastgroup or ""
         braces += (kind == "open") - (kind == "close")
         words.append(_make_expression(kind, word, braces))
@@ -57,7 +57,7 @@ def parse_glob(pattern: str) -> Glob:
         expression = regex.compile("".join(words), regex.DOTALL)
     except regex.error:
         raise FunctionFault("this is not a pattern of file names", 1) from None
-    return Glob(None if "**" in pattern else len(parts) - 1, expression)
+    return Glob(None if "**" in pattern else len(segments) - 1, expression)
 
 
 def _make_expression(kind: str, word: re.Match[str], braces: int) -> str:

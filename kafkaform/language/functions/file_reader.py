@@ -34,18 +34,18 @@ def record_reads(read: Read, reads: dict[str, str]) -> Read:
     def content(path: str) -> bytes:
         nonlocal total
         if path not in contents:
-            found = read.content(path)
-            if total + len(found) > ALL_FILES_BYTES:
+            data = read.content(path)
+            if total + len(data) > ALL_FILES_BYTES:
                 raise LimitFault(f"files together have more than {ALL_FILES_BYTES:,} bytes", 0)
-            total += len(found)
-            contents[path] = found
-            reads[path] = digest_bytes(found)
+            total += len(data)
+            contents[path] = data
+            reads[path] = digest_bytes(data)
         return contents[path]
 
     def names(folder: str, pattern: str) -> tuple[str, ...]:
         if (folder, pattern) not in listed:
-            found = listed[folder, pattern] = read.names(folder, pattern)
-            reads[f"{folder}: {pattern}"] = digest(found)
+            matches = listed[folder, pattern] = read.names(folder, pattern)
+            reads[f"{folder}: {pattern}"] = digest(matches)
         return listed[folder, pattern]
 
     return Read(content, names)

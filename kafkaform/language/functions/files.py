@@ -52,12 +52,12 @@ def file_functions(read: Read | None) -> tuple[Function, ...]:
 def _keep_results(use: Callable[[bytes], Val]) -> Callable[[bytes, str], Val]:
     """The same function, which keeps its results by path."""
     # A hundred instances may use the digest of one large file.
-    made: dict[str, Val] = {}
+    results: dict[str, Val] = {}
 
     def run(content: bytes, path: str) -> Val:
-        if path not in made:
-            made[path] = use(content)
-        return made[path]
+        if path not in results:
+            results[path] = use(content)
+        return results[path]
 
     return run
 

@@ -76,19 +76,19 @@ def _render_as_is(value: Val, sharp: bool) -> str:
 
 
 def _render_text(value: Val, letter: str, precision: int | None) -> str:
-    shown = str(convert_value(value, STRING))
+    text = str(convert_value(value, STRING))
     if precision:
-        shown = "".join(split_graphemes(shown)[:precision])
-    return quote_json(shown) if letter == "q" else shown
+        text = "".join(split_graphemes(text)[:precision])
+    return quote_json(text) if letter == "q" else text
 
 
-def _pad_text(shown: str, flags: str, width: int) -> str:
+def _pad_text(text: str, flags: str, width: int) -> str:
     # Width counts what people take for characters, not code points.
-    missing = width - len(split_graphemes(shown))
+    missing = width - len(split_graphemes(text))
     if missing <= 0:
-        return shown
+        return text
     fill = ("0" if "0" in flags else " ") * missing
-    return shown + fill if "-" in flags else fill + shown
+    return text + fill if "-" in flags else fill + text
 
 
 def _render_number(value: Val, flags: str, width: int, precision: int | None, letter: str) -> str:
@@ -113,17 +113,17 @@ def _render_digits(value: Number, flags: str, precision: int | None, letter: str
         return prefix + format(value, letter).zfill(precision or 0)
     if letter in "gG" and precision is None:
         return _render_shortest(value, "E" if letter == "G" else "e")
-    places = 6 if precision is None else precision
+    decimals = 6 if precision is None else precision
     if letter == "f":
-        return format(Decimal(value), f".{places}f")
+        return format(Decimal(value), f".{decimals}f")
     if letter in "eE":
-        return _pad_exponent(format(Decimal(value), f".{places}{letter}"))
-    return _render_significant(value, max(places, 1), "E" if letter == "G" else "e")
+        return _pad_exponent(format(Decimal(value), f".{decimals}{letter}"))
+    return _render_significant(value, max(decimals, 1), "E" if letter == "G" else "e")
 
 
-def _render_significant(value: Number, places: int, letter: str) -> str:
-    rounded = Decimal(format(Decimal(value), f".{places - 1}e"))
-    return _render_general(rounded, places, letter)
+def _render_significant(value: Number, digits: int, letter: str) -> str:
+    rounded = Decimal(format(Decimal(value), f".{digits - 1}e"))
+    return _render_general(rounded, digits, letter)
 
 
 def _render_shortest(value: Number, letter: str) -> str:
@@ -131,21 +131,21 @@ def _render_shortest(value: Number, letter: str) -> str:
     return ("-" if value < 0 else "") + _render_general(abs(exact), 6, letter)
 
 
-def _render_general(value: Decimal, places: int, letter: str) -> str:
+def _render_general(value: Decimal, digits: int, letter: str) -> str:
     """Go's %g: as %e if the exponent is below -4 or at least `places`, else as %f; without trailing
     zeros."""
     exponent = value.adjusted() if value else 0
     mantissa = "".join(map(str, value.as_tuple().digits)).rstrip("0") or "0"
-    if -4 <= exponent < places:
-        shown = format(value, "f")
-        return shown.rstrip("0").rstrip(".") if "." in shown else shown
+    if -4 <= exponent < digits:
+        text = format(value, "f")
+        return text.rstrip("0").rstrip(".") if "." in text else text
     point = f".{mantissa[1:]}" if len(mantissa) > 1 else ""
     return f"{mantissa[0]}{point}{letter}{exponent:+03d}"
 
 
-def _pad_exponent(shown: str) -> str:
+def _pad_exponent(text: str) -> str:
     """An exponent with at least two digits, as Go writes it."""
-    return re.sub(r"([eE][+-])(\d)$", r"\g<1>0\2", shown)
+    return re.sub(r"([eE][+-])(\d)$", r"\g<1>0\2", text)
 
 
 def _formatlist(template: str, *arguments: Val) -> Val:

@@ -54,14 +54,14 @@ FUNCTIONS = (
     *(
         Function(
             name,
-            f"The value as {what}.",
+            f"The value as {noun}.",
             _make_conversion(kind),
             (_RAW,),
             passes=True,
             steps=20,
             cost=CONVERSION,
         )
-        for name, what, kind in _TARGETS
+        for name, noun, kind in _TARGETS
     ),
     Function(
         "sensitive",

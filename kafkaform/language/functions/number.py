@@ -47,12 +47,12 @@ def _pow(base: Number, exponent: Number) -> Val:
         raise FunctionFault("the result is not a number") from None
 
 
-def _max(first: Number, *rest: Number) -> Val:
-    return max(first, *rest) if rest else first
+def _max(first: Number, *numbers: Number) -> Val:
+    return max(first, *numbers) if numbers else first
 
 
-def _min(first: Number, *rest: Number) -> Val:
-    return min(first, *rest) if rest else first
+def _min(first: Number, *numbers: Number) -> Val:
+    return min(first, *numbers) if numbers else first
 
 
 def _sum(amounts: Val) -> Val:

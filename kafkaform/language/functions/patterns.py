@@ -47,20 +47,20 @@ class Allowance(Struct):
     """The seconds that are left for matching."""
 
     # CPU time, so that a busy machine does not make a plan fail.
-    left: float = SECONDS
+    remaining_seconds: float = SECONDS
 
     def spend_time(self, run: Callable[[float], _Result]) -> _Result:
         """The result of run(timeout in seconds). Raises LimitFault when the time is used up."""
         start = process_time()
         try:
-            if self.left <= 0:
+            if self.remaining_seconds <= 0:
                 raise TimeoutError
-            return run(self.left)
+            return run(self.remaining_seconds)
         except TimeoutError:
             detail = f"all patterns of a run together can take {SECONDS:.0f} s"
             raise LimitFault(f"{detail}; nested repetitions are the usual cause", 0) from None
         finally:
-            self.left -= process_time() - start
+            self.remaining_seconds -= process_time() - start
 
 
 def _compile_pattern(
@@ -71,17 +71,17 @@ def _compile_pattern(
         raise FunctionFault("the pattern is too long", argument)
     import regex  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
-    def compiled(_: float) -> regex.Pattern[str]:
+    def compile_expression(_: float) -> regex.Pattern[str]:
         _refuse_dangerous(pattern, argument)
         return regex.compile(pattern.replace(r"\z", r"\Z"), regex.V1)
 
     try:
-        found = allowance.spend_time(compiled)
+        expression = allowance.spend_time(compile_expression)
     except (regex.error, RecursionError, OverflowError, LookupError):
         raise FunctionFault("this is not a regular expression", argument) from None
-    if found.groups * len(source) > _CAPTURED:
+    if expression.groups * len(source) > _CAPTURED:
         raise LimitFault("the pattern has too many groups for a text of this length", argument)
-    return found
+    return expression
 
 
 def _refuse_dangerous(pattern: str, argument: int) -> None:
@@ -89,16 +89,16 @@ def _refuse_dangerous(pattern: str, argument: int) -> None:
     recursive groups, and very large numbers of repetitions. Raises FunctionFault."""
     # Counts parts as the compiler copies them; one entry in `sizes` for each open group.
     sizes, last = [0], 0
-    for part in re.finditer(_PART, pattern, re.DOTALL):
-        if part["open"]:
-            if part["open"] == "(" and pattern.startswith("?", part.end()):
+    for token in re.finditer(_PART, pattern, re.DOTALL):
+        if token["open"]:
+            if token["open"] == "(" and pattern.startswith("?", token.end()):
                 raise FunctionFault("the pattern has a group of an unknown type", argument)
             sizes.append(0)
             continue
-        if part["close"] and len(sizes) > 1:
+        if token["close"] and len(sizes) > 1:
             last = sizes.pop()
-        elif part["least"] is not None:
-            counts = (part["least"], (part["most"] or "")[1:])
+        elif token["least"] is not None:
+            counts = (token["least"], (token["most"] or "")[1:])
             times = max(int(count or 1) for count in counts)
             last, size = last * times, last * (times - 1)
             sizes[-1] += size
@@ -118,14 +118,14 @@ def _make_captures(match: regex.Match[str]) -> Val:
     if pattern.groupindex:
         if len(pattern.groupindex) < pattern.groups:
             raise FunctionFault("named and unnamed groups cannot be mixed", 0)
-        return ObjectVal({name: _make_group(found) for name, found in match.groupdict().items()})
+        return ObjectVal({name: _make_group(text) for name, text in match.groupdict().items()})
     if pattern.groups:
         return TupleVal(tuple(map(_make_group, match.groups())))
     return normalise_text(match[0])
 
 
-def _make_group(found: str | None) -> Val:
-    return Null(STRING) if found is None else normalise_text(found)
+def _make_group(text: str | None) -> Val:
+    return Null(STRING) if text is None else normalise_text(text)
 
 
 def _regex(pattern: str, source: str, allowance: Allowance) -> Val:
@@ -138,14 +138,14 @@ def _regex(pattern: str, source: str, allowance: Allowance) -> Val:
 
 def _regexall(pattern: str, source: str, allowance: Allowance) -> Val:
     compiled = _compile_pattern(pattern, source, allowance)
-    found = allowance.spend_time(
+    matches = allowance.spend_time(
         lambda seconds: list(
             islice(compiled.finditer(source, timeout=seconds), 2 * LIMITS.elements + 2)
         )
     )
-    ends = [-1, *(match.end() for match in found)]
+    ends = [-1, *(match.end() for match in matches)]
     # Go does not count an empty match directly behind another match; Python does.
-    pairs = zip(found, ends, strict=False)
+    pairs = zip(matches, ends, strict=False)
     items = tuple(_make_captures(match) for match, end in pairs if match.end() > end)
     if items:
         return ListVal(type_of(items[0]), items)
@@ -167,15 +167,17 @@ def _replace(source: str, old: str, new: str, allowance: Allowance) -> Val:
             raise LimitFault(f"the result would be longer than {LIMITS.characters:,} characters")
         return normalise_text(source.replace(old, new))
     compiled = _compile_pattern(old[1:-1], source, allowance, 1)
-    grown = 0
+    total_length = 0
 
     def expand(match: regex.Match[str]) -> str:
-        nonlocal grown
-        found: str = _REFERENCE.sub(lambda reference: _resolve_reference(match, reference), new)
-        grown += len(found)
-        if grown > LIMITS.characters:
+        nonlocal total_length
+        replacement: str = _REFERENCE.sub(
+            lambda reference: _resolve_reference(match, reference), new
+        )
+        total_length += len(replacement)
+        if total_length > LIMITS.characters:
             raise LimitFault(f"the result would be longer than {LIMITS.characters:,} characters")
-        return found
+        return replacement
 
     return normalise_text(
         allowance.spend_time(lambda seconds: compiled.sub(expand, source, timeout=seconds))
@@ -190,10 +192,10 @@ def _resolve_reference(match: regex.Match[str], reference: re.Match[str]) -> str
     if name is None:
         return "$"
     try:
-        found = match[int(name) if name.isdigit() else name]
+        group = match[int(name) if name.isdigit() else name]
     except (IndexError, KeyError):
         return ""
-    return "" if found is None else str(found)
+    return "" if group is None else str(group)
 
 
 def pattern_functions() -> tuple[Function, ...]:

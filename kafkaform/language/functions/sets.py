@@ -23,15 +23,15 @@ Keys = frozenset[Any]
 def _make_operation(combine: Callable[[Keys, Keys], Keys]) -> Callable[..., Val]:
     def run(*sets: SetVal) -> Val:
         # An empty set without a type fits every other set.
-        kinds = [each.element for each in sets if each.items or each.element != ANY]
+        kinds = [operand.element for operand in sets if operand.items or operand.element != ANY]
         element = unify_types(kinds) if kinds else ANY
         if element is None:
             raise FunctionFault("the sets must have the same type")
-        given = [convert_value(each, set_of(element)) for each in sets]
-        same = [each for each in given if isinstance(each, SetVal)]
-        items = {key_of(item): item for each in same for item in each.items}
-        kept = reduce(combine, (each.keys for each in same))
-        return make_set(element, (items[key] for key in kept))
+        converted = [convert_value(operand, set_of(element)) for operand in sets]
+        operands = [operand for operand in converted if isinstance(operand, SetVal)]
+        items = {key_of(item): item for operand in operands for item in operand.items}
+        keys = reduce(combine, (operand.keys for operand in operands))
+        return make_set(element, (items[key] for key in keys))
 
     return run
 
@@ -39,16 +39,20 @@ def _make_operation(combine: Callable[[Keys, Keys], Keys]) -> Callable[..., Val]
 def _setproduct(*sets: Val) -> Val:
     if len(sets) < 2:
         raise FunctionFault("expected at least two sets or lists")
-    given = [require_sequence(each, index) for index, each in enumerate(sets)]
-    count = prod(len(each.items) for each in given)  # known before anything is built
+    collections = [require_sequence(collection, index) for index, collection in enumerate(sets)]
+    count = prod(
+        len(collection.items) for collection in collections
+    )  # known before anything is built
     if count > LIMITS.elements:
         limit = f"the limit is {LIMITS.elements:,}"
         raise LimitFault(f"the result would have {count:,} elements; {limit}")
-    uniform = [require_sequence(convert_value(each, list_of(ANY))) for each in given]
-    kinds = tuple(each.element for each in uniform if isinstance(each, ListVal))
-    rows = [TupleVal(items) for items in product(*(each.items for each in uniform))]
+    uniform = [
+        require_sequence(convert_value(collection, list_of(ANY))) for collection in collections
+    ]
+    kinds = tuple(collection.element for collection in uniform if isinstance(collection, ListVal))
+    rows = [TupleVal(items) for items in product(*(collection.items for collection in uniform))]
     element = Type("tuple", items=kinds)
-    if any(isinstance(each, SetVal) for each in given):
+    if any(isinstance(collection, SetVal) for collection in collections):
         return make_set(element, rows)
     return ListVal(element, tuple(rows))
 

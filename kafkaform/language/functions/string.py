@@ -42,12 +42,12 @@ def refuse_too_long(size: int) -> None:
 
 
 def _join(separator: str, *lists: ListVal) -> Val:
-    items = [item for each in lists for item in each.items]
+    items = [item for string_list in lists for item in string_list.items]
     if any(isinstance(item, Null) for item in items):
         raise FunctionFault("null cannot be joined", 1)
-    parts = [item for item in items if isinstance(item, str)]
-    refuse_too_long(sum(map(len, parts)) + len(separator) * len(parts))
-    return normalise_text(separator.join(parts))
+    strings = [item for item in items if isinstance(item, str)]
+    refuse_too_long(sum(map(len, strings)) + len(separator) * len(strings))
+    return normalise_text(separator.join(strings))
 
 
 def _split(separator: str, source: str) -> Val:

@@ -106,9 +106,9 @@ def _read_plain(source: str) -> Val:
     if _NO_NUMBER.fullmatch(source):
         raise FunctionFault("infinite numbers and NaN are not supported", 0)
     for read in (_parse_date, _parse_number) if source[0] in "+-.0123456789" else ():
-        found = read(source)
-        if found is not None:
-            return found
+        value = read(source)
+        if value is not None:
+            return value
     return normalise_text(source)
 
 
@@ -172,10 +172,10 @@ class _Reader(Struct, eq=False):
             return normalise_text(event.value) if event.style else _read_plain(event.value)
         if tag not in _TAGS:
             raise FunctionFault(f"the tag {event.tag[:60]} is not supported", 0)
-        found = _TAGS[tag](event.value)
-        if found is None:
+        value = _TAGS[tag](event.value)
+        if value is None:
             raise FunctionFault(f"a value has the tag !!{tag}, which does not fit it", 0)
-        return found
+        return value
 
     def read_sequence(self, event: Any, depth: int) -> Val:
         _expect_tag(event, "seq")
@@ -187,16 +187,16 @@ class _Reader(Struct, eq=False):
     def read_mapping(self, event: Any, depth: int) -> Val:
         _expect_tag(event, "map")
         fields: dict[str, Val] = {}
-        own: set[str] = set()
+        own_names: set[str] = set()
         while type(key := next(self.events)).__name__ != "MappingEndEvent":
             if _is_merge(key):
-                for fields_of_other in self._read_merged(depth):
-                    fields.update(fields_of_other)
+                for merged_fields in self._read_merged(depth):
+                    fields.update(merged_fields)
                 continue
             name = self._read_key(key)
-            if name in own:
+            if name in own_names:
                 raise FunctionFault(f"the key {name[:60]} occurs twice in one mapping", 0)
-            own.add(name)
+            own_names.add(name)
             fields[name] = self.read_value(next(self.events), depth - 1)
         return ObjectVal(fields)
 
@@ -209,11 +209,11 @@ class _Reader(Struct, eq=False):
     def _read_merged(self, depth: int) -> Iterator[Mapping[str, Val]]:
         """The fields that `<<:` adds: of a mapping, or of each mapping in a sequence."""
         value = self.read_value(next(self.events), depth - 1)
-        for part in value.items if isinstance(value, TupleVal) else (value,):
-            if not isinstance(part, ObjectVal):
+        for mapping in value.items if isinstance(value, TupleVal) else (value,):
+            if not isinstance(mapping, ObjectVal):
                 raise FunctionFault("only mappings can be merged into a mapping with <<", 0)
-            self._count_values(len(part.fields))
-            yield part.fields
+            self._count_values(len(mapping.fields))
+            yield mapping.fields
 
 
 _READERS: Mapping[str, Callable[[_Reader, Any, int], Val]] = {
@@ -243,8 +243,8 @@ def _yamldecode(source: str) -> Val:
         return _Reader(yaml.parse(source, Loader=yaml.SafeLoader)).read_document()
     except yaml.YAMLError as fault:
         mark = getattr(fault, "problem_mark", None)
-        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise FunctionFault(f"the text is not YAML{where}", 0) from None
+        position = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise FunctionFault(f"the text is not YAML{position}", 0) from None
 
 
 # -- writing

@@ -56,11 +56,11 @@ def select_policy_blocks(files: Iterable[File]) -> tuple[tuple[Block, ...], Diag
         for item in file.body.attributes.values():
             faults.append(make_error(item, f'"{item.name}" is outside of any block'))
         for block in file.body.blocks:
-            found = [_make_stray_fault(block)]
+            problems = [_make_stray_fault(block)]
             if block.type in KINDS:
-                found = [*find_shape_faults(block, SHAPES[block.type])]
-            faults += found
-            sound += [] if found else [block]
+                problems = [*find_shape_faults(block, SHAPES[block.type])]
+            faults += problems
+            sound += [] if problems else [block]
     return tuple(sound), tuple(faults)
 
 

@@ -53,16 +53,16 @@ def find_unknown_words(node: Expression, rules: Collection[str]) -> Iterator[Dia
         "level": [level.value for level in Level],
         "breadth": [breadth.value for breadth in Breadth],
     }
-    waiting: list[tuple[Expression, Names]] = [(node, {})]
-    while waiting:
-        current, names = waiting.pop()
+    pending: list[tuple[Expression, Names]] = [(node, {})]
+    while pending:
+        current, names = pending.pop()
         for member, constant in _list_comparisons(current, names):
             if constant.value not in words[member]:
                 yield _make_fault(member, constant, words[member])
         inner = names
         if isinstance(current, ForTuple | ForObject):
             inner = {**names, current.value: _ROWS.get(_find_list(current.collection), ())}
-        waiting.extend((child, inner) for child in reversed(list_children(current)))
+        pending.extend((child, inner) for child in reversed(list_children(current)))
 
 
 def _make_fault(member: str, constant: Lit, words: Collection[str]) -> Diagnostic:
@@ -77,9 +77,9 @@ def _make_fault(member: str, constant: Lit, words: Collection[str]) -> Diagnosti
 def _list_comparisons(node: Expression, names: Names) -> Iterator[tuple[str, Lit]]:
     """The constants that a node itself compares, each with the member that it is compared with."""
     if isinstance(node, Binary) and node.operator in ("==", "!="):
-        for side, other in ((node.left, node.right), (node.right, node.left)):
+        for side, operand in ((node.left, node.right), (node.right, node.left)):
             member = _find_member(side, names)
-            if member and (constant := _read_constant(other)) is not None:
+            if member and (constant := _read_constant(operand)) is not None:
                 yield member, constant
     if not isinstance(node, FunctionCall) or node.name != "contains" or len(node.args) != 2:
         return

@@ -70,18 +70,18 @@ def _choose_waiver(waivers: Iterable[WaiverBlock], address: str) -> WaiverBlock 
 
 def _judge_change(policy: Policy, roots: Mapping[str, Namespace], budget: Budget) -> str | None:
     """Why the change breaks the policy; None if it does not."""
-    env, place = Env(roots, {}, budget), policy.place
+    env, location = Env(roots, {}, budget), policy.condition_node
     try:
-        budget.charge(1, place)
-        if policy.when is not None and not _is_true(policy.when, env, place):
+        budget.charge(1, location)
+        if policy.when is not None and not _is_true(policy.when, env, location):
             return None
-        if _is_true(policy.condition, env, place):
+        if _is_true(policy.condition, env, location):
             return None
-        text, marks = render_piece(policy.message(env), place)
+        text, marks = render_piece(policy.message(env), location)
         return HIDDEN if marks else _shorten(text)
     except EvalError as fault:
         detail = f" {fault.detail}" if fault.detail else ""
-        return f"it cannot be evaluated ({fault.place.range}): {fault.summary}.{detail}"
+        return f"it cannot be evaluated ({fault.location.range}): {fault.summary}.{detail}"
     except Deferred as error:
         return f"it cannot be evaluated: {error} is not known yet."
     except Poisoned:
@@ -93,6 +93,6 @@ def _shorten(text: str) -> str:
     return text if len(text) <= MESSAGE_LIMIT else f"{text[:MESSAGE_LIMIT]}…"
 
 
-def _is_true(code: Code, env: Env, place: Expression) -> bool:
+def _is_true(code: Code, env: Env, location: Expression) -> bool:
     # What a condition says about a hidden value can be known, but not the value itself.
-    return require_truth(unmark(code(env))[0], place)
+    return require_truth(unmark(code(env))[0], location)

@@ -94,14 +94,14 @@ def _convert_text(value: Val, want: Type) -> Val:
     """A string. The elements of a list are joined with commas."""
     if not isinstance(value, ListVal | TupleVal):
         return _convert_string(value, want)
-    parts = [_convert_part(index, item, STRING) for index, item in enumerate(value.items)]
-    for index, part in enumerate(parts):
-        if not isinstance(part, str):
-            raise _make_refusal(part, STRING).nest_in(f"[{index}]")
-        if "," in part:
+    texts = [_convert_part(index, item, STRING) for index, item in enumerate(value.items)]
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise _make_refusal(text, STRING).nest_in(f"[{index}]")
+        if "," in text:
             fault = ConvertFault("an element with a comma would become two elements")
             raise fault.nest_in(f"[{index}]")
-    return ",".join(map(str, parts))
+    return ",".join(map(str, texts))
 
 
 def _convert_number(value: Val, want: Type) -> Val:
@@ -147,7 +147,7 @@ def _convert_map(value: Val, want: Type) -> Val:
 
 
 def _convert_items(
-    items: Iterable[tuple[str | int, Val]], element: Type, what: str
+    items: Iterable[tuple[str | int, Val]], element: Type, noun: str
 ) -> tuple[Type, list[Val]]:
     """The items with one element type. `any` in the wanted type is replaced by the common type."""
     pairs = list(items)
@@ -156,24 +156,24 @@ def _convert_items(
     if element.kind in _SCALARS and all(item.__class__ is str for _, item in pairs):
         return drop_optional(element), [item for _, item in pairs]
     if element == ANY:
-        element = _find_common_type((type_of(item) for _, item in pairs), what)
+        element = _find_common_type((type_of(item) for _, item in pairs), noun)
     # `list(any)` of lists: each inner list finds its own type first, and then all of them get the
     # one that they share.
     converted = [_convert_part(key, item, element) for key, item in pairs]
     if not has_any(element):
         return drop_optional(element), converted
-    final = _find_common_type((type_of(item) for item in converted), what)
+    final = _find_common_type((type_of(item) for item in converted), noun)
     if has_any(final):
         return final, converted
     return final, [convert_value(item, final) for item in converted]
 
 
-def _find_common_type(types: Iterable[Type], what: str) -> Type:
-    known = [kind for kind in types if kind != ANY]  # null takes the type of the other elements
-    found = unify_types(known) if known else ANY
-    if found is None:
-        raise ConvertFault(f"all {what} must have the same type")
-    return found
+def _find_common_type(types: Iterable[Type], noun: str) -> Type:
+    kinds = [kind for kind in types if kind != ANY]  # null takes the type of the other elements
+    common = unify_types(kinds) if kinds else ANY
+    if common is None:
+        raise ConvertFault(f"all {noun} must have the same type")
+    return common
 
 
 def _convert_part(key: str | int, item: Val, want: Type) -> Val:
@@ -194,14 +194,14 @@ def _convert_object(value: Val, want: Type) -> Val:
     fields: dict[str, Val] = {}
     for name, kind in want.fields.items():
         default = want.optional.get(name)  # a default also replaces null, as in Terraform
-        given = value.fields.get(name)
-        if given is None and name not in want.optional:
+        item = value.fields.get(name)
+        if item is None and name not in want.optional:
             raise ConvertFault(f'the attribute "{name}" is missing')
-        if default is not None and (given is None or _is_null(given)):
+        if default is not None and (item is None or _is_null(item)):
             fields[name] = _convert_part(name, lift_value(default, kind), kind)
         else:
             fields[name] = (
-                Null(drop_optional(kind)) if given is None else _convert_part(name, given, kind)
+                Null(drop_optional(kind)) if item is None else _convert_part(name, item, kind)
             )
     return ObjectVal(fields)
 
@@ -241,8 +241,8 @@ def _make_concrete(source: Type, want: Type) -> Type:
     if want.element is not None:
         if source.element is not None:
             return Type(want.kind, _make_concrete(source.element, want.element))
-        found = unify_types(source.items or source.fields.values())
-        return Type(want.kind, _make_concrete(found or ANY, want.element))
+        common = unify_types(source.items or source.fields.values())
+        return Type(want.kind, _make_concrete(common or ANY, want.element))
     if want.kind == "object":
         fields = {
             name: _make_concrete(source.fields.get(name, source.element or ANY), kind)

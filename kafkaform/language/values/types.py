@@ -127,8 +127,8 @@ def has_any(kind: Type) -> bool:
 
 @cache
 def _has_any(kind: Type) -> bool:
-    parts = (kind.element, *kind.fields.values(), *kind.items)
-    return any(has_any(part) for part in parts if part is not None)
+    inner_types = (kind.element, *kind.fields.values(), *kind.items)
+    return any(has_any(inner_type) for inner_type in inner_types if inner_type is not None)
 
 
 _NAMES = {
@@ -163,11 +163,13 @@ def _render_pieces(kind: Type) -> Iterator[str]:
         yield from _render_pieces(kind.element)
         yield ")"
     elif kind.kind in ("object", "tuple"):
-        parts = kind.fields.items() if kind.kind == "object" else (("", i) for i in kind.items)
+        inner_types = (
+            kind.fields.items() if kind.kind == "object" else (("", i) for i in kind.items)
+        )
         yield "object({" if kind.kind == "object" else "tuple(["
-        for number, (name, part) in enumerate(parts):
+        for number, (name, inner_type) in enumerate(inner_types):
             yield (", " if number else "") + (f"{name} = " if name else "")
-            yield from _render_pieces(part)
+            yield from _render_pieces(inner_type)
         yield "})" if kind.kind == "object" else "])"
     else:
         yield str(kind)

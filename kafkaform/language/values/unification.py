@@ -54,15 +54,17 @@ def _is_collection_convertible(source: Type, target: Type, unsafe: bool) -> bool
 def _is_structure_convertible(source: Type, target: Type, unsafe: bool) -> bool:
     if (source.kind == "object") != (target.kind == "map"):
         return False
-    parts = list_parts(source)
-    if not parts:  # `[]` and `{}` convert to every collection of their kind
+    inner_types = list_parts(source)
+    if not inner_types:  # `[]` and `{}` convert to every collection of their kind
         return True
     element = target.element
     if element is None or element == ANY:
-        element = unify_types(parts, unsafe)
-        if element is None or (element == ANY and any(part != ANY for part in parts)):
+        element = unify_types(inner_types, unsafe)
+        if element is None or (
+            element == ANY and any(inner_type != ANY for inner_type in inner_types)
+        ):
             return False
-    return all(is_convertible(part, element, unsafe) for part in parts)
+    return all(is_convertible(inner_type, element, unsafe) for inner_type in inner_types)
 
 
 def _is_object_convertible(source: Type, target: Type, unsafe: bool) -> bool:
@@ -92,14 +94,14 @@ def unify_types(types: Iterable[Type], unsafe: bool = True) -> Type | None:
     if len(unique) == 1:  # the common case: all elements have the same type
         return unique[0]
     kinds = {kind.kind for kind in unique}
-    known = kinds - {"any"}
-    for family, how in _FAMILIES:
-        if known and known <= family:
+    known_kinds = kinds - {"any"}
+    for family, unify in _FAMILIES:
+        if known_kinds and known_kinds <= family:
             if "any" in kinds:  # nothing more precise can be said
                 return ANY
-            found = how(unique, unsafe)
-            if found is not None or len(family) == 1:
-                return found
+            common = unify(unique, unsafe)
+            if common is not None or len(family) == 1:
+                return common
     if {"object", "tuple"} <= kinds:
         return None
     # Primitive types, and mixtures of collections: one of the types themselves has to do.
@@ -117,11 +119,13 @@ def _unify_objects(types: Sequence[Type], unsafe: bool) -> Type | None:
     if any(kind.fields.keys() != first.keys() for kind in types):
         return _gather_parts("map", types, unsafe)
     fields = {name: unify_types((kind.fields[name] for kind in types), unsafe) for name in first}
-    whole = {name: kind for name, kind in fields.items() if kind is not None}
-    if len(whole) < len(fields):
+    unified = {name: kind for name, kind in fields.items() if kind is not None}
+    if len(unified) < len(fields):
         return None
-    found = Type("object", fields=FrozenMap(whole))
-    return found if _is_reached(found, types, unsafe) else _gather_parts("map", types, unsafe)
+    candidate = Type("object", fields=FrozenMap(unified))
+    return (
+        candidate if _is_reached(candidate, types, unsafe) else _gather_parts("map", types, unsafe)
+    )
 
 
 def _unify_tuples(types: Sequence[Type], unsafe: bool) -> Type | None:
@@ -129,11 +133,13 @@ def _unify_tuples(types: Sequence[Type], unsafe: bool) -> Type | None:
         return _gather_parts("list", types, unsafe)
     columns = zip(*(kind.items for kind in types), strict=True)
     items = [unify_types(column, unsafe) for column in columns]
-    whole = tuple(item for item in items if item is not None)
-    if len(whole) < len(items):
+    unified = tuple(item for item in items if item is not None)
+    if len(unified) < len(items):
         return None
-    found = Type("tuple", items=whole)
-    return found if _is_reached(found, types, unsafe) else _gather_parts("list", types, unsafe)
+    candidate = Type("tuple", items=unified)
+    return (
+        candidate if _is_reached(candidate, types, unsafe) else _gather_parts("list", types, unsafe)
+    )
 
 
 def _is_reached(target: Type, types: Sequence[Type], unsafe: bool) -> bool:
@@ -142,12 +148,12 @@ def _is_reached(target: Type, types: Sequence[Type], unsafe: bool) -> bool:
 
 def _gather_parts(collection: str, types: Sequence[Type], unsafe: bool) -> Type | None:
     """The collection type for the parts of all these objects or tuples; None if there is none."""
-    parts = [part for kind in types for part in list_parts(kind)]
-    element = unify_types(parts, unsafe) if parts else None
+    inner_types = [inner_type for kind in types for inner_type in list_parts(kind)]
+    element = unify_types(inner_types, unsafe) if inner_types else None
     if element is None:
         return None
-    found = Type(collection, element)
-    return found if _is_reached(found, types, unsafe) else None
+    candidate = Type(collection, element)
+    return candidate if _is_reached(candidate, types, unsafe) else None
 
 
 def _unify_mixed(
@@ -184,11 +190,13 @@ _FAMILIES = (
 def _choose_preferred(types: Sequence[Type], unsafe: bool) -> Type | None:
     """The most general one of the types that all others convert to."""
     # Only the first types are candidates, but all types have to convert to the chosen one.
-    some = types[:COMPARED]
-    order = sorted(some, key=lambda kind: sum(_compare(other, kind) < 0 for other in some))
-    for wanted in order:
-        if _is_reached(wanted, types, unsafe):
-            return wanted
+    candidates = types[:COMPARED]
+    order = sorted(
+        candidates, key=lambda kind: sum(_compare(rival, kind) < 0 for rival in candidates)
+    )
+    for candidate in order:
+        if _is_reached(candidate, types, unsafe):
+            return candidate
     return None
 
 
@@ -196,35 +204,35 @@ _RANKS = {"list": 1, "tuple": 2, "set": 0, "map": 1, "object": 2}
 """How general a kind of collection is; a lower rank is more general."""
 
 
-def _compare(one: Type, other: Type) -> int:
-    """Below zero if `one` is the better common type, above zero if `other` is."""
+def _compare(first: Type, second: Type) -> int:
+    """Below zero if `first` is the better common type, above zero if `second` is."""
     # go-cty's order: `any` comes last, since it says nothing; string comes first among primitive
     # types, since the others convert to it.
-    if ANY in (one, other):
-        return (one == ANY) - (other == ANY)
-    if one.kind in _PRIMITIVES and other.kind in _PRIMITIVES:
-        return (other == STRING) - (one == STRING)
-    if one.element is not None and one.kind == other.kind:
-        return _compare(one.element, other.element or ANY)
-    if one.kind != other.kind:
+    if ANY in (first, second):
+        return (first == ANY) - (second == ANY)
+    if first.kind in _PRIMITIVES and second.kind in _PRIMITIVES:
+        return (second == STRING) - (first == STRING)
+    if first.element is not None and first.kind == second.kind:
+        return _compare(first.element, second.element or ANY)
+    if first.kind != second.kind:
         mapping = {"map", "object"}
-        if one.kind in _RANKS and other.kind in _RANKS:
-            same = (one.kind in mapping) == (other.kind in mapping)
-            return _RANKS[one.kind] - _RANKS[other.kind] if same else 0
+        if first.kind in _RANKS and second.kind in _RANKS:
+            is_comparable = (first.kind in mapping) == (second.kind in mapping)
+            return _RANKS[first.kind] - _RANKS[second.kind] if is_comparable else 0
         return 0
-    return _compare_parts(one, other)
+    return _compare_parts(first, second)
 
 
-def _compare_parts(one: Type, other: Type) -> int:
+def _compare_parts(first: Type, second: Type) -> int:
     """The order of two objects or tuples; 0 if their parts disagree about it."""
-    if one.kind == "object" and one.fields.keys() != other.fields.keys():
+    if first.kind == "object" and first.fields.keys() != second.fields.keys():
         return 0
-    if len(one.items) != len(other.items):
+    if len(first.items) != len(second.items):
         return 0
     pairs = (
-        [(one.fields[name], other.fields[name]) for name in one.fields]
-        if one.kind == "object"
-        else list(zip(one.items, other.items, strict=True))
+        [(first.fields[name], second.fields[name]) for name in first.fields]
+        if first.kind == "object"
+        else list(zip(first.items, second.items, strict=True))
     )
     signs = {(order > 0) - (order < 0) for a, b in pairs if (order := _compare(a, b))}
     return signs.pop() if len(signs) == 1 else 0

@@ -17,7 +17,7 @@ from ...language.declare.blocks import Header
 from ...language.declare.declarations import ResourceBlock
 from ...language.declare.modules import Module
 from ...language.desired import Built
-from ...language.values.faults import Place
+from ...language.values.faults import Location
 from ...plan.block_judge import judge_blocks, load_books
 from ...provider.contract import Provider
 from ...syntax.limits import EXCERPT_CHARACTERS
@@ -101,7 +101,7 @@ def _make_diagnostic(
     module, block = _find_block(item, modules)
     if module is None or block is None:
         return fault
-    place: Place = Header(block.block)
+    place: Location = Header(block.block)
     node = block.block.get_argument(finding.path[0]) if finding.path else None
     if node is None:
         return _set_place(fault, place.range, place.excerpt)
@@ -146,9 +146,9 @@ def _find_block(
     return module, module.found.resources.get(Address(item.address.type, item.address.name))
 
 
-def _find_entry(node: Expression, path: tuple[str, ...]) -> Place:
+def _find_entry(node: Expression, path: tuple[str, ...]) -> Location:
     """The entry of a written map that a path names, or the whole expression."""
-    place: Place = node
+    place: Location = node
     for key in path:
         if not isinstance(node, Object | ConstantObject):
             break

@@ -11,7 +11,7 @@ from ...core.redaction import KnownSecrets
 from ...core.resource import Desired
 from ...language.declare.declarations import Declarations
 from ...language.declare.folder import Tree
-from ...language.expectations import Spots
+from ...language.expectations import FaultKeys
 from ...language.suites import Suite
 from ...plan.model import Plan
 from ...state.backends.memory import MemoryBackend
@@ -31,7 +31,7 @@ class Subject(Struct, frozen=True):
     configuration: Configuration
     found: Declarations
     """What its root declares."""
-    mistakes: Spots
+    mistakes: FaultKeys
     """The faults that it has in every run."""
 
 
