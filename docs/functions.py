@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kafkaform.language.expressions.special_forms import FORMS
+from kafkaform.language.expressions.calls import FORMS
 from kafkaform.language.functions import group_functions
 from kafkaform.language.functions.spec import render_usage
 

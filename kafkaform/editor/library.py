@@ -11,7 +11,7 @@ from msgspec import Struct
 from ..core.errors import KafkaformError
 from ..core.schema import ObjectSchema
 from ..language.evaluate.run import Schemas
-from ..language.expressions.special_forms import FORMS
+from ..language.expressions.calls import FORMS
 from ..language.functions import group_functions
 from ..language.functions.spec import render_usage
 from ..provider.registry import Registry

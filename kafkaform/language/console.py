@@ -17,8 +17,7 @@ from .evaluate.name_check import Names, check_expression
 from .evaluate.resources import OpenFields
 from .expressions.code import Env
 from .expressions.dependencies import AllUses
-from .values.bounds import require_bounded
-from .values.conversion import lower_value
+from .values.conversion import lower_value, require_bounded
 from .values.faults import Deferred, EvalError, Poisoned, make_diagnostic
 from .values.limits import LIMITS, Budget
 from .values.value import (

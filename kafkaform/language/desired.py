@@ -36,7 +36,7 @@ from .evaluate.scope import Scope
 from .evaluate.skipped_values import find_unused_places
 from .expressions.compilation import make_context as make_context
 from .expressions.dependencies import AllUses
-from .expressions.namespaces import Unset
+from .expressions.references import Unset
 from .functions import FunctionTable
 from .functions.file_reader import Read, record_reads
 from .policy.compilation import Policy

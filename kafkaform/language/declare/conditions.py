@@ -9,8 +9,8 @@ from msgspec import Struct
 from ...core.diagnostics import Diagnostic
 from ...syntax.nodes import Block, Expression
 from ..expressions.code import Code, Context, Env
+from ..expressions.loops import render_piece
 from ..expressions.operators import require_truth
-from ..expressions.templates import render_piece
 from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic, make_error
 from ..values.value import unmark
 

@@ -16,10 +16,8 @@ from ...syntax.nodes import Expression, Lit
 from ...syntax.parse import parse_expression
 from ..expressions.code import Context, Env, get_literal
 from ..expressions.dependencies import AllUses
-from ..expressions.namespaces import Outcome, Space, Unset
-from ..expressions.references import render_part_name
-from ..values.bounds import compute_conversion_cost, require_bounded
-from ..values.conversion import convert_value, lower_value
+from ..expressions.references import Outcome, Space, Unset, render_part_name
+from ..values.conversion import compute_conversion_cost, convert_value, lower_value, require_bounded
 from ..values.faults import (
     ConvertFault,
     Deferred,

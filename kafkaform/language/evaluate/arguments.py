@@ -14,8 +14,7 @@ from ...syntax import nodes
 from ...syntax.nodes import Block, Body
 from ..declare.blocks import Header, Spot
 from ..expressions.code import Code, Context, Env
-from ..values.bounds import compute_look_cost
-from ..values.conversion import convert_value, lower_value
+from ..values.conversion import compute_look_cost, convert_value, lower_value
 from ..values.faults import (
     ConvertFault,
     Deferred,

@@ -11,7 +11,7 @@ from ...core.diagnostics import Diagnostic, Severity
 from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import CheckBlock
 from ..expressions.code import Context, Env
-from ..expressions.namespaces import Data, Outcome
+from ..expressions.references import Data, Outcome
 from .arguments import Report
 from .data_blocks import DataInfo, DataPlan, compile_data
 from .resources import Site

@@ -15,7 +15,7 @@ from ..declare.blocks import Header
 from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import ResourceBlock
 from ..expressions.code import Context, Env
-from ..expressions.namespaces import Fixed, Outcome, Unset
+from ..expressions.references import Fixed, Outcome, Unset
 from ..values.conversion import lift_value
 from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic
 from ..values.value import Null, ObjectVal, TupleVal, Val

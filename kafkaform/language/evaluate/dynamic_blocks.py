@@ -16,8 +16,8 @@ from ..declare.blocks import (
     render_title,
 )
 from ..expressions.code import Code, Context, Env
-from ..expressions.namespaces import Fixed
-from ..expressions.traversal import find_iterator
+from ..expressions.dependencies import find_iterator
+from ..expressions.references import Fixed
 from ..values.faults import EvalError, make_error
 from ..values.types import describe_value
 from ..values.value import (

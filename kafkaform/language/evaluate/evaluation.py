@@ -25,8 +25,8 @@ from ..declare.declarations import (
 from ..declare.modules import Module
 from ..declare.variables import check_declaration, check_validations, compute_value, warn_deprecated
 from ..expressions.code import Env
-from ..expressions.namespaces import Outcome
-from ..values.bounds import require_bounded
+from ..expressions.references import Outcome
+from ..values.conversion import require_bounded
 from ..values.faults import (
     Deferred,
     EvalError,

@@ -10,7 +10,7 @@ from ...core.schema import BOOL, NUMBER
 from ...syntax.nodes import Block, Expression
 from ..declare.declarations import get_enabled
 from ..expressions.code import Context, Env
-from ..expressions.namespaces import Fixed
+from ..expressions.references import Fixed
 from ..values.conversion import convert_value
 from ..values.faults import ConvertFault, EvalError, make_sentence
 from ..values.types import describe_value

@@ -11,8 +11,7 @@ from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
 from ..declare.declarations import Declaration, get_enabled
 from ..declare.modules import Module
-from ..expressions.dependencies import AllUses, Reference, order_names
-from ..expressions.traversal import walk_expressions
+from ..expressions.dependencies import AllUses, Reference, order_names, walk_expressions
 
 STATIC = ("provider", "depends_on", "source", "version", "providers")
 """Arguments whose expressions name something and are not evaluated."""

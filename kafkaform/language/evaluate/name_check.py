@@ -25,9 +25,15 @@ from ..expressions.calls import (
     make_unknown_function_fault,
 )
 from ..expressions.code import get_literal
-from ..expressions.dependencies import AllUses, Reference, ReferenceStep
+from ..expressions.dependencies import (
+    PATHS,
+    AllUses,
+    Reference,
+    ReferenceStep,
+    find_iterator,
+    walk_expressions,
+)
 from ..expressions.operators import make_dotted_key_fault
-from ..expressions.traversal import PATHS, find_iterator, walk_expressions
 from ..functions.spec import Function
 from ..values.faults import make_diagnostic, make_error, make_warning, quote_names, suggest_near
 from .graph import STATIC

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic, Range
 from ...syntax.nodes import Expression
 from ..declare.modules import Module
-from ..expressions.dependencies import AllUses
-from ..expressions.traversal import walk_expressions
+from ..expressions.dependencies import AllUses, walk_expressions
 from .graph import Ref, collect_refs
 from .scope import Scope
 

@@ -10,9 +10,8 @@ from ..declare.blocks import Header
 from ..declare.conditions import Rule, check_rules
 from ..declare.declarations import OutputBlock
 from ..expressions.code import Code, Env
-from ..expressions.namespaces import Outcome
-from ..values.bounds import require_bounded
-from ..values.conversion import lower_value
+from ..expressions.references import Outcome
+from ..values.conversion import lower_value, require_bounded
 from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic
 from ..values.value import (
     SECRET,

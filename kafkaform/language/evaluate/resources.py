@@ -19,9 +19,8 @@ from ..declare.blocks import Header
 from ..declare.conditions import Rule, check_rules, compile_rules
 from ..declare.declarations import ResourceBlock
 from ..expressions.code import Code, Context, Env
-from ..expressions.namespaces import Fixed
-from ..values.bounds import compute_look_cost
-from ..values.conversion import lift_value
+from ..expressions.references import Fixed
+from ..values.conversion import compute_look_cost, lift_value
 from ..values.faults import Deferred, EvalError, Poisoned, Skipped, make_diagnostic, make_error
 from ..values.limits import Budget
 from ..values.types import drop_optional

@@ -11,7 +11,7 @@ from ...core.address import Address
 from ..declare.declarations import ModuleBlock
 from ..declare.modules import Module
 from ..expressions.code import Env, Namespace
-from ..expressions.namespaces import Data, Fixed, Live, OnDemand, Outcome, Space
+from ..expressions.references import Data, Fixed, Live, OnDemand, Outcome, Space
 from ..values.faults import Poisoned, Skipped
 from ..values.limits import Budget
 from ..values.value import Null, ObjectVal, TupleVal, Val

@@ -13,8 +13,7 @@ from ...syntax.nodes import Attribute
 from ..declare.declarations import ModuleBlock, VariableBlock
 from ..declare.modules import Module
 from ..declare.skipped_blocks import Skipping
-from ..expressions.dependencies import AllUses
-from ..expressions.traversal import walk_expressions
+from ..expressions.dependencies import AllUses, walk_expressions
 from .graph import Graph, GraphNode, Ref, collect_refs, find_targets
 
 _Position = tuple[int, int]

@@ -1,8 +1,9 @@
-"""Find what expressions refer to, by their text alone; order names by need, and find cycles."""
+"""Find what expressions and blocks refer to, by their text alone; order names by need, and find
+cycles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -11,6 +12,8 @@ from ...syntax.nodes import (
     Attr,
     AttrSplat,
     Binary,
+    Block,
+    Body,
     Expression,
     ForObject,
     ForTuple,
@@ -272,3 +275,27 @@ def order_names(
                 ordered.add(current)
                 order.append(current)
     return order, cycles, frozenset(looping)
+
+
+PATHS = ("ignore_changes", "ignore_changes_except", "replace_triggered_by")
+"""Arguments of nested blocks whose expressions are names of attributes and are not evaluated."""
+
+
+def walk_expressions(body: Body, skip: Collection[str] = ()) -> Iterator[Expression]:
+    """Every expression of a body and of its nested blocks. skip: arguments of the body itself."""
+    for name, attribute in body.attributes.items():
+        if name not in skip:
+            yield attribute.value
+    for block in body.blocks:
+        yield from walk_expressions(block.body, PATHS)
+
+
+def find_iterator(block: Block) -> str | None:
+    """The word that a `dynamic` block sets for its content: what `iterator` says, else its label.
+    None if the block has not exactly one label, which is a fault."""
+    if len(block.labels) != 1:
+        return None
+    iterator = block.body.attributes.get("iterator")
+    if iterator is not None and isinstance(iterator.value, Root):
+        return iterator.value.name
+    return block.labels[0].text

@@ -25,12 +25,9 @@ from ...syntax.nodes import (
 )
 from ...syntax.terms import Constant, Constants, read_constants
 from ..values import numbers
-from ..values.bounds import compute_type_cost, require_shallow
-from ..values.conversion import convert_value
-from ..values.equality import is_equal
+from ..values.conversion import compute_type_cost, convert_value, require_shallow
 from ..values.faults import ConvertFault, EvalError, LimitError, Location, make_sentence
-from ..values.types import describe_type, describe_value, render_type
-from ..values.unification import unify_types
+from ..values.types import describe_type, describe_value, render_type, unify_types
 from ..values.value import (
     NULL,
     UNMARKED,
@@ -43,6 +40,7 @@ from ..values.value import (
     Val,
     add_marks,
     find_sealed,
+    is_equal,
     marks_of,
     type_of,
     unmark,

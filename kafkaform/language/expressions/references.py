@@ -1,17 +1,27 @@
-"""Compile references: the first word, attributes and indexes."""
+"""Compile references: the meaning of the first word (`var`, `local`, `each`, `path`, `module`,
+`data`, a resource type), attributes and indexes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.value import SecretRef
 from ...syntax.nodes import Attr, Index, LegacyIndex, Root, SplatItem
 from ..values.conversion import convert_value
-from ..values.faults import ConvertFault, EvalError, Location, make_sentence, suggest_near
+from ..values.faults import (
+    ConvertFault,
+    Deferred,
+    EvalError,
+    Location,
+    Poisoned,
+    make_sentence,
+    suggest_near,
+)
 from ..values.numbers import render_number
 from ..values.types import describe_value
 from ..values.value import (
@@ -223,3 +233,117 @@ def _convert_key(key: Val, kind: str, location: Location) -> Val:
 
 
 _KEYS = {"string": type_of(""), "number": type_of(0)}
+
+
+class Unset(Poisoned):
+    """A variable has no value, or a data source was not read."""
+
+
+Outcome = Val | Poisoned | Deferred
+"""A value, or the exception to raise instead of it."""
+
+
+class Space(Struct, frozen=True):
+    """Names with values, such as `var`. Evaluation must follow the order of the graph: a name that
+    is declared but not evaluated yet is not in it."""
+
+    word: str
+    """What one of its names stands for, such as `variable`."""
+    outcomes: Mapping[str, Outcome]
+
+    def find(self, name: str, location: Location) -> Val:
+        if name not in self.outcomes:
+            raise EvalError(
+                location,
+                f'There is no {self.word} "{name}"',
+                advice=suggest_near(name, self.outcomes),
+            )
+        outcome = self.outcomes[name]
+        if isinstance(outcome, Poisoned | Deferred):
+            raise outcome
+        return outcome
+
+    def read_word(self, location: Location) -> Val:
+        raise EvalError(
+            location, f"Which {self.word} is meant?", "Its name is missing behind a dot."
+        )
+
+
+class Fixed(Struct, frozen=True):
+    """A word with one value, such as `each` or `path`."""
+
+    value: ObjectVal
+
+    def find(self, name: str, location: Location) -> Val:
+        return get_attribute(self.value, name, location)
+
+    def read_word(self, location: Location) -> Val:
+        return self.value
+
+
+class Live(Mapping[str, Val]):
+    """Fields of an object that are looked up when they are asked for.
+
+    One output of a module may be faulty, or known only after the apply; the others can still be
+    used.
+    """
+
+    __slots__ = ("_outcomes",)
+
+    def __init__(self, outcomes: Mapping[str, Outcome]) -> None:
+        self._outcomes = outcomes
+
+    def __getitem__(self, name: str) -> Val:
+        outcome = self._outcomes[name]
+        if isinstance(outcome, Poisoned | Deferred):
+            raise outcome
+        return outcome
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._outcomes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._outcomes)
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+
+class OnDemand(Struct, frozen=True):
+    """Names whose values are made when they are first asked for, and then kept."""
+
+    word: str
+    """What one of its names stands for, such as `module`."""
+    names: Mapping[str, object]
+    """All names; only the keys matter."""
+    make: Callable[[str], Outcome]
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    def find(self, name: str, location: Location) -> Val:
+        if name not in self.outcomes:
+            if name not in self.names:
+                advice = suggest_near(name, self.names)
+                raise EvalError(location, f'There is no {self.word} "{name}"', advice=advice)
+            self.outcomes[name] = self.make(name)
+        outcome = self.outcomes[name]
+        if isinstance(outcome, Poisoned | Deferred):
+            raise outcome
+        return outcome
+
+    def read_word(self, location: Location) -> Val:
+        raise EvalError(
+            location, f"Which {self.word} is meant?", "Its name is missing behind a dot."
+        )
+
+
+class Data(Struct, frozen=True):
+    """`data`: the answers of data sources, by type and name."""
+
+    outcomes: Mapping[str, Mapping[str, Outcome]]
+
+    def find(self, name: str, location: Location) -> Val:
+        # `data.TYPE` is an object of all answers, each of which is looked up when it is used.
+        return ObjectVal(Live(self.outcomes.get(name, {})))
+
+    def read_word(self, location: Location) -> Val:
+        raise EvalError(location, "Which data source is meant?", "Write data.TYPE.NAME.")

@@ -17,7 +17,7 @@ from ..expressions.code import Code, Context, Env
 from ..expressions.compilation import make_context
 from ..expressions.dependencies import AllUses, Reference
 from ..expressions.operators import make_dotted_key_fault
-from ..functions import NAMES, FunctionTable
+from ..functions import GROUPS, FunctionTable
 from ..values.conversion import convert_value
 from ..values.faults import (
     ConvertFault,
@@ -31,13 +31,13 @@ from ..values.limits import Budget
 from ..values.value import EMPTY_OBJECT, ObjectVal, Val, type_of
 from .blocks import (
     Waiver,
+    find_unknown_words,
     find_value_faults,
     read_severity,
     read_texts,
     read_waivers,
     select_policy_blocks,
 )
-from .finding_words import find_unknown_words
 
 FIELDS = (
     *("address", "type", "module", "name", "key", "instance", "scope_id", "action"),
@@ -45,7 +45,7 @@ FIELDS = (
     *("owner", "labels", "facts"),
 )
 """What expressions find behind `change.`"""
-FILE_FUNCTIONS = frozenset((*NAMES["files"].split(), "templatefile"))
+FILE_FUNCTIONS = frozenset((*GROUPS["Files"]["files"].split(), "templatefile"))
 RuleSets = Mapping[str, Callable[[], bytes]]
 """Provider -> what reads its rules, as the text of a file of policies."""
 

@@ -12,9 +12,9 @@ from ...core.diagnostics import Severity
 from ...core.finding import POLICY, Block, Finding, Harm, Level, Waiver
 from ...syntax.nodes import Expression
 from ..expressions.code import Code, Env, Namespace
-from ..expressions.namespaces import Fixed
+from ..expressions.loops import render_piece
 from ..expressions.operators import require_truth
-from ..expressions.templates import render_piece
+from ..expressions.references import Fixed
 from ..values.faults import Deferred, EvalError, Poisoned
 from ..values.limits import Budget
 from ..values.value import ObjectVal, unmark

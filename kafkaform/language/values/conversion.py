@@ -1,4 +1,5 @@
-"""Convert values to types, and between the language's values and those of `core.value`."""
+"""Convert values to types, and between the language's values and those of `core.value`; what a
+conversion costs, and how large a value can be."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ from typing import Any
 
 from ...core.schema import ANY, STRING, Type
 from ...core.value import FrozenMap, SecretRef, Value
-from .faults import ConvertFault, Deferred, Poisoned
+from .faults import ConvertFault, Deferred, LimitError, Location, Poisoned
+from .limits import LIMITS
 from .numbers import parse_number, render_number
-from .types import describe_type, describe_value, drop_optional, has_any
-from .unification import unify_types
+from .types import COMPARED, describe_type, describe_value, drop_optional, has_any, unify_types
 from .value import (
     SEQUENCES,
     Composite,
@@ -27,8 +28,11 @@ from .value import (
     TupleVal,
     Val,
     add_marks,
+    depth_of,
     make_set,
     type_of,
+    unmark,
+    work_of,
 )
 
 CONVERSION = 5
@@ -294,3 +298,50 @@ def lower_value(value: Val) -> Value:
     if isinstance(value, Marked):
         return lower_value(value.value)
     return None
+
+
+def require_bounded(value: Val, location: Location, title: str) -> Val:
+    """The value. Raises LimitError if it is too large or too deep to be kept under a name."""
+    # A value can be shared: `[x, x]` costs a step, but doubles the size. Thirty such lines would
+    # make a value that no memory could print, so each named value is checked.
+    inner = unmark(value)[0]
+    if isinstance(inner, Composite) and (
+        inner.work > LIMITS.total_elements or inner.size > LIMITS.size or inner.depth > LIMITS.depth
+    ):
+        raise LimitError(
+            location,
+            f"{title} is too large",
+            f"A value can have {LIMITS.total_elements:,} elements, {LIMITS.depth} levels and "
+            f"{LIMITS.size:,} characters.",
+        )
+    return value
+
+
+def require_shallow(value: Val, location: Location) -> Val:
+    """The value. Raises LimitError if it has too many levels for functions that recurse."""
+    if depth_of(value) > LIMITS.depth:
+        detail = f"Collections can be nested in each other {LIMITS.depth} times."
+        raise LimitError(location, "A value has too many levels", detail)
+    return value
+
+
+def compute_look_cost(value: Val, location: Location) -> int:
+    """Steps for fitting a value to the known type of an argument. Raises LimitError if it has too
+    many levels."""
+    # Each level compares the types of everything below it.
+    return 2 * depth_of(require_shallow(value, location)) * work_of(value) + 1
+
+
+def compute_conversion_cost(value: Val, want: Type) -> int:
+    """Steps for converting a value; 0 if it stays as it is."""
+    inner = unmark(value)[0]
+    if not isinstance(inner, Composite) or want.kind == "any" or has_type(inner, want):
+        return 0
+    return compute_type_cost(inner)
+
+
+def compute_type_cost(value: Composite) -> int:
+    """Steps for finding a common type for the elements of each collection in a value."""
+    # Types are compared in pairs, but not more than COMPARED of them.
+    different = min(value.variety, COMPARED) * value.depth // 3
+    return value.work * max(CONVERSION, different)

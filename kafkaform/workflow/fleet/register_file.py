@@ -43,9 +43,9 @@ from ...language.evaluate.arguments import compile_arguments, evaluate_arguments
 from ...language.evaluate.provider_blocks import configure_provider
 from ...language.expressions.code import Context, Env
 from ...language.expressions.compilation import make_context as make_context
-from ...language.expressions.namespaces import Space
+from ...language.expressions.references import Space
 from ...language.functions import FunctionTable
-from ...language.functions.confined_files import make_confined_reader
+from ...language.functions.file_reader import make_confined_reader
 from ...language.values.faults import Poisoned, make_error, suggest_near
 from ...provider.contract import Provider
 from ...provider.registry import Registry

@@ -11,8 +11,8 @@ from ...core.redaction import KnownSecrets
 from ...core.resource import Desired
 from ...language.declare.declarations import Declarations
 from ...language.declare.folder import Tree
-from ...language.expectations import FaultKeys
-from ...language.suites import Suite
+from ...language.tests.assertions import FaultKeys
+from ...language.tests.suites import Suite
 from ...plan.model import Plan
 from ...state.backends.memory import MemoryBackend
 from ...syntax.nodes import File

@@ -21,7 +21,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.language.console import make_evaluator
 from kafkaform.language.desired import Built, Schemas, VariableInputs, evaluate_tree, load_tree
 from kafkaform.language.evaluate.graph import list_edges
-from kafkaform.language.functions.confined_files import make_confined_reader
+from kafkaform.language.functions.file_reader import make_confined_reader
 from kafkaform.provider.registry import Registry
 from kafkaform.render.diagnostics import make_diagnostic_data, render_diagnostics
 from kafkaform.render.dot import render_dot

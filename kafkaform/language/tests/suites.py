@@ -1,4 +1,5 @@
-"""Test files (`*.kftest.hcl`): read their blocks. `kafkaform test` runs them.
+"""Test files (`*.kftest.hcl`): read their blocks, and the settings of simulated systems in them.
+`kafkaform test` runs them.
 
 variables {
   environment = "test"
@@ -29,14 +30,21 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
-from ..syntax.nodes import Attribute, Block, Body, Expression, File, Label, Lit, Root, Tuple
-from ..syntax.parse import parse
-from ..syntax.source import Source
-from .declare.blocks import RULE, Header, Shape, find_shape_faults, find_single, render_title
-from .declare.folder import Tree
-from .expectations import Expectation, read_expectations
-from .values.faults import make_error, suggest_near
+from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
+from ...core.schema import ObjectSchema
+from ...core.value import FrozenMap
+from ...syntax.nodes import Attribute, Block, Body, Expression, File, Label, Lit, Root, Tuple
+from ...syntax.parse import parse
+from ...syntax.source import Source
+from ..declare.blocks import RULE, Header, Shape, find_shape_faults, find_single, render_title
+from ..declare.folder import Tree
+from ..evaluate.arguments import compile_arguments, evaluate_arguments
+from ..expressions.code import Env
+from ..expressions.compilation import make_context
+from ..functions import FunctionTable
+from ..values.faults import Deferred, Poisoned, make_error, suggest_near
+from ..values.limits import Budget
+from .assertions import Expectation, read_expectations
 
 ENDING = ".kftest.hcl"
 """The names of test files end so."""
@@ -314,3 +322,23 @@ def _get_alias(block: Block) -> str:
 def name_instance(block: Block) -> str:
     """The provider instance that a `simulate` block is about: NAME or NAME.ALIAS."""
     return ".".join(filter(None, (block.labels[0].text, _get_alias(block))))
+
+
+def evaluate_settings(
+    block: Block | None, schema: ObjectSchema
+) -> tuple[FrozenMap | None, Diagnostics]:
+    """The settings of a block, or the defaults of the schema without one; None after faults."""
+    if block is None:
+        return FrozenMap(
+            {name: attribute.default for name, attribute in schema.attributes.items()}
+        ), ()
+    faults: list[Diagnostic] = []
+    context, title = make_context(FunctionTable()), render_title(block)
+    arguments = compile_arguments(
+        block.body, schema, context, Header(block), title, faults.append, ("alias",)
+    )
+    try:
+        settings = evaluate_arguments(arguments, Env({}, {}, Budget()), faults.append, title)
+    except (Poisoned, Deferred):
+        settings = None
+    return (None if faults else settings), tuple(faults)
