@@ -111,7 +111,14 @@ def render_value(value: Val) -> str:
     Deferred if a part of a module or data source has no value."""
     bare = value.value if isinstance(value, Marked) and SENSITIVE not in value.marks else value
     if _can_be_heredoc(bare):
-        return _render_heredoc(str(bare))
+        # A text of several lines as a heredoc.
+        text = str(bare)
+        # The marker must not be one of the lines, which would end the heredoc.
+        lines, marker = text.removesuffix("\n").split("\n"), "EOT"
+        while marker in (line.strip() for line in lines):
+            marker += "_"
+        plain = "\n".join(lines).replace("${", "$${").replace("%{", "%%{")
+        return f"<<{marker}\n{plain}\n{marker}"
     return format_text(f"x = {_render_text(value)}\n").removeprefix("x = ").removesuffix("\n")
 
 
@@ -140,16 +147,6 @@ def _render_text(value: Val) -> str:
         return write_value(lower_value(value))
     call = _CALLS.get(type(value))
     return brackets if call is None else f"{call}({brackets})"
-
-
-def _render_heredoc(text: str) -> str:
-    """A text of several lines as a heredoc."""
-    # The marker must not be one of the lines, which would end the heredoc.
-    lines, marker = text.removesuffix("\n").split("\n"), "EOT"
-    while marker in (line.strip() for line in lines):
-        marker += "_"
-    plain = "\n".join(lines).replace("${", "$${").replace("%{", "%%{")
-    return f"<<{marker}\n{plain}\n{marker}"
 
 
 def _can_be_heredoc(value: object) -> bool:

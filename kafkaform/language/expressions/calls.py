@@ -260,28 +260,24 @@ def compile_call(node: FunctionCall, context: Context) -> Code:
     codes = tuple(map(context.compile_node, node.args))
     function = context.functions.get(name)
     if function is None and name.startswith("provider::"):
-        return _make_skipping(node)
+        # The check of names has reported it, unless it belongs to a provider that is skipped.
+        def skip(_: Env) -> Val:
+            raise Skipped(f"{node.name}()")
+
+        return skip
     if function is None:
         return make_failing(make_unknown_function_fault(node, context.functions))
     if not node.expand:
         fault = _check_arity(node, function, len(codes))
         if fault is not None:
             return make_failing(fault)
-    caller = _Caller(function, node)
+    caller = _FunctionCall(function, node)
     if node.expand:
         fixed = codes[:-1]
         return lambda env: caller.run_call(
             [*[code(env) for code in fixed], *_expand_last(node, codes[-1], env)], env
         )
     return lambda env: caller.run_call([code(env) for code in codes], env)
-
-
-def _make_skipping(node: FunctionCall) -> Code:
-    # The check of names has reported it, unless it belongs to a provider that is skipped.
-    def skip(_: Env) -> Val:
-        raise Skipped(f"{node.name}()")
-
-    return skip
 
 
 def make_unknown_function_fault(node: FunctionCall, functions: Mapping[str, Function]) -> EvalError:
@@ -312,7 +308,7 @@ def _expand_last(node: FunctionCall, last: Code, env: Env) -> Sequence[Val]:
     return [add_marks(item, marks) for item in value.items]
 
 
-class _Caller(Struct, frozen=True):
+class _FunctionCall(Struct, frozen=True):
     """One call of a function in the text."""
 
     function: Function
@@ -341,7 +337,14 @@ class _Caller(Struct, frozen=True):
         result = self._call_function(arguments, bool(marks))
         self._check_result(result)
         if marks and not function.passes and isinstance(result, SecretRef):
-            raise self._make_shown_fault()
+            # A reference carries no marks, because it is not the secret: plans and states show it.
+            raise EvalError(
+                self._locate_argument(0),
+                f"{function.name}() cannot be called with a sensitive value",
+                "Plans show where a secret comes from.",
+                "Use a value that is not sensitive, or nonsensitive(…) if everyone is allowed to "
+                "see it.",
+            )
         env.budget.charge(_compute_look_cost(result, function), node)
         return add_marks(result, marks)
 
@@ -350,7 +353,7 @@ class _Caller(Struct, frozen=True):
         value = unmark(argument)[0]
         if not isinstance(value, Composite):
             return 2 + _compute_look_cost(value, self.function)
-        require_shallow(value, self._get_place(index))
+        require_shallow(value, self._locate_argument(index))
         cost = (
             2
             + compute_conversion_cost(value, param.type)
@@ -362,7 +365,7 @@ class _Caller(Struct, frozen=True):
             cost += value.work
         return cost
 
-    def _get_place(self, index: int | None) -> Expression:
+    def _locate_argument(self, index: int | None) -> Expression:
         if index is None or not self.node.args:
             return self.node
         return self.node.args[min(index, len(self.node.args) - 1)]
@@ -385,7 +388,7 @@ class _Caller(Struct, frozen=True):
         # A function that reads its arguments cannot have parts whose values are not known now.
         if (sealed := find_sealed(value)) is not None:
             raise (
-                make_secret_misuse(self._get_place(index))
+                make_secret_misuse(self._locate_argument(index))
                 if isinstance(sealed, SecretRef)
                 else sealed.defer()
             )
@@ -395,20 +398,10 @@ class _Caller(Struct, frozen=True):
 
     def _make_unsuitable_fault(self, index: int, param: Param, reason: str) -> EvalError:
         return EvalError(
-            self._get_place(index),
+            self._locate_argument(index),
             f"The argument {param.name} of {self.function.name}() does not fit",
             make_sentence(reason),
             f"Usage: {self.function.usage()}.",
-        )
-
-    def _make_shown_fault(self) -> EvalError:
-        # A reference carries no marks, because it is not the secret: plans and states show it.
-        return EvalError(
-            self._get_place(0),
-            f"{self.function.name}() cannot be called with a sensitive value",
-            "Plans show where a secret comes from.",
-            "Use a value that is not sensitive, or nonsensitive(…) if everyone is allowed to see "
-            "it.",
         )
 
     def _call_function(self, arguments: list[Val], hide: bool) -> Val:
@@ -416,14 +409,14 @@ class _Caller(Struct, frozen=True):
         try:
             return self.function.call(*arguments)
         except LimitFault as fault:
-            location, reason = self._get_place(fault.argument), make_sentence(fault.message)
+            location, reason = self._locate_argument(fault.argument), make_sentence(fault.message)
             raise LimitError(location, f"{name}() exceeds a limit", reason) from None
         except FunctionFault as fault:
             message, index = fault.message, fault.argument
         except (ConvertFault, ValueError) as fault:
             message, index = str(fault), None
         detail = HIDDEN if hide else make_sentence(message)
-        raise EvalError(self._get_place(index), f"{name}() cannot be computed", detail)
+        raise EvalError(self._locate_argument(index), f"{name}() cannot be computed", detail)
 
     def _check_result(self, result: Val) -> None:
         """Raise LimitError if the result is too large."""

@@ -123,7 +123,9 @@ class _Walk(Struct, frozen=True):
     def walk_index(
         self, node: Index, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
     ) -> None:
-        key = _get_constant(node.key)
+        constant = node.key.value if isinstance(node.key, Lit) else None
+        key = constant if isinstance(constant, str | int) else None
+        key = None if isinstance(constant, bool) else key
         if key is None:
             self.walk_into(node.key, bound, ())
         self.walk_into(node.target, bound, (ReferenceStep(node, None, key), *steps))
@@ -205,12 +207,6 @@ def render_dotted_name(node: Attr) -> str:
         names.append(target.name)
         target = target.target
     return ".".join((target.name, *reversed(names))) if isinstance(target, Root) else ""
-
-
-def _get_constant(node: Expression) -> str | int | None:
-    if isinstance(node, Lit) and isinstance(node.value, str | int):
-        return None if isinstance(node.value, bool) else node.value
-    return None
 
 
 def _list_inner_steps(node: Expression) -> tuple[ReferenceStep, ...]:

@@ -122,16 +122,12 @@ def _parse_csv_rows(source: str) -> Iterator[list[str]]:
             line = source.count("\n", 0, position) + 1
             raise FunctionFault(f"the text is not CSV: a quote or break in line {line}", 0)
         quoted, plain, end = field.groups()
-        row.append(plain if quoted is None else _unquote_field(quoted))
+        row.append(plain if quoted is None else quoted.replace('""', '"').replace("\r\n", "\n"))
         position = field.end()
         if end != ",":
             if len(row) > 1 or quoted is not None or plain:
                 yield row
             row = []
-
-
-def _unquote_field(field: str) -> str:
-    return field.replace('""', '"').replace("\r\n", "\n")
 
 
 def _csvdecode(source: str) -> Val:
@@ -330,13 +326,13 @@ def _render_digits(value: Number, flags: str, precision: int | None, letter: str
     if letter == "f":
         return format(Decimal(value), f".{decimals}f")
     if letter in "eE":
-        return _pad_exponent(format(Decimal(value), f".{decimals}{letter}"))
-    return _render_significant(value, max(decimals, 1), "E" if letter == "G" else "e")
-
-
-def _render_significant(value: Number, digits: int, letter: str) -> str:
+        # An exponent with at least two digits, as Go writes it.
+        return re.sub(
+            r"([eE][+-])(\d)$", r"\g<1>0\2", format(Decimal(value), f".{decimals}{letter}")
+        )
+    digits = max(decimals, 1)
     rounded = Decimal(format(Decimal(value), f".{digits - 1}e"))
-    return _render_general(rounded, digits, letter)
+    return _render_general(rounded, digits, "E" if letter == "G" else "e")
 
 
 def _render_shortest(value: Number, letter: str) -> str:
@@ -354,11 +350,6 @@ def _render_general(value: Decimal, digits: int, letter: str) -> str:
         return text.rstrip("0").rstrip(".") if "." in text else text
     point = f".{mantissa[1:]}" if len(mantissa) > 1 else ""
     return f"{mantissa[0]}{point}{letter}{exponent:+03d}"
-
-
-def _pad_exponent(text: str) -> str:
-    """An exponent with at least two digits, as Go writes it."""
-    return re.sub(r"([eE][+-])(\d)$", r"\g<1>0\2", text)
 
 
 def _formatlist(template: str, *arguments: Val) -> Val:

@@ -29,13 +29,9 @@ def _log(amount: Number, base: Number) -> Val:
     if amount <= 0 or base <= 0 or base == 1:
         raise FunctionFault("expected positive numbers and a base other than 1")
     ratio = PRECISION.divide(Decimal(amount).ln(PRECISION), Decimal(base).ln(PRECISION))
-    return normalise_number(_round_result(ratio))
-
-
-def _round_result(result: Decimal) -> Decimal:
-    """The result with 15 decimal places."""
-    # `log(1000, 10)` is 3 only when rounded; the reference computes with 64-bit floats.
-    return result.quantize(Decimal(1).scaleb(-15), context=PRECISION)
+    # 15 decimal places: `log(1000, 10)` is 3 only when rounded; the reference computes with 64-bit
+    # floats.
+    return normalise_number(ratio.quantize(Decimal(1).scaleb(-15), context=PRECISION))
 
 
 def _pow(base: Number, exponent: Number) -> Val:

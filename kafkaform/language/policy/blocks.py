@@ -78,21 +78,19 @@ def select_policy_blocks(files: Iterable[File]) -> tuple[tuple[Block, ...], Diag
         for item in file.body.attributes.values():
             faults.append(make_error(item, f'"{item.name}" is outside of any block'))
         for block in file.body.blocks:
-            problems = [_make_stray_fault(block)]
+            problems = [
+                make_error(
+                    Header(block),
+                    f'A file of policies has no "{block.type}" blocks',
+                    f"The blocks are {' and '.join(KINDS)}.",
+                    suggest_near(block.type, KINDS) or "Move it into the configuration.",
+                )
+            ]
             if block.type in KINDS:
                 problems = [*find_shape_faults(block, SHAPES[block.type])]
             faults += problems
             sound += [] if problems else [block]
     return tuple(sound), tuple(faults)
-
-
-def _make_stray_fault(block: Block) -> Diagnostic:
-    return make_error(
-        Header(block),
-        f'A file of policies has no "{block.type}" blocks',
-        f"The blocks are {' and '.join(KINDS)}.",
-        suggest_near(block.type, KINDS) or "Move it into the configuration.",
-    )
 
 
 def read_severity(block: Block) -> Severity | None:

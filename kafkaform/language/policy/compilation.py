@@ -15,7 +15,7 @@ from ..declare.blocks import Header
 from ..expressions.calls import SPECIAL, make_unknown_function_fault
 from ..expressions.code import Code, Context, Env
 from ..expressions.compilation import make_context
-from ..expressions.dependencies import AllUses, Reference
+from ..expressions.dependencies import AllUses
 from ..expressions.operators import make_dotted_key_fault
 from ..functions import GROUPS, FunctionTable
 from ..values.conversion import convert_value
@@ -99,18 +99,17 @@ def compile_policies(
         faults += problems
         for policy in policies:
             if policy.name in policies_by_name:
-                faults.append(_make_twice_fault(block, policies_by_name[policy.name]))
+                first = policies_by_name[policy.name]
+                faults.append(
+                    make_error(
+                        Header(block),
+                        f'The policy "{first.name}" is declared twice',
+                        f"The first one is at {first.range}.",
+                        "Rename or remove one of the two.",
+                    )
+                )
             policies_by_name.setdefault(policy.name, policy)
     return tuple(policies_by_name.values()), tuple(faults)
-
-
-def _make_twice_fault(block: Block, first: Policy) -> Diagnostic:
-    return make_error(
-        Header(block),
-        f'The policy "{first.name}" is declared twice',
-        f"The first one is at {first.range}.",
-        "Rename or remove one of the two.",
-    )
 
 
 # ── one policy ──────────────────────────────────────────────────────────────────────────
@@ -189,25 +188,22 @@ def _find_unknown_names(
             yield make_diagnostic(make_unknown_function_fault(call, compilation.context.functions))
     yield from (make_diagnostic(make_dotted_key_fault(key)) for key in used.dotted)
     for reference in used.references:
-        yield from _check_reference(reference, attributes_by_word)
-
-
-def _check_reference(
-    reference: Reference, attributes_by_word: Mapping[str, Collection[str]]
-) -> Iterator[Diagnostic]:
-    word = reference.root.name
-    if word not in attributes_by_word:
-        words = " and ".join(f"{root_word}.…" for root_word in attributes_by_word)
-        detail = f"A policy can use {words}." if words else ""
-        advice = suggest_near(word, attributes_by_word)
-        yield make_error(reference.root, f'Nothing is named "{word}" here', detail, advice)
-    elif reference.steps and reference.steps[0].attribute not in (None, *attributes_by_word[word]):
-        name = reference.steps[0].attribute or ""
-        names = ", ".join(attributes_by_word[word])
-        detail = f"It has {names}." if names else "It has no attributes."
-        advice = suggest_near(name, attributes_by_word[word])
-        location = reference.steps[0].node
-        yield make_error(location, f'"{word}" has no attribute "{name}"', detail, advice)
+        word = reference.root.name
+        if word not in attributes_by_word:
+            words = " and ".join(f"{root_word}.…" for root_word in attributes_by_word)
+            detail = f"A policy can use {words}." if words else ""
+            advice = suggest_near(word, attributes_by_word)
+            yield make_error(reference.root, f'Nothing is named "{word}" here', detail, advice)
+        elif reference.steps and reference.steps[0].attribute not in (
+            None,
+            *attributes_by_word[word],
+        ):
+            name = reference.steps[0].attribute or ""
+            names = ", ".join(attributes_by_word[word])
+            detail = f"It has {names}." if names else "It has no attributes."
+            advice = suggest_near(name, attributes_by_word[word])
+            location = reference.steps[0].node
+            yield make_error(location, f'"{word}" has no attribute "{name}"', detail, advice)
 
 
 # ── rules of a provider ─────────────────────────────────────────────────────────────────

@@ -18,7 +18,6 @@ from ..expressions.references import Fixed
 from ..values.faults import Deferred, EvalError, Poisoned
 from ..values.limits import Budget
 from ..values.value import ObjectVal, unmark
-from .blocks import Waiver as WaiverBlock
 from .compilation import Policy
 
 MESSAGE_LIMIT = 1_000
@@ -39,33 +38,26 @@ def find_findings(
         message = _judge_change(policy, roots, budget)
         if message is None:
             continue
-        block = _choose_waiver(policy.waivers, address)
+        # The waiver that counts longest among those that cover the object.
+        covering = (row for row in policy.waivers if row.covers(address))
+        block = max(covering, key=lambda row: row.until, default=None)
         waiver = None
         if block is not None:
             waiver = Waiver(block.reason, block.until, today <= block.until)
-        yield _make_finding(policy, message, waiver)
-
-
-def _make_finding(policy: Policy, message: str, waiver: Waiver | None) -> Finding:
-    level = Level.BLOCK if policy.severity is Severity.ERROR else Level.CAUTION
-    if waiver is not None and waiver.holds:
-        level = Level.NOTE
-    return Finding(
-        f"{POLICY}{policy.name}",
-        level,
-        Harm.NONE,
-        f"policy {policy.name}: {message}" + (f" ({waiver.text})" if waiver else ""),
-        fix=f"Change the block. If this object needs an exception, add a waiver at {policy.range}.",
-        block=Block.POLICY if level is Level.BLOCK else None,
-        waiver=waiver,
-        range=policy.range,
-    )
-
-
-def _choose_waiver(waivers: Iterable[WaiverBlock], address: str) -> WaiverBlock | None:
-    """The waiver that counts longest among those that cover the object."""
-    covering = (waiver for waiver in waivers if waiver.covers(address))
-    return max(covering, key=lambda waiver: waiver.until, default=None)
+        level = Level.BLOCK if policy.severity is Severity.ERROR else Level.CAUTION
+        if waiver is not None and waiver.holds:
+            level = Level.NOTE
+        exception = f"If this object needs an exception, add a waiver at {policy.range}."
+        yield Finding(
+            f"{POLICY}{policy.name}",
+            level,
+            Harm.NONE,
+            f"policy {policy.name}: {message}" + (f" ({waiver.text})" if waiver else ""),
+            fix=f"Change the block. {exception}",
+            block=Block.POLICY if level is Level.BLOCK else None,
+            waiver=waiver,
+            range=policy.range,
+        )
 
 
 def _judge_change(policy: Policy, roots: Mapping[str, Namespace], budget: Budget) -> str | None:
@@ -78,7 +70,10 @@ def _judge_change(policy: Policy, roots: Mapping[str, Namespace], budget: Budget
         if _is_true(policy.condition, env, location):
             return None
         text, marks = render_piece(policy.message(env), location)
-        return HIDDEN if marks else _shorten(text)
+        if marks:
+            return HIDDEN
+        # A plan has a message for each change, so long ones could fill the memory of a review.
+        return text if len(text) <= MESSAGE_LIMIT else f"{text[:MESSAGE_LIMIT]}…"
     except EvalError as fault:
         detail = f" {fault.detail}" if fault.detail else ""
         return f"it cannot be evaluated ({fault.location.range}): {fault.summary}.{detail}"
@@ -86,11 +81,6 @@ def _judge_change(policy: Policy, roots: Mapping[str, Namespace], budget: Budget
         return f"it cannot be evaluated: {error} is not known yet."
     except Poisoned:
         return "it cannot be evaluated: the policies take too many steps."
-
-
-def _shorten(text: str) -> str:
-    # A plan has a message for each change, so long ones could fill the memory of a review.
-    return text if len(text) <= MESSAGE_LIMIT else f"{text[:MESSAGE_LIMIT]}…"
 
 
 def _is_true(code: Code, env: Env, location: Expression) -> bool:

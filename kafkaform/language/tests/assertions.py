@@ -58,7 +58,7 @@ def check_assertions(
     )
     roots = {
         **run.root.env.roots,
-        "plan": Fixed(_lift_object(plan)),
+        "plan": Fixed(ObjectVal({name: lift_value(item) for name, item in plan.items()})),
         "output": Space("output", run.root.outputs),
     }
     faults: list[Diagnostic] = []
@@ -141,20 +141,11 @@ def _join_lines(text: str) -> str:
         if line[:1] in ("}", "]"):
             joined = f"{joined.removesuffix(',')}{' ' if line[0] == '}' else ''}{line}"
         elif joined:
-            joined += f"{_find_separator(joined)}{line}"
+            separator = "" if joined.endswith("[") else ", "
+            joined += f"{' ' if joined.endswith(('{', ',')) else separator}{line}"
         else:
             joined = line
     return joined
-
-
-def _find_separator(before: str) -> str:
-    if before.endswith("["):
-        return ""
-    return " " if before.endswith(("{", ",")) else ", "
-
-
-def _lift_object(data: Mapping[str, Any]) -> ObjectVal:
-    return ObjectVal({name: lift_value(item) for name, item in data.items()})
 
 
 FORMS = "var.NAME, TYPE.NAME, data.TYPE.NAME, output.NAME or check.NAME"

@@ -118,7 +118,11 @@ def parse_suite(content: bytes, name: str) -> tuple[Suite, Diagnostics]:
         faults += run_faults
         runs.append(run)
     if not runs and not has_errors(faults):
-        faults.append(_make_empty_fault(parsed))
+        faults.append(
+            make_error(
+                parsed, "The test file has no run", advice='Write run "NAME" { assert { … } }.'
+            )
+        )
     suite = Suite(name, variables, tuple(sound["simulate"]), tuple(sound["given"]), tuple(runs))
     return suite, tuple(sorted(faults, key=_get_offset))
 
@@ -140,12 +144,6 @@ def _find_block_faults(block: Block) -> Iterator[Diagnostic]:
     alias = block.get_argument("alias") if block.type == "simulate" else None
     if alias is not None and not (isinstance(alias, Lit) and isinstance(alias.value, str)):
         yield make_error(alias, "An alias must be a plain string")
-
-
-def _make_empty_fault(parsed: File) -> Diagnostic:
-    return make_error(
-        parsed, "The test file has no run", advice='Write run "NAME" { assert { … } }.'
-    )
 
 
 def _find_repeated(blocks: Iterable[Block], key: Callable[[Block], object]) -> Iterator[Diagnostic]:

@@ -184,12 +184,11 @@ def _convert_part(key: str | int, item: Val, want: Type) -> Val:
     try:
         return convert_value(item, want)
     except ConvertFault as fault:
-        step = f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{_quote_key(key)}]"
+        if isinstance(key, str):
+            step = f".{key}" if key.isidentifier() else f'["{key}"]'
+        else:
+            step = f"[{key}]"
         raise fault.nest_in(step) from None
-
-
-def _quote_key(key: str | int) -> str:
-    return str(key) if isinstance(key, int) else f'"{key}"'
 
 
 def _convert_object(value: Val, want: Type) -> Val:
@@ -266,7 +265,12 @@ def lift_value(value: Any, kind: Type = ANY) -> Val:
     if value is None:
         return Null(drop_optional(kind))
     if isinstance(value, tuple):
-        return _lift_sequence(value, kind)
+        if kind.element is None:
+            kinds = kind.items or (ANY,) * len(value)
+            return TupleVal(tuple(map(lift_value, value, kinds)))
+        items = tuple(lift_value(item, kind.element) for item in value)
+        element = drop_optional(kind.element)
+        return make_set(element, items) if kind.kind == "set" else ListVal(element, items)
     if isinstance(value, Mapping):
         inner = {
             n: lift_value(v, kind.element or kind.fields.get(n, ANY)) for n, v in value.items()
@@ -274,15 +278,6 @@ def lift_value(value: Any, kind: Type = ANY) -> Val:
         return MapVal(drop_optional(kind.element), inner) if kind.element else ObjectVal(inner)
     result: Val = value
     return result
-
-
-def _lift_sequence(value: tuple[Any, ...], kind: Type) -> Val:
-    if kind.element is None:
-        kinds = kind.items or (ANY,) * len(value)
-        return TupleVal(tuple(map(lift_value, value, kinds)))
-    items = tuple(lift_value(item, kind.element) for item in value)
-    element = drop_optional(kind.element)
-    return make_set(element, items) if kind.kind == "set" else ListVal(element, items)
 
 
 def lower_value(value: Val) -> Value:

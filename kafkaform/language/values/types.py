@@ -223,7 +223,19 @@ def is_convertible(source: Type, target: Type, unsafe: bool = True) -> bool:
     if target.element is not None:
         return _is_structure_convertible(source, target, unsafe)
     if target.kind == "object":
-        return _is_object_convertible(source, target, unsafe)
+        # The type of a map does not say which keys it has, so the conversion can fail later.
+        if source.kind == "map":
+            element = source.element or ANY
+            return unsafe and all(
+                name in target.optional or is_convertible(element, kind, unsafe)
+                for name, kind in target.fields.items()
+            )
+        return source.kind == "object" and all(
+            is_convertible(source.fields[name], kind, unsafe)
+            if name in source.fields
+            else name in target.optional
+            for name, kind in target.fields.items()
+        )
     return (
         source.kind == "tuple"
         and len(source.items) == len(target.items)
@@ -254,22 +266,6 @@ def _is_structure_convertible(source: Type, target: Type, unsafe: bool) -> bool:
         ):
             return False
     return all(is_convertible(inner_type, element, unsafe) for inner_type in inner_types)
-
-
-def _is_object_convertible(source: Type, target: Type, unsafe: bool) -> bool:
-    # The type of a map does not say which keys it has, so the conversion can fail later.
-    if source.kind == "map":
-        element = source.element or ANY
-        return unsafe and all(
-            name in target.optional or is_convertible(element, kind, unsafe)
-            for name, kind in target.fields.items()
-        )
-    return source.kind == "object" and all(
-        is_convertible(source.fields[name], kind, unsafe)
-        if name in source.fields
-        else name in target.optional
-        for name, kind in target.fields.items()
-    )
 
 
 def list_parts(kind: Type) -> tuple[Type, ...]:

@@ -398,25 +398,17 @@ def is_equal(first: Val, second: Val) -> bool:
         if isinstance(value, Computed):
             raise value.defer()
     if isinstance(first, SEQUENCES):
-        return isinstance(second, SEQUENCES) and _equal_items(first, second)
+        return isinstance(second, SEQUENCES) and (
+            first.__class__ is second.__class__
+            and getattr(first, "element", None) == getattr(second, "element", None)
+            and len(first.items) == len(second.items)
+            and all(map(is_equal, first.items, second.items))
+        )
     if isinstance(first, FIELDS):
-        return isinstance(second, FIELDS) and _equal_fields(first, second)
+        return isinstance(second, FIELDS) and (
+            first.__class__ is second.__class__
+            and getattr(first, "element", None) == getattr(second, "element", None)
+            and first.fields.keys() == second.fields.keys()
+            and all(is_equal(item, second.fields[name]) for name, item in first.fields.items())
+        )
     return type_of(first) == type_of(second) and first == second
-
-
-def _equal_items(first: Sequence, second: Sequence) -> bool:
-    return (
-        first.__class__ is second.__class__
-        and getattr(first, "element", None) == getattr(second, "element", None)
-        and len(first.items) == len(second.items)
-        and all(map(is_equal, first.items, second.items))
-    )
-
-
-def _equal_fields(first: Fields, second: Fields) -> bool:
-    return (
-        first.__class__ is second.__class__
-        and getattr(first, "element", None) == getattr(second, "element", None)
-        and first.fields.keys() == second.fields.keys()
-        and all(is_equal(item, second.fields[name]) for name, item in first.fields.items())
-    )
