@@ -65,7 +65,7 @@ def make_evaluator(built: Built) -> Evaluator:
         if run.budget.spent:
             return UNKNOWN, ()
         try:
-            # Each question gets a budget of its own, so that one of them cannot end the session.
+            # Each question gets its own budget, so that one of them cannot end the session.
             env, reads = Env(run.root.env.roots, {}, Budget()), run.budget.open_reads
             needs = find_targets(run.root.module, collect_refs([node], uses))
             value = run.context.compile_node(node)(env)

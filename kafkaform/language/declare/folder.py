@@ -50,7 +50,7 @@ class Family(Struct, frozen=True):
 
     def select_configuration(self, names: Iterable[str]) -> list[str]:
         """The configuration files among these names, in their order."""
-        # Editors keep copies of a file beside it under a name with a leading dot.
+        # Editors keep copies of a file in its folder under a name with a leading dot.
         chosen = [n for n in sorted(names) if n.endswith(self.configuration) and n[0] != "."]
         replaced = _list_replaced(chosen)
         return [name for name in chosen if name not in replaced]
@@ -67,7 +67,7 @@ class Family(Struct, frozen=True):
 
 
 def _list_replaced(names: Collection[str]) -> frozenset[str]:
-    """The files of Terraform beside which OpenTofu has one of the same name."""
+    """The files of Terraform that a file of OpenTofu with the same name replaces."""
     existing = set(names)
     return frozenset(
         name.removesuffix(opentofu_ending) + ending
@@ -92,7 +92,7 @@ FAMILIES = (
     ),
 )
 """Only the first family with configuration files is read, so that a folder that moves over from
-Terraform can keep its old files beside the new ones."""
+Terraform can keep its old files."""
 
 _ENDINGS = (".hcl", ".json", ".tf", ".tofu", ".tfvars")
 _NATIVE_VALUES = (".kfvars.hcl", ".tfvars")

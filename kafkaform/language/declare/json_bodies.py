@@ -137,7 +137,7 @@ def _make_blocks(
         start = record.start if several else member.name.start + 1
         if labels:
             last = labels[-1]
-            if several:  # of blocks that share their labels, each stands at its own brace
+            if several:  # blocks that share their labels begin at their own braces
                 last = replace(last, start=record.start, end=record.start + 1)
             labels, start = (*labels[:-1], last), last.start
         yield Block(record.source, start, record.end, kind, labels, body)

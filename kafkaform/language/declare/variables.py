@@ -246,7 +246,7 @@ def compute_value(
     where it comes from, for messages."""
     kind = ANY if block.type is None else parse_type(block.type, make_default_reader(context))
     value = input_value
-    # As in Terraform, null stands for the default if the variable cannot be null.
+    # As in Terraform, null means the default if the variable cannot be null.
     if value is None or (isinstance(unmark(value)[0], Null) and not block.nullable):
         if block.default is not None:
             location, value = block.default, _evaluate_hiding(block, block.default, context)

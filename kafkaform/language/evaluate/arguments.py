@@ -91,8 +91,8 @@ def compile_arguments(
     """Compile a body, and report the faults that the text alone shows.
 
     title: the name of the block in messages. meta, meta_blocks: arguments and nested blocks that
-    are not part of the schema. other_schemas: the schemas of other types of blocks, of which an
-    unknown argument can be."""
+    are not part of the schema. other_schemas: the schemas of other types of blocks, one of which
+    can have an unknown argument."""
     entries: dict[str, Argument] = {}
     blocks = [block for block in body.blocks if block.type not in meta_blocks]
     for name, node in body.attributes.items():
@@ -264,7 +264,7 @@ def evaluate_arguments(
 def _evaluate_blocks(
     arguments: Arguments, env: Env, report: Report, path: object
 ) -> dict[str, FrozenMap] | None:
-    """The values of the nested blocks, each of which can occur once; None after faults, which are
+    """The values of the nested blocks, which can occur once each; None after faults, which are
     reported. Raises Poisoned."""
     blocks: dict[str, FrozenMap] = {}
     positions: dict[str, str] = {}

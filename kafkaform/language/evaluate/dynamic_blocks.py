@@ -85,7 +85,7 @@ def compile_dynamic(
 def list_iterations(collection: DynamicCollection, env: Env) -> Iterator[tuple[Val, Env]]:
     """The key of each element, and the environment for its content. Raises EvalError, Poisoned or
     Deferred before the first one."""
-    # Unlike for resources, any collection is allowed: the blocks get no addresses of their own.
+    # Unlike for resources, any collection is allowed: the blocks get no addresses.
     value, marks = unmark(collection.code(env))
     if isinstance(value, Computed):
         raise value.defer()

@@ -206,7 +206,7 @@ def _make_ref(reference: Reference) -> Ref | None:
 
 
 def find_targets(module: Module, refs: Iterable[Ref]) -> Iterator[GraphNode]:
-    """The nodes that references in a module stand for. Unknown names are checked elsewhere."""
+    """The nodes that references in a module name. Unknown names are checked elsewhere."""
     for ref in refs:
         word, _, name = ref.name.partition(".")
         if word == "module":

@@ -52,7 +52,7 @@ class TypeInfo(Struct, frozen=True):
     provider: str
     """The name of its provider."""
     expand: Callable[[Declared], Sequence[Declared]] | None = None
-    """Of a composite type: a declared composite -> the objects that it stands for."""
+    """Of a composite type: a declared composite -> the objects that it consists of."""
 
 
 class MetaArgument(Struct, frozen=True):
@@ -113,7 +113,7 @@ def compile_resource(
     types: Mapping[str, TypeInfo] = EMPTY,
 ) -> ResourcePlan | None:
     """Compile a block; None after a fault. providers: name in the block's module -> provider
-    instance; types: all types, of which an unknown argument can be."""
+    instance; types: all types, one of which can have an unknown argument."""
     written, schema = block.block, info.schema
     location, title = Header(written), str(block.address)
     other_schemas = {
@@ -200,7 +200,7 @@ def _check_paths(
 
 def _list_version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
     """Secret attributes, each with the attribute whose change sends it again."""
-    # Nobody can read a secret back, so a changed one is not seen; a changed version is. The first
+    # Secrets can't be read back, so a changed one is not seen; a changed version is. The first
     # name is Terraform's, for write-only arguments.
     for name, attribute in schema.attributes.items():
         if attribute.secret:
@@ -311,7 +311,7 @@ def _make_declared(
     needs: tuple[Address, ...],
 ) -> Declared:
     try:
-        # A composite is no object of the system, so its address takes the place of a key.
+        # A composite is not an object of the system, so its address takes the place of a key.
         key = str(address) if plan.info.expand is not None else plan.info.key(attributes)
     except ValueError as fault:
         location = Header(plan.block.block)
@@ -354,7 +354,7 @@ def _compute_secret_version(plan: ResourcePlan, attributes: FrozenMap) -> str | 
 def expand_composites(
     plan: ResourcePlan, instances: Iterable[MadeInstance], report: Report
 ) -> Iterator[Declared]:
-    """The objects that the instances of a composite block stand for."""
+    """The objects that the instances of a composite block consist of."""
     assert plan.info.expand is not None
     for instance in instances:
         try:
@@ -368,9 +368,9 @@ def expand_composites(
 
 class OpenFields(dict[str, Val]):
     """The fields of an object some of whose attributes its block leaves to the system. They are
-    null until the system has said what they are, and whoever reads one is evaluated again.
+    null until the system has set them, and an expression that reads one is evaluated again.
 
-    `values` is no such read: marks and sizes are computed with it."""
+    `values` does not count as a read: marks and sizes are computed with it."""
 
     __slots__ = ("address", "budget", "left_out")
 
@@ -386,7 +386,7 @@ class OpenFields(dict[str, Val]):
         return super().__getitem__(name)
 
     def __iter__(self) -> Iterator[str]:
-        # With a method of its own, `{**fields}` and `|` read each field, too.
+        # With this method, `{**fields}` and `|` read each field, too.
         return iter(self.keys())
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -420,7 +420,7 @@ def publish_value(
 
 def _make_object(declared: Declared, info: TypeInfo, settled: Settled, budget: Budget) -> ObjectVal:
     schema, address = info.schema, str(declared.address)
-    # A block that stands for several objects is no object of the system.
+    # A composite block is not an object of the system.
     server = EMPTY if info.expand is not None else settled.get(address)
     # Computed attributes have their value once the server's answer is known, after the apply.
     fields: dict[str, Val] = {"id": declared.identity.key}

@@ -1,4 +1,4 @@
-"""The state of one evaluation, and the objects that stand behind each of its values."""
+"""The state of one evaluation, and the objects that each of its values comes from."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Run(Struct):
 
 
 def is_open(run: Run, node: GraphNode, reads: int) -> bool:
-    """Whether a value that was just evaluated will be another one once the system has said what
+    """Whether a value that was just evaluated will change once the system has set what
     its blocks leave to it. reads: `Budget.open_reads` before."""
     if run.budget.open_reads > reads or not run.open.isdisjoint(run.graph.needs[node]):
         run.open.add(node)
@@ -123,7 +123,7 @@ def enter_scope(run: Run, scope: Scope) -> None:
     run.scopes[scope.module.steps].append(scope)
 
 
-# ── what stands behind a value ──────────────────────────────────────────────────────────
+# ── where a value comes from ──────────────────────────────────────────────────────────
 
 
 def find_needs(run: Run, node: GraphNode, scope: Scope) -> frozenset[Address]:
@@ -142,7 +142,7 @@ def find_needs(run: Run, node: GraphNode, scope: Scope) -> frozenset[Address]:
             if not isinstance(instances, Poisoned):
                 run.budget.charge(len(instances), get_place(declaration))
                 needs |= _find_module_needs(instances.values(), ref.output)
-        # Values without an object of their own pass on what they need. They were evaluated before.
+        # Values that are not objects pass on what they need. They were evaluated before.
         elif ref.name in text_scope.needs and (word in ("local", "var", "data")):
             needs |= text_scope.needs[ref.name]
         elif Address(word, name) in text_scope.module.found.resources:

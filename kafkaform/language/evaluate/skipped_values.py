@@ -91,7 +91,7 @@ def _find_writer(graph: Graph, node: GraphNode) -> Module:
 
 
 def _list_targets(module: Module, refs: Iterable[Ref]) -> set[GraphNode]:
-    """The nodes that references in a module stand for, the variables of the root among them."""
+    """The nodes that references in a module name, including the variables of the root."""
     refs = tuple(refs)
     root_variables = {GraphNode((), ref.name) for ref in refs if ref.name.startswith("var.")}
     return {*find_targets(module, refs), *(root_variables if not module.steps else ())}

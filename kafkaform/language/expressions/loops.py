@@ -112,7 +112,7 @@ class _Passes:
             env.names[value] = item
             if condition is not None and self.node.condition is not None:
                 truth, marks = unmark(condition(env))
-                # Which elements are left out says something about a sensitive condition, so the
+                # Which elements are left out reveals something about a sensitive condition, so the
                 # result gets its marks.
                 if marks:
                     gathered.append(marks)

@@ -73,7 +73,7 @@ def compile_constants(node: ConstantObject, _: Context) -> Code:
 def _make_constant(constant: Constant | Constants) -> Val:
     if isinstance(constant, dict):
         value = ObjectVal({name: _make_constant(item) for name, item in constant.items()})
-        # Constants have no marks and are no secrets, so nobody has to look for those in them.
+        # Constants have no marks and are not secrets, so they are not searched for these.
         value.__dict__.update(marks=UNMARKED, sealed_part=None)
         return value
     if isinstance(constant, Decimal):
@@ -106,7 +106,7 @@ def compile_object(node: Object, context: Context) -> Code:
         marks = UNMARKED
         for key_node, key_code, code in pairs:
             key, key_marks = unmark(key_code(env))
-            marks |= key_marks  # keys cannot have marks of their own, so the object gets them
+            marks |= key_marks  # keys cannot have marks, so the object gets them
             fields[make_object_key(key, key_node)] = code(env)
         return add_marks(ObjectVal(fields), marks)
 

@@ -145,7 +145,7 @@ def render_part_name(name: str, key: object) -> str:
 
 def _make_part(owner: Val, key: str | int, element: Val, marks: Marks) -> Val:
     """The part with the marks of its owner."""
-    # An element of a sensitive variable can be a secret, too: it gets a reference of its own.
+    # An element of a sensitive variable can be a secret, too, so it gets its own reference.
     ref = owner.ref if isinstance(owner, Marked) else None
     if ref is None or isinstance(element, Marked | SecretRef):
         return add_marks(element, marks)
@@ -248,7 +248,7 @@ class Space(Struct, frozen=True):
     is declared but not evaluated yet is not in it."""
 
     word: str
-    """What one of its names stands for, such as `variable`."""
+    """What one of its names means, such as `variable`."""
     outcomes: Mapping[str, Outcome]
 
     def find(self, name: str, location: Location) -> Val:
@@ -313,7 +313,7 @@ class OnDemand(Struct, frozen=True):
     """Names whose values are made when they are first asked for, and then kept."""
 
     word: str
-    """What one of its names stands for, such as `module`."""
+    """What one of its names means, such as `module`."""
     names: Mapping[str, object]
     """All names; only the keys matter."""
     make: Callable[[str], Outcome]
@@ -342,7 +342,7 @@ class Data(Struct, frozen=True):
     outcomes: Mapping[str, Mapping[str, Outcome]]
 
     def find(self, name: str, location: Location) -> Val:
-        # `data.TYPE` is an object of all answers, each of which is looked up when it is used.
+        # `data.TYPE` is an object of all answers. Each answer is looked up when it is used.
         return ObjectVal(Live(self.outcomes.get(name, {})))
 
     def read_word(self, location: Location) -> Val:

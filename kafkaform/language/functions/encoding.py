@@ -303,7 +303,7 @@ def _pad_text(text: str, flags: str, width: int) -> str:
 def _render_number(value: Val, flags: str, width: int, precision: int | None, letter: str) -> str:
     if not isinstance(value, int | Decimal):
         raise FunctionFault("expected a number")
-    # The sign is added last: zeros for the width stand between the sign and the digits.
+    # The sign is added last: zeros for the width come between the sign and the digits.
     digits = _render_digits(-value if value < 0 else value, flags, precision, letter)
     sign = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
     missing = width - len(sign) - len(digits)

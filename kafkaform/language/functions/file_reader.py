@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import re
 import stat
 from collections import Counter
@@ -20,7 +21,7 @@ from ...core.canonical import digest, digest_bytes
 from ...syntax.limits import ALL_FILES_BYTES, FILE_BYTES
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from .string import Allowance
+from .string import Allowance, load_regex
 
 
 class Read(Struct, frozen=True):
@@ -41,7 +42,7 @@ def record_reads(read: Read, reads: dict[str, str]) -> Read:
     listed: dict[tuple[str, str], tuple[str, ...]] = {}
 
     # A file that changes during the run must not be seen in two versions: the digest that goes
-    # into the plan would then stand for only one of them.
+    # into the plan would then belong to only one of them.
 
     def content(path: str) -> bytes:
         nonlocal total
@@ -95,8 +96,7 @@ class Glob(Struct, frozen=True):
 def parse_glob(pattern: str) -> Glob:
     """Compile a pattern. Raises FunctionFault."""
     # Unlike re, it has time limits: a pattern of a pull request must not hang a run.
-    import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and few configurations need it
-
+    regex = load_regex()
     segments = pattern.removeprefix("./").split("/")
     if not pattern or len(pattern) > _LONGEST or ".." in segments or not segments[0]:
         raise FunctionFault("a pattern must stay below the folder: no .. and no leading /", 1)
@@ -155,15 +155,19 @@ def make_checkout_reader(
     list_files: the files that belong to the checkout, relative to the root; None if all of them do.
     It is asked once, when the first path is read, and can raise OSError.
     """
-    top, start = _render_top(root), os.path.realpath(folder)
+    top, start = _render_top(root), posixpath.realpath(folder)
     confined, list_once = make_confined_reader(root, folder), cache(list_files)
 
     def check(path: str) -> str:
         """The file that the path names. Raises PermissionError if it must not be read."""
-        if os.path.isabs(path):  # noqa: PTH117
+        if posixpath.isabs(path):
             raise PermissionError(f'"{path}" is an absolute path; {_CHECKOUT_ONLY}')
-        target = os.path.normpath(os.path.join(start, path))  # noqa: PTH118
-        if "\0" not in path and f"{target}/".startswith(top) and os.path.realpath(target) != target:
+        target = posixpath.normpath(posixpath.join(start, path))
+        if (
+            "\0" not in path
+            and f"{target}/".startswith(top)
+            and posixpath.realpath(target) != target
+        ):
             raise PermissionError(f'"{path}" is a link or behind one; {_CHECKOUT_ONLY}')
         return target
 
@@ -174,7 +178,7 @@ def make_checkout_reader(
     def content(path: str) -> bytes:
         target = check(path)
         data = confined.content(path)
-        # A job can have left credentials beside the files of the branch, which would show them.
+        # A job can have left credentials among the files of the branch, which would show them.
         if not is_listed(target):
             raise PermissionError(f'"{path}" is not tracked by git; {_CHECKOUT_ONLY}')
         return data
@@ -190,27 +194,27 @@ def make_checkout_reader(
 
 
 def _render_top(root: Path) -> str:
-    """The root with its links resolved and a slash at its end."""
+    """The root with its links resolved, followed by a slash."""
     return f"{root.resolve()}/".replace("//", "/")
 
 
 def _resolve_inside(top: str, folder: str, resolved_folders: dict[str, str], path: str) -> str:
     """The file that the path leads to. Raises PermissionError if it must not be read.
 
-    top: the root with its links resolved, and a slash at its end. resolved_folders: folders -> the
+    top: the root with its links resolved, followed by a slash. resolved_folders: folders -> the
     same with their links resolved, as far as they were met."""
     if "\0" in path:
         raise PermissionError("a path cannot contain a zero byte")
     # Links are resolved before the check: a link inside the root can lead anywhere. There can be
-    # thousands of files, so these are texts and no `Path`, and each folder is resolved once.
-    parent, name = os.path.split(os.path.join(folder, path))  # noqa: PTH118
+    # thousands of files, so these are texts and not a `Path`, and each folder is resolved once.
+    parent, name = posixpath.split(posixpath.join(folder, path))
     if name in ("", ".", ".."):
         parent, name = f"{parent}/{name}", ""
     if parent not in resolved_folders:
-        resolved_folders[parent] = os.path.realpath(parent)
-    target = os.path.join(resolved_folders[parent], name) if name else resolved_folders[parent]  # noqa: PTH118
-    if name and os.path.islink(target):  # noqa: PTH114
-        target = os.path.realpath(target)
+        resolved_folders[parent] = posixpath.realpath(parent)
+    target = posixpath.join(resolved_folders[parent], name) if name else resolved_folders[parent]
+    if name and posixpath.islink(target):
+        target = posixpath.realpath(target)
     if not f"{target}/".startswith(top):
         raise PermissionError(f'"{path}" leads out of the root of the configuration')
     if _CLOSED.intersection(f"{target}/".removeprefix(top).split("/")):
@@ -255,8 +259,6 @@ def _read_content(target: str, path: str) -> bytes:
 def _find_names(
     top: str, start: str, path: str, pattern: str, allowance: Allowance, name_counts: Counter[str]
 ) -> tuple[str, ...]:
-    from .file_reader import parse_glob  # noqa: PLC0415  # only `fileset` needs it
-
     glob = parse_glob(pattern)
     names: list[str] = []
     with _hide_system_paths(path):

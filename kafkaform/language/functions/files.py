@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import uuid
 from binascii import b2a_base64
 from collections.abc import Callable
 from functools import partial
@@ -19,8 +21,6 @@ Digest = Callable[[bytes], str]
 
 
 def _compute_digest(algorithm: str, content: bytes) -> bytes:
-    import hashlib  # noqa: PLC0415  # it loads OpenSSL, which few configurations need
-
     # In FIPS mode, systems refuse MD5 and SHA-1 unless they are declared as not for security.
     return hashlib.new(algorithm, content, usedforsecurity=False).digest()
 
@@ -53,8 +53,6 @@ _NAMESPACES = ("dns", "url", "oid", "x500")
 
 
 def _uuidv5(namespace: str, name: str) -> Val:
-    import uuid  # noqa: PLC0415  # loading it looks at the platform, and one function needs it
-
     constant = f"NAMESPACE_{namespace.upper()}"
     try:
         space = getattr(uuid, constant) if namespace in _NAMESPACES else uuid.UUID(namespace)

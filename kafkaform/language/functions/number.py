@@ -101,7 +101,7 @@ def _bytes(text: str) -> Val:
     return _parse(text, "bytes")
 
 
-# The largest first. Weeks are left out, because nobody says four of them for a month.
+# The largest first. Weeks are left out, because months are not written as four weeks.
 _CALLS: Mapping[str, tuple[str, tuple[tuple[str, int], ...]]] = {
     "ms": ("retention", tuple((unit, MILLISECONDS[unit]) for unit in ("d", "h", "m", "s"))),
     "bytes": ("bytes", _SIZES),
@@ -111,7 +111,7 @@ _CALLS: Mapping[str, tuple[str, tuple[tuple[str, int], ...]]] = {
 
 
 def render_call(value: object, unit: str) -> str:
-    """`retention("30d")` for 2592000000 in `ms`. Empty for a value that is no whole amount of a
+    """`retention("30d")` for 2592000000 in `ms`. Empty for a value that is not a whole amount of a
     larger unit. value: a number or its text."""
     text = f"{value}"
     if unit not in _CALLS or not _NUMBER.fullmatch(text):

@@ -10,9 +10,10 @@ import posixpath
 import re
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from itertools import islice
 from time import process_time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -24,15 +25,20 @@ from ..values.value import ListVal, Null, ObjectVal, TupleVal, Val, normalise_te
 from .spec import Function, make_number_param, make_string_param, make_strings_param
 
 if TYPE_CHECKING:
-    # Unlike re, it has time limits and \X. It is slow to load, and few configurations need it.
     import regex  # type: ignore[import-untyped]  # has no stubs
+
+
+def load_regex() -> Any:
+    """The library `regex`. Unlike `re`, it has time limits and \\X. It is slow to load, and few
+    configurations need it."""
+    return import_module("regex")
 
 
 def split_graphemes(source: str) -> list[str]:
     """The characters of a text as people count them: an emoji with a skin tone is one."""
     if source.isascii() and "\r" not in source:  # CRLF is one grapheme cluster
         return list(source)
-    import regex  # noqa: PLC0415  # it is slow to load, and few configurations need it
+    regex = load_regex()
 
     return list(map(str, regex.findall(r"\X", source)))
 
@@ -87,7 +93,7 @@ def _indent(spaces: Number, source: str) -> Val:
 
 def _title(source: str) -> Val:
     # Its \w includes combining marks, unlike that of re.
-    import regex  # noqa: PLC0415  # it is slow to load, and few configurations need it
+    regex = load_regex()
 
     return normalise_text(regex.sub(r"(?<![\w'])\w", lambda match: match[0].upper(), source))
 
@@ -167,9 +173,9 @@ def _compile_pattern(
     """Compile a pattern for use on this text. Raises FunctionFault or LimitFault."""
     if len(pattern) > _LONGEST:
         raise FunctionFault("the pattern is too long", argument)
-    import regex  # noqa: PLC0415  # it is slow to load, and few configurations need it
+    regex = load_regex()
 
-    def compile_expression(_: float) -> regex.Pattern[str]:
+    def compile_expression(_: float) -> Any:
         _refuse_dangerous(pattern, argument)
         return regex.compile(pattern.replace(r"\z", r"\Z"), regex.V1)
 

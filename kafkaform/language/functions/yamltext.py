@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import yaml  # type: ignore[import-untyped]  # has no stubs
 from msgspec import Struct, field
 
 from ...core.schema import STRING
@@ -124,8 +125,8 @@ class _Reader(Struct, eq=False):
     open: set[str] = field(default_factory=set)
     """The names of anchors whose value is not complete yet: such an alias would contain itself."""
     count: int = 0
-    """How many values the text stands for. The value of an alias is shared in memory, but counts
-    each time: nine lines of aliases can stand for a billion values ("billion laughs")."""
+    """How many values the text means. The value of an alias is shared in memory, but counts
+    each time: nine lines of aliases can mean a billion values ("billion laughs")."""
 
     def read_document(self) -> Val:
         kinds = [type(next(self.events)).__name__, type(next(self.events)).__name__]
@@ -237,8 +238,6 @@ def _is_merge(event: Any) -> bool:
 
 
 def _yamldecode(source: str) -> Val:
-    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and few configurations need it
-
     try:
         return _Reader(yaml.parse(source, Loader=yaml.SafeLoader)).read_document()
     except yaml.YAMLError as fault:
@@ -251,15 +250,13 @@ def _yamldecode(source: str) -> Val:
 
 
 def _yamlencode(value: Val) -> Val:
-    import yaml  # noqa: PLC0415  # it is slow to load, and few configurations need it
-
     indented = size_of(value) + 2 * depth_of(value) * work_of(value)  # at most, with indentation
     if indented > 2 * LIMITS.characters:
         raise LimitFault("the value is too large for one string", 0)
     events = (
         yaml.StreamStartEvent(),
         yaml.DocumentStartEvent(explicit=False),
-        *_make_events(yaml, value),
+        *_make_events(value),
         yaml.DocumentEndEvent(explicit=False),
         yaml.StreamEndEvent(),
     )
@@ -267,19 +264,19 @@ def _yamlencode(value: Val) -> Val:
     return written.removeprefix("--- ")  # which the library puts before a lone empty string
 
 
-def _make_events(yaml: Any, value: Val) -> Iterator[Any]:
-    """The events for writing a value. yaml: the library."""
+def _make_events(value: Val) -> Iterator[Any]:
+    """The events for writing a value."""
     # Strings are always quoted (or literal, with several lines), so none can be read as a bool.
     if isinstance(value, SEQUENCES):
         yield yaml.SequenceStartEvent(None, None, implicit=True, flow_style=False)
         for item in value.items:
-            yield from _make_events(yaml, item)
+            yield from _make_events(item)
         yield yaml.SequenceEndEvent()
     elif isinstance(value, FIELDS):
         yield yaml.MappingStartEvent(None, None, implicit=True, flow_style=False)
         for name in sorted(value.fields):
-            yield from _make_events(yaml, name)
-            yield from _make_events(yaml, value.fields[name])
+            yield from _make_events(name)
+            yield from _make_events(value.fields[name])
         yield yaml.MappingEndEvent()
     elif isinstance(value, str):
         style = "|" if "\n" in value else '"'

@@ -1,6 +1,6 @@
 """Find the policies that a change breaks.
 
-A policy that cannot be evaluated counts as broken: a rule that nobody could check must not pass.
+A policy that cannot be evaluated counts as broken: a rule that could not be checked must not pass.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def check_assertions(
             for node in (rule.condition, rule.message)
             for fault in check_expression(node, names)
         ]
-        # Each assertion gets a budget of its own, so that one of them cannot fail the others.
+        # Each assertion gets its own budget, so that one of them cannot fail the others.
         faults += unknown or _check_assertion(rule, built, Env(roots, {}, Budget()))
     return tuple(map(clip_fault, faults))
 
@@ -141,8 +141,8 @@ def _join_lines(text: str) -> str:
         if line[:1] in ("}", "]"):
             joined = f"{joined.removesuffix(',')}{' ' if line[0] == '}' else ''}{line}"
         elif joined:
-            separator = "" if joined.endswith("[") else ", "
-            joined += f"{' ' if joined.endswith(('{', ',')) else separator}{line}"
+            separator = " " if joined.endswith(("{", ",")) else ", "
+            joined += f"{'' if joined.endswith('[') else separator}{line}"
         else:
             joined = line
     return joined
@@ -240,7 +240,7 @@ def find_mistakes(faults: Iterable[Diagnostic], declarations: Declarations) -> F
     """The faults that the configuration has whatever its variables are, such as a misspelt name: no
     test can expect them, or it would pass for the wrong reason.
 
-    faults: those that `validate` finds. A rule that is not met by default values is no mistake.
+    faults: those that `validate` finds. A rule that default values do not meet is not a mistake.
     """
     conditions = {rule.get_argument("condition") for rule in _list_rules(declarations)}
     ranges = {condition.range for condition in conditions if condition is not None}
@@ -296,7 +296,7 @@ def _find_block(fault_range: Range | None, block_ranges: Iterable[tuple[str, Ran
 def compare_failures(
     failures: Iterable[Failure], expected: Iterable[Expectation]
 ) -> tuple[Diagnostics, Diagnostics]:
-    """The faults that nobody expected, and an error for each expected failure that is missing."""
+    """The faults that were not expected, and an error for each expected failure that is missing."""
     failures, expected = tuple(failures), tuple(expected)
     expected_blocks = {expectation.block for expectation in expected}
     failed = {failure.block for failure in failures}

@@ -208,8 +208,8 @@ class Marked(Struct, frozen=True, eq=False):
 class Computed(Struct, frozen=True, eq=False):
     """An attribute of a resource that the server sets, as long as it is not known.
 
-    This is no unknown value as Terraform has it: it cannot be computed with. Whatever reads it is
-    deferred as a whole (docs/decisions/002).
+    This is not Terraform's unknown value: it cannot be computed with. Every expression that reads
+    it is deferred as a whole (docs/decisions/002).
     """
 
     address: str
