@@ -110,9 +110,9 @@ def render_value(value: Val) -> str:
     """The value as an expression that yields it. Sensitive parts are hidden. Raises Poisoned or
     Deferred if a part of a module or data source has no value."""
     bare = value.value if isinstance(value, Marked) and SENSITIVE not in value.marks else value
-    if _can_be_heredoc(bare):
-        # A text of several lines as a heredoc.
-        text = str(bare)
+    text = bare if isinstance(bare, str) and bare != "\n" else ""
+    # A heredoc expresses texts exactly that end with a newline and need no escapes.
+    if text.endswith("\n") and all(line.isprintable() for line in text.split("\n")):
         # The marker must not be one of the lines, which would end the heredoc.
         lines, marker = text.removesuffix("\n").split("\n"), "EOT"
         while marker in (line.strip() for line in lines):
@@ -147,11 +147,3 @@ def _render_text(value: Val) -> str:
         return write_value(lower_value(value))
     call = _CALLS.get(type(value))
     return brackets if call is None else f"{call}({brackets})"
-
-
-def _can_be_heredoc(value: object) -> bool:
-    """Whether a heredoc can express the value exactly: a text that ends with a newline and needs
-    no escapes."""
-    if not isinstance(value, str) or not value.endswith("\n") or value == "\n":
-        return False
-    return all(line.isprintable() for line in value.split("\n"))

@@ -150,7 +150,13 @@ def compile_for_object(node: ForObject, context: Context) -> Code:
                     marks.append(key_marks)
                 key = make_object_key(raw, node.result_key)
                 if key in groups and not node.group:  # an error in HCL, not a silent loss
-                    raise _make_duplicate_fault(node, None if marks else key)
+                    key_text = "the same key" if marks else f'the key "{key}"'
+                    raise EvalError(
+                        node.result_key,
+                        f"Two elements produce {key_text}",
+                        "The keys of an object must be unique.",
+                        "Write `...` after the value to collect the values of equal keys in lists.",
+                    )
                 item = code(inner)
                 groups.setdefault(key, []).append(drop_part_names(item) if marks else item)
         if node.group:
@@ -159,16 +165,6 @@ def compile_for_object(node: ForObject, context: Context) -> Code:
         return add_marks(ObjectVal({k: v[0] for k, v in groups.items()}), UNMARKED.union(*marks))
 
     return run
-
-
-def _make_duplicate_fault(node: ForObject, key: str | None) -> EvalError:
-    key_text = "the same key" if key is None else f'the key "{key}"'
-    return EvalError(
-        node.result_key,
-        f"Two elements produce {key_text}",
-        "The keys of an object must be unique.",
-        "Write `...` after the value to collect the values of equal keys in lists.",
-    )
 
 
 def compile_splat(node: AttrSplat | FullSplat, context: Context) -> Code:

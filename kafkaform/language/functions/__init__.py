@@ -87,7 +87,14 @@ class FunctionTable(Mapping[str, Function]):
 
     def __getitem__(self, name: str) -> Function:
         if name not in self._loaded:
-            functions = _load_functions(_MODULES[name], self._read)
+            module = _MODULES[name]
+            loaded = import_module(f".{module}", __name__)
+            functions = list(loaded.FUNCTIONS)
+            # These two have a state: how files are read, and how much time patterns have left.
+            if module == "files":
+                functions += loaded.file_functions(self._read)
+            if module == "string":
+                functions += loaded.pattern_functions()
             self._loaded.update((function.name, function) for function in functions)
         return self._loaded[name]
 
@@ -108,11 +115,3 @@ def group_functions(read: Read | None = None) -> Mapping[str, tuple[Function, ..
         title: tuple(table[name] for names in modules.values() for name in names.split())
         for title, modules in GROUPS.items()
     }
-
-
-def _load_functions(module: str, read: Read | None) -> tuple[Function, ...]:
-    loaded = import_module(f".{module}", __name__)
-    # These two have a state: how files are read, and how much time patterns have left.
-    if module == "files":
-        return (*loaded.FUNCTIONS, *loaded.file_functions(read))
-    return (*loaded.FUNCTIONS, *(loaded.pattern_functions() if module == "string" else ()))
