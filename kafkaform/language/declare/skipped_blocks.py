@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Range, Severity
-from ...syntax.nodes import Block, ConstantObject, Object
+from ...syntax.nodes import Block
 from ...syntax.terms import list_items
 from ..expressions.code import get_literal
 from .addresses import spell_name
@@ -114,11 +114,10 @@ def _find_registry_provider(block: Block, providers: Collection[str]) -> tuple[s
     providers_argument = block.get_argument("providers")
     if match is None:
         return ()
-    if isinstance(providers_argument, Object | ConstantObject):
-        for item in list_items(providers_argument):
-            name = get_literal(item.key) or spell_name(item.key) or ""
-            if name.partition(".")[0] in providers:
-                return ()
+    for item in list_items(providers_argument) or ():
+        name = get_literal(item.key) or spell_name(item.key) or ""
+        if name.partition(".")[0] in providers:
+            return ()
     return (match["provider"],)
 
 

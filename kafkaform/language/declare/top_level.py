@@ -10,11 +10,8 @@ from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.nodes import (
     Block,
-    ConstantObject,
     Expression,
     Lit,
-    Object,
-    ObjectItem,
     Tuple,
 )
 from ...syntax.parse import parse_expression
@@ -216,19 +213,14 @@ def _warn_quoted(block: Block) -> Iterator[Diagnostic]:
     named, needs = block.get_argument("provider"), block.get_argument("depends_on")
     nodes = [] if named is None else [named]
     nodes += needs.items if isinstance(needs, Tuple) else ()
-    nodes += (item.value for item in _list_handed(block))
+    passed = block.get_argument("providers") if block.type == "module" else None
+    nodes += (item.value for item in list_items(passed) or ())
     for node in nodes:
         text = get_literal(node)
         if text is not None:
             yield make_warning(
                 node, "A reference is written without quotes", advice=f"Write {text}."
             )
-
-
-def _list_handed(block: Block) -> tuple[ObjectItem, ...]:
-    """The entries of the `providers` of a module."""
-    node = block.get_argument("providers") if block.type == "module" else None
-    return tuple(list_items(node)) if isinstance(node, Object | ConstantObject) else ()
 
 
 def _drop_commands(block: Block) -> tuple[Block, Diagnostics]:
@@ -322,13 +314,14 @@ def _read_module_providers(
     """The entries of the `providers` of a module: NAME or NAME.ALIAS on both sides."""
     if node is None:
         return None, ()
-    if not isinstance(node, Object | ConstantObject):
+    items = list_items(node)
+    if items is None:
         fault = make_error(
             node, "providers must be a map of providers", advice="Write { kafka = kafka.eu }."
         )
         return {}, (fault,)
     entries, faults = {}, []
-    for item in list_items(node):
+    for item in items:
         name = get_literal(item.key) or spell_name(item.key)
         if name is None:
             faults.append(

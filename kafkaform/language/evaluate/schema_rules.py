@@ -7,7 +7,7 @@ from math import ceil, floor
 
 from ...core.schema import AttributeSchema, Refuses
 from ...core.value import FrozenMap, Value
-from ...syntax.nodes import ConstantObject, Expression, Lit, Object
+from ...syntax.nodes import Expression, Lit
 from ...syntax.terms import list_items
 from ..values.faults import EvalError, Location, suggest_near
 
@@ -48,9 +48,9 @@ def _find_entry(
     node: Expression, value: Value, refuses: Refuses, fault: tuple[str, str]
 ) -> Location:
     """The entry of a written map that alone has this fault; the whole expression if none has."""
-    if not isinstance(node, Object | ConstantObject) or not isinstance(value, FrozenMap):
+    if not isinstance(value, FrozenMap):
         return node
-    for item in list_items(node):
+    for item in list_items(node) or ():
         key = item.key.value if isinstance(item.key, Lit) else None
         if isinstance(key, str) and key in value:
             alone = FrozenMap({key: value[key]})

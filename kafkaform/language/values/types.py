@@ -14,11 +14,9 @@ from typing import Any
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type
 from ...core.value import FrozenMap, SecretRef
 from ...syntax.nodes import (
-    ConstantObject,
     Expression,
     FunctionCall,
     Lit,
-    Object,
     Paren,
     Root,
     Tuple,
@@ -73,11 +71,12 @@ def _parse_call(node: FunctionCall, default: Default) -> Type:
 
 
 def _parse_object(node: Expression, default: Default) -> Type:
-    if not isinstance(node, Object | ConstantObject):
+    items = list_items(node)
+    if items is None:
         raise EvalError(node, "object(…) needs fields in braces", "Write object({name = string}).")
     fields: dict[str, Type] = {}
     optional: dict[str, Any] = {}
-    for item in list_items(node):
+    for item in items:
         if not isinstance(item.key, Lit) or not isinstance(item.key.value, str):
             raise EvalError(item.key, "The name of a field must be a plain word")
         name = item.key.value

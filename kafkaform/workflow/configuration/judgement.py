@@ -23,11 +23,9 @@ from ...provider.contract import Provider
 from ...syntax.limits import EXCERPT_CHARACTERS
 from ...syntax.nodes import (
     Attr,
-    ConstantObject,
     Expression,
     FunctionCall,
     Lit,
-    Object,
     Root,
     Template,
 )
@@ -150,10 +148,10 @@ def _find_entry(node: Expression, path: tuple[str, ...]) -> Location:
     """The entry of a written map that a path names, or the whole expression."""
     place: Location = node
     for key in path:
-        if not isinstance(node, Object | ConstantObject):
-            break
         entries = {
-            str(entry.key.value): entry for entry in list_items(node) if isinstance(entry.key, Lit)
+            str(entry.key.value): entry
+            for entry in list_items(node) or ()
+            if isinstance(entry.key, Lit)
         }
         if key not in entries:
             break
