@@ -228,8 +228,8 @@ def _digest_sources(
     }
     values = {f"var.{name}": digest(value) for name, value in variables.items()}
     digests = {**reads, **files, **values}
-    short = FrozenMap({name: text[:_SHORT_DIGEST] for name, text in digests.items()})
-    return digest(FrozenMap(made_of)), short
+    short_digests = FrozenMap({name: text[:_SHORT_DIGEST] for name, text in digests.items()})
+    return digest(FrozenMap(made_of)), short_digests
 
 
 def _has_rules(declarations: Declarations) -> bool:
@@ -333,13 +333,16 @@ def _warn_unset(run: Run) -> None:
     """One warning for all variables without a value, and one for all data sources that were not
     read. Each knows the places of their blocks."""
     declared, values = run.graph.modules[()].found.variables, run.variables.values
-    unset = {n: declared[n].block for n in sorted(values) if isinstance(values[n], Unset)}
-    unread = {
+    unset_blocks = {n: declared[n].block for n in sorted(values) if isinstance(values[n], Unset)}
+    unread_blocks = {
         module.render_label(f"data.{address}"): resource.block
         for module in run.graph.modules.values()
         for address, resource in module.found.data.items()
     }
-    lists = (("variable", "no value", unset), ("data source", "not been read", unread))
+    lists = (
+        ("variable", "no value", unset_blocks),
+        ("data source", "not been read", unread_blocks),
+    )
     for noun, predicate, blocks in lists:
         warnings = tuple(
             make_warning(

@@ -54,17 +54,17 @@ def check_rules(rules: Iterable[Rule], title: str, env: Env) -> Iterator[Diagnos
     that its block leaves to the system; it is checked again then.
     """
     for rule in rules:
-        before = env.budget.open_reads
+        reads_before = env.budget.open_reads
         try:
             message = check_rule(rule, env)
         except (Poisoned, Deferred):
             continue
         except EvalError as fault:
-            if env.budget.open_reads > before:
+            if env.budget.open_reads > reads_before:
                 continue
             yield make_diagnostic(fault, context=[f"while checking {title}"])
             continue
-        if message is not None and env.budget.open_reads == before:
+        if message is not None and env.budget.open_reads == reads_before:
             summary = f"The {rule.word} of {title} is not met"
             if rule.word == "check":
                 summary = f"{title} has failed"

@@ -51,9 +51,9 @@ class Family(Struct, frozen=True):
     def select_configuration(self, names: Iterable[str]) -> list[str]:
         """The configuration files among these names, in their order."""
         # Editors keep copies of a file in its folder under a name with a leading dot.
-        chosen = [n for n in sorted(names) if n.endswith(self.configuration) and n[0] != "."]
-        replaced = _list_replaced(chosen)
-        return [name for name in chosen if name not in replaced]
+        selected = [n for n in sorted(names) if n.endswith(self.configuration) and n[0] != "."]
+        replaced = _list_replaced(selected)
+        return [name for name in selected if name not in replaced]
 
     def select_values(self, names: Collection[str]) -> list[str]:
         """The value files among these names, weakest first."""

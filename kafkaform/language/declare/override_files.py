@@ -106,9 +106,9 @@ class _Merger(Struct, eq=False):
 
     def override_block(self, block: Block, rule: _Rule) -> None:
         (key,) = _list_keys(block)  # every block but `locals` has exactly one
-        fixed = list(_find_fixed(block, rule))
-        self.faults.extend(fixed)
-        if fixed:
+        fixed_faults = list(_find_fixed(block, rule))
+        self.faults.extend(fixed_faults)
+        if fixed_faults:
             return
         if key in self.indexes:
             number, position = self.indexes[key]
@@ -172,38 +172,41 @@ def _render_name(block: Block) -> str:
 # ── two blocks ──────────────────────────────────────────────────────────────────────────
 
 
-def _merge_block(base: Block, over: Block, rule: _Rule) -> Block:
+def _merge_block(base: Block, override_block: Block, rule: _Rule) -> Block:
     """The base with the arguments and nested blocks of the other block."""
     # Of blocks like `lifecycle`, the arguments are merged; they are only deep if the base has one.
     deep = {inner.type for inner in base.body.blocks if inner.type in rule.deep}
     # A nested block can also be written as an argument, or made by a `dynamic` block, so each of
     # these replaces all forms of the same name.
-    new = over.body.attributes
-    names = {*new, *(_get_kind(inner) for inner in over.body.blocks if inner.type not in deep)}
+    new_attributes = override_block.body.attributes
+    names = {
+        *new_attributes,
+        *(_get_kind(inner) for inner in override_block.body.blocks if inner.type not in deep),
+    }
     attributes = {name: item for name, item in base.body.attributes.items() if name not in names}
     blocks: list[Block] = []
     for inner in base.body.blocks:
         changed = inner
-        for override in over.body.blocks:
+        for override in override_block.body.blocks:
             if inner.type in deep and override.type == inner.type:
                 changed = _merge_block(changed, override, rule.deep[inner.type])
         if _get_kind(inner) not in names:
             blocks.append(changed)
-    blocks += (inner for inner in over.body.blocks if inner.type not in deep)
-    body = replace(base.body, attributes={**attributes, **new}, blocks=tuple(blocks))
+    blocks += (inner for inner in override_block.body.blocks if inner.type not in deep)
+    body = replace(base.body, attributes={**attributes, **new_attributes}, blocks=tuple(blocks))
     return Block(base.source, base.start, base.end, base.type, base.labels, body)
 
 
-def _find_fixed(over: Block, rule: _Rule) -> Iterator[Diagnostic]:
+def _find_fixed(override_block: Block, rule: _Rule) -> Iterator[Diagnostic]:
     """Errors for arguments and nested blocks that cannot be overridden."""
-    items: dict[str, Location] = {inner.type: Header(inner) for inner in over.body.blocks}
-    for name, item in over.body.attributes.items():
+    items: dict[str, Location] = {inner.type: Header(inner) for inner in override_block.body.blocks}
+    for name, item in override_block.body.attributes.items():
         items[name] = Spot(item.name_range, item.excerpt)
     for name in rule.fixed:
         if name in items:
             summary = f'"{name}" cannot be overridden'
             yield make_error(items[name], summary, advice="Change it where it is declared.")
-    for inner in over.body.blocks:
+    for inner in override_block.body.blocks:
         if inner.type in rule.deep:
             yield from _find_fixed(inner, rule.deep[inner.type])
 

@@ -127,8 +127,8 @@ def _select_rules(block: Block, kind: str) -> tuple[tuple[Block, ...], Diagnosti
 def _declare_variable(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
     name = block.labels[0].text
     flags = {}
-    for flag, usual in (("sensitive", False), ("nullable", True), ("ephemeral", False)):
-        flags[flag], faults = _read_flag(block, flag, usual)
+    for flag, default in (("sensitive", False), ("nullable", True), ("ephemeral", False)):
+        flags[flag], faults = _read_flag(block, flag, default)
         yield from faults
     if name in declarations.variables:
         yield _make_twice_fault(block, declarations.variables[name].block, f'The variable "{name}"')
@@ -283,10 +283,10 @@ def _read_lifecycle(block: Block, shape: Shape) -> tuple[ResourceBlock, Diagnost
     problems = tuple(find_shape_faults(lifecycle, shape))
     if problems:
         return ResourceBlock(address, block, None), (*faults, *problems)
-    before, faults_before = _select_rules(lifecycle, "precondition")
-    after, faults_after = _select_rules(lifecycle, "postcondition")
-    resource = ResourceBlock(address, block, lifecycle, before, after)
-    return resource, (*faults, *faults_before, *faults_after)
+    preconditions, precondition_faults = _select_rules(lifecycle, "precondition")
+    postconditions, postcondition_faults = _select_rules(lifecycle, "postcondition")
+    resource = ResourceBlock(address, block, lifecycle, preconditions, postconditions)
+    return resource, (*faults, *precondition_faults, *postcondition_faults)
 
 
 def _declare_module(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:

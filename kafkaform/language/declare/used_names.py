@@ -17,8 +17,10 @@ _TYPE = re.compile(r'"?(?:module\.[\w-]+(?:\[[^]]*\])?\.)*(?P<type>[\w-]+)\.')
 
 def list_used_names(tree: Tree) -> frozenset[str]:
     """The providers, resource types and data sources that the files of the tree name."""
-    own = (list_block_names(block) for file in tree.configuration for block in file.body.blocks)
-    return frozenset[str]().union(*own, *map(list_used_names, tree.modules.values()))
+    block_names = (
+        list_block_names(block) for file in tree.configuration for block in file.body.blocks
+    )
+    return frozenset[str]().union(*block_names, *map(list_used_names, tree.modules.values()))
 
 
 def list_block_names(block: Block) -> Iterator[str]:

@@ -49,8 +49,8 @@ class DataPlan(Struct, frozen=True):
     info: DataInfo
     instance: str
     arguments: Arguments
-    before: tuple[Rule, ...]
-    after: tuple[Rule, ...]
+    preconditions: tuple[Rule, ...]
+    postconditions: tuple[Rule, ...]
 
     @property
     def name(self) -> str:
@@ -77,8 +77,8 @@ def compile_data(
     except EvalError as fault:
         report(make_diagnostic(fault))
         return None
-    before, after = block.preconditions, block.postconditions
-    rules = compile_rules(before, context), compile_rules(after, context)
+    preconditions, postconditions = block.preconditions, block.postconditions
+    rules = compile_rules(preconditions, context), compile_rules(postconditions, context)
     return DataPlan(block, info, instance, arguments, *rules)
 
 
@@ -123,7 +123,7 @@ def _evaluate_instance(
     """The answer for one instance. Raises EvalError, Deferred or Poisoned."""
     env = Env({**site.env.roots, **instance.roots}, {}, site.env.budget)
     # Arguments are checked without a query, too, so that `validate` finds their faults.
-    faults = [*check_rules(plan.before, title, env)]
+    faults = [*check_rules(plan.preconditions, title, env)]
     for fault in faults:
         site.report(fault)
     arguments = None if faults else evaluate_arguments(plan.arguments, env, site.report, title)
@@ -138,7 +138,7 @@ def _evaluate_instance(
         {n: lift_value(answer.get(n), a.type) for n, a in plan.info.schema.attributes.items()}
     )
     with_self = Env({**env.roots, "self": Fixed(value)}, {}, env.budget)
-    for fault in check_rules(plan.after, title, with_self):
+    for fault in check_rules(plan.postconditions, title, with_self):
         site.report(fault)
     return value
 

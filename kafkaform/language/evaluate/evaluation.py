@@ -310,8 +310,8 @@ def _compile_output(run: Run, module: Module, block: OutputBlock) -> Evaluator:
             faults: list[Diagnostic] = []
             outcome = evaluate_output(block, code, rules, scope.env, faults.append, title)
             # What people see of the root is a value that holds; a caller can use null meanwhile.
-            waits = is_open(run, node, reads) and (bool(faults) or not module.steps)
-            if waits and not isinstance(outcome, Skipped):
+            must_wait = is_open(run, node, reads) and (bool(faults) or not module.steps)
+            if must_wait and not isinstance(outcome, Skipped):
                 outcome = defer_open(run)
             else:
                 for fault in faults:

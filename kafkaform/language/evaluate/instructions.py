@@ -218,10 +218,10 @@ def _find_declaration(
     if bare == source:
         return declared.bare[bare]
     budget.charge(len(declared.blocks), node)
-    inside = (
+    inner_ranges = (
         inner_range for block, inner_range in declared.blocks.items() if source.contains(block)
     )
-    return next(inside, None)
+    return next(inner_ranges, None)
 
 
 def _check_moved(moved: Moved, declared: _DeclaredAddresses, node: Expression, run: Run) -> None:
@@ -279,18 +279,18 @@ def _order_moves(
 def _find_followers(moves: Sequence[Moved]) -> dict[Moved, tuple[Moved, ...]]:
     """Move -> the moves that come before it, because their targets are what it moves."""
     targets: dict[str, list[Moved]] = {}
-    inside: dict[str, list[Moved]] = {}
+    moves_inside: dict[str, list[Moved]] = {}
     for moved in moves:
         targets.setdefault(str(moved.target), []).append(moved)
         for text in _list_outer(moved.target):
-            inside.setdefault(text, []).append(moved)
-    before = {}
+            moves_inside.setdefault(text, []).append(moved)
+    moves_before = {}
     for moved in moves:
-        earlier = dict.fromkeys(inside.get(str(moved.source), ()))
+        earlier = dict.fromkeys(moves_inside.get(str(moved.source), ()))
         for text in _list_outer(moved.source):
             earlier.update(dict.fromkeys(targets.get(text, ())))
-        before[moved] = tuple(move for move in earlier if move is not moved)
-    return before
+        moves_before[moved] = tuple(move for move in earlier if move is not moved)
+    return moves_before
 
 
 def _list_outer(address: Address) -> set[str]:

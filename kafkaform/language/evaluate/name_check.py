@@ -75,7 +75,7 @@ def check_names(
     for module in root.walk_modules():
         names, declarations = Names(module, schemas, functions, uses), module.found
         # Variables and providers are evaluated before anything is declared or read.
-        early = replace(names, resources=False)
+        early_names = replace(names, resources=False)
         for item in declarations.locals.values():
             yield from _check_nodes([item.value], names)
         for resource in (*declarations.resources.values(), *declarations.data.values()):
@@ -83,11 +83,11 @@ def check_names(
         for call in declarations.modules.values():
             yield from _check_call(call, names)
         for provider in declarations.providers.values():
-            yield from _check_block_names(provider.block, early)
+            yield from _check_block_names(provider.block, early_names)
         for output in declarations.outputs.values():
             yield from _check_nodes(walk_expressions(output.block.body, STATIC), names)
         for variable in declarations.variables.values():
-            yield from _check_nodes(walk_expressions(variable.block.body, ("type",)), early)
+            yield from _check_nodes(walk_expressions(variable.block.body, ("type",)), early_names)
         for imported in declarations.imports:
             yield from _check_nodes([imported.id], names.add_repetition(imported.block))
         for check in declarations.checks.values():

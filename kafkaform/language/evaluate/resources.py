@@ -77,10 +77,8 @@ class ResourcePlan(Struct, frozen=True):
     range: Range
     lifecycle: Lifecycle = Lifecycle()
     """The part of the lifecycle that is the same for all instances."""
-    before: tuple[Rule, ...] = ()
-    """The preconditions."""
-    after: tuple[Rule, ...] = ()
-    """The postconditions."""
+    preconditions: tuple[Rule, ...] = ()
+    postconditions: tuple[Rule, ...] = ()
     shaped: bool = False
     """Whether it was compiled from the shape that the block repeats."""
 
@@ -180,8 +178,8 @@ def _add_lifecycle(
             ignore_changes=tuple(path for path, _ in ignored or ()),
             ignore_changes_except=None if managed is None else tuple(path for path, _ in managed),
         ),
-        before=compile_rules(plan.block.preconditions, context),
-        after=compile_rules(plan.block.postconditions, context),
+        preconditions=compile_rules(plan.block.preconditions, context),
+        postconditions=compile_rules(plan.block.postconditions, context),
     )
 
 
@@ -265,7 +263,9 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
         # Charged for each instance, so that a `count` of a large number ends at the limit.
         cost = 1 + 2 * len(plan.arguments.entries) + len(site.needs)
         env.budget.charge(cost, plan.block.block)
-        if plan.before and (faults := [*check_rules(plan.before, str(address), inner)]):
+        if plan.preconditions and (
+            faults := [*check_rules(plan.preconditions, str(address), inner)]
+        ):
             for fault_of_rule in faults:
                 report(fault_of_rule)
             return None
@@ -283,10 +283,10 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
         report(make_deferred_fault(Header(plan.block.block), deferred, str(address)))
         return None
     # The object is kept even if a postcondition is not met: others that refer to it are checked.
-    if plan.after:
+    if plan.postconditions:
         self_object = Fixed(_make_object(evaluated.declared, plan.info, site.settled, env.budget))
         with_self = Env({**inner.roots, "self": self_object}, {}, env.budget)
-        for fault_of_rule in check_rules(plan.after, str(address), with_self):
+        for fault_of_rule in check_rules(plan.postconditions, str(address), with_self):
             report(fault_of_rule)
     return evaluated
 

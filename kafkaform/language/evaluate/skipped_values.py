@@ -39,30 +39,34 @@ def find_unused_places(graph: Graph, skipping: Skipping, uses: AllUses) -> Unuse
     blocks, unless an object, a data source or a provider needs them as well."""
     if not skipping.blocks:
         return UnusedPlaces({})
-    tainted, checks = _find_tainted(graph), list(_list_checks(graph, uses))
-    used, idle, ranges = set[GraphNode](), set[GraphNode](), list[Range]()
+    tainted_nodes, checks = _find_tainted(graph), list(_list_checks(graph, uses))
+    used_nodes, idle_nodes, ranges = set[GraphNode](), set[GraphNode](), list[Range]()
     for node in graph.declared:
         word = node.name.partition(".")[0]
-        if word == "output" and node in tainted:
-            idle.add(node)
+        if word == "output" and node in tainted_nodes:
+            idle_nodes.add(node)
         # The outputs of a module count only if something needs them.
         elif word not in ("local", "var", "module") and not (word == "output" and node.steps):
-            used.add(node)
+            used_nodes.add(node)
     for module, text_range, refs in checks:
         targets = _list_targets(module, refs)
-        if any(ref.name in module.skipped for ref in refs) or tainted & targets:
-            idle |= targets
+        if any(ref.name in module.skipped for ref in refs) or tainted_nodes & targets:
+            idle_nodes |= targets
             ranges.append(text_range)
         else:
-            used |= targets
+            used_nodes |= targets
     root = graph.modules[()]
     for imported in root.found.imports:
-        used |= _list_targets(root, collect_refs(walk_expressions(imported.block.body), uses))
+        used_nodes |= _list_targets(root, collect_refs(walk_expressions(imported.block.body), uses))
     for module in graph.modules.values():
         for item in skipping.blocks.get(module.folder, ()):
-            idle |= _list_targets(module, collect_refs(walk_expressions(item.block.body), uses))
-            idle |= {GraphNode(module.steps[:-1], f"module.{step}") for step in module.steps[-1:]}
-    unused = _follow(graph, idle, uses) - _follow(graph, used, uses)
+            idle_nodes |= _list_targets(
+                module, collect_refs(walk_expressions(item.block.body), uses)
+            )
+            idle_nodes |= {
+                GraphNode(module.steps[:-1], f"module.{step}") for step in module.steps[-1:]
+            }
+    unused = _follow(graph, idle_nodes, uses) - _follow(graph, used_nodes, uses)
     ranges += (text_range for node in unused for text_range in _list_places(graph, node))
     return UnusedPlaces(_merge_spans(ranges))
 
@@ -75,13 +79,13 @@ def _list_checks(graph: Graph, uses: AllUses) -> Iterator[tuple[Module, Range, t
 
 def _find_tainted(graph: Graph) -> set[GraphNode]:
     """The nodes that refer to a skipped block, directly or through other values."""
-    tainted: set[GraphNode] = set()
+    tainted_nodes: set[GraphNode] = set()
     for node in graph.order:  # each after what it needs
         skipped = _find_writer(graph, node).skipped
-        direct = any(ref.name in skipped for ref in graph.refs[node])
-        if direct or not tainted.isdisjoint(graph.needs[node]):
-            tainted.add(node)
-    return tainted
+        is_direct = any(ref.name in skipped for ref in graph.refs[node])
+        if is_direct or not tainted_nodes.isdisjoint(graph.needs[node]):
+            tainted_nodes.add(node)
+    return tainted_nodes
 
 
 def _find_writer(graph: Graph, node: GraphNode) -> Module:

@@ -76,8 +76,8 @@ class SpecialForm(Struct, frozen=True):
 def compile_form(node: FunctionCall, context: Context) -> Code:
     """The code of a call of one of `FORMS`."""
     form = FORMS[node.name]
-    count, least = len(node.args), len(form.params)
-    if not node.expand and (count == least or (count > least and form.variadic)):
+    count, required_count = len(node.args), len(form.params)
+    if not node.expand and (count == required_count or (count > required_count and form.variadic)):
         return form.compile(node, context)
     return make_failing(
         EvalError(
@@ -273,9 +273,9 @@ def compile_call(node: FunctionCall, context: Context) -> Code:
             return make_failing(fault)
     caller = _FunctionCall(function, node)
     if node.expand:
-        fixed = codes[:-1]
+        fixed_codes = codes[:-1]
         return lambda env: caller.run_call(
-            [*[code(env) for code in fixed], *_expand_last(node, codes[-1], env)], env
+            [*[code(env) for code in fixed_codes], *_expand_last(node, codes[-1], env)], env
         )
     return lambda env: caller.run_call([code(env) for code in codes], env)
 

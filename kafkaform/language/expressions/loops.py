@@ -145,10 +145,10 @@ def compile_for_object(node: ForObject, context: Context) -> Code:
         groups: dict[str, list[Val]] = {}
         with hide_reasons(bool(marks)):
             for inner in environments:
-                raw, key_marks = unmark(key_code(inner))
+                key_value, key_marks = unmark(key_code(inner))
                 if key_marks:
                     marks.append(key_marks)
-                key = make_object_key(raw, node.result_key)
+                key = make_object_key(key_value, node.result_key)
                 if key in groups and not node.group:  # an error in HCL, not a silent loss
                     key_text = "the same key" if marks else f'the key "{key}"'
                     raise EvalError(

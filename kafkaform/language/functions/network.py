@@ -55,25 +55,25 @@ def _cidrsubnet(prefix: str, bits: Number, index: Number) -> Val:
     return f"{_make_address(network, start)}/{length}"
 
 
-def _compute_longer_prefix(network: Network, bits: Number, argument: int, least: int = 0) -> int:
+def _compute_longer_prefix(network: Network, bits: Number, argument: int, minimum: int = 0) -> int:
     """The length of a prefix that is some bits longer. Raises FunctionFault."""
-    added = require_whole(bits, argument, "the number of bits")
+    added_bits = require_whole(bits, argument, "the number of bits")
     room = network.max_prefixlen - network.prefixlen
-    if not least <= added <= room:
-        raise FunctionFault(f"the prefix can be {least} to {room} bits longer", argument)
-    return network.prefixlen + added
+    if not minimum <= added_bits <= room:
+        raise FunctionFault(f"the prefix can be {minimum} to {room} bits longer", argument)
+    return network.prefixlen + added_bits
 
 
 def _cidrsubnets(prefix: str, *lengths: Number) -> Val:
     network = _parse_network(prefix)
-    free, subnets = int(network.network_address), []
-    end = free + network.num_addresses
+    next_free, subnets = int(network.network_address), []
+    end = next_free + network.num_addresses
     for argument, bits in enumerate(lengths, 1):
-        length = _compute_longer_prefix(network, bits, argument, least=1)
+        length = _compute_longer_prefix(network, bits, argument, minimum=1)
         size = 2 ** (network.max_prefixlen - length)
-        start = -(-free // size) * size  # a range starts at a multiple of its size
-        free = start + size
-        if free > end:
+        start = -(-next_free // size) * size  # a range starts at a multiple of its size
+        next_free = start + size
+        if next_free > end:
             raise FunctionFault("there is no room left for this range", argument)
         subnets.append(f"{_make_address(network, start)}/{length}")
     return ListVal(STRING, tuple(subnets))

@@ -118,8 +118,8 @@ def render_call(value: object, unit: str) -> str:
         return ""
     function, units = _CALLS[unit]
     number = int(text)
-    fits = ((number // factor, name) for name, factor in units if number % factor == 0)
-    amount = next(fits, None)
+    amounts = ((number // factor, name) for name, factor in units if number % factor == 0)
+    amount = next(amounts, None)
     return "" if amount is None else f'{function}("{amount[0]}{amount[1]}")'
 
 

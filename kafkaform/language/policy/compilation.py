@@ -218,11 +218,16 @@ def _switch_on_rules(
     read = compilation.sets.get(block.labels[0].text)
     if read is None:
         return (), (*faults, _make_no_set_fault(block, compilation))
-    rules, broken = _compile_rules(block.labels[0].text, read(), compilation)
-    chosen, problems = _choose_rules(block, rules)
-    names = [rule.name for rule in chosen]
-    faults = (*faults, *broken, *problems, *_find_waiver_rule_faults(block, names, compilation))
-    settings, problems = _override_settings(block, overrides, chosen)
+    rules, rule_faults = _compile_rules(block.labels[0].text, read(), compilation)
+    enabled_rules, problems = _choose_rules(block, rules)
+    names = [rule.name for rule in enabled_rules]
+    faults = (
+        *faults,
+        *rule_faults,
+        *problems,
+        *_find_waiver_rule_faults(block, names, compilation),
+    )
+    settings, problems = _override_settings(block, overrides, enabled_rules)
     faults = (*faults, *problems)
     if faults:
         return (), faults
@@ -235,7 +240,7 @@ def _switch_on_rules(
             waivers=tuple(waiver for waiver in waivers if waiver.rule in ("", rule.name)),
             settings=settings[rule.name],
         )
-        for rule in chosen
+        for rule in enabled_rules
     ), ()
 
 
@@ -274,11 +279,15 @@ def _compile_rules(
     provider: str, text: bytes, compilation: _Compilation
 ) -> tuple[tuple[Policy, ...], Diagnostics]:
     file, faults = parse(text, f"rules of {provider}")
-    blocks, stray = select_policy_blocks([file])
+    blocks, stray_faults = select_policy_blocks([file])
     # A set cannot switch on sets: the rules of a provider are policies.
     compiled = [_compile_single(block, compilation) for block in blocks if block.type == "policy"]
     rules = tuple(rule for policies, _ in compiled for rule in policies)
-    return rules, (*faults, *stray, *(fault for _, problems in compiled for fault in problems))
+    return rules, (
+        *faults,
+        *stray_faults,
+        *(fault for _, problems in compiled for fault in problems),
+    )
 
 
 def _choose_rules(

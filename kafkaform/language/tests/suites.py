@@ -260,11 +260,11 @@ def _read_options(block: Block) -> tuple[Mapping[str, Any], Diagnostics]:
     for name, item in options_block.body.attributes.items():
         if name not in OPTIONS:
             continue
-        read, must, example = OPTIONS[name]
+        read, requirement, example = OPTIONS[name]
         options[name] = read(item.value)
         if options[name] is None:
             advice = f"Write {name} = {example}." if example else ""
-            faults.append(make_error(item.value, f'"{name}" {must}', advice=advice))
+            faults.append(make_error(item.value, f'"{name}" {requirement}', advice=advice))
     return options, tuple(faults)
 
 
@@ -304,9 +304,9 @@ def _declare_value(item: Attribute) -> Block:
     return Block(*span, "variable", (label,), Body(*span, {"default": default}, ()))
 
 
-def _declare_provider(near: Block, instance: str) -> Block:
-    """A provider block without a connection. near: the block to blame."""
-    span = near.source, near.start, near.end
+def _declare_provider(blamed_block: Block, instance: str) -> Block:
+    """A provider block without a connection. blamed_block: the block to blame."""
+    span = blamed_block.source, blamed_block.start, blamed_block.end
     name, _, alias = instance.partition(".")
     arguments = {"alias": Attribute(*span, "alias", Lit(*span, alias))} if alias else {}
     return Block(*span, "provider", (Label(*span, name),), Body(*span, arguments, ()))
