@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ..core.errors import KafkaformError
 from ..core.schema import ObjectSchema
-from ..language.evaluate.run import Schemas
+from ..language.evaluate.evaluation_state import Schemas
 from ..language.expressions.calls import FORMS
 from ..language.functions import group_functions
 from ..language.functions.spec import render_usage

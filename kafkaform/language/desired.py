@@ -15,25 +15,22 @@ from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Declared, Desired, Identity, Output, Unread
 from ..core.value import EMPTY, FrozenMap, Value
 from ..syntax.parse import pause_collector
-from .declare.blocks import Header
-from .declare.declarations import Declarations, ResourceBlock
+from .declare.blocks import Declarations, Header, ResourceBlock
 from .declare.folder import ParseFile, Tree, parse_configuration
 from .declare.folder import load_folder as load_folder
 from .declare.modules import Folders, Module, add_modules, link_modules
 from .declare.skipped_blocks import set_aside
 from .declare.variables import VarFile, VariableInputs, resolve_variables
-from .evaluate.data_blocks import DataInfo, Query
+from .evaluate.address_blocks import Instructions, check_instructions, evaluate_instructions
 from .evaluate.diagnostics import Collector
 from .evaluate.evaluation import check_variables, evaluate_checks, evaluate_run
+from .evaluate.evaluation_state import Run, Schemas, Scope
+from .evaluate.fault_context import find_unused_places
 from .evaluate.graph import GraphNode, build_graph
-from .evaluate.instructions import Instructions, check_instructions, evaluate_instructions
 from .evaluate.name_check import check_names
 from .evaluate.outputs import make_root_output
-from .evaluate.provider_blocks import ProviderInfo
+from .evaluate.providers import DataInfo, ProviderInfo, Query
 from .evaluate.resources import Settled, TypeInfo, expand_composites
-from .evaluate.run import Run, Schemas
-from .evaluate.scope import Scope
-from .evaluate.skipped_values import find_unused_places
 from .expressions.compilation import make_context as make_context
 from .expressions.dependencies import AllUses
 from .expressions.references import Unset
@@ -139,7 +136,7 @@ def evaluate_tree(
     faults.add_static(check_names(root, schemas, functions, uses))
 
     # Values: the root's variables, then everything else, each after what it needs.
-    variables = resolve_variables(tree, root.found.variables, inputs, context)
+    variables = resolve_variables(tree, root.declarations.variables, inputs, context)
     for fault in variables.diagnostics:
         faults.add(fault)
     run = Run(graph, schemas, context, context.budget, faults, variables, query, computed or {})
@@ -155,9 +152,9 @@ def _make_desired(
 ) -> Desired:
     """What the configuration declares, when all values are known. Stages without blocks are left
     out."""
-    all_declarations = [module.found for module in run.graph.modules.values()]
+    all_declarations = [module.declarations for module in run.graph.modules.values()]
     declared, outputs, instructions = _collect_declared(run), tuple[Output, ...](), Instructions()
-    if run.graph.modules[()].found.outputs:
+    if run.graph.modules[()].declarations.outputs:
         outputs = tuple(_list_outputs(run.root))
     if any(
         declarations.removed or declarations.moved or declarations.imports
@@ -206,7 +203,7 @@ def _find_unread(run: Run) -> Mapping[GraphNode, Diagnostic]:
 
 def _list_unread_outputs(run: Run, causes: Mapping[GraphNode, Diagnostic]) -> Iterator[Output]:
     """The outputs of the root that have no value because a data source could not be read."""
-    for name, block in run.root.module.found.outputs.items():
+    for name, block in run.root.module.declarations.outputs.items():
         poisoned = isinstance(run.root.outputs.get(name, Poisoned()), Poisoned)
         if poisoned and GraphNode((), f"output.{name}") in causes:
             yield Output(name, None, block.sensitive, deferred=True)
@@ -252,7 +249,7 @@ def _find_unknown_types(root: Module, schemas: Schemas) -> Iterator[Diagnostic]:
     those of installed providers are left here."""
     # A folder that is called several times is looked at once.
     for module in {module.folder: module for module in root.walk_modules()}.values():
-        declarations = module.found
+        declarations = module.declarations
         checked = [check.data for check in declarations.checks.values() if check.data is not None]
         sources = (*declarations.data.values(), *checked)
         named = (
@@ -292,7 +289,7 @@ def _collect_declared(run: Run) -> tuple[Declared, ...]:
     owners: dict[Identity, Declared] = {}
     for steps, scopes in run.scopes.items():
         for scope in scopes:
-            for address in scope.module.found.resources:
+            for address in scope.module.declarations.resources:
                 instances = scope.instances.get(address, Poisoned())
                 if isinstance(instances, Poisoned):
                     continue
@@ -323,7 +320,7 @@ def _make_same_object_fault(block: ResourceBlock, first: Declared, second: Decla
 
 
 def _list_outputs(root: Scope) -> Iterator[Output]:
-    for name, block in root.module.found.outputs.items():
+    for name, block in root.module.declarations.outputs.items():
         output = make_root_output(block, root.outputs.get(name, Poisoned()), root.report)
         if output is not None:
             yield output
@@ -332,12 +329,12 @@ def _list_outputs(root: Scope) -> Iterator[Output]:
 def _warn_unset(run: Run) -> None:
     """One warning for all variables without a value, and one for all data sources that were not
     read. Each knows the places of their blocks."""
-    declared, values = run.graph.modules[()].found.variables, run.variables.values
+    declared, values = run.graph.modules[()].declarations.variables, run.variables.values
     unset_blocks = {n: declared[n].block for n in sorted(values) if isinstance(values[n], Unset)}
     unread_blocks = {
         module.render_label(f"data.{address}"): resource.block
         for module in run.graph.modules.values()
-        for address, resource in module.found.data.items()
+        for address, resource in module.declarations.data.items()
     }
     lists = (
         ("variable", "no value", unset_blocks),

@@ -13,8 +13,7 @@ from ...syntax.nodes import Block
 from ..values.faults import make_error, suggest_near
 from ..values.limits import LIMITS
 from .addresses import spell_name
-from .blocks import Header
-from .declarations import Declarations, ModuleBlock, ProviderBlock
+from .blocks import Declarations, Header, ModuleBlock, ProviderBlock
 from .folder import ParseFile, Tree, load_folder, parse_configuration
 from .module_sources import SourceFault, UnreadableModule, resolve_source
 from .settings import read_terraform_settings
@@ -33,7 +32,7 @@ class Module(Struct, frozen=True, eq=False):
     """The names of the calls that lead here; empty for the root."""
     folder: str
     """Seen from the root folder, which is ""."""
-    found: Declarations
+    declarations: Declarations
     """What the folder declares; shared by all calls of it."""
     call: ModuleBlock | None
     """None for the root."""
@@ -200,10 +199,10 @@ def _add_children(
 ) -> bool:
     """Add the tree of calls to the root. Returns False if there are too many. declared: what each
     folder declares."""
-    pending, count, names = [root], 0, root.found.count
+    pending, count, names = [root], 0, root.declarations.count
     while pending:
         caller = pending.pop()
-        for call in caller.found.modules.values():
+        for call in caller.declarations.modules.values():
             module_folder = _find_folder(caller, call, tree, faults)
             if module_folder is None:
                 continue

@@ -1,6 +1,8 @@
-"""Set aside what a Terraform folder declares for providers that are not installed.
+"""List the providers and types that a configuration names, by its text alone, and set aside what a
+Terraform folder declares for providers that are not installed.
 
-A folder that moves over can still contain objects of other tools. Their blocks are taken out before
+The names decide whether installed provider packages have to be looked for, which takes long. A
+folder that moves over can still contain objects of other tools. Their blocks are taken out before
 anything is checked, so that nothing in them, and nothing that Terraform adds to them, is a fault.
 """
 
@@ -20,7 +22,35 @@ from .addresses import spell_name
 from .blocks import Header
 from .folder import Tree
 from .settings import read_terraform_settings
-from .used_names import list_block_names
+
+_TYPE = re.compile(r'"?(?:module\.[\w-]+(?:\[[^]]*\])?\.)*(?P<type>[\w-]+)\.')
+"""The resource type in an address, which is in quotes in JSON."""
+
+
+def list_used_names(tree: Tree) -> frozenset[str]:
+    """The providers, resource types and data sources that the files of the tree name."""
+    block_names = (
+        list_block_names(block) for file in tree.configuration for block in file.body.blocks
+    )
+    return frozenset[str]().union(*block_names, *map(list_used_names, tree.modules.values()))
+
+
+def list_block_names(block: Block) -> Iterator[str]:
+    """The providers, resource types and data sources that one block names."""
+    if block.type in ("provider", "resource", "data", "ephemeral"):
+        yield from (label.text for label in block.labels[:1])
+    elif block.type == "check":
+        for inner in block.list_blocks("data"):
+            yield from list_block_names(inner)
+    # Objects of a type can be left in the state when its last block is gone, so addresses count.
+    # They are read from the text, because the address may have faults that are reported later.
+    elif block.type in ("removed", "moved", "import"):
+        for name in ("from", "to"):
+            address = block.get_argument(name)
+            match = _TYPE.match(address.source.text, address.start) if address else None
+            if match is not None and match["type"] != "module":
+                yield match["type"]
+
 
 _REGISTRY = re.compile(
     r"(?:[\w.-]+\.[\w.-]+(?::[0-9]+)?/)?[\w-]+/[\w-]+/(?P<provider>[a-z0-9]+)(?://.*)?", re.ASCII

@@ -27,16 +27,9 @@ from .blocks import (
     REMOVED_LIFECYCLE,
     RULE,
     SHAPES,
-    Header,
-    Shape,
-    check_deprecation,
-    find_shape_faults,
-    find_single,
-    render_title,
-)
-from .declarations import (
     CheckBlock,
     Declarations,
+    Header,
     ImportBlock,
     ModuleBlock,
     MovedBlock,
@@ -44,7 +37,12 @@ from .declarations import (
     ProviderBlock,
     RemovedBlock,
     ResourceBlock,
+    Shape,
     VariableBlock,
+    check_deprecation,
+    find_shape_faults,
+    find_single,
+    render_title,
 )
 from .folder import Tree
 

@@ -39,9 +39,8 @@ from ..values.value import (
     unmark,
     unmark_deep,
 )
-from .dynamic_blocks import DynamicCollection, compile_dynamic, describe_key, list_iterations
-from .schema_rules import check_value
-from .secret_arguments import make_leak_fault, make_secret_fault, read_secret
+from .expansion import DynamicCollection, compile_dynamic, describe_key, list_iterations
+from .schema_rules import check_value, make_leak_fault, make_secret_fault, read_secret
 
 Report = Callable[[Diagnostic], None]
 

@@ -1,4 +1,9 @@
-"""Evaluate every node of a configuration in its order, in each instance of its module."""
+"""Evaluate every node of a configuration in its order, in each instance of its module.
+
+Resource blocks that repeat a shape are compiled once and run with the words of each block. This is
+a short cut for blocks without faults. After any fault, the block is compiled from its own text, so
+that the fault has the place and the words of this block.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +17,8 @@ from ...core.address import render_key
 from ...core.diagnostics import Diagnostic, Severity
 from ...syntax.nodes import Attribute, Block
 from ...syntax.stamps import Stamped
-from ..declare.blocks import Header
-from ..declare.conditions import compile_rules
-from ..declare.declarations import (
+from ..declare.blocks import (
+    Header,
     ModuleBlock,
     OutputBlock,
     ProviderBlock,
@@ -22,6 +26,7 @@ from ..declare.declarations import (
     VariableBlock,
     get_place,
 )
+from ..declare.conditions import compile_rules
 from ..declare.modules import Module
 from ..declare.variables import check_declaration, check_validations, compute_value, warn_deprecated
 from ..expressions.code import Env
@@ -38,17 +43,66 @@ from ..values.faults import (
     make_error,
 )
 from .arguments import Report, make_deferred_fault
-from .check_blocks import compile_check, evaluate_check
-from .data_blocks import DataPlan, Unreached, compile_data, evaluate_data
-from .expansion import expand_instances
+from .evaluation_state import (
+    Run,
+    Scope,
+    defer_open,
+    enter_scope,
+    find_needs,
+    is_open,
+    read_explicit_needs,
+)
+from .expansion import SINGLE, expand_instances
+from .fault_context import add_origins
 from .graph import GraphNode
-from .origins import add_origins
-from .outputs import evaluate_output
-from .provider_blocks import configure_provider
-from .repeated_blocks import evaluate_shaped, find_shaped_plan
-from .resources import ResourcePlan, Site, compile_resource, evaluate_resource
-from .run import Run, defer_open, enter_scope, find_needs, is_open, read_explicit_needs
-from .scope import Scope
+from .outputs import compile_check, evaluate_check, evaluate_output
+from .providers import DataPlan, Unreached, compile_data, configure_provider, evaluate_data
+from .resources import (
+    MadeInstance,
+    ResourcePlan,
+    Site,
+    compile_resource,
+    evaluate_instance,
+    evaluate_resource,
+)
+
+
+def find_shaped_plan(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
+    """The plan of the block's shape, for this block; None if the shape has faults."""
+    assert isinstance(block.block, Stamped)
+    key = module.steps, block.block.shape
+    if key not in run.shapes:
+        faults: list[Diagnostic] = []
+        # The pattern is a copy of a block with slots, which read the words from the environment.
+        pattern = replace(block, block=block.block.shape.pattern)
+        info = run.schemas.types[block.address.type]
+        plan = compile_resource(pattern, info, run.context, module.providers, faults.append)
+        run.shapes[key] = None if faults else plan
+    shape_plan = run.shapes[key]
+    if shape_plan is None:
+        return None
+    return replace(shape_plan, block=block, range=block.block.header_range, shaped=True)
+
+
+def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[MadeInstance] | None:
+    """The one instance of the block; None after any fault."""
+    # Nothing of an attempt that fails may remain: its faults are dropped and its steps given back,
+    # because the block is evaluated again.
+    assert isinstance(plan.block.block, Stamped)
+    budget, faults = site.env.budget, list[Diagnostic]()
+    budget_before = budget.remaining_steps, budget.instances
+    env = Env(site.env.roots, {}, budget, plan.block.block.words)
+    trial = Site(env, site.path, faults.append, site.needs, site.settled)
+    try:
+        budget.count_instance(plan.block.block)
+        instance = evaluate_instance(plan, SINGLE[0], trial)
+    except (EvalError, Deferred, Poisoned):
+        instance = None
+    if instance is not None and not faults:
+        return [instance]
+    budget.remaining_steps, budget.instances = budget_before
+    return None
+
 
 NODE, MODULE = 10, 100
 """Steps for evaluating a node, and for an instance of a module."""
@@ -347,7 +401,7 @@ def check_variables(run: Run) -> None:
     """Check the declarations and validations of the variables of modules. Those of the root were
     checked when they were set."""
     for steps, module in run.graph.modules.items():
-        for block in module.found.variables.values() if steps else ():
+        for block in module.declarations.variables.values() if steps else ():
             for fault in check_declaration(block, run.context):
                 run.faults.add(fault)
             for scope in run.scopes[steps]:
@@ -358,7 +412,7 @@ def check_variables(run: Run) -> None:
 def evaluate_checks(run: Run) -> None:
     """Evaluate all `check` blocks, as the last thing."""
     for steps, module in run.graph.modules.items():
-        for block in module.found.checks.values():
+        for block in module.declarations.checks.values():
             infos, providers = run.schemas.data, module.providers
             check = compile_check(block, infos, run.context, providers, run.faults.add)
             for scope in run.scopes[steps]:

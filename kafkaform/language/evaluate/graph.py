@@ -9,7 +9,7 @@ from msgspec import Struct
 from ...core.address import Address
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
-from ..declare.declarations import Declaration, get_enabled
+from ..declare.blocks import Declaration, get_enabled
 from ..declare.modules import Module
 from ..expressions.dependencies import AllUses, Reference, order_names, walk_expressions
 
@@ -107,7 +107,7 @@ def build_graph(
         if module.call is not None:
             # The values of a module's variables are written in its caller.
             caller = modules[module.steps[:-1]]
-            for name, variable in module.found.variables.items():
+            for name, variable in module.declarations.variables.items():
                 node = GraphNode(module.steps, f"var.{name}")
                 argument = module.call.block.get_argument(name)
                 declared[node] = variable
@@ -120,7 +120,7 @@ def build_graph(
             needs[node] += (GraphNode(node.steps[:-1], f"module.{node.steps[-1]}"),)
         if node.name.startswith("data."):
             needs[node] += tuple(
-                GraphNode((), f"provider.{instance}") for instance in root.found.providers
+                GraphNode((), f"provider.{instance}") for instance in root.declarations.providers
             )
     order, cycles, looping = order_names(needs)
     return Graph(declared, refs, needs, tuple(order), tuple(map(tuple, cycles)), looping, modules)
@@ -131,7 +131,7 @@ def _list_sources(
 ) -> Iterator[tuple[str, Declaration, Block | list[Expression]]]:
     """For each node of a module: its name, its declaration, and what is evaluated: some
     expressions, or all of a block."""
-    declarations = module.found
+    declarations = module.declarations
     for name, item in declarations.locals.items():
         yield f"local.{name}", item, [item.value]
     for address, resource in declarations.resources.items():
@@ -157,7 +157,7 @@ def _list_sources(
 def list_edges(graph: Graph) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """The names of all nodes, and pairs of (name, a name that it refers to), for `graph`."""
     root_variables = {
-        str(GraphNode((), f"var.{name}")) for name in graph.modules[()].found.variables
+        str(GraphNode((), f"var.{name}")) for name in graph.modules[()].declarations.variables
     }
     pairs = [
         (str(node), str(needed_node))
@@ -219,6 +219,6 @@ def find_targets(module: Module, refs: Iterable[Ref]) -> Iterator[GraphNode]:
 
 
 def _list_outputs(child: Module, output_name: str | None) -> Iterator[GraphNode]:
-    outputs = child.found.outputs
+    outputs = child.declarations.outputs
     for output in (output_name,) if output_name in outputs else outputs:
         yield GraphNode(child.steps, f"output.{output}")

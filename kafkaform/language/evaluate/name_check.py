@@ -15,8 +15,7 @@ from ...core.diagnostics import Diagnostic
 from ...core.schema import ObjectSchema
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
-from ..declare.blocks import Header
-from ..declare.declarations import CheckBlock, ModuleBlock, ResourceBlock
+from ..declare.blocks import CheckBlock, Header, ModuleBlock, ResourceBlock
 from ..declare.modules import Module
 from ..expressions.calls import (
     SPECIAL,
@@ -36,8 +35,8 @@ from ..expressions.dependencies import (
 from ..expressions.operators import make_dotted_key_fault
 from ..functions.spec import Function
 from ..values.faults import make_diagnostic, make_error, make_warning, quote_names, suggest_near
+from .evaluation_state import Schemas
 from .graph import STATIC
-from .run import Schemas
 
 ID = "id"
 """An attribute of every object, in addition to those of its schema: the key of its identity."""
@@ -73,7 +72,7 @@ def check_names(
 ) -> Iterator[Diagnostic]:
     """Every unknown name in every expression of the root and of all modules."""
     for module in root.walk_modules():
-        names, declarations = Names(module, schemas, functions, uses), module.found
+        names, declarations = Names(module, schemas, functions, uses), module.declarations
         # Variables and providers are evaluated before anything is declared or read.
         early_names = replace(names, resources=False)
         for item in declarations.locals.values():
@@ -151,7 +150,7 @@ def _check_call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
     child = names.module.children.get(call.name)
     if child is None:
         return
-    variables = child.found.variables
+    variables = child.declarations.variables
     for name, item in call.block.body.attributes.items():
         if name not in CALL_META and name not in variables:
             variable_names = ", ".join(variables)
@@ -186,11 +185,11 @@ def _check_block(check: CheckBlock, names: Names) -> Iterator[Diagnostic]:
     if check.data is not None:
         yield from _check_resource_block(check.data, names)
         # Only the assertions of the check see its own data source.
-        declarations = names.module.found
+        declarations = names.module.declarations
         with_data = replace(
             declarations, data={**declarations.data, check.data.address: check.data}
         )
-        names = replace(names, module=replace(names.module, found=with_data))
+        names = replace(names, module=replace(names.module, declarations=with_data))
     for rule in check.assertions:
         yield from _check_nodes(walk_expressions(rule.body), names)
 
@@ -199,7 +198,7 @@ def _check_block(check: CheckBlock, names: Names) -> Iterator[Diagnostic]:
 
 
 def _check_reference(reference: Reference, names: Names) -> Iterator[Diagnostic]:
-    word, declarations = reference.root.name, names.module.found
+    word, declarations = reference.root.name, names.module.declarations
     if word in names.allowed or word == "path" or _is_skipped(reference, names.module.skipped):
         return
     if word in ("var", "local"):
@@ -253,7 +252,7 @@ def _check_declared(
 
 
 def _check_module(reference: Reference, names: Names) -> Iterator[Diagnostic]:
-    faults = [*_check_declared(reference, "module", names.module.found.modules)]
+    faults = [*_check_declared(reference, "module", names.module.declarations.modules)]
     yield from faults
     name = reference.steps[0].attribute if reference.steps else None
     child = names.module.children.get(name or "")
@@ -262,16 +261,16 @@ def _check_module(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     if not names.resources:
         yield _make_too_early_fault(reference.steps[0], f"module.{name}")
         return
-    several = names.module.found.modules[name].several
+    several = names.module.declarations.modules[name].several
     step = yield from _find_own_step(reference.steps[1:], several, f"module.{name}")
-    if step is not None and step.attribute not in child.found.outputs:
-        outputs = child.found.outputs
+    if step is not None and step.attribute not in child.declarations.outputs:
+        outputs = child.declarations.outputs
         advice = suggest_near(step.attribute or "", outputs)
         detail = f"It has {', '.join(outputs)}." if outputs else "It has no outputs."
         summary = f'module.{name} has no output "{step.attribute}"'
         yield make_error(step.node, summary, detail, advice)
     elif step is not None:
-        node = child.found.outputs[step.attribute or ""].deprecated
+        node = child.declarations.outputs[step.attribute or ""].deprecated
         text = None if node is None else get_literal(node)
         if text:
             summary = f'The output "{step.attribute}" of module.{name} is deprecated'
@@ -288,7 +287,7 @@ def _check_data(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     if not names.resources:
         yield _make_too_early_fault(reference.steps[1], title)
         return
-    declared = names.module.found.data
+    declared = names.module.declarations.data
     block = declared.get(address)
     if block is None:
         titles = [f"data.{declared_address}" for declared_address in declared]
@@ -309,7 +308,7 @@ def _check_resource(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     if not names.resources:
         yield _make_too_early_fault(reference.steps[0], f"{word}.{name}")
         return
-    declared = names.module.found.resources
+    declared = names.module.declarations.resources
     block = declared.get(Address(word, name))
     if block is None:
         block_names = [address.name for address in declared if address.type == word]

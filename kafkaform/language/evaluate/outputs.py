@@ -1,16 +1,20 @@
-"""Evaluate `output` blocks, which can refer to attributes that the server sets."""
+"""Evaluate `output` blocks, which can refer to attributes that the server sets, and `check` blocks,
+whose failure is a warning and never stops anything."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.diagnostics import Diagnostic, Severity
 from ...core.resource import Output
 from ...core.value import SecretRef
-from ..declare.blocks import Header
-from ..declare.conditions import Rule, check_rules
-from ..declare.declarations import OutputBlock
-from ..expressions.code import Code, Env
-from ..expressions.references import Outcome
+from ..declare.blocks import CheckBlock, Header, OutputBlock
+from ..declare.conditions import Rule, check_rules, compile_rules
+from ..expressions.code import Code, Context, Env
+from ..expressions.references import Data, Outcome
 from ..values.conversion import lower_value, require_bounded
 from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic
 from ..values.value import (
@@ -30,7 +34,8 @@ from ..values.value import (
     unmark_deep,
 )
 from .arguments import Report
-from .resources import OpenFields
+from .providers import DataInfo, DataPlan, compile_data
+from .resources import OpenFields, Site
 
 
 def evaluate_output(
@@ -128,3 +133,57 @@ def replace_secrets(value: Val) -> Val:
     if isinstance(value, ObjectVal | MapVal):
         return replace(value, fields={n: replace_secrets(v) for n, v in value.fields.items()})
     return value
+
+
+Asking = Callable[[DataPlan, Site], Outcome]
+"""Answers a data source."""
+
+
+class CompiledCheck(Struct, frozen=True):
+    """A compiled check."""
+
+    name: str
+    data: DataPlan | None
+    """The data source that only its assertions see."""
+    rules: tuple[Rule, ...]
+
+
+def compile_check(
+    block: CheckBlock,
+    infos: Mapping[str, DataInfo],
+    context: Context,
+    providers: Mapping[str, str],
+    report: Report,
+) -> CompiledCheck:
+    """Compile a block. A data source of an unknown type has been reported, and is left out."""
+    source = block.data
+    plan = None
+    if source is not None and source.address.type in infos:
+        info = infos[source.address.type]
+        plan = compile_data(source, info, context, providers, report)
+    return CompiledCheck(block.name, plan, compile_rules(block.assertions, context))
+
+
+def evaluate_check(
+    check: CompiledCheck, site: Site, data: Mapping[str, Mapping[str, Outcome]], ask_data: Asking
+) -> None:
+    """Report a warning for each assertion that is not met, and for a data source that cannot be
+    read. data: the data sources of the module."""
+
+    def warn(fault: Diagnostic) -> None:
+        site.report(replace(fault, severity=Severity.WARNING))
+
+    # A data source that cannot be read is a warning, too: the check exists to find that out.
+    warning_site = replace(site, report=warn)
+    env = site.env
+    if check.data is not None:
+        address = check.data.block.address
+        answers_of_type = {
+            **data.get(address.type, {}),
+            address.name: ask_data(check.data, warning_site),
+        }
+        data_space = Data({**data, address.type: answers_of_type})
+        env = Env({**env.roots, "data": data_space}, {}, env.budget)
+    title = ".".join((*site.path, f"check.{check.name}"))
+    for fault in check_rules(check.rules, title, env):
+        warn(fault)

@@ -15,9 +15,8 @@ from ...core.schema import BOOL, META_ARGUMENTS, META_BLOCKS, STRING, ObjectSche
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Block, Expression
 from ..declare.addresses import read_ignored_paths, read_provider_instance
-from ..declare.blocks import Header
+from ..declare.blocks import Header, ResourceBlock
 from ..declare.conditions import Rule, check_rules, compile_rules
-from ..declare.declarations import ResourceBlock
 from ..expressions.code import Code, Context, Env
 from ..expressions.references import Fixed
 from ..values.conversion import compute_look_cost, lift_value

@@ -24,8 +24,8 @@ from ...syntax.nodes import (
 )
 from ...syntax.write import quote_string
 from ..console import render_value
+from ..declare.blocks import Declarations
 from ..declare.conditions import Rule, check_rule, compile_rules
-from ..declare.declarations import Declarations
 from ..desired import Built
 from ..evaluate.diagnostics import clip_fault
 from ..evaluate.name_check import Names, check_expression

@@ -17,8 +17,8 @@ from ...core.secret import NoSecret, PartialRepr, Secret
 from ...core.storage import read_named_file
 from ...core.value import COMMAND, EMPTY, FrozenMap, SecretRef, freeze
 from ...language.declare.folder import ParseFile, parse_configuration
+from ...language.declare.skipped_blocks import list_used_names
 from ...language.declare.top_level import declare_blocks
-from ...language.declare.used_names import list_used_names
 from ...language.declare.variables import resolve_variables
 from ...language.desired import (
     Built,
@@ -174,7 +174,7 @@ class Configuration(PartialRepr, frozen=True):
         )
         found, policies = built.desired, built.policies
         unfit = (*find_unmet_demands(self.tree), *found.diagnostics)
-        if blocks := built.run.graph.modules[()].found.policies:
+        if blocks := built.run.graph.modules[()].declarations.policies:
             policies, faults = compile_policies(blocks, *self.describe_rules(built))
             unfit = (*unfit, *faults)
         trusted = not (self.inputs.untrusted or self.inputs.simulated)
@@ -192,7 +192,10 @@ class Configuration(PartialRepr, frozen=True):
         rules: by id, whether their blocks can be lifted."""
         from ...plan.block_judge import collect_rules  # noqa: PLC0415  # only policies name rules
 
-        blocks, registry = built.run.graph.modules[()].found.providers.values(), self.registry
+        blocks, registry = (
+            built.run.graph.modules[()].declarations.providers.values(),
+            self.registry,
+        )
         others = {block.name for block in blocks}.difference(registry.built_in)
         # Finding the names of other packages takes longer than everything else here.
         names = (*registry.built_in, *(others.intersection(registry.names) if others else ()))
@@ -205,7 +208,7 @@ class Configuration(PartialRepr, frozen=True):
     def list_unconnected(self, built: Built) -> Diagnostics:
         """A warning for each provider instance that objects need and that has neither a block nor
         a setting in the environment that says where to connect."""
-        declared = built.run.graph.modules[()].found.providers
+        declared = built.run.graph.modules[()].declarations.providers
         missing = (instance for instance in built.desired.providers if instance not in declared)
         faults = []
         for instance in missing:

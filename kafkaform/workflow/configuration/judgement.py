@@ -13,8 +13,7 @@ from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ...core.finding import Finding, Level
 from ...core.resource import Declared
 from ...core.rule import Needs, Rule
-from ...language.declare.blocks import Header
-from ...language.declare.declarations import ResourceBlock
+from ...language.declare.blocks import Header, ResourceBlock
 from ...language.declare.modules import Module
 from ...language.desired import Built
 from ...language.values.faults import Location
@@ -141,7 +140,7 @@ def _find_block(
     module = modules.get(steps)
     if module is None or item.address.child is not None:
         return None, None
-    return module, module.found.resources.get(Address(item.address.type, item.address.name))
+    return module, module.declarations.resources.get(Address(item.address.type, item.address.name))
 
 
 def _find_entry(node: Expression, path: tuple[str, ...]) -> Location:

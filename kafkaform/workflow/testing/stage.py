@@ -9,7 +9,7 @@ from ...audit.sinks.memory import MemorySink
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.redaction import KnownSecrets
 from ...core.resource import Desired
-from ...language.declare.declarations import Declarations
+from ...language.declare.blocks import Declarations
 from ...language.declare.folder import Tree
 from ...language.tests.assertions import FaultKeys
 from ...language.tests.suites import Suite

@@ -12,7 +12,7 @@ from ...core.clock import SimulatedClock, SystemClock
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
 from ...core.redaction import watched
-from ...language.declare.declarations import Declarations
+from ...language.declare.blocks import Declarations
 from ...language.declare.top_level import declare_blocks
 from ...language.tests.assertions import find_mistakes, find_unknown_expectations
 from ...language.tests.suites import ENDING, Suite, parse_suite

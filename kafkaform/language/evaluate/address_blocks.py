@@ -13,8 +13,7 @@ from ...core.resource import Import, Moved, Removed
 from ...core.schema import STRING
 from ...syntax.nodes import Expression
 from ..declare.addresses import parse_address_node
-from ..declare.blocks import Header
-from ..declare.declarations import ImportBlock
+from ..declare.blocks import Header, ImportBlock
 from ..expressions.code import Context, Env
 from ..expressions.dependencies import order_names
 from ..values.faults import (
@@ -30,9 +29,8 @@ from ..values.faults import (
 from ..values.limits import Budget
 from ..values.value import Val, marks_of
 from .arguments import fit_type
+from .evaluation_state import Run, Scope
 from .expansion import expand_instances
-from .run import Run
-from .scope import Scope
 
 
 class Instructions(Struct, frozen=True):
@@ -49,12 +47,12 @@ def evaluate_instructions(run: Run) -> Instructions:
     moved: list[tuple[Moved, Expression]] = []
     # In a module, addresses are relative to each of its instances.
     for scope in (scope for scopes in run.scopes.values() for scope in scopes):
-        for item in scope.module.found.removed:
+        for item in scope.module.declarations.removed:
             source = _evaluate_address(item.source, run, scope)
             if source is not None:
                 block_range = Header(item.block).range
                 removed.append((Removed(source, item.destroy, block_range), item.source))
-        for move in scope.module.found.moved:
+        for move in scope.module.declarations.moved:
             source, target = (
                 _evaluate_address(node, run, scope) for node in (move.source, move.target)
             )
@@ -63,7 +61,7 @@ def evaluate_instructions(run: Run) -> Instructions:
                 moved.append((Moved(source, target, block_range), move.source))
     imports = [
         (imported, Header(block.block))
-        for block in run.root.module.found.imports
+        for block in run.root.module.declarations.imports
         for imported in _evaluate_imports(block, run)
     ]
     return Instructions(tuple(removed), _order_moves(moved), tuple(imports))
@@ -166,7 +164,7 @@ def _list_declared(run: Run) -> _DeclaredAddresses:
     for scope in (scope for scopes in run.scopes.values() for scope in scopes):
         if scope.module.call is not None:
             blocks[Address("", "", None, scope.path)] = scope.module.call.block.header_range
-        for address, resource in scope.module.found.resources.items():
+        for address, resource in scope.module.declarations.resources.items():
             full_address, instances = (
                 address.nest_in(scope.path),
                 scope.instances.get(address, Poisoned()),

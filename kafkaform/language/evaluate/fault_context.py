@@ -1,5 +1,5 @@
-"""Find the values that only skipped blocks use. Faults in them are warnings: nothing that kafkaform
-manages depends on them."""
+"""Find where the values behind a fault in a module were set, and which values only skipped blocks
+use. Faults in the latter are warnings: nothing that kafkaform manages depends on them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,86 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ...core.diagnostics import Range
-from ...syntax.nodes import Attribute
-from ..declare.declarations import ModuleBlock, VariableBlock
+from ...core.diagnostics import Diagnostic, Range
+from ...syntax.nodes import Attribute, Expression
+from ..declare.blocks import ModuleBlock, VariableBlock
 from ..declare.modules import Module
 from ..declare.skipped_blocks import Skipping
 from ..expressions.dependencies import AllUses, walk_expressions
+from .evaluation_state import Scope
 from .graph import Graph, GraphNode, Ref, collect_refs, find_targets
+
+SHOWN = 3
+"""How many variables are traced for a fault."""
+
+
+def add_origins(fault: Diagnostic, scope: Scope) -> Diagnostic:
+    """The fault with the call of its module, and with the places where the variables that it uses
+    were set."""
+    if scope.caller is None or fault.range is None:
+        return fault
+    call = scope.module.call
+    assert call is not None
+    called = f"in {'.'.join(scope.path)}, called at {call.block.header_range}"
+    variable_notes = [*_describe_given(fault.range, scope)][:SHOWN]
+    return replace(fault, context=(called, *fault.context, *variable_notes))
+
+
+def _describe_given(fault_range: Range, scope: Scope) -> Iterator[str]:
+    for name in _find_variables(fault_range, scope.module):
+        call = scope.module.call
+        argument = None if call is None else call.block.get_argument(name)
+        if argument is not None:
+            yield f"var.{name} is set at {argument.range}"
+
+
+def _find_variables(fault_range: Range, module: Module) -> list[str]:
+    """The variables that the expression at a place uses, directly or through local values."""
+    # Looked for again from the text, because it is needed only for the few faults that are shown.
+    variables: dict[str, None] = {}
+    uses = AllUses()
+    # Breadth first: the variables that the expression names itself come before indirect ones.
+    pending = list(collect_refs(_find_expressions(fault_range, module), uses))
+    visited: set[Ref] = set()
+    while pending:
+        ref = pending.pop(0)
+        if ref in visited:
+            continue
+        visited.add(ref)
+        word, _, name = ref.name.partition(".")
+        if word == "var":
+            variables[name] = None
+        elif word == "local" and name in module.declarations.locals:
+            pending += collect_refs([module.declarations.locals[name].value], uses)
+    return list(variables)
+
+
+def _find_expressions(fault_range: Range, module: Module) -> Iterator[Expression]:
+    return (node for node in _list_expressions(module) if _is_inside(node.range, fault_range))
+
+
+def _is_inside(outer: Range, inner: Range) -> bool:
+    return (
+        outer.file == inner.file
+        and (outer.line, outer.column) <= (inner.line, inner.column)
+        and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
+    )
+
+
+def _list_expressions(module: Module) -> Iterator[Expression]:
+    declarations = module.declarations
+    yield from (item.value for item in declarations.locals.values())
+    blocks = [
+        declaration.block
+        for declaration in (*declarations.resources.values(), *declarations.data.values())
+    ]
+    blocks += [declaration.block for declaration in declarations.outputs.values()]
+    blocks += [declaration.block for declaration in declarations.modules.values()]
+    for block in blocks:
+        yield from walk_expressions(block.body)
+
 
 _Position = tuple[int, int]
 """Line and column."""
@@ -56,7 +128,7 @@ def find_unused_places(graph: Graph, skipping: Skipping, uses: AllUses) -> Unuse
         else:
             used_nodes |= targets
     root = graph.modules[()]
-    for imported in root.found.imports:
+    for imported in root.declarations.imports:
         used_nodes |= _list_targets(root, collect_refs(walk_expressions(imported.block.body), uses))
     for module in graph.modules.values():
         for item in skipping.blocks.get(module.folder, ()):
@@ -73,7 +145,7 @@ def find_unused_places(graph: Graph, skipping: Skipping, uses: AllUses) -> Unuse
 
 def _list_checks(graph: Graph, uses: AllUses) -> Iterator[tuple[Module, Range, tuple[Ref, ...]]]:
     for module in graph.modules.values():
-        for check in module.found.checks.values():
+        for check in module.declarations.checks.values():
             yield module, check.block.range, collect_refs(walk_expressions(check.block.body), uses)
 
 
@@ -113,7 +185,7 @@ def _follow(graph: Graph, starts: Iterable[GraphNode], uses: AllUses) -> set[Gra
             pending += graph.needs[node]
             pending += _list_targets(_find_writer(graph, node), graph.refs[node])
         elif not node.steps and node.name.startswith("var."):
-            variable = root.found.variables.get(node.name.removeprefix("var."))
+            variable = root.declarations.variables.get(node.name.removeprefix("var."))
             if variable is not None:
                 refs = collect_refs(walk_expressions(variable.block.body, ("type",)), uses)
                 pending += _list_targets(root, refs)
@@ -125,7 +197,7 @@ def _list_places(graph: Graph, node: GraphNode) -> Iterator[Range]:
     declaration = graph.declared.get(node)
     name = node.name.removeprefix("var.")
     if declaration is None and not node.steps and node.name.startswith("var."):
-        declaration = graph.modules[()].found.variables.get(name)
+        declaration = graph.modules[()].declarations.variables.get(name)
     if isinstance(declaration, Attribute):
         yield declaration.range
     elif isinstance(declaration, ModuleBlock):

@@ -1,8 +1,10 @@
-"""The state of one evaluation, and the objects that each of its values comes from."""
+"""The state of one evaluation: the instances of modules, what their expressions see, and the
+objects that each value comes from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property, partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,9 +15,11 @@ from ...core.resource import ProviderConfig
 from ...syntax.nodes import Expression
 from ...syntax.stamps import StencilShape
 from ..declare.addresses import read_depends_on
-from ..declare.declarations import Declarations, ResourceBlock, get_place
+from ..declare.blocks import Declarations, ModuleBlock, ResourceBlock, get_place
+from ..declare.modules import Module
 from ..declare.variables import Variables
-from ..expressions.code import Context
+from ..expressions.code import Context, Env, Namespace
+from ..expressions.references import Data, Fixed, Live, OnDemand, Outcome, Space
 from ..values.faults import (
     Deferred,
     EvalError,
@@ -26,12 +30,138 @@ from ..values.faults import (
     suggest_near,
 )
 from ..values.limits import Budget
-from .data_blocks import DataInfo, Query
+from ..values.value import Null, ObjectVal, TupleVal, Val
+from .arguments import Report
 from .diagnostics import Collector
 from .graph import Graph, GraphNode
-from .provider_blocks import ProviderInfo, make_default_provider
-from .resources import ResourcePlan, Settled, TypeInfo
-from .scope import Scope
+from .providers import DataInfo, ProviderInfo, Query, make_default_provider
+from .resources import MadeInstance, ResourcePlan, Settled, Site, TypeInfo, publish_value
+
+
+class Scope(Struct, eq=False, dict=True):
+    """An instance of a module."""
+
+    module: Module
+    path: tuple[str, ...]
+    """As addresses write it: `('module.eu["a"]',)`."""
+    budget: Budget
+    report: Report
+    """Takes the faults of this instance."""
+    plans: Mapping[Address, ResourcePlan]
+    """The compiled resource blocks of the module."""
+    settled: Settled
+    caller: Scope | None = None
+    """The instance of the module that calls this one; None for the root."""
+    repetition: Mapping[str, Fixed] = field(default_factory=dict)
+    """`each` or `count` of the call."""
+    inherited: frozenset[Address] = frozenset()
+    """The objects that every object in this instance comes after (`depends_on` of the call)."""
+    variables: dict[str, Outcome] = field(default_factory=dict)
+    locals: dict[str, Outcome] = field(default_factory=dict)
+    outputs: dict[str, Outcome] = field(default_factory=dict)
+    data: dict[str, dict[str, Outcome]] = field(default_factory=dict)
+    """The answers of data sources, by type and name."""
+    instances: dict[Address, list[MadeInstance] | Poisoned] = field(default_factory=dict)
+    """The instances of resource blocks."""
+    children: dict[str, dict[str | int | None, Scope] | Poisoned] = field(default_factory=dict)
+    """The instances of the modules that this one calls, by name and key."""
+    needs: dict[str, frozenset[Address]] = field(default_factory=dict)
+    """Name of a node -> the objects behind its value."""
+
+    @cached_property
+    def env(self) -> Env:
+        """The environment of expressions in this module."""
+        declarations = self.module.declarations
+        names: dict[str, dict[str, Address]] = {}
+        for address in declarations.resources:
+            names.setdefault(address.type, {})[address.name] = address
+        # Paths are seen from the configuration folder. Its own path is not shown: it would make
+        # plans differ from machine to machine, and tell about the machine.
+        path = ObjectVal({"module": self.module.folder or ".", "root": ".", "cwd": "."})
+        # The searches get what they look at, and not the scope: it would refer to itself, and all
+        # values would stay in memory until the garbage collector runs.
+        find_resource = partial(
+            _find_resource, self.instances, self.plans, self.settled, self.budget
+        )
+        spaces: dict[str, Namespace] = {
+            "var": Space("variable", self.variables),
+            "local": Space("local value", self.locals),
+            "path": Fixed(path),
+            "module": OnDemand(
+                "module",
+                {**declarations.modules, **self.children},
+                partial(_find_module, declarations.modules, self.children),
+            ),
+            "data": Data(self.data),
+            **_make_skipped_spaces(self.module.skipped),
+            **{
+                kind: OnDemand(kind, inner, partial(find_resource, kind))
+                for kind, inner in names.items()
+            },
+        }
+        if self.module.terraform:
+            spaces["terraform"] = Fixed(ObjectVal({"workspace": "default"}))
+        return Env(spaces, {}, self.budget)
+
+    def make_site(self, needs: frozenset[Address]) -> Site:
+        """Where blocks of this instance are evaluated. needs: the objects that they come after."""
+        ordered = tuple(sorted(needs | self.inherited, key=str))
+        return Site(self.env, self.path, self.report, ordered, self.settled)
+
+
+def _make_skipped_spaces(skipped: frozenset[str]) -> Mapping[str, Namespace]:
+    """The first words of names whose blocks are skipped: types of other providers, `ephemeral`."""
+    spaces: dict[str, dict[str, dict[str, Outcome]]] = {}
+    for name in skipped:
+        word, *words = name.split(".")
+        if word not in ("data", "module"):
+            kind = words[0] if word == "ephemeral" else ""
+            spaces.setdefault(word, {}).setdefault(kind, {})[words[-1]] = Skipped(name)
+    return {
+        word: Data(kinds) if word == "ephemeral" else Space(word, kinds[""])
+        for word, kinds in spaces.items()
+    }
+
+
+def _find_resource(
+    instances_by_address: Mapping[Address, list[MadeInstance] | Poisoned],
+    plans: Mapping[Address, ResourcePlan],
+    settled: Settled,
+    budget: Budget,
+    kind: str,
+    name: str,
+) -> Outcome:
+    address = Address(kind, name)
+    if address not in instances_by_address:
+        # It is named where only earlier values are allowed, which has been reported. Raised instead
+        # of returned, so that OnDemand does not keep it for other expressions.
+        raise Poisoned
+    instances = instances_by_address[address]
+    return (
+        publish_value(plans[address], instances, settled, budget)
+        if isinstance(instances, list)
+        else instances
+    )
+
+
+def _find_module(
+    calls: Mapping[str, ModuleBlock],
+    children: Mapping[str, dict[str | int | None, Scope] | Poisoned],
+    name: str,
+) -> Outcome:
+    if name not in children:
+        raise Poisoned  # as above
+    scopes = children[name]
+    if isinstance(scopes, Poisoned):
+        return scopes
+    values: dict[str | int | None, Val] = {
+        key: ObjectVal(Live(child.outputs)) for key, child in scopes.items()
+    }
+    call = calls[name]
+    if call.block.get_argument("for_each") is not None:
+        return ObjectVal({str(key): value for key, value in values.items()})
+    return TupleVal(tuple(values.values())) if call.several else values.get(None, Null())
+
 
 Steps = tuple[str, ...]
 
@@ -102,15 +232,15 @@ def defer_open(run: Run) -> Deferred:
 def enter_scope(run: Run, scope: Scope) -> None:
     """Add an instance of a module."""
     # What the graph leaves out is never evaluated, so it gets its value here.
-    for address in scope.module.found.resources:
+    for address in scope.module.declarations.resources:
         if address.type not in run.schemas.types:
             scope.instances[address] = Skipped(str(address))
-    for address in scope.module.found.data:
+    for address in scope.module.declarations.data:
         is_installed = address.type in run.schemas.data
         empty = scope.data.setdefault(address.type, {})
         if not is_installed:
             empty[address.name] = Skipped(f"data.{address}")
-    for name in scope.module.found.modules:
+    for name in scope.module.declarations.modules:
         if name not in scope.module.children:
             scope.children[name] = Poisoned()
     for name in scope.module.skipped:
@@ -145,7 +275,7 @@ def find_needs(run: Run, node: GraphNode, scope: Scope) -> frozenset[Address]:
         # Values that are not objects pass on what they need. They were evaluated before.
         elif ref.name in text_scope.needs and (word in ("local", "var", "data")):
             needs |= text_scope.needs[ref.name]
-        elif Address(word, name) in text_scope.module.found.resources:
+        elif Address(word, name) in text_scope.module.declarations.resources:
             needs.add(Address(word, name, ref.key, text_scope.path))
     # A data source is read before anything is changed, so it comes after no object.
     if isinstance(declaration, ResourceBlock) and not node.name.startswith("data."):
@@ -158,7 +288,7 @@ def find_needs(run: Run, node: GraphNode, scope: Scope) -> frozenset[Address]:
 def _find_module_needs(instances: Iterable[Scope], output: str | None) -> frozenset[Address]:
     needs: set[Address] = set()
     for child in instances:
-        output_names = child.module.found.outputs if output is None else (output,)
+        output_names = child.module.declarations.outputs if output is None else (output,)
         for output_name in output_names:
             needs |= child.needs.get(f"output.{output_name}", frozenset())
     return frozenset(needs)
@@ -167,7 +297,7 @@ def _find_module_needs(instances: Iterable[Scope], output: str | None) -> frozen
 def read_explicit_needs(depends_on: Expression, scope: Scope) -> set[Address]:
     """The addresses of a `depends_on`. Those that are not declared are reported."""
     needs: set[Address] = set()
-    declarations = scope.module.found
+    declarations = scope.module.declarations
     try:
         targets = read_depends_on(depends_on)
     except EvalError as fault:

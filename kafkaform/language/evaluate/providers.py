@@ -1,23 +1,25 @@
-"""Evaluate `data` blocks, which read from a system while the configuration is evaluated."""
+"""Evaluate `provider` blocks, make the default instances that have none, and evaluate `data`
+blocks, which read from a provider's system while the configuration is evaluated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from ...core.diagnostics import Diagnostic
 from ...core.errors import ConnectError, KafkaformError, OtherSystem
 from ...core.resource import ProviderConfig
 from ...core.schema import META_BLOCKS, ObjectSchema
 from ...core.value import FrozenMap, Value
 from ..declare.addresses import read_provider_instance
-from ..declare.blocks import Header
+from ..declare.blocks import Header, ProviderBlock, ResourceBlock, render_title
 from ..declare.conditions import Rule, check_rules, compile_rules
-from ..declare.declarations import ResourceBlock
 from ..expressions.code import Context, Env
 from ..expressions.references import Fixed, Outcome, Unset
 from ..values.conversion import lift_value
-from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic
+from ..values.faults import Deferred, EvalError, Poisoned, Skipped, make_diagnostic, make_error
 from ..values.value import Null, ObjectVal, TupleVal, Val
 from .arguments import Arguments, Report, compile_arguments, evaluate_arguments, make_deferred_fault
 from .expansion import Instance, expand_instances
@@ -160,3 +162,93 @@ def _ask_query(
     # The object has its arguments and the answer; the answer wins, such as a normalised name.
     argument_values = {name: value for name, value in arguments.items() if value is not None}
     return FrozenMap({**argument_values, **(answer if isinstance(answer, FrozenMap) else {})})
+
+
+Check = Callable[[FrozenMap], Sequence[tuple[str, Diagnostic]]]
+"""Finds faults that a schema cannot express: pairs of (attribute, fault without a place)."""
+
+Connect = Callable[[str, FrozenMap], tuple[FrozenMap, Sequence[tuple[str, Diagnostic]]]]
+"""Completes the settings of an instance, by the environment: (instance, settings of its block) ->
+the settings to connect with, and what is refused."""
+
+
+class ProviderInfo(Struct, frozen=True):
+    """What the language knows about a provider."""
+
+    schema: ObjectSchema
+    check: Check = lambda _: ()
+    connect: Connect = lambda _, config: (config, ())
+
+
+def configure_provider(
+    block: ProviderBlock, info: ProviderInfo, context: Context, env: Env, report: Report
+) -> ProviderConfig | None:
+    """One provider instance; None after faults, which are reported."""
+    location, title = Header(block.block), f"provider.{block.instance}"
+    arguments = compile_arguments(
+        block.block.body,
+        info.schema,
+        context,
+        location,
+        render_title(block.block),
+        report,
+        ("alias",),
+    )
+    try:
+        config = evaluate_arguments(arguments, env, report, title)
+    except Skipped as skipped:
+        report(make_error(location, f"{title} needs {skipped}, which is skipped"))
+        return None
+    except Poisoned:
+        return None
+    except Deferred as deferred:
+        report(make_deferred_fault(location, deferred, title))
+        return None
+    if config is None:
+        return None
+    # The check sees the completed settings, since the environment can set what the block lacks.
+    config, refused = info.connect(block.instance, config)
+    for name, fault in refused or info.check(config):
+        report(_place_fault(name, fault, block, info.schema))
+    if refused:
+        return None
+    return ProviderConfig(block.name, block.instance, config, block.block.header_range)
+
+
+def _place_fault(
+    name: str, fault: Diagnostic, block: ProviderBlock, schema: ObjectSchema
+) -> Diagnostic:
+    """The fault at the argument that sets this attribute. The source line of a secret is left
+    out."""
+    attribute = schema.attributes.get(name)
+    hide = attribute is not None and (attribute.secret or attribute.sensitive)
+    for spelling, item in block.block.body.attributes.items():
+        if schema.find(spelling) is attribute:
+            return replace(fault, range=item.range, excerpt=None if hide else item.excerpt)
+    header = Header(block.block)
+    return replace(fault, range=header.range, excerpt=header.excerpt)
+
+
+def make_default_provider(
+    instance: str, info: ProviderInfo, block: ResourceBlock, title: str, report: Report
+) -> ProviderConfig:
+    """The default instance of a provider without a provider block. block: what needs it; title: its
+    name in messages."""
+    location, schema = Header(block.block), info.schema
+    missing = [name for name, a in schema.attributes.items() if a.required and a.default is None]
+    if missing:
+        report(
+            make_error(
+                location,
+                f"{title} needs the provider {instance}, which is not configured",
+                f"A provider block with {', '.join(missing)} is missing.",
+                f'Write provider "{instance}" {{ {missing[0]} = … }}.',
+            )
+        )
+    # It is completed also after a fault, so that the same fault is not reported for every object.
+    defaults: dict[str, Value] = {name: a.default for name, a in schema.attributes.items()}
+    defaults.update(dict.fromkeys(schema.blocks))
+    config, refused = info.connect(instance, FrozenMap(defaults))
+    for _, fault in refused:
+        report(replace(fault, range=location.range, excerpt=location.excerpt))
+    return ProviderConfig(instance, instance, config, location.range)
