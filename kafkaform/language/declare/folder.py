@@ -338,7 +338,12 @@ def load_folder(
     values = [] if folder else family.select_values(files)
     size = sum(len(files[name]) for name in names + values)
     if size > ALL_FILES_BYTES:
-        return Tree((), (), {}, (_make_size_fault(size),), family.terraform)
+        fault = Diagnostic(
+            Severity.ERROR,
+            f"The configuration is too large: {size:,} bytes",
+            f"All files together can have {ALL_FILES_BYTES:,} bytes.",
+        )
+        return Tree((), (), {}, (fault,), family.terraform)
     if not names:
         return Tree((), (), {}, (_make_nothing_fault(folder),), family.terraform)
     prefix = f"{folder}/" if folder else ""
@@ -381,12 +386,4 @@ def _make_nothing_fault(folder: str) -> Diagnostic:
         "The folder has no file whose name ends in .kf.hcl, .kf.json, .tf, .tf.json, .tofu or "
         ".tofu.json.",
         advice="Write one, such as main.kf.hcl, or change to the folder of your configuration.",
-    )
-
-
-def _make_size_fault(size: int) -> Diagnostic:
-    return Diagnostic(
-        Severity.ERROR,
-        f"The configuration is too large: {size:,} bytes",
-        f"All files together can have {ALL_FILES_BYTES:,} bytes.",
     )

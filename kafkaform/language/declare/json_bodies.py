@@ -165,7 +165,15 @@ def _make_body(
     for member in plain:
         name = member.name.text
         if form is not VALUES and not NAME.fullmatch(name):
-            faults.append(_make_name_fault(member))
+            faults.append(
+                make_fault(
+                    member.source,
+                    member.name.start,
+                    member.name.end,
+                    f'"{member.name.text}" is not a name',
+                    "A name is a letter followed by letters, digits, _ and -.",
+                )
+            )
         elif name not in attributes:
             attributes.update(_make_attribute(member, form, faults))
     return Body(node.source, node.start, node.end, attributes, tuple(blocks))
@@ -182,16 +190,6 @@ def _make_attribute(
     else:
         start = member.name.start + 1  # behind the quote, as `Attribute.name_range` needs it
         yield name, Attribute(member.source, start, member.end, name, value)
-
-
-def _make_name_fault(member: JsonMember) -> Diagnostic:
-    return make_fault(
-        member.source,
-        member.name.start,
-        member.name.end,
-        f'"{member.name.text}" is not a name',
-        "A name is a letter followed by letters, digits, _ and -.",
-    )
 
 
 # ── blocks ──────────────────────────────────────────────────────────────────────────────

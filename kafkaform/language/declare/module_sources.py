@@ -96,7 +96,18 @@ def resolve_source(source: str, caller: str) -> str:
     """
     # Terraform has the same rule: `modules/a` without ./ would be the name of a registry.
     if source.startswith(("./", "../")):
-        return _resolve_local(source, caller)
+        if not is_git(caller):
+            path = posixpath.normpath(posixpath.join(caller, source))
+            return "" if path == "." else path
+        package, inside = split_git_folder(caller)
+        path = posixpath.normpath(posixpath.join(inside, source))
+        if path.split("/")[0] == "..":
+            raise SourceFault(
+                f"The module {source} leads out of its repository",
+                f"The module that calls it comes from {package}.",
+                "The author of that module has to keep both in one repository.",
+            )
+        return _join_git_folder(package, "" if path == "." else path)
     if not is_git(source):
         raise _make_foreign_fault(source)
     package, inside = parse_git_source(source)
@@ -107,21 +118,6 @@ def resolve_source(source: str, caller: str) -> str:
             advice="Its author has to name a repository with https:// or ssh://.",
         )
     return _join_git_folder(package, inside)
-
-
-def _resolve_local(source: str, caller: str) -> str:
-    if not is_git(caller):
-        path = posixpath.normpath(posixpath.join(caller, source))
-        return "" if path == "." else path
-    package, inside = split_git_folder(caller)
-    path = posixpath.normpath(posixpath.join(inside, source))
-    if path.split("/")[0] == "..":
-        raise SourceFault(
-            f"The module {source} leads out of its repository",
-            f"The module that calls it comes from {package}.",
-            "The author of that module has to keep both in one repository.",
-        )
-    return _join_git_folder(package, "" if path == "." else path)
 
 
 def parse_git_source(source: str) -> tuple[Package, str]:

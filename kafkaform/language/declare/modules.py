@@ -211,7 +211,14 @@ def _add_children(
             count += 1
             names += declarations.count
             if count > LIMITS.calls or names > LIMITS.names:
-                faults.append(_make_too_many_fault(call))
+                faults.append(
+                    make_error(
+                        Header(call.block),
+                        "The configuration calls too many modules",
+                        f"One configuration can have {LIMITS.calls:,} calls and {LIMITS.names:,} "
+                        "blocks and local values. Those in a module count for every call of it.",
+                    )
+                )
                 return False
             providers = _resolve_providers(caller, call, faults)
             child = Module(
@@ -272,15 +279,6 @@ def _find_folder(
         )
         return None
     return module_folder if module_folder in tree.modules else None
-
-
-def _make_too_many_fault(call: ModuleBlock) -> Diagnostic:
-    return make_error(
-        Header(call.block),
-        "The configuration calls too many modules",
-        f"One configuration can have {LIMITS.calls:,} calls and {LIMITS.names:,} blocks and local "
-        "values. Those in a module count for every call of it.",
-    )
 
 
 def _resolve_providers(

@@ -127,7 +127,16 @@ def read_terraform_settings(tree: Tree) -> TerraformSettings:
             providers.update(_read_sources(inner, faults))
     stores = [inner for inner in inside if inner.type in _STORES]
     if stores:
-        faults.append(_make_not_used_warning(stores[0]))
+        faults.append(
+            make_warning(
+                Header(stores[0]),
+                f"The {stores[0].type} block is not used",
+                "kafkaform keeps its state in kafkaform.state.json beside the configuration, and "
+                "never reads Terraform's state.",
+                "To take over live objects, use import blocks, lifecycle { adopt = true } or plan "
+                "--adopt=GLOB.",
+            )
+        )
     return TerraformSettings(providers, tuple(faults))
 
 
@@ -147,14 +156,3 @@ def _read_sources(block: Block, faults: list[Diagnostic]) -> Iterator[tuple[str,
         if entries is None and get_literal(item.value) is None:
             form = f'Write {name} = {{ source = "…", version = "…" }}.'
             faults.append(make_error(item.value, "This is not a provider requirement", advice=form))
-
-
-def _make_not_used_warning(block: Block) -> Diagnostic:
-    return make_warning(
-        Header(block),
-        f"The {block.type} block is not used",
-        "kafkaform keeps its state in kafkaform.state.json beside the configuration, and never "
-        "reads Terraform's state.",
-        "To take over live objects, use import blocks, lifecycle { adopt = true } or plan "
-        "--adopt=GLOB.",
-    )

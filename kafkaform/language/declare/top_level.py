@@ -58,9 +58,8 @@ def declare_blocks(
     faults: list[Diagnostic] = []
     for file in tree.configuration:
         for name, item in file.body.attributes.items():
-            faults.append(
-                make_error(item, f'"{name}" is outside of any block', advice=_advise_place(name))
-            )
+            advice = f"Write locals {{ {name} = … }}, or set variables in a file *.auto.kfvars.hcl."
+            faults.append(make_error(item, f'"{name}" is outside of any block', advice=advice))
         for block in file.body.blocks:
             if types is not None and block.type not in types:
                 continue
@@ -77,10 +76,6 @@ def declare_blocks(
             if not problems or (block.type == "variable" and len(block.labels) == 1):
                 faults.extend(_DECLARERS[block.type](block, declarations))
     return declarations, tuple(faults)
-
-
-def _advise_place(name: str) -> str:
-    return f"Write locals {{ {name} = … }}, or set variables in a file *.auto.kfvars.hcl."
 
 
 def _make_unknown_block_fault(block: Block) -> Diagnostic:

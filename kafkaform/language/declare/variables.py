@@ -314,7 +314,12 @@ def check_declaration(block: VariableBlock, context: Context) -> Iterator[Diagno
         yield make_error(const, '"const" must be the constant true or false')
     for rule in block.validations:
         condition = rule.get_argument("condition")
-        if condition is not None and not _has_reference(condition, block.name):
+        if condition is not None and not any(
+            reference.root.name == "var"
+            and reference.steps
+            and reference.steps[0].attribute == block.name
+            for reference in AllUses()[condition].references
+        ):
             summary = f"The condition of a validation must refer to var.{block.name}"
             yield make_error(condition, summary)
     if block.default is not None:
@@ -324,13 +329,6 @@ def check_declaration(block: VariableBlock, context: Context) -> Iterator[Diagno
             yield make_diagnostic(fault, context=[f"while reading var.{block.name}"])
         except Poisoned:
             return
-
-
-def _has_reference(node: Expression, name: str) -> bool:
-    return any(
-        reference.root.name == "var" and reference.steps and reference.steps[0].attribute == name
-        for reference in AllUses()[node].references
-    )
 
 
 def warn_deprecated(block: VariableBlock, location: Location) -> Iterator[Diagnostic]:

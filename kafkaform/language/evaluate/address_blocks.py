@@ -148,7 +148,16 @@ def check_instructions(instructions: Instructions, run: Run) -> None:
         for removed, node in instructions.removed:
             _check_gone(removed.source, declared, node, "Remove that block", run)
         for moved, node in instructions.moved:
-            _check_moved(moved, declared, node, run)
+            source, target = moved.source, moved.target
+            if source == target:
+                run.faults.add(make_error(node, f"{source} is moved to itself"))
+            elif source.type != target.type:
+                names = (source.type or "module", target.type or "module")
+                detail = "An object keeps its type when it gets another address."
+                run.faults.add(make_error(node, f"A {names[0]} cannot become a {names[1]}", detail))
+            # The old address must not be declared, but another instance of the same block can be.
+            elif not _is_same_block(source, target) or str(source) in declared.exact:
+                _check_gone(source, declared, node, "Rename that block", run)
         _check_moves_together(instructions.moved, run)
         _check_imports(instructions.imports, declared, run)
     except LimitError as fault:
@@ -220,19 +229,6 @@ def _find_declaration(
         inner_range for block, inner_range in declared.blocks.items() if source.contains(block)
     )
     return next(inner_ranges, None)
-
-
-def _check_moved(moved: Moved, declared: _DeclaredAddresses, node: Expression, run: Run) -> None:
-    source, target = moved.source, moved.target
-    if source == target:
-        run.faults.add(make_error(node, f"{source} is moved to itself"))
-    elif source.type != target.type:
-        names = (source.type or "module", target.type or "module")
-        detail = "An object keeps its type when it gets another address."
-        run.faults.add(make_error(node, f"A {names[0]} cannot become a {names[1]}", detail))
-    # The old address must not be declared, but another instance of the same block can be.
-    elif not _is_same_block(source, target) or str(source) in declared.exact:
-        _check_gone(source, declared, node, "Rename that block", run)
 
 
 def _check_moves_together(moves: Sequence[tuple[Moved, Expression]], run: Run) -> None:

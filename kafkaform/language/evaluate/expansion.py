@@ -220,17 +220,13 @@ def list_iterations(collection: DynamicCollection, env: Env) -> Iterator[tuple[V
         (
             key,
             Env(
-                {**env.roots, collection.iterator: _make_element(key, item)},
+                {**env.roots, collection.iterator: Fixed(ObjectVal({"key": key, "value": item}))},
                 dict(env.names),
                 env.budget,
             ),
         )
         for key, item in list_elements(value)
     )
-
-
-def _make_element(key: Val, value: Val) -> Fixed:
-    return Fixed(ObjectVal({"key": key, "value": value}))
 
 
 def describe_key(key: Val) -> str:

@@ -48,7 +48,8 @@ def _find_variables(fault_range: Range, module: Module) -> list[str]:
     variables: dict[str, None] = {}
     uses = AllUses()
     # Breadth first: the variables that the expression names itself come before indirect ones.
-    pending = list(collect_refs(_find_expressions(fault_range, module), uses))
+    nodes = (node for node in _list_expressions(module) if _is_inside(node.range, fault_range))
+    pending = list(collect_refs(nodes, uses))
     visited: set[Ref] = set()
     while pending:
         ref = pending.pop(0)
@@ -61,10 +62,6 @@ def _find_variables(fault_range: Range, module: Module) -> list[str]:
         elif word == "local" and name in module.declarations.locals:
             pending += collect_refs([module.declarations.locals[name].value], uses)
     return list(variables)
-
-
-def _find_expressions(fault_range: Range, module: Module) -> Iterator[Expression]:
-    return (node for node in _list_expressions(module) if _is_inside(node.range, fault_range))
 
 
 def _is_inside(outer: Range, inner: Range) -> bool:

@@ -213,12 +213,8 @@ def find_targets(module: Module, refs: Iterable[Ref]) -> Iterator[GraphNode]:
             yield GraphNode(module.steps, ref.name)
             child = module.children.get(name)
             if child is not None:
-                yield from _list_outputs(child, ref.output)
+                outputs = child.declarations.outputs
+                for output in (ref.output,) if ref.output in outputs else outputs:
+                    yield GraphNode(child.steps, f"output.{output}")
         elif word != "var" or module.steps:
             yield GraphNode(module.steps, ref.name)
-
-
-def _list_outputs(child: Module, output_name: str | None) -> Iterator[GraphNode]:
-    outputs = child.declarations.outputs
-    for output in (output_name,) if output_name in outputs else outputs:
-        yield GraphNode(child.steps, f"output.{output}")

@@ -234,22 +234,20 @@ def evaluate_resource(
         site.report(make_deferred_fault(repeated or Header(block.block), deferred, title))
         return Poisoned()
     except Skipped as skipped:
-        site.report(_make_skipped_fault(block, title, skipped))
+        site.report(
+            make_error(
+                Header(block.block),
+                f"{title} needs {skipped}, which is skipped",
+                "kafkaform does not have its provider, so its values are not known.",
+                'For a secret, write secret_env("NAME"), secret_file("PATH") or '
+                "secret_command([…]), or use a variable with sensitive = true. For anything else, "
+                "write the value itself, or use a variable.",
+            )
+        )
         return skipped
     except Poisoned as poison:
         return poison
     return Poisoned() if faulty else instances
-
-
-def _make_skipped_fault(block: ResourceBlock, title: str, skipped: Skipped) -> Diagnostic:
-    return make_error(
-        Header(block.block),
-        f"{title} needs {skipped}, which is skipped",
-        "kafkaform does not have its provider, so its values are not known.",
-        'For a secret, write secret_env("NAME"), secret_file("PATH") or secret_command([…]), or '
-        "use a variable with sensitive = true. For anything else, write the value itself, or use a "
-        "variable.",
-    )
 
 
 def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> MadeInstance | None:

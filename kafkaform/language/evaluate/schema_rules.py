@@ -73,12 +73,10 @@ def _check_whole(value: Value, attribute: AttributeSchema, node: Expression, hid
         _check_whole(tuple(value.values()), attribute, node, hidden)
     elif value is not None and not isinstance(value, int):
         detail = "" if hidden else f"It is {value}."
-        advice = "" if hidden or not isinstance(value, Decimal) else _advise_nearest(value)
+        advice = ""
+        if isinstance(value, Decimal) and not hidden:
+            advice = f"Write {floor(value)} or {ceil(value)}."
         raise EvalError(node, f'"{attribute.name}" must be a whole number', detail, advice)
-
-
-def _advise_nearest(value: Decimal) -> str:
-    return f"Write {floor(value)} or {ceil(value)}."
 
 
 SECRET_ADVICE = (
