@@ -36,7 +36,7 @@ from .values.value import (
 )
 
 SOURCE = "console"
-HIDDEN = "(sensitive value)"
+SENSITIVE_VALUE = "(sensitive value)"
 KNOWN_AFTER_APPLY = "(known after apply)"
 TYPE = "type"
 MAX_ELEMENTS = 20_000
@@ -127,9 +127,9 @@ _CALLS: Mapping[type, str] = {ListVal: "tolist", SetVal: "toset", MapVal: "tomap
 
 def _render_text(value: Val) -> str:
     if isinstance(value, Marked):
-        return HIDDEN if SENSITIVE in value.marks else _render_text(value.value)
+        return SENSITIVE_VALUE if SENSITIVE in value.marks else _render_text(value.value)
     if isinstance(value, SecretRef):
-        return HIDDEN
+        return SENSITIVE_VALUE
     if isinstance(value, Computed):
         return KNOWN_AFTER_APPLY
     if isinstance(value, TupleVal | ListVal | SetVal):

@@ -25,7 +25,7 @@ from .evaluate.address_blocks import Instructions, check_instructions, evaluate_
 from .evaluate.diagnostics import Collector
 from .evaluate.evaluation import check_variables, evaluate_checks, evaluate_run
 from .evaluate.evaluation_state import Run, Schemas, Scope
-from .evaluate.fault_context import find_unused_places
+from .evaluate.fault_context import find_unused_ranges
 from .evaluate.graph import GraphNode, build_graph
 from .evaluate.name_check import check_names
 from .evaluate.outputs import make_root_output
@@ -132,7 +132,7 @@ def evaluate_tree(
     faults.add_static((*tree.diagnostics, *linked.faults, *skipping.warn()))
     faults.add_static(_find_unknown_types(root, schemas))
     graph = build_graph(root, schemas.types, schemas.data, uses)
-    faults.unused = find_unused_places(graph, skipping, uses)
+    faults.unused = find_unused_ranges(graph, skipping, uses)
     faults.add_static(check_names(root, schemas, functions, uses))
 
     # Values: the root's variables, then everything else, each after what it needs.

@@ -324,7 +324,7 @@ Declaration: TypeAlias = (
 """What is evaluated in each instance of its module: a local value, or a block."""
 
 
-def get_place(declaration: Declaration) -> Location:
+def get_location(declaration: Declaration) -> Location:
     """Where something is declared: the local value, or the header of the block."""
     return declaration if isinstance(declaration, Attribute) else Header(declaration.block)
 

@@ -90,7 +90,7 @@ def _make_unknown_block_fault(block: Block) -> Diagnostic:
     )
 
 
-def _make_twice_fault(block: Block, first: Block, title: str) -> Diagnostic:
+def _make_duplicate_fault(block: Block, first: Block, title: str) -> Diagnostic:
     return make_error(
         Header(block),
         f"{title} is declared twice",
@@ -124,7 +124,9 @@ def _declare_variable(block: Block, declarations: Declarations) -> Iterator[Diag
         flags[flag], faults = _read_flag(block, flag, default)
         yield from faults
     if name in declarations.variables:
-        yield _make_twice_fault(block, declarations.variables[name].block, f'The variable "{name}"')
+        yield _make_duplicate_fault(
+            block, declarations.variables[name].block, f'The variable "{name}"'
+        )
         return
     validations, faults = _select_rules(block, "validation")
     yield from faults
@@ -194,7 +196,7 @@ def _declare_provider(block: Block, declarations: Declarations) -> Iterator[Diag
             return
         instance = f"{name}.{alias.value}"
     if instance in declarations.providers:
-        yield _make_twice_fault(
+        yield _make_duplicate_fault(
             block, declarations.providers[instance].block, f"The provider instance {instance}"
         )
         return
@@ -249,7 +251,7 @@ def _declare_resource(block: Block, declarations: Declarations) -> Iterator[Diag
                 "Remove it.",
             )
     if resource.address in declarations.resources:
-        yield _make_twice_fault(
+        yield _make_duplicate_fault(
             block, declarations.resources[resource.address].block, str(resource.address)
         )
     else:
@@ -260,7 +262,7 @@ def _declare_data(block: Block, declarations: Declarations) -> Iterator[Diagnost
     resource, faults = _read_lifecycle(block, DATA_LIFECYCLE)
     yield from (*faults, *_warn_quoted(block))
     if resource.address in declarations.data:
-        yield _make_twice_fault(
+        yield _make_duplicate_fault(
             block, declarations.data[resource.address].block, f"data.{resource.address}"
         )
     else:
@@ -296,7 +298,7 @@ def _declare_module(block: Block, declarations: Declarations) -> Iterator[Diagno
     providers, faults = _read_module_providers(block.get_argument("providers"))
     yield from (*faults, *_warn_quoted(block))
     if name in declarations.modules:
-        yield _make_twice_fault(block, declarations.modules[name].block, f"module.{name}")
+        yield _make_duplicate_fault(block, declarations.modules[name].block, f"module.{name}")
     else:
         declarations.modules[name] = ModuleBlock(name, block, text, providers)
 
@@ -335,7 +337,7 @@ def _declare_output(block: Block, declarations: Declarations) -> Iterator[Diagno
     rules, faults = _select_rules(block, "precondition")
     yield from faults
     if name in declarations.outputs:
-        yield _make_twice_fault(block, declarations.outputs[name].block, f'The output "{name}"')
+        yield _make_duplicate_fault(block, declarations.outputs[name].block, f'The output "{name}"')
         return
     value = block.body.attributes["value"].value
     declarations.outputs[name] = OutputBlock(
@@ -365,7 +367,7 @@ def _declare_check(block: Block, declarations: Declarations) -> Iterator[Diagnos
     if not rules and not faults:
         yield make_error(Header(block), f'{render_title(block)} needs an "assert" block')
     if name in declarations.checks:
-        yield _make_twice_fault(block, declarations.checks[name].block, f"check.{name}")
+        yield _make_duplicate_fault(block, declarations.checks[name].block, f"check.{name}")
     else:
         declarations.checks[name] = CheckBlock(name, block, data_block, rules)
 
@@ -398,7 +400,9 @@ def _declare_import(block: Block, declarations: Declarations) -> Iterator[Diagno
 
 def _declare_settings(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
     if declarations.settings:
-        yield _make_twice_fault(block, declarations.settings[0], f"The {render_title(block)} block")
+        yield _make_duplicate_fault(
+            block, declarations.settings[0], f"The {render_title(block)} block"
+        )
         return
     declarations.settings.append(block)
 

@@ -146,7 +146,7 @@ def check_instructions(instructions: Instructions, run: Run) -> None:
     declared = _list_declared(run)
     try:
         for removed, node in instructions.removed:
-            _check_gone(removed.source, declared, node, "Remove that block", run)
+            _check_undeclared(removed.source, declared, node, "Remove that block", run)
         for moved, node in instructions.moved:
             source, target = moved.source, moved.target
             if source == target:
@@ -157,7 +157,7 @@ def check_instructions(instructions: Instructions, run: Run) -> None:
                 run.faults.add(make_error(node, f"A {names[0]} cannot become a {names[1]}", detail))
             # The old address must not be declared, but another instance of the same block can be.
             elif not _is_same_block(source, target) or str(source) in declared.exact:
-                _check_gone(source, declared, node, "Rename that block", run)
+                _check_undeclared(source, declared, node, "Rename that block", run)
         _check_moves_together(instructions.moved, run)
         _check_imports(instructions.imports, declared, run)
     except LimitError as fault:
@@ -195,7 +195,7 @@ def _drop_keys(address: Address) -> Address:
     return replace(address, module=module, key=None)
 
 
-def _check_gone(
+def _check_undeclared(
     source: Address, declared: _DeclaredAddresses, node: Expression, advice: str, run: Run
 ) -> None:
     block_range = _find_declaration(source, declared, node, run.budget)

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ..values.limits import Budget
 
-SAME_PLACE = 3
+FAULTS_PER_PLACE = 3
 """How many faults of one place are shown; the instances of a block all have the same ones."""
-SHOWN = 1_000
+SHOWN_FAULTS = 1_000
 """How many errors are shown, and how many warnings."""
-COUNTED = 20_000
+COUNTED_FAULTS = 20_000
 """How many errors are looked for."""
-FAULT = 100
+FAULT_STEPS = 100
 """Steps for a fault, because reporting many faults takes longer than finding them."""
 _SENTENCE, _TEXT, _END = 500, 2_000, 100
 """Characters of a sentence, of the message of a rule, and of the end of a text that is cut. Names
@@ -58,7 +58,7 @@ class Collector(Struct, eq=False):
             self._add(fault, located)
         # The last fault says that there may be more. Without it, what was not evaluated would
         # seem not to be declared, and a plan could delete it.
-        if self.budget.charge_fault(FAULT):
+        if self.budget.charge_fault(FAULT_STEPS):
             self.diagnostics_by_key[()] = Diagnostic(
                 Severity.ERROR,
                 "The configuration has too many faults",
@@ -74,9 +74,9 @@ class Collector(Struct, eq=False):
                 self._add(fault, None)
             if fault.range is not None and fault.severity is Severity.ERROR:
                 self.static.add(fault.range)
-            if self.counts[Severity.ERROR] > COUNTED:
+            if self.counts[Severity.ERROR] > COUNTED_FAULTS:
                 break
-        if self.counts[Severity.ERROR] > SHOWN:
+        if self.counts[Severity.ERROR] > SHOWN_FAULTS:
             self.budget.end_budget()
 
     def _add(self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None) -> None:
@@ -96,11 +96,11 @@ class Collector(Struct, eq=False):
         if key in self.diagnostics_by_key:
             self.repeat_counts[key] += 1
             return
-        if fault.range is not None and self.shown_counts[crowd] >= SAME_PLACE:
+        if fault.range is not None and self.shown_counts[crowd] >= FAULTS_PER_PLACE:
             self.hidden_counts[crowd] += 1
             return
         self.counts[fault.severity] += 1
-        if self.counts[fault.severity] <= SHOWN:
+        if self.counts[fault.severity] <= SHOWN_FAULTS:
             self.shown_counts[crowd] += 1
             self.diagnostics_by_key[key] = fault if located is None else clip_fault(located(fault))
 
@@ -125,10 +125,11 @@ class Collector(Struct, eq=False):
                 fault if detail == fault.detail else replace(fault, detail=detail.strip())
             )
         summaries = [
-            _summarize_rest(severity, count - SHOWN) for severity, count in self.counts.items()
+            _summarize_rest(severity, count - SHOWN_FAULTS)
+            for severity, count in self.counts.items()
         ]
         return (
-            *sorted(faults, key=_get_place),
+            *sorted(faults, key=_get_position),
             *(summary for summary in summaries if summary is not None),
         )
 
@@ -137,7 +138,7 @@ def _summarize_rest(severity: Severity, count: int) -> Diagnostic | None:
     if count <= 0:
         return None
     subject = f"{severity.value} is" if count == 1 else f"{severity.value}s are"
-    least = "More than " if count > COUNTED - SHOWN else ""
+    least = "More than " if count > COUNTED_FAULTS - SHOWN_FAULTS else ""
     return Diagnostic(severity, f"{least}{count:,} more {subject} not shown")
 
 
@@ -161,7 +162,7 @@ def _cut_text(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - _END]}…{text[-_END:]}"
 
 
-def _get_place(fault: Diagnostic) -> tuple[str, int, int]:
+def _get_position(fault: Diagnostic) -> tuple[str, int, int]:
     if fault.range is None:
         return ("", 0, 0)
     return (fault.range.file, fault.range.line, fault.range.column)

@@ -24,7 +24,7 @@ from ..declare.blocks import (
     ProviderBlock,
     ResourceBlock,
     VariableBlock,
-    get_place,
+    get_location,
 )
 from ..declare.conditions import compile_rules
 from ..declare.modules import Module
@@ -52,13 +52,13 @@ from .evaluation_state import (
     is_open,
     read_explicit_needs,
 )
-from .expansion import SINGLE, expand_instances
+from .expansion import SINGLE_INSTANCE, expand_instances
 from .fault_context import add_origins
 from .graph import GraphNode
 from .outputs import compile_check, evaluate_check, evaluate_output
 from .providers import DataPlan, Unreached, compile_data, configure_provider, evaluate_data
 from .resources import (
-    MadeInstance,
+    ResourceInstance,
     ResourcePlan,
     Site,
     compile_resource,
@@ -84,7 +84,7 @@ def find_shaped_plan(run: Run, module: Module, block: ResourceBlock) -> Resource
     return replace(shape_plan, block=block, range=block.block.header_range, shaped=True)
 
 
-def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[MadeInstance] | None:
+def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[ResourceInstance] | None:
     """The one instance of the block; None after any fault."""
     # Nothing of an attempt that fails may remain: its faults are dropped and its steps given back,
     # because the block is evaluated again.
@@ -95,7 +95,7 @@ def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[MadeInstance] | None
     trial = Site(env, site.path, faults.append, site.needs, site.settled)
     try:
         budget.count_instance(plan.block.block)
-        instance = evaluate_instance(plan, SINGLE[0], trial)
+        instance = evaluate_instance(plan, SINGLE_INSTANCE[0], trial)
     except (EvalError, Deferred, Poisoned):
         instance = None
     if instance is not None and not faults:
@@ -104,7 +104,7 @@ def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[MadeInstance] | None
     return None
 
 
-NODE, MODULE = 10, 100
+NODE_STEPS, MODULE_STEPS = 10, 100
 """Steps for evaluating a node, and for an instance of a module."""
 
 
@@ -126,7 +126,7 @@ def evaluate_run(run: Run) -> None:
         evaluator = compile_node(run, module, declaration)
         for scope in run.scopes[node.steps]:
             task = partial(evaluator, scope, node in run.graph.looping)
-            fault = _attempt_node(run, node, scope, task, get_place(declaration))
+            fault = _attempt_node(run, node, scope, task, get_location(declaration))
             if fault is not None:
                 scope.report(fault)
                 evaluator(scope, True)  # leaves a value that is Poisoned
@@ -137,7 +137,7 @@ def _attempt_node(
 ) -> Diagnostic | None:
     """Evaluate a node in one instance of its module. Returns the fault if it exceeds a limit."""
     try:
-        run.budget.charge(NODE, location)
+        run.budget.charge(NODE_STEPS, location)
         needs = scope.needs[node.name] = find_needs(run, node, scope)
         run.budget.charge(len(needs), location)
         evaluate()
@@ -153,7 +153,7 @@ def _attempt_node(
 
 def _make_cycle_fault(run: Run, cycle: tuple[GraphNode, ...]) -> Diagnostic:
     nodes = cycle if len(cycle) <= 12 else (*cycle[:10], cycle[-1])
-    locations = [get_place(run.graph.declared[node]) for node in nodes]
+    locations = [get_location(run.graph.declared[node]) for node in nodes]
     chain = [f"{node} ({location.range})" for node, location in zip(nodes, locations, strict=True)]
     return make_error(
         locations[0],
@@ -327,7 +327,7 @@ def _enter_instances(
     try:
         for instance in expand_instances(call.block, run.context, scope.env):
             scope.budget.count_instance(call.block)
-            scope.budget.charge(MODULE, call.block)
+            scope.budget.charge(MODULE_STEPS, call.block)
             path = (*scope.path, f"module.{call.name}{render_key(instance.key)}")
             child_scope = Scope(child, path, run.budget, run.faults.add, run.resources[child.steps],
                            run.settled, scope, instance.roots, inherited)  # fmt: skip

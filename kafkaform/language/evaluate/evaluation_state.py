@@ -15,7 +15,7 @@ from ...core.resource import ProviderConfig
 from ...syntax.nodes import Expression
 from ...syntax.stamps import StencilShape
 from ..declare.addresses import read_depends_on
-from ..declare.blocks import Declarations, ModuleBlock, ResourceBlock, get_place
+from ..declare.blocks import Declarations, ModuleBlock, ResourceBlock, get_location
 from ..declare.modules import Module
 from ..declare.variables import Variables
 from ..expressions.code import Context, Env, Namespace
@@ -35,7 +35,7 @@ from .arguments import Report
 from .diagnostics import Collector
 from .graph import Graph, GraphNode
 from .providers import DataInfo, ProviderInfo, Query, make_default_provider
-from .resources import MadeInstance, ResourcePlan, Settled, Site, TypeInfo, publish_value
+from .resources import ResourceInstance, ResourcePlan, Settled, Site, TypeInfo, publish_value
 
 
 class Scope(Struct, eq=False, dict=True):
@@ -61,7 +61,7 @@ class Scope(Struct, eq=False, dict=True):
     outputs: dict[str, Outcome] = field(default_factory=dict)
     data: dict[str, dict[str, Outcome]] = field(default_factory=dict)
     """The answers of data sources, by type and name."""
-    instances: dict[Address, list[MadeInstance] | Poisoned] = field(default_factory=dict)
+    instances: dict[Address, list[ResourceInstance] | Poisoned] = field(default_factory=dict)
     """The instances of resource blocks."""
     children: dict[str, dict[str | int | None, Scope] | Poisoned] = field(default_factory=dict)
     """The instances of the modules that this one calls, by name and key."""
@@ -124,7 +124,7 @@ def _make_skipped_spaces(skipped: frozenset[str]) -> Mapping[str, Namespace]:
 
 
 def _find_resource(
-    instances_by_address: Mapping[Address, list[MadeInstance] | Poisoned],
+    instances_by_address: Mapping[Address, list[ResourceInstance] | Poisoned],
     plans: Mapping[Address, ResourcePlan],
     settled: Settled,
     budget: Budget,
@@ -270,7 +270,7 @@ def find_needs(run: Run, node: GraphNode, scope: Scope) -> frozenset[Address]:
         if word == "module":
             instances = text_scope.children.get(name, {})
             if not isinstance(instances, Poisoned):
-                run.budget.charge(len(instances), get_place(declaration))
+                run.budget.charge(len(instances), get_location(declaration))
                 needs |= _find_module_needs(instances.values(), ref.output)
         # Values that are not objects pass on what they need. They were evaluated before.
         elif ref.name in text_scope.needs and (word in ("local", "var", "data")):

@@ -48,7 +48,7 @@ class Instance(Struct, frozen=True):
     """`each` or `count`."""
 
 
-SINGLE = (Instance(None, {}),)
+SINGLE_INSTANCE = (Instance(None, {}),)
 """The one instance of a block without for_each and count, unless it is not enabled."""
 
 
@@ -62,7 +62,7 @@ def expand_instances(block: Block, context: Context, env: Env) -> Iterator[Insta
     }
     arguments = {name: node for name, node in nodes.items() if node is not None}
     if not arguments:
-        return iter(SINGLE)
+        return iter(SINGLE_INSTANCE)
     (name, node), *conflicts = arguments.items()
     if conflicts:
         second_name, second_node = conflicts[-1]
@@ -86,7 +86,7 @@ def _expand_enabled(node: Expression, context: Context, env: Env) -> Iterator[In
         raise EvalError(node, "enabled must be true or false", make_sentence(fault)) from None
     if not isinstance(answer, bool):
         raise EvalError(node, "enabled must be true or false", "It is null.")
-    return iter(SINGLE if answer else ())
+    return iter(SINGLE_INSTANCE if answer else ())
 
 
 def _expand_for_each(node: Expression, context: Context, env: Env) -> Iterator[Instance]:

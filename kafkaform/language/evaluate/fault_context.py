@@ -18,7 +18,7 @@ from ..expressions.dependencies import AllUses, walk_expressions
 from .evaluation_state import Scope
 from .graph import Graph, GraphNode, Ref, collect_refs, find_targets
 
-SHOWN = 3
+TRACED_VARIABLES = 3
 """How many variables are traced for a fault."""
 
 
@@ -30,7 +30,7 @@ def add_origins(fault: Diagnostic, scope: Scope) -> Diagnostic:
     call = scope.module.call
     assert call is not None
     called = f"in {'.'.join(scope.path)}, called at {call.block.header_range}"
-    variable_notes = [*_describe_given(fault.range, scope)][:SHOWN]
+    variable_notes = [*_describe_given(fault.range, scope)][:TRACED_VARIABLES]
     return replace(fault, context=(called, *fault.context, *variable_notes))
 
 
@@ -89,7 +89,7 @@ _Position = tuple[int, int]
 """Line and column."""
 
 
-class UnusedPlaces(Struct, frozen=True):
+class UnusedRanges(Struct, frozen=True):
     """Parts of the text in which a fault concerns skipped blocks only."""
 
     spans: Mapping[str, tuple[tuple[_Position, _Position], ...]]
@@ -103,11 +103,11 @@ class UnusedPlaces(Struct, frozen=True):
         return number > 0 and (text_range.end_line, text_range.end_column) <= spans[number - 1][1]
 
 
-def find_unused_places(graph: Graph, skipping: Skipping, uses: AllUses) -> UnusedPlaces:
+def find_unused_ranges(graph: Graph, skipping: Skipping, uses: AllUses) -> UnusedRanges:
     """The places of values that skipped blocks use, and of outputs and checks that refer to skipped
     blocks, unless an object, a data source or a provider needs them as well."""
     if not skipping.blocks:
-        return UnusedPlaces({})
+        return UnusedRanges({})
     tainted_nodes, checks = _find_tainted(graph), list(_list_checks(graph, uses))
     used_nodes, idle_nodes, ranges = set[GraphNode](), set[GraphNode](), list[Range]()
     for node in graph.declared:
@@ -136,8 +136,8 @@ def find_unused_places(graph: Graph, skipping: Skipping, uses: AllUses) -> Unuse
                 GraphNode(module.steps[:-1], f"module.{step}") for step in module.steps[-1:]
             }
     unused = _follow(graph, idle_nodes, uses) - _follow(graph, used_nodes, uses)
-    ranges += (text_range for node in unused for text_range in _list_places(graph, node))
-    return UnusedPlaces(_merge_spans(ranges))
+    ranges += (text_range for node in unused for text_range in _list_ranges(graph, node))
+    return UnusedRanges(_merge_spans(ranges))
 
 
 def _list_checks(graph: Graph, uses: AllUses) -> Iterator[tuple[Module, Range, tuple[Ref, ...]]]:
@@ -189,7 +189,7 @@ def _follow(graph: Graph, starts: Iterable[GraphNode], uses: AllUses) -> set[Gra
     return reached
 
 
-def _list_places(graph: Graph, node: GraphNode) -> Iterator[Range]:
+def _list_ranges(graph: Graph, node: GraphNode) -> Iterator[Range]:
     """The text of a node: a local value, a block, the value that a caller gives to a variable."""
     declaration = graph.declared.get(node)
     name = node.name.removeprefix("var.")

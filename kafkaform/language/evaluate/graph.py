@@ -13,7 +13,7 @@ from ..declare.blocks import Declaration, get_enabled
 from ..declare.modules import Module
 from ..expressions.dependencies import AllUses, Reference, order_names, walk_expressions
 
-STATIC = ("provider", "depends_on", "source", "version", "providers")
+NAMING_ARGUMENTS = ("provider", "depends_on", "source", "version", "providers")
 """Arguments whose expressions name something and are not evaluated."""
 
 
@@ -90,7 +90,7 @@ def build_graph(
                 shape_refs = shapes.get(source.shape)
                 if shape_refs is None:
                     block_refs = collect_refs(
-                        walk_expressions(source.shape.block.body, STATIC), uses
+                        walk_expressions(source.shape.block.body, NAMING_ARGUMENTS), uses
                     )
                     shape_refs = shapes[source.shape] = (
                         block_refs,
@@ -98,7 +98,11 @@ def build_graph(
                     )
                 refs[node], needs[node] = shape_refs
                 continue
-            nodes = walk_expressions(source.body, STATIC) if isinstance(source, Block) else source
+            nodes = (
+                walk_expressions(source.body, NAMING_ARGUMENTS)
+                if isinstance(source, Block)
+                else source
+            )
             block_refs = refs[node] = collect_refs(nodes, uses)
             if name.startswith("provider."):
                 # Providers come before all objects, so other references have been reported.

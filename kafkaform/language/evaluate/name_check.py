@@ -25,7 +25,7 @@ from ..expressions.calls import (
 )
 from ..expressions.code import get_literal
 from ..expressions.dependencies import (
-    PATHS,
+    PATH_ARGUMENTS,
     AllUses,
     Reference,
     ReferenceStep,
@@ -36,9 +36,9 @@ from ..expressions.operators import make_dotted_key_fault
 from ..functions.spec import Function
 from ..values.faults import make_diagnostic, make_error, make_warning, quote_names, suggest_near
 from .evaluation_state import Schemas
-from .graph import STATIC
+from .graph import NAMING_ARGUMENTS
 
-ID = "id"
+ID_ATTRIBUTE = "id"
 """An attribute of every object, in addition to those of its schema: the key of its identity."""
 CALL_META = ("source", "version", "providers", "for_each", "count", "depends_on")
 
@@ -84,7 +84,7 @@ def check_names(
         for provider in declarations.providers.values():
             yield from _check_block_names(provider.block, early_names)
         for output in declarations.outputs.values():
-            yield from _check_nodes(walk_expressions(output.block.body, STATIC), names)
+            yield from _check_nodes(walk_expressions(output.block.body, NAMING_ARGUMENTS), names)
         for variable in declarations.variables.values():
             yield from _check_nodes(walk_expressions(variable.block.body, ("type",)), early_names)
         for imported in declarations.imports:
@@ -132,7 +132,7 @@ def _check_resource_block(resource: ResourceBlock, names: Names) -> Iterator[Dia
 def _check_block_names(block: Block, names: Names) -> Iterator[Diagnostic]:
     """Every unknown name in a block and its nested blocks. A dynamic block adds the name of its
     element, a postcondition adds `self`."""
-    skip = STATIC if block.type in ("resource", "data") else PATHS
+    skip = NAMING_ARGUMENTS if block.type in ("resource", "data") else PATH_ARGUMENTS
     iterator = find_iterator(block) if block.type == "dynamic" else None
     skip = (*skip, "iterator") if iterator else skip
     plain = [item.value for name, item in block.body.attributes.items() if name not in skip]
@@ -145,7 +145,7 @@ def _check_block_names(block: Block, names: Names) -> Iterator[Diagnostic]:
 
 def _check_call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
     yield from _check_nodes(
-        walk_expressions(call.block.body, STATIC), names.add_repetition(call.block)
+        walk_expressions(call.block.body, NAMING_ARGUMENTS), names.add_repetition(call.block)
     )
     child = names.module.children.get(call.name)
     if child is None:
@@ -357,7 +357,7 @@ def _check_attribute(
     if step is None:
         return
     name = step.attribute or ""
-    if name in schema.attributes or name in schema.blocks or name == ID:
+    if name in schema.attributes or name in schema.blocks or name == ID_ATTRIBUTE:
         return
     alias = schema.find(name)
     attribute_names = (*schema.attributes, *schema.blocks)

@@ -135,7 +135,7 @@ def replace_secrets(value: Val) -> Val:
     return value
 
 
-Asking = Callable[[DataPlan, Site], Outcome]
+AskData = Callable[[DataPlan, Site], Outcome]
 """Answers a data source."""
 
 
@@ -165,7 +165,7 @@ def compile_check(
 
 
 def evaluate_check(
-    check: CompiledCheck, site: Site, data: Mapping[str, Mapping[str, Outcome]], ask_data: Asking
+    check: CompiledCheck, site: Site, data: Mapping[str, Mapping[str, Outcome]], ask_data: AskData
 ) -> None:
     """Report a warning for each assertion that is not met, and for a data source that cannot be
     read. data: the data sources of the module."""

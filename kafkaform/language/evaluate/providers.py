@@ -25,7 +25,7 @@ from .arguments import Arguments, Report, compile_arguments, evaluate_arguments,
 from .expansion import Instance, expand_instances
 from .resources import Site
 
-META = ("provider", "for_each", "count", "depends_on")
+DATA_META_ARGUMENTS = ("provider", "for_each", "count", "depends_on")
 
 Query = Callable[[ProviderConfig, str, FrozenMap], Value]
 """Reads a data source: (provider instance, data source, arguments) -> its attributes. Raises
@@ -70,7 +70,14 @@ def compile_data(
     instance."""
     location, title = Header(block.block), f"data.{block.address}"
     arguments = compile_arguments(
-        block.block.body, info.schema, context, location, title, report, META, META_BLOCKS
+        block.block.body,
+        info.schema,
+        context,
+        location,
+        title,
+        report,
+        DATA_META_ARGUMENTS,
+        META_BLOCKS,
     )
     try:
         instance = read_provider_instance(
@@ -209,13 +216,13 @@ def configure_provider(
     # The check sees the completed settings, since the environment can set what the block lacks.
     config, refused = info.connect(block.instance, config)
     for name, fault in refused or info.check(config):
-        report(_place_fault(name, fault, block, info.schema))
+        report(_locate_fault(name, fault, block, info.schema))
     if refused:
         return None
     return ProviderConfig(block.name, block.instance, config, block.block.header_range)
 
 
-def _place_fault(
+def _locate_fault(
     name: str, fault: Diagnostic, block: ProviderBlock, schema: ObjectSchema
 ) -> Diagnostic:
     """The fault at the argument that sets this attribute. The source line of a secret is left

@@ -94,7 +94,7 @@ class Site(Struct, frozen=True):
     settled: Settled = EMPTY
 
 
-class MadeInstance(Struct, frozen=True):
+class ResourceInstance(Struct, frozen=True):
     """One instance of a resource block, before a composite is expanded."""
 
     key: str | int | None
@@ -210,17 +210,17 @@ def _list_version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
 
 def evaluate_resource(
     plan: ResourcePlan, context: Context, site: Site
-) -> list[MadeInstance] | Poisoned:
+) -> list[ResourceInstance] | Poisoned:
     """Every instance of a block; Poisoned after faults, which are reported."""
     block, env = plan.block, site.env
     title = str(block.address.nest_in(site.path))
-    instances: list[MadeInstance] = []
+    instances: list[ResourceInstance] = []
     faulty = 0
     try:
         for instance in expand_instances(block.block, context, env):
             env.budget.count_instance(block.block)
             evaluated = evaluate_instance(plan, instance, site)
-            if isinstance(evaluated, MadeInstance):
+            if isinstance(evaluated, ResourceInstance):
                 instances.append(evaluated)
             else:
                 faulty += 1
@@ -250,7 +250,9 @@ def evaluate_resource(
     return Poisoned() if faulty else instances
 
 
-def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> MadeInstance | None:
+def evaluate_instance(
+    plan: ResourcePlan, instance: Instance, site: Site
+) -> ResourceInstance | None:
     """One instance of a block; None after faults, which are reported. Raises Poisoned."""
     # Preconditions first: if one is not met, the faults of the arguments would only repeat it.
     base, env, report = plan.block.address, site.env, site.report
@@ -270,7 +272,7 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
         meta = {name: _evaluate_meta(name, item, inner) for name, item in plan.meta.items()}
         if attributes is None:
             return None
-        evaluated = MadeInstance(
+        evaluated = ResourceInstance(
             instance.key, _make_declared(plan, address, attributes, meta, site.needs)
         )
     except EvalError as fault:
@@ -349,7 +351,7 @@ def _compute_secret_version(plan: ResourcePlan, attributes: FrozenMap) -> str | 
 
 
 def expand_composites(
-    plan: ResourcePlan, instances: Iterable[MadeInstance], report: Report
+    plan: ResourcePlan, instances: Iterable[ResourceInstance], report: Report
 ) -> Iterator[Declared]:
     """The objects that the instances of a composite block consist of."""
     assert plan.info.expand is not None
@@ -401,7 +403,7 @@ class OpenFields(dict[str, Val]):
 
 
 def publish_value(
-    plan: ResourcePlan, instances: Sequence[MadeInstance], settled: Settled, budget: Budget
+    plan: ResourcePlan, instances: Sequence[ResourceInstance], settled: Settled, budget: Budget
 ) -> Val:
     """What other expressions see as `TYPE.NAME`: one object, objects by key, or a list."""
     values = {

@@ -23,7 +23,7 @@ from ..values.conversion import (
     require_shallow,
 )
 from ..values.faults import (
-    HIDDEN,
+    HIDDEN_REASON,
     ConvertFault,
     EvalError,
     FunctionFault,
@@ -210,7 +210,7 @@ def _move_faults(node: FunctionCall, name: str, hide: bool) -> Iterator[None]:
             f"{name}:{fault.location.range.line}",
         )
         if hide:
-            summary, detail = f"{position} cannot be evaluated", HIDDEN
+            summary, detail = f"{position} cannot be evaluated", HIDDEN_REASON
         elif not isinstance(fault, _TemplateFault):
             summary = f"{position}: {summary}"
         raise _TemplateFault(node, summary, detail, "" if hide else fault.advice) from None
@@ -415,7 +415,7 @@ class _FunctionCall(Struct, frozen=True):
             message, index = fault.message, fault.argument
         except (ConvertFault, ValueError) as fault:
             message, index = str(fault), None
-        detail = HIDDEN if hide else make_sentence(message)
+        detail = HIDDEN_REASON if hide else make_sentence(message)
         raise EvalError(self._locate_argument(index), f"{name}() cannot be computed", detail)
 
     def _check_result(self, result: Val) -> None:

@@ -273,7 +273,7 @@ def order_names(
     return order, cycles, frozenset(looping)
 
 
-PATHS = ("ignore_changes", "ignore_changes_except", "replace_triggered_by")
+PATH_ARGUMENTS = ("ignore_changes", "ignore_changes_except", "replace_triggered_by")
 """Arguments of nested blocks whose expressions are names of attributes and are not evaluated."""
 
 
@@ -283,7 +283,7 @@ def walk_expressions(body: Body, skip: Collection[str] = ()) -> Iterator[Express
         if name not in skip:
             yield attribute.value
     for block in body.blocks:
-        yield from walk_expressions(block.body, PATHS)
+        yield from walk_expressions(block.body, PATH_ARGUMENTS)
 
 
 def find_iterator(block: Block) -> str | None:

@@ -22,7 +22,7 @@ from .compilation import Policy
 
 MESSAGE_LIMIT = 1_000
 """Characters of a message; the rest is left out."""
-HIDDEN = "The message is hidden because it contains a sensitive value."
+HIDDEN_MESSAGE = "The message is hidden because it contains a sensitive value."
 
 
 def find_findings(
@@ -71,7 +71,7 @@ def _judge_change(policy: Policy, roots: Mapping[str, Namespace], budget: Budget
             return None
         text, marks = render_piece(policy.message(env), location)
         if marks:
-            return HIDDEN
+            return HIDDEN_MESSAGE
         # A plan has a message for each change, so long ones could fill the memory of a review.
         return text if len(text) <= MESSAGE_LIMIT else f"{text[:MESSAGE_LIMIT]}…"
     except EvalError as fault:

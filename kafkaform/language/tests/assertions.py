@@ -198,7 +198,7 @@ def find_unknown_expectations(
     expected: Iterable[Expectation], declarations: Declarations
 ) -> Iterator[Diagnostic]:
     """An error for each block that the configuration does not have."""
-    blocks = list_block_places(declarations)
+    blocks = list_block_ranges(declarations)
     for expectation in expected:
         if expectation.block not in blocks:
             yield make_error(
@@ -209,7 +209,7 @@ def find_unknown_expectations(
             )
 
 
-def list_block_places(declarations: Declarations) -> dict[str, Range]:
+def list_block_ranges(declarations: Declarations) -> dict[str, Range]:
     """The blocks that can fail by themselves, and the place of each."""
     named = {
         **{
@@ -269,7 +269,7 @@ def find_failures(
     values: what the test gives to variables; a fault of such a value is one of the variable.
     """
     block_ranges = [
-        *list_block_places(declarations).items(),
+        *list_block_ranges(declarations).items(),
         *((f"var.{name}", item.range) for name, item in values.items()),
     ]
     failures = []

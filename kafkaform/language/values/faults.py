@@ -60,7 +60,7 @@ class EvalError(Exception):
         """Whether the source line is left out of the message, because it may contain a secret."""
 
 
-HIDDEN = "The reason is hidden because an argument is sensitive."
+HIDDEN_REASON = "The reason is hidden because an argument is sensitive."
 
 
 @contextmanager
