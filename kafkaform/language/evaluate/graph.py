@@ -158,23 +158,6 @@ def _list_sources(
             yield f"provider.{instance}", provider, settings
 
 
-def list_edges(graph: Graph) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """The names of all nodes, and pairs of (name, a name that it refers to), for `graph`."""
-    root_variables = {
-        str(GraphNode((), f"var.{name}")) for name in graph.modules[()].declarations.variables
-    }
-    pairs = [
-        (str(node), str(needed_node))
-        for node, needed in graph.needs.items()
-        for needed_node in needed
-    ]
-    for node, refs in graph.refs.items():
-        if not node.steps:
-            pairs += [(str(node), ref.name) for ref in refs if ref.name in root_variables]
-    names = root_variables.union(map(str, graph.needs))
-    return tuple(sorted(names)), tuple(sorted({pair for pair in pairs if pair[1] in names}))
-
-
 # ── references ──────────────────────────────────────────────────────────────────────────
 
 

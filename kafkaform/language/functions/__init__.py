@@ -64,9 +64,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 """Heading of the documentation -> module -> its functions. A configuration uses a few functions,
 and its start does not wait for the modules of the others."""
 
-FUNCTION_NAMES = tuple(
-    name for modules in GROUPS.values() for names in modules.values() for name in names.split()
-)
 _MODULES = {
     name: module
     for modules in GROUPS.values()

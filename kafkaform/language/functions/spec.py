@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, set_of
+from ...core.schema import ANY, NUMBER, STRING, Type, list_of, set_of
 from ..values.value import Val
 
 
@@ -71,10 +71,6 @@ def make_string_param(name: str = "text") -> Param:
 
 def make_number_param(name: str = "number") -> Param:
     return Param(name, NUMBER)
-
-
-def make_bool_param(name: str) -> Param:
-    return Param(name, BOOL)
 
 
 def make_value_param(name: str = "value", null: bool = False) -> Param:
