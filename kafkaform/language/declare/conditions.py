@@ -34,16 +34,14 @@ _WORDS = {"assert": "check"}
 
 def compile_rules(blocks: Iterable[Block], context: Context) -> tuple[Rule, ...]:
     """Compile rules whose shape was checked."""
-    return tuple(_compile_rule(block, context) for block in blocks)
-
-
-def _compile_rule(block: Block, context: Context) -> Rule:
-    condition, message = block.get_argument("condition"), block.get_argument("error_message")
-    assert condition is not None and message is not None  # the shape was checked
-    word = _WORDS.get(block.type, block.type)
-    return Rule(
-        word, condition, message, context.compile_node(condition), context.compile_node(message)
-    )
+    rules = []
+    for block in blocks:
+        condition, message = block.get_argument("condition"), block.get_argument("error_message")
+        assert condition is not None and message is not None  # the shape was checked
+        holds, says = context.compile_node(condition), context.compile_node(message)
+        word = _WORDS.get(block.type, block.type)
+        rules.append(Rule(word, condition, message, holds, says))
+    return tuple(rules)
 
 
 def check_rules(rules: Iterable[Rule], title: str, env: Env) -> Iterator[Diagnostic]:

@@ -119,8 +119,18 @@ def parse_json_file(content: str | bytes, name: str) -> tuple[File, Diagnostics]
     # A property that is not a block of the language becomes an empty block, so that it is reported
     # as an unknown block, as in an HCL file.
     file, faults = _parse_file(content, name, ROOT)
-    strange = tuple(_make_empty_block(item) for item in file.body.attributes.values())
-    body = replace(file.body, attributes={}, blocks=file.body.blocks + strange)
+    unknown_blocks = tuple(
+        Block(
+            item.source,
+            item.start,
+            item.end,
+            item.name,
+            (),
+            Body(item.source, item.end, item.end, {}, ()),
+        )
+        for item in file.body.attributes.values()
+    )
+    body = replace(file.body, attributes={}, blocks=file.body.blocks + unknown_blocks)
     return replace(file, body=body), faults
 
 
@@ -138,11 +148,6 @@ def _parse_file(content: str | bytes, name: str, form: JsonForm) -> tuple[File, 
     members = _list_members(value, "The file is one object: { … }", faults)
     body = _make_body(value, members, form, faults)
     return File(value.source, 0, value.end, body), tuple(faults[:DIAGNOSTICS])
-
-
-def _make_empty_block(item: Attribute) -> Block:
-    body = Body(item.source, item.end, item.end, {}, ())
-    return Block(item.source, item.start, item.end, item.name, (), body)
 
 
 # ── bodies ──────────────────────────────────────────────────────────────────────────────

@@ -64,7 +64,11 @@ def evaluate_instructions(run: Run) -> Instructions:
         for block in run.root.module.declarations.imports
         for imported in _evaluate_imports(block, run)
     ]
-    return Instructions(tuple(removed), _order_moves(moved), tuple(imports))
+    # Moves are applied in this order: `a → b` before `b → c`, wherever they are written.
+    nodes = dict(moved)
+    ordered = order_names(_find_followers(list(nodes)))[0]
+    moves = tuple((move, nodes[move]) for move in ordered)
+    return Instructions(tuple(removed), moves, tuple(imports))
 
 
 def _evaluate_address(node: Expression, run: Run, scope: Scope) -> Address | None:
@@ -259,15 +263,6 @@ def _check_moves_together(moves: Sequence[tuple[Moved, Expression]], run: Run) -
                 "Remove one of them.",
             )
         )
-
-
-def _order_moves(
-    moves: Sequence[tuple[Moved, Expression]],
-) -> tuple[tuple[Moved, Expression], ...]:
-    """The moves in the order in which they are applied: `a → b` before `b → c`, wherever they are
-    written."""
-    nodes = dict(moves)
-    return tuple((moved, nodes[moved]) for moved in order_names(_find_followers(list(nodes)))[0])
 
 
 def _find_followers(moves: Sequence[Moved]) -> dict[Moved, tuple[Moved, ...]]:

@@ -398,7 +398,13 @@ def _evaluate_blocks(
         try:
             for inner, position in _list_instances(nested, env):
                 if nested.kind in positions:
-                    raise _make_second_fault(nested, positions[nested.kind], position)
+                    collection = nested.collection
+                    raise EvalError(
+                        nested.body.location if collection is None else collection.node,
+                        f'"{nested.kind}" can occur only once',
+                        f"It occurs {positions[nested.kind]} and {position}.",
+                        "Give for_each one element, or none.",
+                    )
                 positions[nested.kind] = position
                 block = evaluate_arguments(nested.body, inner, report, name)
                 sound = sound and block is not None
@@ -420,16 +426,6 @@ def _list_instances(nested: Nested, env: Env) -> Iterator[tuple[Env, str]]:
     for key, inner in list_iterations(nested.collection, env):
         env.budget.charge(1 + 2 * len(nested.body.entries), nested.collection.node)
         yield inner, f"for {describe_key(key)}"
-
-
-def _make_second_fault(nested: Nested, first: str, second: str) -> EvalError:
-    location = nested.body.location if nested.collection is None else nested.collection.node
-    return EvalError(
-        location,
-        f'"{nested.kind}" can occur only once',
-        f"It occurs {first} and {second}.",
-        "Give for_each one element, or none.",
-    )
 
 
 def make_deferred_fault(location: Location, deferred: Deferred, path: str) -> Diagnostic:

@@ -30,16 +30,15 @@ def add_origins(fault: Diagnostic, scope: Scope) -> Diagnostic:
     call = scope.module.call
     assert call is not None
     called = f"in {'.'.join(scope.path)}, called at {call.block.header_range}"
-    variable_notes = [*_describe_given(fault.range, scope)][:TRACED_VARIABLES]
-    return replace(fault, context=(called, *fault.context, *variable_notes))
-
-
-def _describe_given(fault_range: Range, scope: Scope) -> Iterator[str]:
-    for name in _find_variables(fault_range, scope.module):
-        call = scope.module.call
-        argument = None if call is None else call.block.get_argument(name)
-        if argument is not None:
-            yield f"var.{name} is set at {argument.range}"
+    arguments = {
+        name: call.block.get_argument(name) for name in _find_variables(fault.range, scope.module)
+    }
+    variable_notes = [
+        f"var.{name} is set at {argument.range}"
+        for name, argument in arguments.items()
+        if argument is not None
+    ]
+    return replace(fault, context=(called, *fault.context, *variable_notes[:TRACED_VARIABLES]))
 
 
 def _find_variables(fault_range: Range, module: Module) -> list[str]:
@@ -108,7 +107,12 @@ def find_unused_ranges(graph: Graph, skipping: Skipping, uses: AllUses) -> Unuse
     blocks, unless an object, a data source or a provider needs them as well."""
     if not skipping.blocks:
         return UnusedRanges({})
-    tainted_nodes, checks = _find_tainted(graph), list(_list_checks(graph, uses))
+    tainted_nodes = _find_tainted(graph)
+    checks = [
+        (module, check.block.range, collect_refs(walk_expressions(check.block.body), uses))
+        for module in graph.modules.values()
+        for check in module.declarations.checks.values()
+    ]
     used_nodes, idle_nodes, ranges = set[GraphNode](), set[GraphNode](), list[Range]()
     for node in graph.declared:
         word = node.name.partition(".")[0]
@@ -138,12 +142,6 @@ def find_unused_ranges(graph: Graph, skipping: Skipping, uses: AllUses) -> Unuse
     unused = _follow(graph, idle_nodes, uses) - _follow(graph, used_nodes, uses)
     ranges += (text_range for node in unused for text_range in _list_ranges(graph, node))
     return UnusedRanges(_merge_spans(ranges))
-
-
-def _list_checks(graph: Graph, uses: AllUses) -> Iterator[tuple[Module, Range, tuple[Ref, ...]]]:
-    for module in graph.modules.values():
-        for check in module.declarations.checks.values():
-            yield module, check.block.range, collect_refs(walk_expressions(check.block.body), uses)
 
 
 def _find_tainted(graph: Graph) -> set[GraphNode]:
