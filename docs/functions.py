@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kafkaform.language.expressions.special_forms import FORMS
+from kafkaform.language.expressions.calls import FORMS
 from kafkaform.language.functions import group_functions
 from kafkaform.language.functions.spec import render_usage
 
@@ -70,7 +70,9 @@ def page() -> str:
 
 
 def _tables() -> Iterator[str]:
-    forms = [(render_usage(name, form.params, form.rest), form.doc) for name, form in FORMS.items()]
+    forms = [
+        (render_usage(name, form.params, form.variadic), form.doc) for name, form in FORMS.items()
+    ]
     groups = {
         title: [(each.usage(), each.doc) for each in functions]
         for title, functions in group_functions().items()

@@ -16,8 +16,8 @@ from ..language.declare.module_sources import is_git
 from ..language.desired import VarFile
 from ..language.policy.blocks import select_policy_blocks
 from ..language.policy.compilation import compile_policies
-from ..language.suites import ENDING as TESTS
-from ..language.suites import parse_suite
+from ..language.tests.suites import ENDING as TESTS
+from ..language.tests.suites import parse_suite
 from ..syntax.limits import FILE_BYTES
 from ..syntax.parse import parse
 from ..workflow.configuration.evaluation import Configuration, Inputs, read_configuration

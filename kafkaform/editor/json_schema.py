@@ -21,8 +21,8 @@ from ..language.declare.blocks import (
     WAIVER,
     Shape,
 )
+from ..language.evaluate.evaluation_state import Schemas
 from ..language.evaluate.name_check import CALL_META
-from ..language.evaluate.run import Schemas
 from .members import list_keys
 from .words import ARGUMENTS, BLOCKS
 

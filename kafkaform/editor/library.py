@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from ..core.errors import KafkaformError
 from ..core.schema import ObjectSchema
-from ..language.evaluate.run import Schemas
-from ..language.expressions.special_forms import FORMS
+from ..language.evaluate.evaluation_state import Schemas
+from ..language.expressions.calls import FORMS
 from ..language.functions import group_functions
 from ..language.functions.spec import render_usage
 from ..provider.registry import Registry
@@ -49,5 +49,5 @@ def load_library() -> Library:
         for one in group
     }
     for name, form in FORMS.items():
-        pages[name] = FunctionPage(render_usage(name, form.params, form.rest), form.doc)
+        pages[name] = FunctionPage(render_usage(name, form.params, form.variadic), form.doc)
     return Library(collect_schemas(providers), simulations, pages)

@@ -18,9 +18,9 @@ from ..language.declare.blocks import (
     Shape,
 )
 from ..language.evaluate.name_check import CALL_META
-from ..language.suites import ENDING as TESTS
-from ..language.suites import OPTIONS
-from ..language.suites import SHAPES as TEST_SHAPES
+from ..language.tests.suites import ENDING as TESTS
+from ..language.tests.suites import OPTIONS
+from ..language.tests.suites import SHAPES as TEST_SHAPES
 from ..workflow.configuration.policies import ENDING as POLICIES
 from .outline import BlockOutline
 from .project import FLEET, VALUES, Project

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from ..language.declare.blocks import SHAPES
-from ..language.suites import SHAPES as TEST_SHAPES
+from ..language.tests.suites import SHAPES as TEST_SHAPES
 from ..syntax.scan import scan
 from ..syntax.source import Source
 from ..syntax.tokens import KEYWORDS, Token

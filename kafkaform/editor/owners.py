@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..core.errors import KafkaformError
 from ..language.declare.module_sources import is_git
-from ..language.suites import ENDING as TESTS
+from ..language.tests.suites import ENDING as TESTS
 from ..workflow.configuration.evaluation import Inputs, read_configuration
 from ..workflow.configuration.files import Buffers, find_root
 from .project import CONFIGURATIONS, MAX_BYTES, TEST_FOLDER, ParseCache, is_known

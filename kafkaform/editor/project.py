@@ -16,7 +16,7 @@ from ..core.diagnostics import Diagnostics
 from ..language.declare.folder import FAMILIES, parse_configuration
 from ..language.declare.json_bodies import parse_json_file
 from ..language.declare.module_sources import SourceFault, is_git, resolve_source
-from ..language.suites import ENDING as TESTS
+from ..language.tests.suites import ENDING as TESTS
 from ..syntax.limits import FILE_BYTES
 from ..syntax.nodes import File
 from ..workflow.configuration.evaluation import Configuration, Inputs, read_configuration

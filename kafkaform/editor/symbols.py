@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from ..language.suites import ENDING as TESTS
+from ..language.tests.suites import ENDING as TESTS
 from .outline import BlockOutline, Chain, ItemOutline, TextOutline, Word
 from .project import VALUES, Project, get_folder
 

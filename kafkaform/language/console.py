@@ -17,8 +17,7 @@ from .evaluate.name_check import Names, check_expression
 from .evaluate.resources import OpenFields
 from .expressions.code import Env
 from .expressions.dependencies import AllUses
-from .values.bounds import require_bounded
-from .values.conversion import lower_value
+from .values.conversion import lower_value, require_bounded
 from .values.faults import Deferred, EvalError, Poisoned, make_diagnostic
 from .values.limits import LIMITS, Budget
 from .values.value import (
@@ -37,10 +36,10 @@ from .values.value import (
 )
 
 SOURCE = "console"
-HIDDEN = "(sensitive value)"
-LATER = "(known after apply)"
+SENSITIVE_VALUE = "(sensitive value)"
+KNOWN_AFTER_APPLY = "(known after apply)"
 TYPE = "type"
-PARTS = 20_000
+MAX_ELEMENTS = 20_000
 """The largest number of elements, at all levels, of a value that is shown."""
 UNKNOWN = "(not known: it depends on something that has faults or is not set)"
 
@@ -58,29 +57,29 @@ def make_evaluator(built: Built) -> Evaluator:
         node, faults = parse_expression(text, SOURCE)
         if node is None:
             return None, faults
-        asked = _get_typed_argument(node)
-        node = asked or node
+        type_argument = _get_typed_argument(node)
+        node = type_argument or node
         unknown = tuple(check_expression(node, names))
         if unknown:
             return None, unknown
         if run.budget.spent:
             return UNKNOWN, ()
         try:
-            # Each question gets a budget of its own, so that one of them cannot end the session.
+            # Each question gets its own budget, so that one of them cannot end the session.
             env, reads = Env(run.root.env.roots, {}, Budget()), run.budget.open_reads
             needs = find_targets(run.root.module, collect_refs([node], uses))
             value = run.context.compile_node(node)(env)
             if run.budget.open_reads > reads or not run.open.isdisjoint(needs):
-                return LATER, ()
-            return str(type_of(value)) if asked else render_value(
+                return KNOWN_AFTER_APPLY, ()
+            return str(type_of(value)) if type_argument else render_value(
                 _require_showable(value, node)
             ), ()
         except EvalError as fault:
             if run.budget.open_reads > reads:
-                return LATER, ()
+                return KNOWN_AFTER_APPLY, ()
             return None, (clip_fault(make_diagnostic(fault)),)
         except Deferred:
-            return LATER, ()
+            return KNOWN_AFTER_APPLY, ()
         except Poisoned:
             return UNKNOWN, ()
 
@@ -101,7 +100,7 @@ def _get_typed_argument(node: Expression) -> Expression | None:
 
 
 def _require_showable(value: Val, node: Expression) -> Val:
-    if work_of(value) > PARTS or size_of(value) > LIMITS.characters:
+    if work_of(value) > MAX_ELEMENTS or size_of(value) > LIMITS.characters:
         advice = "Ask for a part of it, or for its length."
         raise EvalError(node, "The value is too large to be shown", advice=advice)
     return require_bounded(value, node, "The value")
@@ -111,8 +110,15 @@ def render_value(value: Val) -> str:
     """The value as an expression that yields it. Sensitive parts are hidden. Raises Poisoned or
     Deferred if a part of a module or data source has no value."""
     bare = value.value if isinstance(value, Marked) and SENSITIVE not in value.marks else value
-    if _can_be_heredoc(bare):
-        return _render_heredoc(str(bare))
+    text = bare if isinstance(bare, str) and bare != "\n" else ""
+    # A heredoc expresses texts exactly that end with a newline and need no escapes.
+    if text.endswith("\n") and all(line.isprintable() for line in text.split("\n")):
+        # The marker must not be one of the lines, which would end the heredoc.
+        lines, marker = text.removesuffix("\n").split("\n"), "EOT"
+        while marker in (line.strip() for line in lines):
+            marker += "_"
+        plain = "\n".join(lines).replace("${", "$${").replace("%{", "%%{")
+        return f"<<{marker}\n{plain}\n{marker}"
     return format_text(f"x = {_render_text(value)}\n").removeprefix("x = ").removesuffix("\n")
 
 
@@ -121,18 +127,18 @@ _CALLS: Mapping[type, str] = {ListVal: "tolist", SetVal: "toset", MapVal: "tomap
 
 def _render_text(value: Val) -> str:
     if isinstance(value, Marked):
-        return HIDDEN if SENSITIVE in value.marks else _render_text(value.value)
+        return SENSITIVE_VALUE if SENSITIVE in value.marks else _render_text(value.value)
     if isinstance(value, SecretRef):
-        return HIDDEN
+        return SENSITIVE_VALUE
     if isinstance(value, Computed):
-        return LATER
+        return KNOWN_AFTER_APPLY
     if isinstance(value, TupleVal | ListVal | SetVal):
         inside = "".join(f"{_render_text(item)},\n" for item in value.items)
         brackets = f"[\n{inside}]" if inside else "[]"
     elif isinstance(value, FIELDS):
         later = value.fields.left_out if isinstance(value.fields, OpenFields) else ()
         pairs = (
-            (name, LATER if name in later else _render_text(value.fields[name]))
+            (name, KNOWN_AFTER_APPLY if name in later else _render_text(value.fields[name]))
             for name in sorted(value.fields)
         )
         inside = "".join(f"{quote_string(name)} = {text}\n" for name, text in pairs)
@@ -141,21 +147,3 @@ def _render_text(value: Val) -> str:
         return write_value(lower_value(value))
     call = _CALLS.get(type(value))
     return brackets if call is None else f"{call}({brackets})"
-
-
-def _render_heredoc(text: str) -> str:
-    """A text of several lines as a heredoc."""
-    # The marker must not be one of the lines, which would end the heredoc.
-    lines, marker = text.removesuffix("\n").split("\n"), "EOT"
-    while marker in (line.strip() for line in lines):
-        marker += "_"
-    plain = "\n".join(lines).replace("${", "$${").replace("%{", "%%{")
-    return f"<<{marker}\n{plain}\n{marker}"
-
-
-def _can_be_heredoc(value: object) -> bool:
-    """Whether a heredoc can express the value exactly: a text that ends with a newline and needs
-    no escapes."""
-    if not isinstance(value, str) or not value.endswith("\n") or value == "\n":
-        return False
-    return all(line.isprintable() for line in value.split("\n"))

@@ -15,28 +15,25 @@ from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Declared, Desired, Identity, Output, Unread
 from ..core.value import EMPTY, FrozenMap, Value
 from ..syntax.parse import pause_collector
-from .declare.blocks import Header
-from .declare.declarations import Declarations, ResourceBlock
+from .declare.blocks import Declarations, Header, ResourceBlock
 from .declare.folder import ParseFile, Tree, parse_configuration
 from .declare.folder import load_folder as load_folder
 from .declare.modules import Folders, Module, add_modules, link_modules
 from .declare.skipped_blocks import set_aside
 from .declare.variables import VarFile, VariableInputs, resolve_variables
-from .evaluate.data_blocks import DataInfo, Query
+from .evaluate.address_blocks import Instructions, check_instructions, evaluate_instructions
 from .evaluate.diagnostics import Collector
 from .evaluate.evaluation import check_variables, evaluate_checks, evaluate_run
+from .evaluate.evaluation_state import Run, Schemas, Scope
+from .evaluate.fault_context import find_unused_ranges
 from .evaluate.graph import GraphNode, build_graph
-from .evaluate.instructions import Instructions, check_instructions, evaluate_instructions
 from .evaluate.name_check import check_names
 from .evaluate.outputs import make_root_output
-from .evaluate.provider_blocks import ProviderInfo
+from .evaluate.providers import DataInfo, ProviderInfo, Query
 from .evaluate.resources import Settled, TypeInfo, expand_composites
-from .evaluate.run import Run, Schemas
-from .evaluate.scope import Scope
-from .evaluate.skipped_values import find_unused_places
 from .expressions.compilation import make_context as make_context
 from .expressions.dependencies import AllUses
-from .expressions.namespaces import Unset
+from .expressions.references import Unset
 from .functions import FunctionTable
 from .functions.file_reader import Read, record_reads
 from .policy.compilation import Policy
@@ -64,18 +61,18 @@ _SHORT_DIGEST = 12
 def load_tree(
     files: Mapping[str, bytes],
     folders: Folders | None = None,
-    own: Callable[[str], str] = str,
+    canonicalize: Callable[[str], str] = str,
     parse_file: ParseFile = parse_configuration,
 ) -> Tree:
     """Parse a folder, and the folders of the modules that it calls.
 
-    files: name without folder -> content. folders: reads another folder; without it modules are
-    not read. own: folder -> the one name of it, for folders that are reached by several paths.
+    files: name without folder -> content. folders: reads another folder; without it modules are not
+    read. canonicalize: folder -> the one name of it, for folders that are reached by several paths.
     """
     tree = load_folder(files, parse_file=parse_file)
     if folders is None:
         return tree
-    return add_modules(tree, folders, own, sum(map(len, files.values())), parse_file)
+    return add_modules(tree, folders, canonicalize, sum(map(len, files.values())), parse_file)
 
 
 class Built(Struct, frozen=True):
@@ -129,17 +126,17 @@ def evaluate_tree(
 
     # Faults that the text alone shows. They are added first, so that evaluation does not report
     # the same places again.
-    rest, skipping = set_aside(tree, schemas.providers)
-    linked = link_modules(rest, tuple(schemas.providers), skipping)
+    kept_tree, skipping = set_aside(tree, schemas.providers)
+    linked = link_modules(kept_tree, tuple(schemas.providers), skipping)
     root = linked.root
     faults.add_static((*tree.diagnostics, *linked.faults, *skipping.warn()))
     faults.add_static(_find_unknown_types(root, schemas))
     graph = build_graph(root, schemas.types, schemas.data, uses)
-    faults.unused = find_unused_places(graph, skipping, uses)
+    faults.unused = find_unused_ranges(graph, skipping, uses)
     faults.add_static(check_names(root, schemas, functions, uses))
 
     # Values: the root's variables, then everything else, each after what it needs.
-    variables = resolve_variables(tree, root.found.variables, inputs, context)
+    variables = resolve_variables(tree, root.declarations.variables, inputs, context)
     for fault in variables.diagnostics:
         faults.add(fault)
     run = Run(graph, schemas, context, context.budget, faults, variables, query, computed or {})
@@ -155,14 +152,17 @@ def _make_desired(
 ) -> Desired:
     """What the configuration declares, when all values are known. Stages without blocks are left
     out."""
-    everywhere = [module.found for module in run.graph.modules.values()]
+    all_declarations = [module.declarations for module in run.graph.modules.values()]
     declared, outputs, instructions = _collect_declared(run), tuple[Output, ...](), Instructions()
-    if run.graph.modules[()].found.outputs:
+    if run.graph.modules[()].declarations.outputs:
         outputs = tuple(_list_outputs(run.root))
-    if any(found.removed or found.moved or found.imports for found in everywhere):
+    if any(
+        declarations.removed or declarations.moved or declarations.imports
+        for declarations in all_declarations
+    ):
         instructions = evaluate_instructions(run)
         check_instructions(instructions, run)
-    if any(found.checks for found in everywhere):
+    if any(declarations.checks for declarations in all_declarations):
         evaluate_checks(run)
     whole_digest, sources = "", EMPTY
     if inputs.partial:
@@ -174,9 +174,9 @@ def _make_desired(
     return Desired(
         declared,
         {name: config for name, config in run.providers.items() if config is not None},
-        tuple(one for one, _ in instructions.removed),
-        tuple(one for one, _ in instructions.moved),
-        tuple(one for one, _ in instructions.imports),
+        tuple(instruction for instruction, _ in instructions.removed),
+        tuple(instruction for instruction, _ in instructions.moved),
+        tuple(instruction for instruction, _ in instructions.imports),
         (*outputs, *_list_unread_outputs(run, causes)),
         run.faults.diagnostics,
         whole_digest,
@@ -185,7 +185,7 @@ def _make_desired(
             for node, cause in causes.items()
             if isinstance(run.graph.declared[node], ResourceBlock) and not node.is_data
         ),
-        any(output.deferred for output in outputs) or any(map(_has_rules, everywhere)),
+        any(output.deferred for output in outputs) or any(map(_has_rules, all_declarations)),
         sources,
     )
 
@@ -203,7 +203,7 @@ def _find_unread(run: Run) -> Mapping[GraphNode, Diagnostic]:
 
 def _list_unread_outputs(run: Run, causes: Mapping[GraphNode, Diagnostic]) -> Iterator[Output]:
     """The outputs of the root that have no value because a data source could not be read."""
-    for name, block in run.root.module.found.outputs.items():
+    for name, block in run.root.module.declarations.outputs.items():
         poisoned = isinstance(run.root.outputs.get(name, Poisoned()), Poisoned)
         if poisoned and GraphNode((), f"output.{name}") in causes:
             yield Output(name, None, block.sensitive, deferred=True)
@@ -225,16 +225,19 @@ def _digest_sources(
     }
     values = {f"var.{name}": digest(value) for name, value in variables.items()}
     digests = {**reads, **files, **values}
-    short = FrozenMap({name: text[:_SHORT_DIGEST] for name, text in digests.items()})
-    return digest(FrozenMap(made_of)), short
+    short_digests = FrozenMap({name: text[:_SHORT_DIGEST] for name, text in digests.items()})
+    return digest(FrozenMap(made_of)), short_digests
 
 
-def _has_rules(found: Declarations) -> bool:
+def _has_rules(declarations: Declarations) -> bool:
     """Whether a rule may have to wait for an attribute that the server sets."""
     return bool(
-        found.checks
-        or any(one.preconditions or one.postconditions for one in found.resources.values())
-        or any(output.preconditions for output in found.outputs.values())
+        declarations.checks
+        or any(
+            resource.preconditions or resource.postconditions
+            for resource in declarations.resources.values()
+        )
+        or any(output.preconditions for output in declarations.outputs.values())
     )
 
 
@@ -246,20 +249,35 @@ def _find_unknown_types(root: Module, schemas: Schemas) -> Iterator[Diagnostic]:
     those of installed providers are left here."""
     # A folder that is called several times is looked at once.
     for module in {module.folder: module for module in root.walk_modules()}.values():
-        found = module.found
-        checked = [check.data for check in found.checks.values() if check.data is not None]
-        sources = (*found.data.values(), *checked)
+        declarations = module.declarations
+        checked = [check.data for check in declarations.checks.values() if check.data is not None]
+        sources = (*declarations.data.values(), *checked)
         named = (
-            ("resource type", [(a.type, one) for a, one in found.resources.items()], schemas.types),
-            ("data source", [(one.address.type, one) for one in sources], schemas.data),
-            ("provider", [(one.name, one) for one in found.providers.values()], schemas.providers),
+            (
+                "resource type",
+                [(a.type, declaration) for a, declaration in declarations.resources.items()],
+                schemas.types,
+            ),
+            (
+                "data source",
+                [(declaration.address.type, declaration) for declaration in sources],
+                schemas.data,
+            ),
+            (
+                "provider",
+                [
+                    (declaration.name, declaration)
+                    for declaration in declarations.providers.values()
+                ],
+                schemas.providers,
+            ),
         )
-        for kind, blocks, known in named:
-            for name, one in blocks:
-                if name not in known:
-                    advice = suggest_near(name, known)
-                    place = one.block.labels[0]
-                    yield make_error(place, f'There is no {kind} "{name}"', advice=advice)
+        for kind, blocks, installed in named:
+            for name, declaration in blocks:
+                if name not in installed:
+                    advice = suggest_near(name, installed)
+                    location = declaration.block.labels[0]
+                    yield make_error(location, f'There is no {kind} "{name}"', advice=advice)
 
 
 # ── what is declared ────────────────────────────────────────────────────────────────────
@@ -271,18 +289,18 @@ def _collect_declared(run: Run) -> tuple[Declared, ...]:
     owners: dict[Identity, Declared] = {}
     for steps, scopes in run.scopes.items():
         for scope in scopes:
-            for address in scope.module.found.resources:
-                made = scope.made.get(address, Poisoned())
-                if isinstance(made, Poisoned):
+            for address in scope.module.declarations.resources:
+                instances = scope.instances.get(address, Poisoned())
+                if isinstance(instances, Poisoned):
                     continue
                 plan = run.resources[steps][address]
                 instance = plan.provider.instance
                 if instance not in run.providers:  # no provider block configures it
                     run.get_provider(instance, plan.block)
                 if plan.info.expand is None:
-                    items: Iterable[Declared] = (one.declared for one in made)
+                    items: Iterable[Declared] = (instance.declared for instance in instances)
                 else:
-                    items = expand_composites(plan, made, scope.report)
+                    items = expand_composites(plan, instances, scope.report)
                 for item in items:
                     declared.append(item)
                     first = owners.setdefault(item.identity, item)
@@ -303,7 +321,7 @@ def _make_same_object_fault(block: ResourceBlock, first: Declared, second: Decla
 
 
 def _list_outputs(root: Scope) -> Iterator[Output]:
-    for name, block in root.module.found.outputs.items():
+    for name, block in root.module.declarations.outputs.items():
         output = make_root_output(block, root.outputs.get(name, Poisoned()), root.report)
         if output is not None:
             yield output
@@ -312,31 +330,34 @@ def _list_outputs(root: Scope) -> Iterator[Output]:
 def _warn_unset(run: Run) -> None:
     """One warning for all variables without a value, and one for all data sources that were not
     read. Each knows the places of their blocks."""
-    declared, values = run.graph.modules[()].found.variables, run.variables.values
-    unset = {n: declared[n].block for n in sorted(values) if isinstance(values[n], Unset)}
-    unread = {
+    declared, values = run.graph.modules[()].declarations.variables, run.variables.values
+    unset_blocks = {n: declared[n].block for n in sorted(values) if isinstance(values[n], Unset)}
+    unread_blocks = {
         module.render_label(f"data.{address}"): resource.block
         for module in run.graph.modules.values()
-        for address, resource in module.found.data.items()
+        for address, resource in module.declarations.data.items()
     }
-    lacking = (("variable", "no value", unset), ("data source", "not been read", unread))
-    for what, lack, blocks in lacking:
-        places = tuple(
+    lists = (
+        ("variable", "no value", unset_blocks),
+        ("data source", "not been read", unread_blocks),
+    )
+    for noun, predicate, blocks in lists:
+        warnings = tuple(
             make_warning(
                 Header(block),
-                f"1 {what} has {lack}: {name}",
+                f"1 {noun} has {predicate}: {name}",
                 "What depends on it was checked for names only.",
             )
             for name, block in blocks.items()
         )
-        if len(places) == 1:
-            run.faults.add(places[0])
-        elif places:
+        if len(warnings) == 1:
+            run.faults.add(warnings[0])
+        elif warnings:
             run.faults.add(
                 Diagnostic(
                     Severity.WARNING,
-                    f"{len(places)} {what}s have {lack}: {', '.join(sorted(blocks))}",
+                    f"{len(warnings)} {noun}s have {predicate}: {', '.join(sorted(blocks))}",
                     "What depends on them was checked for names only.",
-                    places=places,
+                    places=warnings,
                 )
             )

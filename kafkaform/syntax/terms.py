@@ -107,10 +107,12 @@ def find_constants_end(text: str, start: int, depth: int) -> int | None:
     return end.end() if end and items <= limits.COLLECTION_ELEMENTS else None
 
 
-def list_items(node: nodes.Object | nodes.ConstantObject) -> tuple[nodes.ObjectItem, ...]:
-    """The items of an object, in the order written."""
+def list_items(node: nodes.Expression | None) -> tuple[nodes.ObjectItem, ...] | None:
+    """The items of an object, in the order written; None for any other expression."""
     if isinstance(node, nodes.Object):
         return node.items
+    if not isinstance(node, nodes.ConstantObject):
+        return None
     items = []
     for found in _find_items(node.source, node.start, node.end):
         key, value = (_make_part(node.source, *found.span(group)) for group in (1, 2))

@@ -36,7 +36,7 @@ def graph(var: Var = [], var_file: VarFile = []) -> None:
 def _list_nodes(built: Built) -> Iterator[str]:
     graph = built.run.graph
     yield from map(str, graph.needs)
-    yield from (f"var.{name}" for name in graph.modules[()].found.variables)
+    yield from (f"var.{name}" for name in graph.modules[()].declarations.variables)
 
 
 def _list_edges(built: Built) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from ...core.address import Address, render_key
 from ...syntax.nodes import Attr, Block, Expression, Index, LegacyIndex, Lit, Root, Tuple
 from ...syntax.parse import parse_expression
 from ..expressions.code import get_literal
-from ..values.faults import EvalError, Place, suggest_near
+from ..values.faults import EvalError, Location, suggest_near
 from ..values.types import drop_parentheses
 
 Key = Callable[[Expression], str | int]
@@ -42,8 +42,8 @@ def parse_address_node(node: Expression, key: Key | None = None) -> Address:
     # `module.a.module.b["k"].TYPE.NAME`: pairs in front are modules. What is left is a resource,
     # or nothing, and then the address is that of the last module.
     while len(words) >= 2 and words[0] == ("module", None):
-        name, found = words[1]
-        modules.append(f"module.{name}{render_key(found)}")
+        name, instance_key = words[1]
+        modules.append(f"module.{name}{render_key(instance_key)}")
         words = words[2:]
     if modules and not words:
         return Address("", "", None, tuple(modules))
@@ -59,18 +59,18 @@ def parse_address_node(node: Expression, key: Key | None = None) -> Address:
 def _split_words(node: Expression, key: Key) -> list[tuple[str, str | int | None]]:
     """`a.b["c"]` as [("a", None), ("b", "c")]; empty for any other expression."""
     # The outermost node is the last step of the text, so the words come in reverse order.
-    found: list[tuple[str, str | int | None]] = []
-    inside: str | int | None = None
+    words: list[tuple[str, str | int | None]] = []
+    instance_key: str | int | None = None
     while not isinstance(node, Root):
         if isinstance(node, LegacyIndex):
-            inside, node = node.index, node.target
+            instance_key, node = node.index, node.target
         elif isinstance(node, Index):
-            inside, node = key(node.key), node.target
+            instance_key, node = key(node.key), node.target
         if not isinstance(node, Attr):
             return []
-        found.append((node.name, inside))
-        inside, node = None, node.target
-    return [(node.name, None), *reversed(found)]
+        words.append((node.name, instance_key))
+        instance_key, node = None, node.target
+    return [(node.name, None), *reversed(words)]
 
 
 def read_constant_key(node: Expression) -> str | int:
@@ -128,19 +128,19 @@ def list_provider_keys(nodes: Iterable[Expression | None]) -> list[Expression]:
 
 
 def find_key_fault(
-    named: ProviderName, repeated: Collection[str], node: Expression
+    provider: ProviderName, repeated: Collection[str], node: Expression
 ) -> EvalError | None:
     """What is wrong with the key of a provider instance, or with its absence. repeated: the names
     of provider blocks with for_each."""
-    name = named.name
-    if named.key is None and name in repeated:
+    name = provider.name
+    if provider.key is None and name in repeated:
         return EvalError(
             node,
             f"{name} has several instances",
             "Its provider block has for_each.",
             f'Write {name}["KEY"], or {name}[each.key] where the block has the same for_each.',
         )
-    if named.key is not None and name not in repeated:
+    if provider.key is not None and name not in repeated:
         return EvalError(
             node,
             f"{name} has no instances with keys",
@@ -153,27 +153,27 @@ def find_key_fault(
 def read_provider_instance(
     node: Expression | None,
     default: str,
-    known: Mapping[str, str],
+    instances: Mapping[str, str],
     repeated: Collection[str],
-    place: Place,
+    location: Location,
 ) -> tuple[str, Expression | None]:
     """The name in the module of the instance that a block uses, which is the default one if it
     names none, and its key. Raises EvalError.
 
-    default: the name of the provider; known: name in the module -> instance; repeated: the names of
-    provider blocks with for_each; place: of the block.
+    default: the name of the provider; instances: name in the module -> instance; repeated: the
+    names of provider blocks with for_each; location: of the block.
     """
     if node is None:
-        if default not in known:
+        if default not in instances:
             raise EvalError(
-                place,
+                location,
                 f"The module has no provider {default}",
-                f"Its caller passes {', '.join(known) or 'none'} to it.",
+                f"Its caller passes {', '.join(instances) or 'none'} to it.",
                 f"Add {default} = … to providers in the module block, or set provider here.",
             )
         return default, None
-    named = split_provider_name(node)
-    name = named.name
+    provider = split_provider_name(node)
+    name = provider.name
     if name is None:
         raise EvalError(
             node,
@@ -182,16 +182,16 @@ def read_provider_instance(
         )
     # The provider decides before the name: an alias of another provider is never right, whether
     # it exists or not.
-    found = known.get(name, name)
-    if found.partition(".")[0] != default:
+    instance = instances.get(name, name)
+    if instance.partition(".")[0] != default:
         raise EvalError(node, f"This type belongs to the provider {default}, not to {name}")
-    if name not in known:
+    if name not in instances:
         raise EvalError(
-            node, f"There is no provider instance {name}", advice=suggest_near(name, known)
+            node, f"There is no provider instance {name}", advice=suggest_near(name, instances)
         )
-    if (fault := find_key_fault(named, repeated, node)) is not None:
+    if (fault := find_key_fault(provider, repeated, node)) is not None:
         raise fault
-    return name, named.key
+    return name, provider.key
 
 
 def read_ignored_paths(lifecycle: Block, name: str) -> tuple[tuple[str, Expression], ...] | None:

@@ -1,15 +1,18 @@
-"""Check the shape of blocks: their labels, arguments and nested blocks."""
+"""The blocks of the language: their shapes (labels, arguments and nested blocks), and what one
+folder declares by them, with expressions that are not evaluated yet."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
-from ...syntax.nodes import Block, Lit
-from ..values.faults import Place, make_error, quote_names, suggest_near
+from ...syntax.nodes import Attribute, Block, Expression, Lit
+from ..values.faults import Location, make_error, quote_names, suggest_near
 
 NAME = re.compile(r"[^\W\d][\w-]*")
 
@@ -135,34 +138,39 @@ def find_shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
     # Unknown arguments of an open block are reported where its schema is known.
     if shape.open:
         return
-    known = (*shape.required, *shape.optional)
+    argument_names = (*shape.required, *shape.optional)
     for name, attribute in block.body.attributes.items():
-        if name not in known:
-            where = Spot(attribute.name_range, attribute.excerpt)
-            yield _make_unknown_fault("argument", name, block, where, (*known, *shape.blocks))
+        if name not in argument_names:
+            location = Spot(attribute.name_range, attribute.excerpt)
+            yield _make_unknown_fault(
+                "argument", name, block, location, (*argument_names, *shape.blocks)
+            )
     for inner in block.body.blocks:
         if inner.type not in shape.blocks:
             yield _make_unknown_fault(
-                "block", inner.type, block, Header(inner), (*shape.blocks, *known)
+                "block", inner.type, block, Header(inner), (*shape.blocks, *argument_names)
             )
 
 
 def _make_unknown_fault(
-    what: str, name: str, block: Block, place: Place, known: Collection[str]
+    noun: str, name: str, block: Block, location: Location, candidates: Collection[str]
 ) -> Diagnostic:
-    names = ", ".join(known)
+    names = ", ".join(candidates)
     detail = f"It can contain {names}." if names else "It must be empty."
     return make_error(
-        place, f'{render_title(block)} has no {what} "{name}"', detail, suggest_near(name, known)
+        location,
+        f'{render_title(block)} has no {noun} "{name}"',
+        detail,
+        suggest_near(name, candidates),
     )
 
 
 def _make_labels_fault(block: Block, shape: Shape) -> Diagnostic:
-    wanted = f"needs {' and '.join(shape.labels)}" if shape.labels else "has no labels"
+    requirement = f"needs {' and '.join(shape.labels)}" if shape.labels else "has no labels"
     form = " ".join((block.type, *('"…"' for _ in shape.labels), "{ … }"))
     return make_error(
         Header(block),
-        f"A {block.type} block {wanted}",
+        f"A {block.type} block {requirement}",
         f"The number of its labels is {len(block.labels)}.",
         f"Write {form}.",
     )
@@ -183,9 +191,170 @@ def check_deprecation(block: Block) -> Iterator[Diagnostic]:
 
 def find_single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:
     """The nested block of this type, and an error for each further one."""
-    found = block.list_blocks(kind)
+    blocks = block.list_blocks(kind)
     extra = tuple(
         make_error(Header(inner), f'{render_title(block)} has a second "{kind}" block')
-        for inner in found[1:]
+        for inner in blocks[1:]
     )
-    return (found[0] if found else None), extra
+    return (blocks[0] if blocks else None), extra
+
+
+def _is_repeated(block: Block) -> bool:
+    return any(block.get_argument(name) is not None for name in ("for_each", "count"))
+
+
+def get_enabled(block: Block) -> Expression | None:
+    """The argument `enabled` in the `lifecycle` of a block, which decides whether it counts."""
+    arguments = (inner.get_argument("enabled") for inner in block.list_blocks("lifecycle"))
+    return next((node for node in arguments if node is not None), None)
+
+
+class VariableBlock(Struct, frozen=True):
+    """A `variable` block."""
+
+    name: str
+    block: Block
+    type: Expression | None
+    default: Expression | None
+    sensitive: bool
+    nullable: bool
+    validations: tuple[Block, ...]
+    deprecated: Expression | None = None
+    ephemeral: bool = False
+
+
+class ProviderBlock(Struct, frozen=True):
+    """A `provider` block."""
+
+    name: str
+    """The name of the provider."""
+    instance: str
+    """NAME or NAME.ALIAS."""
+    block: Block
+
+    @property
+    def several(self) -> bool:
+        """True for a block with for_each: its instances are called `NAME.ALIAS["KEY"]`."""
+        return self.block.get_argument("for_each") is not None
+
+
+class ResourceBlock(Struct, frozen=True):
+    """A `resource` or `data` block."""
+
+    address: Address
+    """TYPE.NAME, without the module and the key of an instance."""
+    block: Block
+    lifecycle: Block | None
+    """None if there is none, or if it has faults."""
+    preconditions: tuple[Block, ...] = ()
+    postconditions: tuple[Block, ...] = ()
+
+    @property
+    def several(self) -> bool:
+        """Whether it has instances with keys."""
+        return _is_repeated(self.block)
+
+
+class ModuleBlock(Struct, frozen=True):
+    """A `module` block: a call of a module."""
+
+    name: str
+    block: Block
+    source: str | None
+    """As written; None if it is not a plain string."""
+    providers: Mapping[str, Expression] | None = None
+    """Name in the module -> name here. None if the module gets the default ones of its caller."""
+
+    @property
+    def several(self) -> bool:
+        """Whether it has instances with keys."""
+        return _is_repeated(self.block)
+
+
+class OutputBlock(Struct, frozen=True):
+    """An `output` block."""
+
+    name: str
+    block: Block
+    value: Expression
+    sensitive: bool
+    preconditions: tuple[Block, ...] = ()
+    deprecated: Expression | None = None
+    ephemeral: bool = False
+    """Whether its value is a secret that is never stored; only in modules."""
+
+
+class CheckBlock(Struct, frozen=True):
+    """A `check` block."""
+
+    name: str
+    block: Block
+    data: ResourceBlock | None
+    """A data source that only its assertions see."""
+    assertions: tuple[Block, ...]
+
+
+class RemovedBlock(Struct, frozen=True):
+    """A `removed` block."""
+
+    block: Block
+    source: Expression
+    """The argument `from`."""
+    destroy: bool
+    """Whether the object is deleted; otherwise it is only forgotten."""
+
+
+class MovedBlock(Struct, frozen=True):
+    """A `moved` block."""
+
+    block: Block
+    source: Expression
+    """The argument `from`."""
+    target: Expression
+    """The argument `to`."""
+
+
+class ImportBlock(Struct, frozen=True):
+    """An `import` block."""
+
+    block: Block
+    target: Expression
+    """The argument `to`."""
+    id: Expression
+
+
+Declaration: TypeAlias = (
+    Attribute | VariableBlock | ProviderBlock | ResourceBlock | ModuleBlock | OutputBlock
+)
+"""What is evaluated in each instance of its module: a local value, or a block."""
+
+
+def get_location(declaration: Declaration) -> Location:
+    """Where something is declared: the local value, or the header of the block."""
+    return declaration if isinstance(declaration, Attribute) else Header(declaration.block)
+
+
+class Declarations(Struct):
+    """Everything that the files of a folder declare, by name or in the order of the files."""
+
+    # Mutable, because `top_level` fills it block by block.
+
+    variables: dict[str, VariableBlock] = field(default_factory=dict)
+    locals: dict[str, Attribute] = field(default_factory=dict)
+    providers: dict[str, ProviderBlock] = field(default_factory=dict)
+    resources: dict[Address, ResourceBlock] = field(default_factory=dict)
+    data: dict[Address, ResourceBlock] = field(default_factory=dict)
+    modules: dict[str, ModuleBlock] = field(default_factory=dict)
+    outputs: dict[str, OutputBlock] = field(default_factory=dict)
+    checks: dict[str, CheckBlock] = field(default_factory=dict)
+    removed: list[RemovedBlock] = field(default_factory=list)
+    moved: list[MovedBlock] = field(default_factory=list)
+    imports: list[ImportBlock] = field(default_factory=list)
+    settings: list[Block] = field(default_factory=list)
+    policies: list[Block] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """The number of blocks and local values with a name."""
+        values = len(self.variables) + len(self.locals) + len(self.outputs)
+        return values + len(self.resources) + len(self.data) + len(self.modules)

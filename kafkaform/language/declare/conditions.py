@@ -9,8 +9,8 @@ from msgspec import Struct
 from ...core.diagnostics import Diagnostic
 from ...syntax.nodes import Block, Expression
 from ..expressions.code import Code, Context, Env
+from ..expressions.loops import render_piece
 from ..expressions.operators import require_truth
-from ..expressions.templates import render_piece
 from ..values.faults import Deferred, EvalError, Poisoned, make_diagnostic, make_error
 from ..values.value import unmark
 
@@ -34,39 +34,38 @@ _WORDS = {"assert": "check"}
 
 def compile_rules(blocks: Iterable[Block], context: Context) -> tuple[Rule, ...]:
     """Compile rules whose shape was checked."""
-    return tuple(_compile_rule(block, context) for block in blocks)
+    rules = []
+    for block in blocks:
+        condition, message = block.get_argument("condition"), block.get_argument("error_message")
+        assert condition is not None and message is not None  # the shape was checked
+        holds, says = context.compile_node(condition), context.compile_node(message)
+        word = _WORDS.get(block.type, block.type)
+        rules.append(Rule(word, condition, message, holds, says))
+    return tuple(rules)
 
 
-def _compile_rule(block: Block, context: Context) -> Rule:
-    condition, message = block.get_argument("condition"), block.get_argument("error_message")
-    assert condition is not None and message is not None  # the shape was checked
-    word = _WORDS.get(block.type, block.type)
-    return Rule(
-        word, condition, message, context.compile_node(condition), context.compile_node(message)
-    )
-
-
-def check_rules(rules: Iterable[Rule], what: str, env: Env) -> Iterator[Diagnostic]:
-    """One error for each rule that is not met or cannot be evaluated. what: whose rules they are.
+def check_rules(rules: Iterable[Rule], title: str, env: Env) -> Iterator[Diagnostic]:
+    """One error for each rule that is not met or cannot be evaluated. title: whose rules
+    they are, for messages.
 
     A rule is left out if it needs a value that is faulty, that is known only after the apply, or
     that its block leaves to the system; it is checked again then.
     """
     for rule in rules:
-        before = env.budget.open_reads
+        reads_before = env.budget.open_reads
         try:
             message = check_rule(rule, env)
         except (Poisoned, Deferred):
             continue
         except EvalError as fault:
-            if env.budget.open_reads > before:
+            if env.budget.open_reads > reads_before:
                 continue
-            yield make_diagnostic(fault, context=[f"while checking {what}"])
+            yield make_diagnostic(fault, context=[f"while checking {title}"])
             continue
-        if message is not None and env.budget.open_reads == before:
-            summary = f"The {rule.word} of {what} is not met"
+        if message is not None and env.budget.open_reads == reads_before:
+            summary = f"The {rule.word} of {title} is not met"
             if rule.word == "check":
-                summary = f"{what} has failed"
+                summary = f"{title} has failed"
             yield make_error(rule.condition, summary, message)
 
 

@@ -50,8 +50,8 @@ class SourceFault(Exception):
 class UnreadableModule(PermissionError):
     """A module's folder cannot be read. The text is a sentence that says why."""
 
-    def __init__(self, why: str, advice: str) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, advice: str) -> None:
+        super().__init__(reason)
         self.advice = advice
         """What to do next."""
 
@@ -80,8 +80,8 @@ def is_git(folder: str) -> bool:
 
 def split_git_folder(folder: str) -> tuple[Package, str]:
     """The repository of a folder or a path, and the part inside of it; "" is its top folder."""
-    source, _, rest = folder.partition(_REF)
-    ref, _, inside = rest.partition("//")  # a ref has no two slashes in a row
+    source, _, suffix = folder.partition(_REF)
+    ref, _, inside = suffix.partition("//")  # a ref has no two slashes in a row
     return Package(source, ref.removesuffix("/")), inside
 
 
@@ -96,7 +96,18 @@ def resolve_source(source: str, caller: str) -> str:
     """
     # Terraform has the same rule: `modules/a` without ./ would be the name of a registry.
     if source.startswith(("./", "../")):
-        return _resolve_local(source, caller)
+        if not is_git(caller):
+            path = posixpath.normpath(posixpath.join(caller, source))
+            return "" if path == "." else path
+        package, inside = split_git_folder(caller)
+        path = posixpath.normpath(posixpath.join(inside, source))
+        if path.split("/")[0] == "..":
+            raise SourceFault(
+                f"The module {source} leads out of its repository",
+                f"The module that calls it comes from {package}.",
+                "The author of that module has to keep both in one repository.",
+            )
+        return _join_git_folder(package, "" if path == "." else path)
     if not is_git(source):
         raise _make_foreign_fault(source)
     package, inside = parse_git_source(source)
@@ -107,21 +118,6 @@ def resolve_source(source: str, caller: str) -> str:
             advice="Its author has to name a repository with https:// or ssh://.",
         )
     return _join_git_folder(package, inside)
-
-
-def _resolve_local(source: str, caller: str) -> str:
-    if not is_git(caller):
-        found = posixpath.normpath(posixpath.join(caller, source))
-        return "" if found == "." else found
-    package, inside = split_git_folder(caller)
-    found = posixpath.normpath(posixpath.join(inside, source))
-    if found.split("/")[0] == "..":
-        raise SourceFault(
-            f"The module {source} leads out of its repository",
-            f"The module that calls it comes from {package}.",
-            "The author of that module has to keep both in one repository.",
-        )
-    return _join_git_folder(package, "" if found == "." else found)
 
 
 def parse_git_source(source: str) -> tuple[Package, str]:
@@ -141,7 +137,7 @@ def parse_git_source(source: str) -> tuple[Package, str]:
     if (match["host"] is None) != (match["scheme"] == "file"):
         raise _explain_url(address)
     folders = inside.removesuffix("/").split("/") if inside else []
-    if any(part in ("", ".", "..") or not re.fullmatch(_FOLDER, part) for part in folders):
+    if any(segment in ("", ".", "..") or not re.fullmatch(_FOLDER, segment) for segment in folders):
         raise SourceFault(
             "The folder in the source of the module is not a path",
             "It stands after //, and has no .. in it.",
@@ -151,13 +147,13 @@ def parse_git_source(source: str) -> tuple[Package, str]:
 
 
 def _parse_reference(query: str) -> str:
-    names = [part.partition("=")[0] for part in query.split("&")]
+    names = [parameter.partition("=")[0] for parameter in query.split("&")]
     if names != ["ref"]:
         # A value can be a secret, such as Terraform's `sshkey=`, and so can a text without a name.
-        others = [name for name in names if name != "ref" and re.fullmatch(r"[a-z_]+", name)]
+        unknown_names = [name for name in names if name != "ref" and re.fullmatch(r"[a-z_]+", name)]
         raise SourceFault(
-            f'A Git source has no "{others[0]}"'
-            if others
+            f'A Git source has no "{unknown_names[0]}"'
+            if unknown_names
             else "The source of the module does not say which version it means",
             "It needs a ref, which is a tag, a branch or a whole commit, and nothing else.",
             f"Write {FORM}.",
@@ -216,11 +212,11 @@ def _make_foreign_fault(source: str) -> SourceFault:
     hosted = re.fullmatch(_HOSTED, source, re.ASCII)
     if hosted is not None:
         path, _, query = hosted["rest"].partition("?")
-        owner, _, rest = path.partition("/")
-        repository, _, inside = rest.partition("//")
-        where = f"{hosted['host']}/{owner}/{repository.removesuffix('.git')}.git"
+        owner, _, tail = path.partition("/")
+        repository, _, inside = tail.partition("//")
+        address = f"{hosted['host']}/{owner}/{repository.removesuffix('.git')}.git"
         folder = f"//{inside}" if inside else ""
-        advice = f"Write git::https://{where}{folder}?{query or 'ref=TAG'}."
+        advice = f"Write git::https://{address}{folder}?{query or 'ref=TAG'}."
     else:
         advice = "Copy the module into the repository, and write the path of its folder."
     if "@" in source or "://" in source:

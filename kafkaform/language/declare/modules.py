@@ -13,8 +13,7 @@ from ...syntax.nodes import Block
 from ..values.faults import make_diagnostic, make_error, suggest_near
 from ..values.limits import LIMITS
 from .addresses import find_key_fault, split_provider_name
-from .blocks import Header
-from .declarations import Declarations, ModuleBlock, ProviderBlock
+from .blocks import Declarations, Header, ModuleBlock, ProviderBlock
 from .folder import ParseFile, Tree, load_folder, parse_configuration
 from .module_sources import SourceFault, UnreadableModule, resolve_source
 from .settings import read_terraform_settings
@@ -33,7 +32,7 @@ class Module(Struct, frozen=True, eq=False):
     """The names of the calls that lead here; empty for the root."""
     folder: str
     """Seen from the root folder, which is ""."""
-    found: Declarations
+    declarations: Declarations
     """What the folder declares; shared by all calls of it."""
     call: ModuleBlock | None
     """None for the root."""
@@ -54,11 +53,11 @@ class Module(Struct, frozen=True, eq=False):
 
     def walk_modules(self) -> Iterator[Module]:
         """This module and all below it, callers first."""
-        waiting = [self]
-        while waiting:
-            module = waiting.pop()
+        pending = [self]
+        while pending:
+            module = pending.pop()
             yield module
-            waiting.extend(reversed(module.children.values()))
+            pending.extend(reversed(module.children.values()))
 
     def render_label(self, name: str) -> str:
         """The name of something in this module, for messages: `module.a.local.x`."""
@@ -71,21 +70,20 @@ class Module(Struct, frozen=True, eq=False):
 def add_modules(
     root: Tree,
     read: Folders,
-    own: Callable[[str], str],
+    canonicalize: Callable[[str], str],
     size: int,
     parse_file: ParseFile = parse_configuration,
 ) -> Tree:
     """The tree with every folder that its module blocks name, directly or through other modules.
 
-    own: path of a folder -> its one name, because paths can lead through links. size: bytes of the
-    files of the root folder.
-    """
+    canonicalize: path of a folder -> its one name, because paths can lead through links. size:
+    bytes of the files of the root folder."""
     modules: dict[str, Tree] = {}
     names: dict[str, str] = {}
     faults: list[Diagnostic] = []
-    waiting = [("", root)]
-    while waiting:
-        folder, tree = waiting.pop()
+    pending = [("", root)]
+    while pending:
+        folder, tree = pending.pop()
         blocks = (block for file in tree.configuration for block in file.body.blocks)
         for block in blocks:
             if block.type != "module":
@@ -93,30 +91,32 @@ def add_modules(
             spelling = _find_spelling(block, folder)
             if spelling is None or spelling in names:
                 continue
-            where = names[spelling] = own(spelling)
-            if where in modules or where == "":
+            module_folder = names[spelling] = canonicalize(spelling)
+            if module_folder in modules or module_folder == "":
                 continue
             # A hostile folder could name folders without end, each of them full of files.
             try:
-                files = read(where) if len(names) <= LIMITS.calls else {}
+                files = read(module_folder) if len(names) <= LIMITS.calls else {}
             except OSError as fault:
                 faults.append(_make_unreadable_fault(block, fault))
                 continue
             size += sum(map(len, files.values()))
             if size > ALL_FILES_BYTES or len(names) > LIMITS.calls:
                 faults.append(_make_too_large_fault(block))
-                waiting = []
+                pending = []
                 break
-            modules[where] = load_folder(files, where, parse_file)
-            waiting.append((where, modules[where]))
-    below = [fault for tree in modules.values() for fault in tree.diagnostics]
+            modules[module_folder] = load_folder(files, module_folder, parse_file)
+            pending.append((module_folder, modules[module_folder]))
+    module_faults = [fault for tree in modules.values() for fault in tree.diagnostics]
     contents = {
-        name: one for tree in (root, *modules.values()) for name, one in tree.contents.items()
+        name: content
+        for tree in (root, *modules.values())
+        for name, content in tree.contents.items()
     }
     return replace(
         root,
         contents=contents,
-        diagnostics=(*root.diagnostics, *below, *faults),
+        diagnostics=(*root.diagnostics, *module_faults, *faults),
         modules=modules,
         names=names,
     )
@@ -172,32 +172,35 @@ def link_modules(
     longer in the tree.
     """
     skipping = skipping or Skipping()
-    folders = {folder: declare_blocks(one) for folder, one in (("", tree), *tree.modules.items())}
-    faults = [fault for _, found in folders.values() for fault in found]
-    found = folders[""][0]
-    spelled = {name: name for name in found.providers}
+    folders = {
+        folder: declare_blocks(folder_tree)
+        for folder, folder_tree in (("", tree), *tree.modules.items())
+    }
+    faults = [fault for _, folder_faults in folders.values() for fault in folder_faults]
+    declarations = folders[""][0]
+    spelled = {name: name for name in declarations.providers}
     if tree.terraform:
-        spelled = _map_local_names(found, tree)
+        spelled = _map_local_names(declarations, tree)
     providers = {**{name: name for name in provider_names}, **spelled}
     names = skipping.list_names("")
-    repeated = {name for name, one in spelled.items() if found.providers[one].several}
+    repeated = {name for name, own in spelled.items() if declarations.providers[own].several}
     root = Module(
         (),
         "",
-        found,
+        declarations,
         None,
         providers,
         terraform=tree.terraform,
         skipped=names,
         repeated=frozenset(repeated),
     )
-    if found.modules:
-        declared = {folder: inside for folder, (inside, _) in folders.items()}
+    if declarations.modules:
+        declared = {folder: blocks for folder, (blocks, _) in folders.items()}
         if not _add_children(root, declared, tree, skipping, faults):
             return LinkedModules(root, tuple(faults))
-    for folder, (inside, _) in folders.items():
+    for folder, (blocks, _) in folders.items():
         if folder:
-            faults.extend(_find_misplaced(inside))
+            faults.extend(_find_misplaced(blocks))
     return LinkedModules(root, tuple(faults))
 
 
@@ -210,48 +213,57 @@ def _add_children(
 ) -> bool:
     """Add the tree of calls to the root. Returns False if there are too many. declared: what each
     folder declares."""
-    waiting, count, names = [root], 0, root.found.count
-    while waiting:
-        caller = waiting.pop()
-        for call in caller.found.modules.values():
-            where = _find_folder(caller, call, tree, faults)
-            if where is None:
+    pending, count, names = [root], 0, root.declarations.count
+    while pending:
+        caller = pending.pop()
+        for call in caller.declarations.modules.values():
+            module_folder = _find_folder(caller, call, tree, faults)
+            if module_folder is None:
                 continue
-            inside = declared[where]
+            declarations = declared[module_folder]
             # A folder that is called twice counts twice: every call is evaluated on its own.
             count += 1
-            names += inside.count
+            names += declarations.count
             if count > LIMITS.calls or names > LIMITS.names:
-                faults.append(_make_too_many_fault(call))
+                faults.append(
+                    make_error(
+                        Header(call.block),
+                        "The configuration calls too many modules",
+                        f"One configuration can have {LIMITS.calls:,} calls and {LIMITS.names:,} "
+                        "blocks and local values. Those in a module count for every call of it.",
+                    )
+                )
                 return False
             providers = _resolve_providers(caller, call, faults)
             child = Module(
                 (*caller.steps, call.name),
-                where,
-                inside,
+                module_folder,
+                declarations,
                 call,
                 providers,
-                terraform=tree.modules[where].terraform,
+                terraform=tree.modules[module_folder].terraform,
                 above=(*caller.above, caller.folder),
-                skipped=skipping.list_names(where),
+                skipped=skipping.list_names(module_folder),
             )
             caller.children[call.name] = child
-            waiting.append(child)
+            pending.append(child)
     return True
 
 
-def _map_local_names(found: Declarations, tree: Tree) -> dict[str, str]:
+def _map_local_names(declarations: Declarations, tree: Tree) -> dict[str, str]:
     """How the root spells its provider instances -> the instances."""
     # `required_providers` can give a provider a local name. The blocks of that name then become
     # blocks of the provider.
     settings, names = read_terraform_settings(tree), dict[str, str]()
-    for spelling, block in list(found.providers.items()):
+    for spelling, block in list(declarations.providers.items()):
         local, dot, alias = spelling.partition(".")
         name = settings.resolve_provider(local)
         names[spelling] = f"{name}{dot}{alias}"
         if name != local:
-            del found.providers[spelling]
-            found.providers[names[spelling]] = ProviderBlock(name, names[spelling], block.block)
+            del declarations.providers[spelling]
+            declarations.providers[names[spelling]] = ProviderBlock(
+                name, names[spelling], block.block
+            )
     return names
 
 
@@ -261,33 +273,26 @@ def _find_folder(
     """The folder of a call; None after a fault, which is reported here or was while reading."""
     if call.source is None:
         return None
-    place = call.block.get_argument("source") or Header(call.block)
+    location = call.block.get_argument("source") or Header(call.block)
     try:
         spelling = resolve_source(call.source, caller.folder)
     except SourceFault as fault:
-        wrong = make_error(place, fault.summary, fault.detail, fault.advice, hide=fault.hide)
-        faults.append(wrong)
+        diagnostic = make_error(
+            location, fault.summary, fault.detail, fault.advice, hide=fault.hide
+        )
+        faults.append(diagnostic)
         return None
-    where = tree.names.get(spelling, spelling)
-    if where in (*caller.above, caller.folder):
+    module_folder = tree.names.get(spelling, spelling)
+    if module_folder in (*caller.above, caller.folder):
         faults.append(
             make_error(
-                place,
+                location,
                 f"module.{call.name} calls the module that contains it",
-                f"The folder {where or '.'} would contain itself.",
+                f"The folder {module_folder or '.'} would contain itself.",
             )
         )
         return None
-    return where if where in tree.modules else None
-
-
-def _make_too_many_fault(call: ModuleBlock) -> Diagnostic:
-    return make_error(
-        Header(call.block),
-        "The configuration calls too many modules",
-        f"One configuration can have {LIMITS.calls:,} calls and {LIMITS.names:,} blocks and local "
-        "values. Those in a module count for every call of it.",
-    )
+    return module_folder if module_folder in tree.modules else None
 
 
 def _resolve_providers(
@@ -295,48 +300,48 @@ def _resolve_providers(
 ) -> Mapping[str, str]:
     """The providers of a module: the default ones of its caller, or exactly those of the map."""
     if call.providers is None:  # instances with an alias are never passed on silently
-        return {name: found for name, found in caller.providers.items() if "." not in name}
-    handed = {}
+        return {name: instance for name, instance in caller.providers.items() if "." not in name}
+    instances = {}
     installed = {name.partition(".")[0] for name in caller.providers}
     for name, node in call.providers.items():
         # Terraform's own providers are passed on as well. What they configure is skipped.
         if caller.terraform and name.partition(".")[0] not in installed:
             continue
-        handed[name] = name  # so that a faulty entry is not reported again where it is used
-        named = split_provider_name(node)
-        wanted = named.name
-        if wanted is None:
+        instances[name] = name  # so that a faulty entry is not reported again where it is used
+        provider = split_provider_name(node)
+        caller_name = provider.name
+        if caller_name is None:
             faults.append(
                 make_error(node, "This is not the name of a provider", advice="Write kafka.eu.")
             )
-        elif wanted not in caller.providers:
-            advice = suggest_near(wanted, caller.providers)
+        elif caller_name not in caller.providers:
+            advice = suggest_near(caller_name, caller.providers)
             faults.append(
-                make_error(node, f"There is no provider instance {wanted}", advice=advice)
+                make_error(node, f"There is no provider instance {caller_name}", advice=advice)
             )
         else:
-            handed[name] = caller.providers[wanted]
-            if (fault := find_key_fault(named, caller.repeated, node)) is not None:
+            instances[name] = caller.providers[caller_name]
+            if (fault := find_key_fault(provider, caller.repeated, node)) is not None:
                 faults.append(make_diagnostic(fault))
-    return handed
+    return instances
 
 
-def _find_misplaced(found: Declarations) -> Iterator[Diagnostic]:
+def _find_misplaced(declarations: Declarations) -> Iterator[Diagnostic]:
     """Errors for blocks that are allowed in the root folder only."""
-    for provider in found.providers.values():
+    for provider in declarations.providers.values():
         yield make_error(
             Header(provider.block),
             "A module cannot have provider blocks",
             "They belong in the root folder, so that one place says which systems are used.",
             "Move it there, and pass it on with providers = { … } in the module block.",
         )
-    for one in found.imports:
+    for import_block in declarations.imports:
         yield make_error(
-            Header(one.block),
+            Header(import_block.block),
             "A module cannot have import blocks",
             advice="Move it into the root folder, and write to = module.NAME.TYPE.NAME.",
         )
-    for block in found.policies:
+    for block in declarations.policies:
         yield make_error(
             Header(block),
             f"A module cannot have {block.type} blocks",

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
 from ...core.value import EMPTY, FrozenMap, Value
-from ...syntax.nodes import Block, ConstantObject, Expression, Object
+from ...syntax.nodes import Block, Expression
 from ...syntax.terms import list_items
 from ..expressions.code import Context, get_literal
 from ..expressions.compilation import make_context as make_context
@@ -127,7 +127,16 @@ def read_terraform_settings(tree: Tree) -> TerraformSettings:
             providers.update(_read_sources(inner, faults))
     stores = [inner for inner in inside if inner.type in _STORES]
     if stores:
-        faults.append(_make_not_used_warning(stores[0]))
+        faults.append(
+            make_warning(
+                Header(stores[0]),
+                f"The {stores[0].type} block is not used",
+                "kafkaform keeps its state in kafkaform.state.json beside the configuration, and "
+                "never reads Terraform's state.",
+                "To take over live objects, use import blocks, lifecycle { adopt = true } or plan "
+                "--adopt=GLOB.",
+            )
+        )
     return TerraformSettings(providers, tuple(faults))
 
 
@@ -135,26 +144,15 @@ def _read_sources(block: Block, faults: list[Diagnostic]) -> Iterator[tuple[str,
     """The local name and the source of each entry with a source. Terraform 0.12 wrote only a
     version: `NAME = "~> 1.0"`."""
     for name, item in block.body.attributes.items():
-        if isinstance(item.value, Object | ConstantObject):
-            for entry in list_items(item.value):
-                source = get_literal(entry.value)
-                if get_literal(entry.key) != "source":
-                    continue
-                if source is not None:
-                    yield name, source
-                else:
-                    faults.append(make_error(entry.value, "A source must be a plain string"))
-        elif get_literal(item.value) is None:
+        entries = list_items(item.value)
+        for entry in entries or ():
+            source = get_literal(entry.value)
+            if get_literal(entry.key) != "source":
+                continue
+            if source is not None:
+                yield name, source
+            else:
+                faults.append(make_error(entry.value, "A source must be a plain string"))
+        if entries is None and get_literal(item.value) is None:
             form = f'Write {name} = {{ source = "…", version = "…" }}.'
             faults.append(make_error(item.value, "This is not a provider requirement", advice=form))
-
-
-def _make_not_used_warning(block: Block) -> Diagnostic:
-    return make_warning(
-        Header(block),
-        f"The {block.type} block is not used",
-        "kafkaform keeps its state in kafkaform.state.json beside the configuration, and never "
-        "reads Terraform's state.",
-        "To take over live objects, use import blocks, lifecycle { adopt = true } or plan "
-        "--adopt=GLOB.",
-    )

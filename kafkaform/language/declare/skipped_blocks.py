@@ -1,6 +1,8 @@
-"""Set aside what a Terraform folder declares for providers that are not installed.
+"""List the providers and types that a configuration names, by its text alone, and set aside what a
+Terraform folder declares for providers that are not installed.
 
-A folder that moves over can still contain objects of other tools. Their blocks are taken out before
+The names decide whether installed provider packages have to be looked for, which takes long. A
+folder that moves over can still contain objects of other tools. Their blocks are taken out before
 anything is checked, so that nothing in them, and nothing that Terraform adds to them, is a fault.
 """
 
@@ -13,14 +15,42 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Range, Severity
-from ...syntax.nodes import Block, ConstantObject, Object
+from ...syntax.nodes import Block
 from ...syntax.terms import list_items
 from ..expressions.code import get_literal
 from .addresses import spell_name
 from .blocks import Header
 from .folder import Tree
 from .settings import read_terraform_settings
-from .used_names import list_block_names
+
+_TYPE = re.compile(r'"?(?:module\.[\w-]+(?:\[[^]]*\])?\.)*(?P<type>[\w-]+)\.')
+"""The resource type in an address, which is in quotes in JSON."""
+
+
+def list_used_names(tree: Tree) -> frozenset[str]:
+    """The providers, resource types and data sources that the files of the tree name."""
+    block_names = (
+        list_block_names(block) for file in tree.configuration for block in file.body.blocks
+    )
+    return frozenset[str]().union(*block_names, *map(list_used_names, tree.modules.values()))
+
+
+def list_block_names(block: Block) -> Iterator[str]:
+    """The providers, resource types and data sources that one block names."""
+    if block.type in ("provider", "resource", "data", "ephemeral"):
+        yield from (label.text for label in block.labels[:1])
+    elif block.type == "check":
+        for inner in block.list_blocks("data"):
+            yield from list_block_names(inner)
+    # Objects of a type can be left in the state when its last block is gone, so addresses count.
+    # They are read from the text, because the address may have faults that are reported later.
+    elif block.type in ("removed", "moved", "import"):
+        for name in ("from", "to"):
+            address = block.get_argument(name)
+            match = _TYPE.match(address.source.text, address.start) if address else None
+            if match is not None and match["type"] != "module":
+                yield match["type"]
+
 
 _REGISTRY = re.compile(
     r"(?:[\w.-]+\.[\w.-]+(?::[0-9]+)?/)?[\w-]+/[\w-]+/(?P<provider>[a-z0-9]+)(?://.*)?", re.ASCII
@@ -67,11 +97,11 @@ class Skipping(Struct, frozen=True):
 
     def warn(self) -> Iterator[Diagnostic]:
         """One warning for each provider."""
-        places: dict[str, list[Range]] = {}
+        ranges: dict[str, list[Range]] = {}
         for item in (item for blocks in self.blocks.values() for item in blocks):
-            places.setdefault(item.provider, []).append(item.range)
-        for provider in sorted(places):
-            yield _make_warning(provider, sorted(places[provider]))
+            ranges.setdefault(item.provider, []).append(item.range)
+        for provider in sorted(ranges):
+            yield _make_warning(provider, sorted(ranges[provider]))
 
 
 def set_aside(tree: Tree, providers: Collection[str]) -> tuple[Tree, Skipping]:
@@ -81,15 +111,15 @@ def set_aside(tree: Tree, providers: Collection[str]) -> tuple[Tree, Skipping]:
     provider is a fault, so nothing is set aside there.
     """
     blocks: dict[str, tuple[SkippedBlock, ...]] = {}
-    rest: dict[str, Tree] = {}
-    for folder, part in (("", tree), *tree.modules.items()):
-        skipped = tuple(_list_skipped(part, providers)) if part.terraform else ()
+    kept_trees: dict[str, Tree] = {}
+    for folder, folder_tree in (("", tree), *tree.modules.items()):
+        skipped = tuple(_list_skipped(folder_tree, providers)) if folder_tree.terraform else ()
         if skipped:
             blocks[folder] = skipped
-            part = _drop_blocks(part, {id(item.block) for item in skipped})
-        rest[folder] = part
-    root = rest.pop("")
-    return (replace(root, modules=rest), Skipping(blocks)) if blocks else (tree, Skipping())
+            folder_tree = _drop_blocks(folder_tree, {id(item.block) for item in skipped})
+        kept_trees[folder] = folder_tree
+    root = kept_trees.pop("")
+    return (replace(root, modules=kept_trees), Skipping(blocks)) if blocks else (tree, Skipping())
 
 
 def _list_skipped(tree: Tree, providers: Collection[str]) -> Iterator[SkippedBlock]:
@@ -111,14 +141,13 @@ def _find_registry_provider(block: Block, providers: Collection[str]) -> tuple[s
     gets a provider which is installed: it may declare objects of it."""
     source = block.get_argument("source")
     match = None if source is None else _REGISTRY.fullmatch(get_literal(source) or "")
-    handed = block.get_argument("providers")
+    providers_argument = block.get_argument("providers")
     if match is None:
         return ()
-    if isinstance(handed, Object | ConstantObject):
-        for item in list_items(handed):
-            name = get_literal(item.key) or spell_name(item.key) or ""
-            if name.partition(".")[0] in providers:
-                return ()
+    for item in list_items(providers_argument) or ():
+        name = get_literal(item.key) or spell_name(item.key) or ""
+        if name.partition(".")[0] in providers:
+            return ()
     return (match["provider"],)
 
 
@@ -130,14 +159,16 @@ def _drop_blocks(tree: Tree, dropped: Collection[int]) -> Tree:
     return replace(tree, configuration=tuple(files))
 
 
-def _make_warning(provider: str, places: list[Range]) -> Diagnostic:
-    count, more = len(places), len(places) - _SHOWN
-    shown = ", ".join(map(str, places[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
+def _make_warning(provider: str, ranges: list[Range]) -> Diagnostic:
+    count, hidden_count = len(ranges), len(ranges) - _SHOWN
+    range_list = ", ".join(map(str, ranges[:_SHOWN])) + (
+        f" and {hidden_count} more" if hidden_count > 0 else ""
+    )
     return Diagnostic(
         Severity.WARNING,
         f'{count} block{"" if count == 1 else "s"} of the provider "{provider}" '
         f"{'is' if count == 1 else 'are'} skipped",
-        f"kafkaform does not have this provider. Skipped: {shown}.",
+        f"kafkaform does not have this provider. Skipped: {range_list}.",
         advice="To let kafkaform manage their objects, write blocks for them with "
         "`terraform state pull > terraform.tfstate` and `kafkaform import --from tfstate "
         "terraform.tfstate`: docs/take-over.md says how."

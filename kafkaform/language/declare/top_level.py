@@ -10,11 +10,8 @@ from ...core.address import Address
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.nodes import (
     Block,
-    ConstantObject,
     Expression,
     Lit,
-    Object,
-    ObjectItem,
     Tuple,
 )
 from ...syntax.parse import parse_expression
@@ -30,16 +27,9 @@ from .blocks import (
     REMOVED_LIFECYCLE,
     RULE,
     SHAPES,
-    Header,
-    Shape,
-    check_deprecation,
-    find_shape_faults,
-    find_single,
-    render_title,
-)
-from .declarations import (
     CheckBlock,
     Declarations,
+    Header,
     ImportBlock,
     ModuleBlock,
     MovedBlock,
@@ -47,7 +37,12 @@ from .declarations import (
     ProviderBlock,
     RemovedBlock,
     ResourceBlock,
+    Shape,
     VariableBlock,
+    check_deprecation,
+    find_shape_faults,
+    find_single,
+    render_title,
 )
 from .folder import Tree
 
@@ -59,13 +54,12 @@ def declare_blocks(
 
     types: the types of the blocks that are wanted; None for all.
     """
-    found = Declarations()
+    declarations = Declarations()
     faults: list[Diagnostic] = []
     for file in tree.configuration:
         for name, item in file.body.attributes.items():
-            faults.append(
-                make_error(item, f'"{name}" is outside of any block', advice=_advise_place(name))
-            )
+            advice = f"Write locals {{ {name} = … }}, or set variables in a file *.auto.kfvars.hcl."
+            faults.append(make_error(item, f'"{name}" is outside of any block', advice=advice))
         for block in file.body.blocks:
             if types is not None and block.type not in types:
                 continue
@@ -80,12 +74,8 @@ def declare_blocks(
             # A variable with a faulty argument is still declared, so that what refers to it is
             # not reported as well.
             if not problems or (block.type == "variable" and len(block.labels) == 1):
-                faults.extend(_DECLARERS[block.type](block, found))
-    return found, tuple(faults)
-
-
-def _advise_place(name: str) -> str:
-    return f"Write locals {{ {name} = … }}, or set variables in a file *.auto.kfvars.hcl."
+                faults.extend(_DECLARERS[block.type](block, declarations))
+    return declarations, tuple(faults)
 
 
 def _make_unknown_block_fault(block: Block) -> Diagnostic:
@@ -100,10 +90,10 @@ def _make_unknown_block_fault(block: Block) -> Diagnostic:
     )
 
 
-def _make_twice_fault(block: Block, first: Block, what: str) -> Diagnostic:
+def _make_duplicate_fault(block: Block, first: Block, title: str) -> Diagnostic:
     return make_error(
         Header(block),
-        f"{what} is declared twice",
+        f"{title} is declared twice",
         f"The first one is at {first.header_range}.",
         "Rename or remove one of the two.",
     )
@@ -111,12 +101,12 @@ def _make_twice_fault(block: Block, first: Block, what: str) -> Diagnostic:
 
 def _read_flag(block: Block, name: str, default: bool) -> tuple[bool, Diagnostics]:
     """An argument that must be the constant true or false."""
-    given = block.get_argument(name)
-    if given is None:
+    node = block.get_argument(name)
+    if node is None:
         return default, ()
-    if isinstance(given, Lit) and isinstance(given.value, bool):
-        return given.value, ()
-    return default, (make_error(given, f'"{name}" must be the constant true or false'),)
+    if isinstance(node, Lit) and isinstance(node.value, bool):
+        return node.value, ()
+    return default, (make_error(node, f'"{name}" must be the constant true or false'),)
 
 
 def _select_rules(block: Block, kind: str) -> tuple[tuple[Block, ...], Diagnostics]:
@@ -124,24 +114,26 @@ def _select_rules(block: Block, kind: str) -> tuple[tuple[Block, ...], Diagnosti
     rules = block.list_blocks(kind)
     faults = {id(rule): tuple(find_shape_faults(rule, RULE)) for rule in rules}
     sound = tuple(rule for rule in rules if not faults[id(rule)])
-    return sound, tuple(fault for found in faults.values() for fault in found)
+    return sound, tuple(fault for rule_faults in faults.values() for fault in rule_faults)
 
 
-def _declare_variable(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+def _declare_variable(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
     name = block.labels[0].text
     flags = {}
-    for flag, usual in (("sensitive", False), ("nullable", True), ("ephemeral", False)):
-        flags[flag], faults = _read_flag(block, flag, usual)
+    for flag, default in (("sensitive", False), ("nullable", True), ("ephemeral", False)):
+        flags[flag], faults = _read_flag(block, flag, default)
         yield from faults
-    if name in found.variables:
-        yield _make_twice_fault(block, found.variables[name].block, f'The variable "{name}"')
+    if name in declarations.variables:
+        yield _make_duplicate_fault(
+            block, declarations.variables[name].block, f'The variable "{name}"'
+        )
         return
     validations, faults = _select_rules(block, "validation")
     yield from faults
     # `description` is for readers, and `const` has no effect: its value is checked elsewhere.
     kind, faults = _read_quoted_type(block.get_argument("type"))
     yield from faults
-    found.variables[name] = VariableBlock(
+    declarations.variables[name] = VariableBlock(
         name,
         block,
         kind,
@@ -170,21 +162,21 @@ _QUOTED_TYPES = {"string": "string", "list": "list(string)", "map": "map(string)
 """Type in quotes -> what to write today."""
 
 
-def _declare_locals(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+def _declare_locals(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
     for inner in block.body.blocks:
         yield make_error(Header(inner), "A locals block can only contain values")
     for name, item in block.body.attributes.items():
-        if name in found.locals:
+        if name in declarations.locals:
             yield make_error(
                 item,
                 f'The local value "{name}" is declared twice',
-                f"The first one is at {found.locals[name].range}.",
+                f"The first one is at {declarations.locals[name].range}.",
             )
         else:
-            found.locals[name] = item
+            declarations.locals[name] = item
 
 
-def _declare_provider(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+def _declare_provider(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
     name = block.labels[0].text
     alias = block.get_argument("alias")
     instance = name
@@ -208,12 +200,12 @@ def _declare_provider(block: Block, found: Declarations) -> Iterator[Diagnostic]
             yield make_error(alias, "An alias must be a plain string")
             return
         instance = f"{name}.{alias.value}"
-    if instance in found.providers:
-        yield _make_twice_fault(
-            block, found.providers[instance].block, f"The provider instance {instance}"
+    if instance in declarations.providers:
+        yield _make_duplicate_fault(
+            block, declarations.providers[instance].block, f"The provider instance {instance}"
         )
         return
-    found.providers[instance] = ProviderBlock(name, instance, block)
+    declarations.providers[instance] = ProviderBlock(name, instance, block)
 
 
 def _warn_quoted(block: Block) -> Iterator[Diagnostic]:
@@ -221,7 +213,8 @@ def _warn_quoted(block: Block) -> Iterator[Diagnostic]:
     named, needs = block.get_argument("provider"), block.get_argument("depends_on")
     nodes = [] if named is None else [named]
     nodes += needs.items if isinstance(needs, Tuple) else ()
-    nodes += (item.value for item in _list_handed(block))
+    passed = block.get_argument("providers") if block.type == "module" else None
+    nodes += (item.value for item in list_items(passed) or ())
     for node in nodes:
         text = get_literal(node)
         if text is not None:
@@ -230,16 +223,10 @@ def _warn_quoted(block: Block) -> Iterator[Diagnostic]:
             )
 
 
-def _list_handed(block: Block) -> tuple[ObjectItem, ...]:
-    """The entries of the `providers` of a module."""
-    node = block.get_argument("providers") if block.type == "module" else None
-    return tuple(list_items(node)) if isinstance(node, Object | ConstantObject) else ()
-
-
 def _drop_commands(block: Block) -> tuple[Block, Diagnostics]:
     """The block without its provisioners, and a warning for each."""
-    found = [inner for kind in COMMANDS for inner in block.list_blocks(kind)]
-    if not found:
+    commands = [inner for kind in COMMANDS for inner in block.list_blocks(kind)]
+    if not commands:
         return block, ()
     warnings = (
         make_warning(
@@ -248,39 +235,43 @@ def _drop_commands(block: Block) -> tuple[Block, Diagnostics]:
             "kafkaform runs no programs when it creates or deletes an object.",
             "Remove it, or run the program in the pipeline.",
         )
-        for inner in found
+        for inner in commands
     )
-    blocks = tuple(inner for inner in block.body.blocks if inner not in found)
+    blocks = tuple(inner for inner in block.body.blocks if inner not in commands)
     body = replace(block.body, blocks=blocks)
     return replace(block, body=body), tuple(warnings)
 
 
-def _declare_resource(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+def _declare_resource(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
     block, faults = _drop_commands(block)
     yield from faults
-    made, faults = _read_lifecycle(block, LIFECYCLE)
+    resource, faults = _read_lifecycle(block, LIFECYCLE)
     yield from (*faults, *_warn_quoted(block))
     for name in ("create_before_destroy", "replace_triggered_by"):
-        if made.lifecycle is not None and made.lifecycle.get_argument(name) is not None:
+        if resource.lifecycle is not None and resource.lifecycle.get_argument(name) is not None:
             yield make_warning(
-                made.lifecycle.body.attributes[name],
+                resource.lifecycle.body.attributes[name],
                 f'"{name}" has no effect',
                 "kafkaform never replaces an object: it is changed in place or not at all.",
                 "Remove it.",
             )
-    if made.address in found.resources:
-        yield _make_twice_fault(block, found.resources[made.address].block, str(made.address))
+    if resource.address in declarations.resources:
+        yield _make_duplicate_fault(
+            block, declarations.resources[resource.address].block, str(resource.address)
+        )
     else:
-        found.resources[made.address] = made
+        declarations.resources[resource.address] = resource
 
 
-def _declare_data(block: Block, found: Declarations) -> Iterator[Diagnostic]:
-    made, faults = _read_lifecycle(block, DATA_LIFECYCLE)
+def _declare_data(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
+    resource, faults = _read_lifecycle(block, DATA_LIFECYCLE)
     yield from (*faults, *_warn_quoted(block))
-    if made.address in found.data:
-        yield _make_twice_fault(block, found.data[made.address].block, f"data.{made.address}")
+    if resource.address in declarations.data:
+        yield _make_duplicate_fault(
+            block, declarations.data[resource.address].block, f"data.{resource.address}"
+        )
     else:
-        found.data[made.address] = made
+        declarations.data[resource.address] = resource
 
 
 def _read_lifecycle(block: Block, shape: Shape) -> tuple[ResourceBlock, Diagnostics]:
@@ -292,13 +283,13 @@ def _read_lifecycle(block: Block, shape: Shape) -> tuple[ResourceBlock, Diagnost
     problems = tuple(find_shape_faults(lifecycle, shape))
     if problems:
         return ResourceBlock(address, block, None), (*faults, *problems)
-    before, faults_before = _select_rules(lifecycle, "precondition")
-    after, faults_after = _select_rules(lifecycle, "postcondition")
-    made = ResourceBlock(address, block, lifecycle, before, after)
-    return made, (*faults, *faults_before, *faults_after)
+    preconditions, precondition_faults = _select_rules(lifecycle, "precondition")
+    postconditions, postcondition_faults = _select_rules(lifecycle, "postcondition")
+    resource = ResourceBlock(address, block, lifecycle, preconditions, postconditions)
+    return resource, (*faults, *precondition_faults, *postcondition_faults)
 
 
-def _declare_module(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+def _declare_module(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
     name = block.labels[0].text
     source = block.get_argument("source")
     text = source.value if isinstance(source, Lit) and isinstance(source.value, str) else None
@@ -311,10 +302,10 @@ def _declare_module(block: Block, found: Declarations) -> Iterator[Diagnostic]:
             yield make_error(Header(inner), f"{render_title(block)} can only contain arguments")
     providers, faults = _read_module_providers(block.get_argument("providers"))
     yield from (*faults, *_warn_quoted(block))
-    if name in found.modules:
-        yield _make_twice_fault(block, found.modules[name].block, f"module.{name}")
+    if name in declarations.modules:
+        yield _make_duplicate_fault(block, declarations.modules[name].block, f"module.{name}")
     else:
-        found.modules[name] = ModuleBlock(name, block, text, providers)
+        declarations.modules[name] = ModuleBlock(name, block, text, providers)
 
 
 def _read_module_providers(
@@ -323,13 +314,14 @@ def _read_module_providers(
     """The entries of the `providers` of a module: NAME or NAME.ALIAS on both sides."""
     if node is None:
         return None, ()
-    if not isinstance(node, Object | ConstantObject):
+    items = list_items(node)
+    if items is None:
         fault = make_error(
             node, "providers must be a map of providers", advice="Write { kafka = kafka.eu }."
         )
         return {}, (fault,)
     entries, faults = {}, []
-    for item in list_items(node):
+    for item in items:
         name = get_literal(item.key) or spell_name(item.key)
         if name is None:
             faults.append(
@@ -340,7 +332,7 @@ def _read_module_providers(
     return entries, tuple(faults)
 
 
-def _declare_output(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+def _declare_output(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
     name = block.labels[0].text
     flags = {}
     for flag in ("sensitive", "ephemeral"):
@@ -349,11 +341,11 @@ def _declare_output(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     yield from check_deprecation(block)
     rules, faults = _select_rules(block, "precondition")
     yield from faults
-    if name in found.outputs:
-        yield _make_twice_fault(block, found.outputs[name].block, f'The output "{name}"')
+    if name in declarations.outputs:
+        yield _make_duplicate_fault(block, declarations.outputs[name].block, f'The output "{name}"')
         return
     value = block.body.attributes["value"].value
-    found.outputs[name] = OutputBlock(
+    declarations.outputs[name] = OutputBlock(
         name,
         block,
         value,
@@ -364,28 +356,28 @@ def _declare_output(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     )
 
 
-def _declare_check(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+def _declare_check(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
     name = block.labels[0].text
     data, faults = find_single(block, "data")
     yield from faults
-    made = None
+    data_block = None
     if data is not None:
         problems = list(find_shape_faults(data, SHAPES["data"]))
         yield from problems
         if not problems:
-            made, faults = _read_lifecycle(data, DATA_LIFECYCLE)
+            data_block, faults = _read_lifecycle(data, DATA_LIFECYCLE)
             yield from faults
     rules, faults = _select_rules(block, "assert")
     yield from faults
     if not rules and not faults:
         yield make_error(Header(block), f'{render_title(block)} needs an "assert" block')
-    if name in found.checks:
-        yield _make_twice_fault(block, found.checks[name].block, f"check.{name}")
+    if name in declarations.checks:
+        yield _make_duplicate_fault(block, declarations.checks[name].block, f"check.{name}")
     else:
-        found.checks[name] = CheckBlock(name, block, made, rules)
+        declarations.checks[name] = CheckBlock(name, block, data_block, rules)
 
 
-def _declare_removed(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+def _declare_removed(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
     block, faults = _drop_commands(block)
     yield from faults
     lifecycle, faults = find_single(block, "lifecycle")
@@ -396,30 +388,32 @@ def _declare_removed(block: Block, found: Declarations) -> Iterator[Diagnostic]:
         destroy, faults = _read_flag(lifecycle, "destroy", False)
         yield from faults
     source = block.body.attributes["from"].value
-    found.removed.append(RemovedBlock(block, source, destroy))
+    declarations.removed.append(RemovedBlock(block, source, destroy))
 
 
-def _declare_moved(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+def _declare_moved(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
     arguments = block.body.attributes
-    found.moved.append(MovedBlock(block, arguments["from"].value, arguments["to"].value))
+    declarations.moved.append(MovedBlock(block, arguments["from"].value, arguments["to"].value))
     yield from ()
 
 
-def _declare_import(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+def _declare_import(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
     arguments = block.body.attributes
-    found.imports.append(ImportBlock(block, arguments["to"].value, arguments["id"].value))
+    declarations.imports.append(ImportBlock(block, arguments["to"].value, arguments["id"].value))
     yield from ()
 
 
-def _declare_settings(block: Block, found: Declarations) -> Iterator[Diagnostic]:
-    if found.settings:
-        yield _make_twice_fault(block, found.settings[0], f"The {render_title(block)} block")
+def _declare_settings(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
+    if declarations.settings:
+        yield _make_duplicate_fault(
+            block, declarations.settings[0], f"The {render_title(block)} block"
+        )
         return
-    found.settings.append(block)
+    declarations.settings.append(block)
 
 
-def _declare_policy(block: Block, found: Declarations) -> Iterator[Diagnostic]:
-    found.policies.append(block)
+def _declare_policy(block: Block, declarations: Declarations) -> Iterator[Diagnostic]:
+    declarations.policies.append(block)
     yield from ()
 
 

@@ -1,35 +1,39 @@
-"""Check declarations of input variables, and compute and validate their values."""
+"""Check declarations of input variables, find their values, and compute and validate them.
+
+The order of values is Terraform's, the weakest first: the environment, the value file that is
+always read, the automatic ones by name, then `--var` and `--var-file` in the order of the command
+line. A value replaces a weaker one as a whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import chain
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...core.schema import ANY, STRING, Type
 from ...core.text.sentence import make_sentence
 from ...core.value import SecretRef, Value
-from ...syntax.nodes import Expression, Lit
+from ...syntax.nodes import Attribute, Expression, File, Lit
 from ...syntax.parse import parse_expression
 from ..expressions.code import Context, Env, get_literal
 from ..expressions.dependencies import AllUses
-from ..expressions.namespaces import Found, Space, Unset
-from ..expressions.references import render_part_name
-from ..values.bounds import compute_conversion_cost, require_bounded
-from ..values.conversion import convert_value, lower_value
+from ..expressions.references import Outcome, Space, Unset, render_part_name
+from ..values.conversion import compute_conversion_cost, convert_value, lower_value, require_bounded
 from ..values.faults import (
     ConvertFault,
     Deferred,
     EvalError,
     LimitError,
-    Place,
+    Location,
     Poisoned,
     make_diagnostic,
     make_error,
+    suggest_near,
 )
 from ..values.types import Default, parse_type
 from ..values.value import (
@@ -49,19 +53,153 @@ from ..values.value import (
     unmark_deep,
     work_of,
 )
-from .blocks import Header, check_deprecation
+from .blocks import Header, VariableBlock, check_deprecation
 from .conditions import check_rule, compile_rules
-from .declarations import VariableBlock
-from .folder import Tree
-from .variable_values import (
-    COMMAND_LINE,
-    PREFIX,
-    TERRAFORM_PREFIX,
-    GivenValue,
-    VarFile,
-    VariableInputs,
-    gather_values,
-)
+from .folder import Tree, parse_values
+
+PREFIX = "KF_VAR_"
+TERRAFORM_PREFIX = "TF_VAR_"
+COMMAND_LINE = "--var"
+UNDECLARED = 2
+"""How many undeclared names of files are reported one by one; a file can serve many folders."""
+
+
+class VarFile(Struct, frozen=True):
+    """A file given with --var-file."""
+
+    name: str
+    """As the user wrote it."""
+    content: bytes
+
+
+class VariableInputs(Struct, frozen=True):
+    """Where values can come from, besides the files of the folder."""
+
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """The environment. Only KF_VAR_… is used, and TF_VAR_… for Terraform's files."""
+    given: tuple[str | VarFile | File, ...] = ()
+    """`name=value` texts (--var) and files (--var-file), in the order of the command line; then
+    values that were parsed already, of a test file."""
+    partial: bool = False
+    """Whether variables can be unset (`validate`). What needs them is then checked for names
+    only."""
+
+
+class InputValue(Struct, frozen=True):
+    """A value from outside: a node of a file, or a text."""
+
+    origin: str
+    """Where it comes from, for messages."""
+    location: Location
+    """The place to blame; for a text, the block of the variable."""
+    node: Expression | None = None
+    text: str = ""
+
+
+Blocks = Mapping[str, VariableBlock]
+
+
+def gather_values(
+    tree: Tree, blocks: Blocks, inputs: VariableInputs, faults: list[Diagnostic]
+) -> Mapping[str, InputValue]:
+    """The strongest value of each declared variable."""
+    values: dict[str, InputValue] = {}
+    prefixes = (TERRAFORM_PREFIX, PREFIX) if tree.terraform else (PREFIX,)
+    for prefix in prefixes:
+        for name, block in blocks.items():
+            if prefix + name in inputs.environ:
+                text = inputs.environ[prefix + name]
+                values.update(
+                    _require_text(
+                        name, InputValue(prefix + name, Header(block.block), text=text), faults
+                    )
+                )
+    undeclared: list[Attribute] = []
+    for file in tree.values:
+        values.update(_read_file_values(file, blocks, faults, undeclared))
+    for argument in inputs.given:
+        if isinstance(argument, File):
+            values.update(_read_file_values(argument, blocks, faults, undeclared))
+        elif isinstance(argument, VarFile):
+            file, problems = parse_values(argument.content, argument.name)
+            faults.extend(problems)
+            values.update(_read_file_values(file, blocks, faults, undeclared))
+        else:
+            values.update(_read_argument(argument, blocks, faults))
+    if undeclared:
+        faults.extend(_warn_undeclared(undeclared, blocks))
+    return values
+
+
+def _read_file_values(
+    file: File, blocks: Blocks, faults: list[Diagnostic], undeclared: list[Attribute]
+) -> Iterator[tuple[str, InputValue]]:
+    for block in file.body.blocks:
+        label = block.labels[0].text if block.type == "variable" and block.labels else ""
+        advice = f"Write {label} = …, and declare the variable in another file." if label else ""
+        summary = "A file of variable values cannot contain blocks"
+        faults.append(make_error(Header(block), summary, advice=advice))
+    for name, item in file.body.attributes.items():
+        if name in blocks:
+            yield name, InputValue(item.range.file, item, item.value)
+        else:
+            undeclared.append(item)
+
+
+def _warn_undeclared(items: Iterable[Attribute], blocks: Blocks) -> Iterator[Diagnostic]:
+    """Warnings for values of undeclared variables."""
+    # Without the source line: the value may be a secret whose name is misspelt.
+    unique_items = list({item.name: item for item in items}.values())
+    for item in unique_items[:UNDECLARED]:
+        advice = suggest_near(item.name, blocks) or f'Declare it with variable "{item.name}" {{ }}.'
+        summary = f'No variable "{item.name}" is declared'
+        yield Diagnostic(Severity.WARNING, summary, range=item.range, advice=advice)
+    further_names = [item.name for item in unique_items[UNDECLARED:]]
+    if further_names:
+        name_list = ", ".join(further_names[:10]) + (", …" if len(further_names) > 10 else "")
+        summary = (
+            f"Values of {len(further_names)} more undeclared variables are ignored: {name_list}"
+        )
+        yield Diagnostic(Severity.WARNING, summary)
+
+
+def _read_argument(
+    argument: str, blocks: Blocks, faults: list[Diagnostic]
+) -> Iterator[tuple[str, InputValue]]:
+    """The variable and the value of a `--var`."""
+    # No message repeats the value, which may be a secret.
+    name, equals, text = argument.partition("=")
+    if not equals:
+        faults.append(_make_fault("--var needs name=value", "Add the = and a value."))
+    elif name != name.strip():
+        advice = f"Write --var '{name.strip()}=…' without blanks around the =."
+        faults.append(_make_fault(f'--var sets "{name}", which contains a blank', advice))
+    elif name not in blocks:
+        summary = f'--var sets "{name}", but this variable is not declared'
+        faults.append(_make_fault(summary, suggest_near(name, blocks)))
+    else:
+        input_value = InputValue(COMMAND_LINE, Header(blocks[name].block), text=text)
+        yield from _require_text(name, input_value, faults)
+
+
+def _require_text(
+    name: str, input_value: InputValue, faults: list[Diagnostic]
+) -> Iterator[tuple[str, InputValue]]:
+    """The value, unless it is not UTF-8, which is reported."""
+    # Python decodes bytes that are not UTF-8 to halves of surrogate pairs (PEP 383). They could be
+    # neither sent nor written to a file.
+    try:
+        input_value.text.encode()
+    except UnicodeEncodeError:
+        summary = f'The value of "{name}" from {input_value.origin} is not UTF-8 text'
+        faults.append(make_error(input_value.location, summary, advice="Set it again in UTF-8."))
+        return
+    yield name, input_value
+
+
+def _make_fault(summary: str, advice: str) -> Diagnostic:
+    return Diagnostic(Severity.ERROR, summary, advice=advice)
+
 
 __all__ = [
     "VariableInputs",
@@ -92,7 +230,7 @@ RESERVED = (
 class Variables(Struct, frozen=True):
     """The variables of the root."""
 
-    values: Mapping[str, Found]
+    values: Mapping[str, Outcome]
     """By name, for `var`."""
     plain: Mapping[str, Value]
     """The values without marks, which can be shown and digested."""
@@ -107,20 +245,20 @@ def resolve_variables(
 ) -> Variables:
     """The values of all variables that the root declares, and all faults in them."""
     faults: list[Diagnostic] = []
-    found = gather_values(tree, blocks, inputs, faults)
-    values: dict[str, Found] = {}
+    input_values = gather_values(tree, blocks, inputs, faults)
+    values: dict[str, Outcome] = {}
     for name, block in blocks.items():
-        given = found.get(name)
+        input_value = input_values.get(name)
         values[name] = Poisoned()
         problems = list(check_declaration(block, context))
         faults.extend(problems)
         if problems:
             continue
-        if given is not None:
-            faults.extend(warn_deprecated(block, given.place))
-            faults.extend(_warn_typed_secret(block, given))
+        if input_value is not None:
+            faults.extend(warn_deprecated(block, input_value.location))
+            faults.extend(_warn_typed_secret(block, input_value))
         try:
-            values[name] = _compute_root_value(block, given, context)
+            values[name] = _compute_root_value(block, input_value, context)
         except Unset as unset:
             values[name] = unset
             if not inputs.partial:
@@ -131,32 +269,34 @@ def resolve_variables(
             continue
     for block in blocks.values():
         faults.extend(check_validations(block, values, context))
-    known = {name: value for name, value in values.items() if not isinstance(value, Exception)}
-    plain = {n: lower_value(v) for n, v in known.items() if not marks_of(v)}
-    hidden = {n: unmark_deep(v) for n, v in known.items() if marks_of(v)}
-    secrets = dict(chain.from_iterable(_list_texts(n, v) for n, v in hidden.items()))
+    sound_values = {
+        name: value for name, value in values.items() if not isinstance(value, Exception)
+    }
+    plain = {n: lower_value(v) for n, v in sound_values.items() if not marks_of(v)}
+    sensitive_values = {n: unmark_deep(v) for n, v in sound_values.items() if marks_of(v)}
+    secrets = dict(chain.from_iterable(_list_texts(n, v) for n, v in sensitive_values.items()))
     return Variables(values, plain, secrets, tuple(faults))
 
 
 def _list_texts(name: str, value: Val) -> Iterator[tuple[str, str]]:
     """Each text of a sensitive value under the name that a reference gives it."""
     if isinstance(value, ObjectVal | MapVal | ListVal | TupleVal):
-        for key, part in list_elements(value):
-            yield from _list_texts(render_part_name(name, key), part)
+        for key, element in list_elements(value):
+            yield from _list_texts(render_part_name(name, key), element)
     elif isinstance(value, str | bool | int | Decimal):
         yield name, str(convert_value(value, STRING))
 
 
 def _make_unset_fault(block: VariableBlock, terraform: bool) -> Diagnostic:
-    prefix, file, more = (PREFIX, "kafkaform.kfvars.hcl", "*.auto.kfvars.hcl")
+    prefix, file, automatic = (PREFIX, "kafkaform.kfvars.hcl", "*.auto.kfvars.hcl")
     if terraform:
-        prefix, file, more = (TERRAFORM_PREFIX, "terraform.tfvars", "*.auto.tfvars")
+        prefix, file, automatic = (TERRAFORM_PREFIX, "terraform.tfvars", "*.auto.tfvars")
     return make_error(
         Header(block.block),
         f'The variable "{block.name}" has no value',
         "It has no default, so you must set it.",
         f"Set it with --var '{block.name}=…', {prefix}{block.name} in the environment, {file}, a "
-        f"{more} file, or --var-file.",
+        f"{automatic} file, or --var-file.",
     )
 
 
@@ -174,7 +314,12 @@ def check_declaration(block: VariableBlock, context: Context) -> Iterator[Diagno
         yield make_error(const, '"const" must be the constant true or false')
     for rule in block.validations:
         condition = rule.get_argument("condition")
-        if condition is not None and not _has_reference(condition, block.name):
+        if condition is not None and not any(
+            reference.root.name == "var"
+            and reference.steps
+            and reference.steps[0].attribute == block.name
+            for reference in AllUses()[condition].references
+        ):
             summary = f"The condition of a validation must refer to var.{block.name}"
             yield make_error(condition, summary)
     if block.default is not None:
@@ -186,31 +331,24 @@ def check_declaration(block: VariableBlock, context: Context) -> Iterator[Diagno
             return
 
 
-def _has_reference(node: Expression, name: str) -> bool:
-    return any(
-        reference.root.name == "var" and reference.steps and reference.steps[0].attribute == name
-        for reference in AllUses()[node].references
-    )
-
-
-def warn_deprecated(block: VariableBlock, place: Place) -> Iterator[Diagnostic]:
-    """A warning for a value that is given to a deprecated variable. place: of the value."""
+def warn_deprecated(block: VariableBlock, location: Location) -> Iterator[Diagnostic]:
+    """A warning for a value that is given to a deprecated variable. location: of the value."""
     text = None if block.deprecated is None else get_literal(block.deprecated)
     if text:
         summary = f'The variable "{block.name}" is deprecated'
-        found = make_error(place, summary, text, hide=_is_secret(block))
-        yield replace(found, severity=Severity.WARNING)
+        warning = make_error(location, summary, text, hide=_is_secret(block))
+        yield replace(warning, severity=Severity.WARNING)
 
 
-def _warn_typed_secret(block: VariableBlock, given: GivenValue) -> Iterator[Diagnostic]:
+def _warn_typed_secret(block: VariableBlock, input_value: InputValue) -> Iterator[Diagnostic]:
     """A warning for a secret on the command line."""
     # Not an error, because pipelines that move over from Terraform pass passwords like this.
-    if _is_secret(block) and given.origin == COMMAND_LINE:
+    if _is_secret(block) and input_value.origin == COMMAND_LINE:
         summary = f'--var contains the value of the sensitive variable "{block.name}"'
         detail = "Every user of this computer can read it in the list of processes."
         advice = f"Set {PREFIX}{block.name} in the environment, or use a variable file."
-        found = make_error(given.place, summary, detail, advice=advice)
-        yield replace(found, severity=Severity.WARNING)
+        warning = make_error(input_value.location, summary, detail, advice=advice)
+        yield replace(warning, severity=Severity.WARNING)
 
 
 def _is_secret(block: VariableBlock) -> bool:
@@ -221,14 +359,14 @@ def _is_secret(block: VariableBlock) -> bool:
 # ── one value ───────────────────────────────────────────────────────────────────────────
 
 
-def _compute_root_value(block: VariableBlock, source: GivenValue | None, context: Context) -> Val:
+def _compute_root_value(block: VariableBlock, source: InputValue | None, context: Context) -> Val:
     """The converted value of a variable of the root. Raises EvalError, or Unset if it has no
     value."""
     if source is None:
         value = compute_value(block, None, Header(block.block), "", context)
     else:
-        given = _read_given(block, source, context)
-        value = compute_value(block, given, source.place, source.origin, context)
+        value = _read_input(block, source, context)
+        value = compute_value(block, value, source.location, source.origin, context)
     if not _is_secret(block):
         context.budget.charge(work_of(value), Header(block.block))
         return value
@@ -238,27 +376,26 @@ def _compute_root_value(block: VariableBlock, source: GivenValue | None, context
 
 
 def compute_value(
-    block: VariableBlock, given: Val | None, place: Place, origin: str, context: Context
+    block: VariableBlock, input_value: Val | None, location: Location, origin: str, context: Context
 ) -> Val:
     """The value of a variable. Raises EvalError, or Unset if there is no value and no default.
 
-    given: the value from outside, None if there is none; place: of that value; origin: where it
-    comes from, for messages.
-    """
+    input_value: the value from outside, None if there is none; location: of that value; origin:
+    where it comes from, for messages."""
     kind = ANY if block.type is None else parse_type(block.type, make_default_reader(context))
-    value = given
-    # As in Terraform, null stands for the default if the variable cannot be null.
+    value = input_value
+    # As in Terraform, null means the default if the variable cannot be null.
     if value is None or (isinstance(unmark(value)[0], Null) and not block.nullable):
         if block.default is not None:
-            place, value = block.default, _evaluate_hiding(block, block.default, context)
+            location, value = block.default, _evaluate_hiding(block, block.default, context)
         elif value is None:
             raise Unset
     if isinstance(unmark(value)[0], Null) and not block.nullable:
-        raise EvalError(place, f'The variable "{block.name}" cannot be null')
+        raise EvalError(location, f'The variable "{block.name}" cannot be null')
     hide = _is_secret(block) or bool(marks_of(value))
     try:
-        require_bounded(value, place, f'The value of the variable "{block.name}"')
-        context.budget.charge(compute_conversion_cost(value, kind), place)
+        require_bounded(value, location, f'The value of the variable "{block.name}"')
+        context.budget.charge(compute_conversion_cost(value, kind), location)
         value = convert_value(value, kind)
     except LimitError as fault:
         fault.hide = hide
@@ -266,7 +403,7 @@ def compute_value(
     except ConvertFault as fault:
         by = f" (from {origin})" if origin else ""
         raise EvalError(
-            place,
+            location,
             f'The value of the variable "{block.name}" does not fit its type',
             make_sentence(f"{fault.message if hide else fault}{by}"),
             hide=hide,
@@ -276,7 +413,7 @@ def compute_value(
     return add_marks(value, frozenset({SENSITIVE})) if block.sensitive else value
 
 
-def _read_given(block: VariableBlock, source: GivenValue, context: Context) -> Val:
+def _read_input(block: VariableBlock, source: InputValue, context: Context) -> Val:
     """The value that is given from outside. Raises EvalError."""
     # As in Terraform, the text for a primitive or untyped variable is taken as it is, and any other
     # text is read as an expression: `--var 'names=["a"]'`.
@@ -287,8 +424,8 @@ def _read_given(block: VariableBlock, source: GivenValue, context: Context) -> V
         node, faults = parse_expression(source.text, source.origin)
         if node is None:
             summary = f'The value of the variable "{block.name}" from {source.origin} '
-            why = "" if _is_secret(block) else faults[0].summary
-            raise EvalError(source.place, summary + "is not an expression", why)
+            reason = "" if _is_secret(block) else faults[0].summary
+            raise EvalError(source.location, summary + "is not an expression", reason)
     return _evaluate_hiding(block, node, context)
 
 
@@ -302,8 +439,8 @@ def _evaluate_hiding(block: VariableBlock, node: Expression, context: Context) -
         if not _is_secret(block):
             raise
         summary = f'The value of the variable "{block.name}" cannot be evaluated'
-        why = "The reason is hidden because the variable is sensitive."
-        raise EvalError(fault.place, summary, why, hide=True) from None
+        detail = "The reason is hidden because the variable is sensitive."
+        raise EvalError(fault.location, summary, detail, hide=True) from None
 
 
 def evaluate_constant(node: Expression, context: Context) -> Val:
@@ -331,7 +468,7 @@ def make_default_reader(context: Context) -> Default:
 
 
 def check_validations(
-    block: VariableBlock, values: Mapping[str, Found], context: Context
+    block: VariableBlock, values: Mapping[str, Outcome], context: Context
 ) -> Iterator[Diagnostic]:
     """An error for each validation that is not met. values: of all variables of the module."""
     if isinstance(values.get(block.name), Poisoned):

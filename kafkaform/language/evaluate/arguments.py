@@ -1,27 +1,30 @@
-"""Compile and evaluate the body of a resource, data or provider block by its schema."""
+"""Compile and evaluate the body of a resource, data or provider block by its schema: types, rules
+beyond the type, and secrets, which only arguments that are made for them take."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from math import ceil, floor
 from sys import intern
 
 from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic
-from ...core.schema import NUMBER, AttributeSchema, ObjectSchema, Type
+from ...core.schema import NUMBER, AttributeSchema, ObjectSchema, Refuses, Type
 from ...core.text.sentence import make_sentence
-from ...core.value import EMPTY, FrozenMap, Value
+from ...core.value import EMPTY, FrozenMap, SecretRef, Value
 from ...syntax import nodes
-from ...syntax.nodes import Block, Body
+from ...syntax.nodes import Block, Body, Expression, Lit
+from ...syntax.terms import list_items
 from ..declare.blocks import Header, Spot
 from ..expressions.code import Code, Context, Env
-from ..values.bounds import compute_look_cost
-from ..values.conversion import convert_value, lower_value
+from ..values.conversion import compute_look_cost, convert_value, lower_value
 from ..values.faults import (
     ConvertFault,
     Deferred,
     EvalError,
-    Place,
+    Location,
     Poisoned,
     make_diagnostic,
     make_error,
@@ -30,9 +33,12 @@ from ..values.faults import (
 )
 from ..values.types import describe_type
 from ..values.value import (
+    FIELDS,
     SECRET,
+    SEQUENCES,
     Computed,
     MapVal,
+    Marked,
     Null,
     Val,
     find_sealed,
@@ -40,9 +46,122 @@ from ..values.value import (
     unmark,
     unmark_deep,
 )
-from .dynamic_blocks import Each, compile_dynamic, describe_key, list_iterations
-from .schema_rules import check_value
-from .secret_arguments import make_leak_fault, make_secret_fault, read_secret
+from .expansion import DynamicCollection, compile_dynamic, describe_key, list_iterations
+
+
+def check_value(
+    value: Value, attribute: AttributeSchema, name: str, node: Expression, hidden: bool
+) -> Value:
+    """The value. Raises EvalError if it breaks a rule of its schema.
+
+    name: of the argument, as it is written; hidden: whether messages must not show the value.
+    """
+    if attribute.whole:
+        _check_whole(value, attribute, node, hidden)
+    if attribute.choices and value is not None and value not in attribute.choices:
+        raise EvalError(
+            node,
+            f'"{name}" must be one of {", ".join(attribute.choices)}',
+            "" if hidden else f'It is "{value}".',
+            "" if hidden else suggest_near(str(value), attribute.choices),
+        )
+    # What no system would accept is refused here, with the place in the file, instead of by the
+    # provider, which does not know files.
+    if attribute.refuses is not None and value is not None:
+        faults = [*attribute.refuses(value)]
+        if faults and hidden:
+            raise EvalError(node, f'"{name}" cannot have this value')
+        if faults:
+            (summary, advice), *further_faults = faults
+            detail = " ".join(
+                f"Also: {text}. {make_sentence(todo)}" for text, todo in further_faults
+            )
+            entry = _find_entry(node, value, attribute.refuses, faults[0])
+            raise EvalError(entry, summary, detail, make_sentence(advice))
+    return value
+
+
+def _find_entry(
+    node: Expression, value: Value, refuses: Refuses, fault: tuple[str, str]
+) -> Location:
+    """The entry of a written map that alone has this fault; the whole expression if none has."""
+    if not isinstance(value, FrozenMap):
+        return node
+    for item in list_items(node) or ():
+        key = item.key.value if isinstance(item.key, Lit) else None
+        if isinstance(key, str) and key in value:
+            alone = FrozenMap({key: value[key]})
+            if fault in refuses(alone):
+                return item
+    return node
+
+
+def _check_whole(value: Value, attribute: AttributeSchema, node: Expression, hidden: bool) -> None:
+    if isinstance(value, tuple):
+        for item in value:
+            _check_whole(item, attribute, node, hidden)
+    elif isinstance(value, FrozenMap):
+        _check_whole(tuple(value.values()), attribute, node, hidden)
+    elif value is not None and not isinstance(value, int):
+        detail = "" if hidden else f"It is {value}."
+        advice = ""
+        if isinstance(value, Decimal) and not hidden:
+            advice = f"Write {floor(value)} or {ceil(value)}."
+        raise EvalError(node, f'"{attribute.name}" must be a whole number', detail, advice)
+
+
+SECRET_ADVICE = (
+    'Write secret_env("NAME"), secret_file("PATH") or secret_command([…]), or use a variable with '
+    "sensitive = true."
+)
+
+
+def make_leak_fault(attribute: AttributeSchema, location: Location) -> EvalError:
+    return EvalError(
+        location,
+        f'"{attribute.name}" cannot contain a sensitive value',
+        "Plan, state and audit log show and store this argument.",
+        "Use a value that is not sensitive, or nonsensitive(…) if everyone is allowed to see it.",
+    )
+
+
+def make_secret_fault(attribute: AttributeSchema, location: Location) -> EvalError:
+    return EvalError(
+        location,
+        f'"{attribute.name}" cannot contain a secret',
+        "Plan, state and audit log show and store this argument.",
+        "Secrets are allowed only in arguments that are made for them, such as password.",
+    )
+
+
+def read_secret(value: Val, attribute: AttributeSchema, location: Location) -> Value:
+    """A reference to a secret, or a collection of references. Raises EvalError for any other
+    value, without looking at it."""
+    # The whole value of a sensitive variable has a reference. A collection of such values has a
+    # reference for each element; a value that was computed from them has none and is refused.
+    if isinstance(value, Marked):
+        if isinstance(value.value, Null):
+            return None
+        if value.ref is not None and not isinstance(value.value, (*SEQUENCES, *FIELDS)):
+            return value.ref
+        value = value.value
+    if isinstance(value, SecretRef):
+        return value
+    if isinstance(value, Null):
+        return None
+    if isinstance(value, SEQUENCES) and attribute.type.element is not None:
+        return tuple(read_secret(item, attribute, location) for item in value.items)
+    if isinstance(value, FIELDS) and attribute.type.element is not None:
+        fields = sorted(value.fields.items())
+        return FrozenMap({name: read_secret(item, attribute, location) for name, item in fields})
+    raise EvalError(
+        location,
+        f'"{attribute.name}" needs a reference to a secret, not a value',
+        "A value that is written here, or computed, would end up in files that others can read.",
+        SECRET_ADVICE,
+        hide=True,
+    )
+
 
 Report = Callable[[Diagnostic], None]
 
@@ -59,11 +178,11 @@ class Arguments(Struct, frozen=True):
     """A compiled body."""
 
     schema: ObjectSchema
-    place: Place
+    location: Location
     """The place to blame for a missing argument."""
     title: str
     """The name of the block in messages."""
-    given: tuple[Argument, ...]
+    entries: tuple[Argument, ...]
     base: FrozenMap
     """Every attribute with its default."""
     blocks: tuple[Nested, ...]
@@ -74,7 +193,7 @@ class Nested(Struct, frozen=True):
 
     kind: str
     body: Arguments
-    each: Each | None = None
+    collection: DynamicCollection | None = None
     """The collection of a `dynamic` block."""
 
 
@@ -82,20 +201,19 @@ def compile_arguments(
     body: Body,
     schema: ObjectSchema,
     context: Context,
-    place: Place,
+    location: Location,
     title: str,
     report: Report,
     meta: tuple[str, ...] = (),
     meta_blocks: tuple[str, ...] = (),
-    others: Mapping[str, ObjectSchema] = EMPTY,
+    other_schemas: Mapping[str, ObjectSchema] = EMPTY,
 ) -> Arguments:
     """Compile a body, and report the faults that the text alone shows.
 
     title: the name of the block in messages. meta, meta_blocks: arguments and nested blocks that
-    are not part of the schema. others: the schemas of other types of blocks, of which an unknown
-    argument can be.
-    """
-    given: dict[str, Argument] = {}
+    are not part of the schema. other_schemas: the schemas of other types of blocks, one of which
+    can have an unknown argument."""
+    entries: dict[str, Argument] = {}
     blocks = [block for block in body.blocks if block.type not in meta_blocks]
     for name, node in body.attributes.items():
         if name in meta:
@@ -103,23 +221,25 @@ def compile_arguments(
         if name in schema.blocks:
             from ..declare.json_bodies import make_argument_blocks  # noqa: PLC0415  # only JSON files need it
 
-            if (made := make_argument_blocks(node)) is not None:
-                blocks.extend(made)
+            if (argument_blocks := make_argument_blocks(node)) is not None:
+                blocks.extend(argument_blocks)
                 continue
         attribute = schema.find(name)
         if attribute is None or attribute.computed:
-            report(_make_name_fault(node, attribute is not None, schema, title, meta, others))
-        elif attribute.name in given:  # one of the two is another name for the same attribute
-            report(_make_same_argument_fault(node, given[attribute.name].node))
+            report(
+                _make_name_fault(node, attribute is not None, schema, title, meta, other_schemas)
+            )
+        elif attribute.name in entries:  # one of the two is another name for the same attribute
+            report(_make_same_argument_fault(node, entries[attribute.name].node))
         else:
-            given[attribute.name] = Argument(attribute, node, context.compile_node(node.value))
+            entries[attribute.name] = Argument(attribute, node, context.compile_node(node.value))
     nested: tuple[Nested, ...] = ()
     if blocks:
-        known = (*schema.blocks, *meta_blocks)
-        nested = tuple(_compile_nested(blocks, schema, context, title, report, known))
+        block_names = (*schema.blocks, *meta_blocks)
+        nested = tuple(_compile_nested(blocks, schema, context, title, report, block_names))
     base = {name: attribute.default for name, attribute in schema.attributes.items()}
     base.update(dict.fromkeys(schema.blocks))
-    return Arguments(schema, place, title, tuple(given.values()), FrozenMap(base), nested)
+    return Arguments(schema, location, title, tuple(entries.values()), FrozenMap(base), nested)
 
 
 def _make_name_fault(
@@ -128,28 +248,28 @@ def _make_name_fault(
     schema: ObjectSchema,
     title: str,
     meta: tuple[str, ...],
-    others: Mapping[str, ObjectSchema],
+    other_schemas: Mapping[str, ObjectSchema],
 ) -> Diagnostic:
     """An argument that the schema does not have, or that only the server sets."""
-    place, name = Spot(node.name_range, node.excerpt), node.name
+    location, name = Spot(node.name_range, node.excerpt), node.name
     if computed:
         return make_error(
-            place, f'"{name}" cannot be set', "The server sets it.", "Remove this argument."
+            location, f'"{name}" cannot be set', "The server sets it.", "Remove this argument."
         )
     if name in schema.blocks:
-        return make_error(place, f'"{name}" is a block', advice=f"Write {name} {{ … }}.")
+        return make_error(location, f'"{name}" is a block', advice=f"Write {name} {{ … }}.")
     summary = f'{title} has no argument "{name}"'
     if (key := _find_key(name, schema)) is not None:
         return make_error(
-            place, summary, f"It is a key of {key[0]}.", f"Write {_render_key(*key)}."
+            location, summary, f"It is a key of {key[0]}.", f"Write {_render_key(*key)}."
         )
     settable = (a.name for a in schema.attributes.values() if not a.computed)
-    known = f"It takes {', '.join((*settable, *schema.blocks))}."
+    detail = f"It takes {', '.join((*settable, *schema.blocks))}."
     advice = suggest_near(name, (*schema.list_names(), *meta))
-    for other, its in others.items():
-        if not advice and (key := _find_key(name, its)) is not None:
-            advice = f"It is a key of {key[0]} in a {other} block: {_render_key(*key)}."
-    return make_error(place, summary, known, advice)
+    for type_name, type_schema in other_schemas.items():
+        if not advice and (key := _find_key(name, type_schema)) is not None:
+            advice = f"It is a key of {key[0]} in a {type_name} block: {_render_key(*key)}."
+    return make_error(location, summary, detail, advice)
 
 
 def _find_key(name: str, schema: ObjectSchema) -> tuple[str, str] | None:
@@ -182,39 +302,39 @@ def _compile_nested(
     context: Context,
     title: str,
     report: Report,
-    known: tuple[str, ...],
+    block_names: tuple[str, ...],
 ) -> Iterator[Nested]:
-    seen: set[str] = set()
+    seen_kinds: set[str] = set()
     for block in blocks:
-        kind, content, each = block.type, block.body, None
+        kind, content, collection = block.type, block.body, None
         if kind == "dynamic":
-            made = compile_dynamic(block, context, report)
-            if made is None:
+            dynamic = compile_dynamic(block, context, report)
+            if dynamic is None:
                 continue
-            kind, content, each = made.kind, made.content, made.each
+            kind, content, collection = dynamic.kind, dynamic.content, dynamic.collection
         inner = schema.blocks.get(kind)
-        if inner is None or (each is None and (block.labels or kind in seen)):
-            report(_make_block_fault(block, kind, schema, title, known))
+        if inner is None or (collection is None and (block.labels or kind in seen_kinds)):
+            report(_make_block_fault(block, kind, schema, title, block_names))
             continue
-        if each is None:
-            seen.add(kind)
+        if collection is None:
+            seen_kinds.add(kind)
         name = f"{title} {kind}"
         body = compile_arguments(content, inner, context, Header(block), name, report)
-        yield Nested(kind, body, each)
+        yield Nested(kind, body, collection)
 
 
 def _make_block_fault(
-    block: Block, kind: str, schema: ObjectSchema, title: str, known: tuple[str, ...]
+    block: Block, kind: str, schema: ObjectSchema, title: str, block_names: tuple[str, ...]
 ) -> Diagnostic:
     if kind in schema.blocks:
-        why = "It has no labels." if block.labels else "It can occur only once."
-        return make_error(Header(block), f'{title}: "{kind}" is not allowed here', why)
+        detail = "It has no labels." if block.labels else "It can occur only once."
+        return make_error(Header(block), f'{title}: "{kind}" is not allowed here', detail)
     if schema.find(kind) is not None:
         return make_error(
             Header(block), f'"{kind}" is an argument', advice=f"Write {kind} = {{ … }}."
         )
     return make_error(
-        Header(block), f'{title} has no "{kind}" blocks', "", suggest_near(kind, known)
+        Header(block), f'{title} has no "{kind}" blocks', "", suggest_near(kind, block_names)
     )
 
 
@@ -222,121 +342,120 @@ def _make_block_fault(
 
 
 def evaluate_arguments(
-    arguments: Arguments, env: Env, report: Report, where: object
+    arguments: Arguments, env: Env, report: Report, path: object
 ) -> FrozenMap | None:
     """The attributes as core values; None after faults, which are reported. Raises Poisoned if
-    they need a value that is faulty itself. where: what is evaluated, for messages."""
+    they need a value that is faulty itself. path: the name of the block in messages."""
     # All arguments are evaluated, so that one run reports all of their faults.
-    found: dict[str, Value] = dict(arguments.base)
+    attributes: dict[str, Value] = dict(arguments.base)
     sound, poisoned = True, None
-    for argument in arguments.given:
-        name, place = argument.attribute.name, argument.node.value
+    for argument in arguments.entries:
+        name, location = argument.attribute.name, argument.node.value
         try:
-            given = argument.code(env)
-            if given.__class__ not in _PLAIN:
-                env.budget.charge(compute_look_cost(given, place), place)
-            value = _evaluate_argument(argument, given)
+            raw_value = argument.code(env)
+            if raw_value.__class__ not in _PLAIN:
+                env.budget.charge(compute_look_cost(raw_value, location), location)
+            value = _evaluate_argument(argument, raw_value)
         except Poisoned as poison:
             poisoned = poison
         except EvalError as fault:
             sound = False
-            report(make_diagnostic(fault, context=[f"while evaluating {where}.{name}"]))
+            report(make_diagnostic(fault, context=[f"while evaluating {path}.{name}"]))
         except Deferred as deferred:
             sound = False
-            report(make_deferred_fault(place, deferred, f"{where}.{name}"))
+            report(make_deferred_fault(location, deferred, f"{path}.{name}"))
         else:
-            found[name] = found[name] if value is None else value
+            attributes[name] = attributes[name] if value is None else value
     if arguments.blocks:
         try:
-            made = _evaluate_blocks(arguments, env, report, where)
-            found.update(made or {})
-            sound = sound and made is not None
+            nested_blocks = _evaluate_blocks(arguments, env, report, path)
+            attributes.update(nested_blocks or {})
+            sound = sound and nested_blocks is not None
         except Poisoned as poison:
             poisoned = poison
     if poisoned is not None:
         raise poisoned
-    for problem in _check_rules(arguments, found) if sound else ():
+    for problem in _check_rules(arguments, attributes) if sound else ():
         sound = False
         report(problem)
-    return FrozenMap(found) if sound else None
+    return FrozenMap(attributes) if sound else None
 
 
 def _evaluate_blocks(
-    arguments: Arguments, env: Env, report: Report, where: object
+    arguments: Arguments, env: Env, report: Report, path: object
 ) -> dict[str, FrozenMap] | None:
-    """The values of the nested blocks, each of which can occur once; None after faults, which are
+    """The values of the nested blocks, which can occur once each; None after faults, which are
     reported. Raises Poisoned."""
-    found: dict[str, FrozenMap] = {}
-    stands: dict[str, str] = {}
+    blocks: dict[str, FrozenMap] = {}
+    positions: dict[str, str] = {}
     sound = True
     for nested in arguments.blocks:
-        name = f"{where}.{nested.kind}"
+        name = f"{path}.{nested.kind}"
         try:
-            for inner, stand in _list_instances(nested, env):
-                if nested.kind in stands:
-                    raise _make_second_fault(nested, stands[nested.kind], stand)
-                stands[nested.kind] = stand
+            for inner, position in _list_instances(nested, env):
+                if nested.kind in positions:
+                    collection = nested.collection
+                    raise EvalError(
+                        nested.body.location if collection is None else collection.node,
+                        f'"{nested.kind}" can occur only once',
+                        f"It occurs {positions[nested.kind]} and {position}.",
+                        "Give for_each one element, or none.",
+                    )
+                positions[nested.kind] = position
                 block = evaluate_arguments(nested.body, inner, report, name)
                 sound = sound and block is not None
-                found[nested.kind] = block or EMPTY
+                blocks[nested.kind] = block or EMPTY
         except EvalError as fault:
             sound = False
             report(make_diagnostic(fault, context=[f"while evaluating {name}"]))
         except Deferred as deferred:
             sound = False
-            report(make_deferred_fault(nested.body.place, deferred, name))
-    return found if sound else None
+            report(make_deferred_fault(nested.body.location, deferred, name))
+    return blocks if sound else None
 
 
 def _list_instances(nested: Nested, env: Env) -> Iterator[tuple[Env, str]]:
     """For each block, its environment, and how messages distinguish it from the others."""
-    if nested.each is None:
-        yield env, f"at {nested.body.place.range}"
+    if nested.collection is None:
+        yield env, f"at {nested.body.location.range}"
         return
-    for key, inner in list_iterations(nested.each, env):
-        env.budget.charge(1 + 2 * len(nested.body.given), nested.each.node)
+    for key, inner in list_iterations(nested.collection, env):
+        env.budget.charge(1 + 2 * len(nested.body.entries), nested.collection.node)
         yield inner, f"for {describe_key(key)}"
 
 
-def _make_second_fault(nested: Nested, first: str, second: str) -> EvalError:
-    place = nested.body.place if nested.each is None else nested.each.node
-    return EvalError(
-        place,
-        f'"{nested.kind}" can occur only once',
-        f"It occurs {first} and {second}.",
-        "Give for_each one element, or none.",
-    )
-
-
-def make_deferred_fault(place: Place, deferred: Deferred, where: str) -> Diagnostic:
+def make_deferred_fault(location: Location, deferred: Deferred, path: str) -> Diagnostic:
     return make_error(
-        place,
+        location,
         f"{deferred} is not known before the apply",
         "The server sets it, so only outputs, postconditions and checks can refer to it.",
-        context=[f"while evaluating {where}"],
+        context=[f"while evaluating {path}"],
     )
 
 
-def _check_rules(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diagnostic]:
+def _check_rules(arguments: Arguments, attributes: dict[str, Value]) -> Iterator[Diagnostic]:
     """Errors for missing arguments, and for pairs that exclude each other."""
     # Only null counts as missing; "" and [] are values, which the provider judges.
-    places = {a.attribute.name: a for a in arguments.given}
-    lacking = [
-        a for a in arguments.schema.attributes.values() if a.required and found[a.name] is None
+    entries = {a.attribute.name: a for a in arguments.entries}
+    null_attributes = [
+        a for a in arguments.schema.attributes.values() if a.required and attributes[a.name] is None
     ]
-    for attribute in lacking:
-        if attribute.name in places:
+    for attribute in null_attributes:
+        if attribute.name in entries:
             summary = f'{arguments.title} needs "{attribute.name}"'
-            yield make_error(places[attribute.name].node, summary, "It is null.", attribute.doc)
-    missing = {a.name: a.doc for a in lacking if a.name not in places}
+            yield make_error(entries[attribute.name].node, summary, "It is null.", attribute.doc)
+    missing = {a.name: a.doc for a in null_attributes if a.name not in entries}
     if missing:
         docs = [f"{name}: {doc}" if len(missing) > 1 else doc for name, doc in missing.items()]
         summary = f"{arguments.title} needs {quote_names([*missing])}"
-        yield make_error(arguments.place, summary, "", "\n".join(docs))
-    yield from _find_misplaced_arguments(arguments, found)
-    for one, other in arguments.schema.conflicts:
-        if {one, other} <= places.keys() and None not in (found[one], found[other]):
-            first, second = places[one].node, places[other].node
+        yield make_error(arguments.location, summary, "", "\n".join(docs))
+    yield from _find_misplaced_arguments(arguments, attributes)
+    for first_name, second_name in arguments.schema.conflicts:
+        if {first_name, second_name} <= entries.keys() and None not in (
+            attributes[first_name],
+            attributes[second_name],
+        ):
+            first, second = entries[first_name].node, entries[second_name].node
             yield make_error(
                 second,
                 f'"{first.name}" and "{second.name}" exclude each other',
@@ -346,18 +465,18 @@ def _check_rules(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diag
 
 
 def _find_misplaced_arguments(
-    arguments: Arguments, found: Mapping[str, Value]
+    arguments: Arguments, attributes: Mapping[str, Value]
 ) -> Iterator[Diagnostic]:
     """Errors for keys of a map that are arguments of the block around it."""
     names = arguments.schema.attributes.keys()
-    for argument in arguments.given:
-        attribute, value = argument.attribute, found[argument.attribute.name]
+    for argument in arguments.entries:
+        attribute, value = argument.attribute, attributes[argument.attribute.name]
         if attribute.keys is None or not isinstance(value, FrozenMap):
             continue
         misplaced = value.keys() & names
         # The keys are texts for people, which only a fault should load.
-        known = {key.name for key in (attribute.keys() if misplaced else ())}
-        for name in sorted(misplaced - known):
+        map_keys = {key.name for key in (attribute.keys() if misplaced else ())}
+        for name in sorted(misplaced - map_keys):
             yield make_error(
                 argument.node,
                 f'"{name}" is an argument of {arguments.title} and no key of {attribute.name}',
@@ -368,12 +487,12 @@ def _find_misplaced_arguments(
 
 def _evaluate_argument(argument: Argument, value: Val) -> Value:
     """One value as the schema needs it; None for null. Raises EvalError or Deferred."""
-    attribute, place = argument.attribute, argument.node.value
+    attribute, location = argument.attribute, argument.node.value
     if attribute.secret:
-        return read_secret(value, attribute, place)
+        return read_secret(value, attribute, location)
     # Most arguments are text that stays as it is, and thousands of objects share a few texts.
     if value.__class__ is str and attribute.type.kind in ("string", "text"):
-        return check_value(intern(value), attribute, argument.node.name, place, hidden=False)
+        return check_value(intern(value), attribute, argument.node.name, location, hidden=False)
     hidden = False
     if value.__class__ not in _PLAIN:
         if marks := marks_of(value):
@@ -381,30 +500,30 @@ def _evaluate_argument(argument: Argument, value: Val) -> Value:
             # A sensitive attribute is hidden in output but stored in plan and state, so it takes
             # no value of a sensitive variable.
             if SECRET in marks or not attribute.sensitive:
-                raise make_leak_fault(attribute, place)
+                raise make_leak_fault(attribute, location)
             value = unmark_deep(value)
-        part = find_sealed(value)
-        if isinstance(part, Computed):
-            raise part.defer()
-        if part is not None:
-            raise make_secret_fault(attribute, place)
-    fitted = fit_type(value, attribute.type, place, f'"{argument.node.name}"')
+        sealed = find_sealed(value)
+        if isinstance(sealed, Computed):
+            raise sealed.defer()
+        if sealed is not None:
+            raise make_secret_fault(attribute, location)
+    fitted = fit_type(value, attribute.type, location, f'"{argument.node.name}"')
     result = drop_nulls(fitted, attribute.type)
-    return check_value(result, attribute, argument.node.name, place, hidden)
+    return check_value(result, attribute, argument.node.name, location, hidden)
 
 
 _PLAIN = (str, int, bool)
 """Classes of values without marks and parts: most arguments, for which nothing has to be done."""
 
 
-def fit_type(value: Val, kind: Type, place: Place, what: str) -> Val:
+def fit_type(value: Val, kind: Type, location: Location, title: str) -> Val:
     """The value as this type. Raises EvalError."""
     try:
         return convert_value(value, kind)
     except ConvertFault as fault:
         advice = "Write digits, such as 3." if kind == NUMBER else ""
         raise EvalError(
-            place, f"{what} must be {describe_type(kind)}", make_sentence(fault), advice
+            location, f"{title} must be {describe_type(kind)}", make_sentence(fault), advice
         ) from None
 
 
@@ -416,6 +535,6 @@ def drop_nulls(value: Val, kind: Type) -> Value:
         return value
     element = kind.element or kind
     if kind.kind == "map" and isinstance(value, MapVal) and element.kind not in ("text", "number"):
-        kept = {n: v for n, v in value.fields.items() if not isinstance(unmark(v)[0], Null)}
-        return FrozenMap({name: drop_nulls(kept[name], element) for name in sorted(kept)})
+        fields = {n: v for n, v in value.fields.items() if not isinstance(unmark(v)[0], Null)}
+        return FrozenMap({name: drop_nulls(fields[name], element) for name in sorted(fields)})
     return lower_value(value)

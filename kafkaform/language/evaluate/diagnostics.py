@@ -12,20 +12,20 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ..values.limits import Budget
 
-SAME_PLACE = 3
+FAULTS_PER_PLACE = 3
 """How many faults of one place are shown; the instances of a block all have the same ones."""
-SHOWN = 1_000
+SHOWN_FAULTS = 1_000
 """How many errors are shown, and how many warnings."""
-COUNTED = 20_000
+COUNTED_FAULTS = 20_000
 """How many errors are looked for."""
-FAULT = 100
+FAULT_STEPS = 100
 """Steps for a fault, because reporting many faults takes longer than finding them."""
 _SENTENCE, _TEXT, _END = 500, 2_000, 100
 """Characters of a sentence, of the message of a rule, and of the end of a text that is cut. Names
 and keys can have a megabyte."""
 
 
-_Place: TypeAlias = tuple[Range | None, Severity]
+_Crowd: TypeAlias = tuple[Range | None, Severity]
 
 
 class Collector(Struct, eq=False):
@@ -33,13 +33,13 @@ class Collector(Struct, eq=False):
 
     budget: Budget
     """Pays for the faults of evaluation."""
-    found: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict)
+    diagnostics_by_key: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict)
     """What will be shown; the key makes two faults one."""
-    shown: Counter[_Place] = field(default_factory=Counter)
+    shown_counts: Counter[_Crowd] = field(default_factory=Counter)
     """How many faults of each place will be shown."""
-    repeated: Counter[tuple[object, ...]] = field(default_factory=Counter)
+    repeat_counts: Counter[tuple[object, ...]] = field(default_factory=Counter)
     """How often each fault that will be shown occurs again."""
-    hidden: Counter[_Place] = field(default_factory=Counter)
+    hidden_counts: Counter[_Crowd] = field(default_factory=Counter)
     """How many other faults of each place will not be shown."""
     counts: Counter[Severity] = field(default_factory=Counter)
     static: set[Range] = field(default_factory=set)
@@ -58,8 +58,8 @@ class Collector(Struct, eq=False):
             self._add(fault, located)
         # The last fault says that there may be more. Without it, what was not evaluated would
         # seem not to be declared, and a plan could delete it.
-        if self.budget.charge_fault(FAULT):
-            self.found[()] = Diagnostic(
+        if self.budget.charge_fault(FAULT_STEPS):
+            self.diagnostics_by_key[()] = Diagnostic(
                 Severity.ERROR,
                 "The configuration has too many faults",
                 "The evaluation stopped here.",
@@ -74,9 +74,9 @@ class Collector(Struct, eq=False):
                 self._add(fault, None)
             if fault.range is not None and fault.severity is Severity.ERROR:
                 self.static.add(fault.range)
-            if self.counts[Severity.ERROR] > COUNTED:
+            if self.counts[Severity.ERROR] > COUNTED_FAULTS:
                 break
-        if self.counts[Severity.ERROR] > SHOWN:
+        if self.counts[Severity.ERROR] > SHOWN_FAULTS:
             self.budget.end_budget()
 
     def _add(self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None) -> None:
@@ -91,46 +91,55 @@ class Collector(Struct, eq=False):
             fault = replace(fault, severity=Severity.WARNING, detail=detail)
         # Instances of a block and calls of a module repeat each fault, with other keys in it. The
         # same text is shown once, and other texts of one place a few times.
-        place = (fault.range, fault.severity)
-        key = (*place, fault.summary, fault.detail)
-        if key in self.found:
-            self.repeated[key] += 1
+        crowd = (fault.range, fault.severity)
+        key = (*crowd, fault.summary, fault.detail)
+        if key in self.diagnostics_by_key:
+            self.repeat_counts[key] += 1
             return
-        if fault.range is not None and self.shown[place] >= SAME_PLACE:
-            self.hidden[place] += 1
+        if fault.range is not None and self.shown_counts[crowd] >= FAULTS_PER_PLACE:
+            self.hidden_counts[crowd] += 1
             return
         self.counts[fault.severity] += 1
-        if self.counts[fault.severity] <= SHOWN:
-            self.shown[place] += 1
-            self.found[key] = fault if located is None else clip_fault(located(fault))
+        if self.counts[fault.severity] <= SHOWN_FAULTS:
+            self.shown_counts[crowd] += 1
+            self.diagnostics_by_key[key] = fault if located is None else clip_fault(located(fault))
 
     @property
     def diagnostics(self) -> Diagnostics:
         """All faults, sorted by place. One that occurs again says how often, and the first one of
         a crowded place how many others are left out there."""
-        hidden = dict(self.hidden)
-        shown = []
-        for key, fault in self.found.items():
+        hidden = dict(self.hidden_counts)
+        faults = []
+        for key, fault in self.diagnostics_by_key.items():
             detail = fault.detail
-            if again := self.repeated[key]:
-                detail += " It happens " + ("once more" if again == 1 else f"{again} times more")
-                detail += " here."
-            if more := hidden.pop((fault.range, fault.severity), 0):
-                what = f"{fault.severity.value}{'' if more == 1 else 's'}"
-                detail += (
-                    f" {more} more {what} at this place {'is' if more == 1 else 'are'} not shown."
+            if repeat_count := self.repeat_counts[key]:
+                detail += " It happens " + (
+                    "once more" if repeat_count == 1 else f"{repeat_count} times more"
                 )
-            shown.append(fault if detail == fault.detail else replace(fault, detail=detail.strip()))
-        rest = [_summarize_rest(severity, count - SHOWN) for severity, count in self.counts.items()]
-        return (*sorted(shown, key=_get_place), *(one for one in rest if one is not None))
+                detail += " here."
+            if hidden_count := hidden.pop((fault.range, fault.severity), 0):
+                noun = f"{fault.severity.value}{'' if hidden_count == 1 else 's'}"
+                verb = "is" if hidden_count == 1 else "are"
+                detail += f" {hidden_count} more {noun} at this place {verb} not shown."
+            faults.append(
+                fault if detail == fault.detail else replace(fault, detail=detail.strip())
+            )
+        summaries = [
+            _summarize_rest(severity, count - SHOWN_FAULTS)
+            for severity, count in self.counts.items()
+        ]
+        return (
+            *sorted(faults, key=_get_position),
+            *(summary for summary in summaries if summary is not None),
+        )
 
 
 def _summarize_rest(severity: Severity, count: int) -> Diagnostic | None:
     if count <= 0:
         return None
-    what = f"{severity.value} is" if count == 1 else f"{severity.value}s are"
-    least = "More than " if count > COUNTED - SHOWN else ""
-    return Diagnostic(severity, f"{least}{count:,} more {what} not shown")
+    subject = f"{severity.value} is" if count == 1 else f"{severity.value}s are"
+    least = "More than " if count > COUNTED_FAULTS - SHOWN_FAULTS else ""
+    return Diagnostic(severity, f"{least}{count:,} more {subject} not shown")
 
 
 def clip_fault(fault: Diagnostic) -> Diagnostic:
@@ -153,7 +162,7 @@ def _cut_text(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - _END]}…{text[-_END:]}"
 
 
-def _get_place(fault: Diagnostic) -> tuple[str, int, int]:
+def _get_position(fault: Diagnostic) -> tuple[str, int, int]:
     if fault.range is None:
         return ("", 0, 0)
     return (fault.range.file, fault.range.line, fault.range.column)

@@ -1,4 +1,9 @@
-"""Evaluate every node of a configuration in its order, in each instance of its module."""
+"""Evaluate every node of a configuration in its order, in each instance of its module.
+
+Resource blocks that repeat a shape are compiled once and run with the words of each block. This is
+a short cut for blocks without faults. After any fault, the block is compiled from its own text, so
+that the fault has the place and the words of this block.
+"""
 
 from __future__ import annotations
 
@@ -13,51 +18,102 @@ from ...core.diagnostics import Diagnostic, Severity
 from ...syntax.nodes import Attribute, Block
 from ...syntax.stamps import Stamped
 from ..declare.addresses import split_provider_name
-from ..declare.blocks import Header
-from ..declare.conditions import compile_rules
-from ..declare.declarations import (
+from ..declare.blocks import (
+    Header,
     ModuleBlock,
     OutputBlock,
     ProviderBlock,
     ResourceBlock,
     VariableBlock,
-    get_place,
+    get_location,
 )
+from ..declare.conditions import compile_rules
 from ..declare.modules import Module
 from ..declare.variables import check_declaration, check_validations, compute_value, warn_deprecated
 from ..expressions.code import Env
-from ..expressions.namespaces import Found
-from ..values.bounds import require_bounded
+from ..expressions.references import Outcome
+from ..values.conversion import require_bounded
 from ..values.faults import (
     Deferred,
     EvalError,
     LimitError,
-    Place,
+    Location,
     Poisoned,
     Skipped,
     make_diagnostic,
     make_error,
 )
 from .arguments import Report, make_deferred_fault
-from .check_blocks import compile_check, evaluate_check
-from .data_blocks import DataPlan, Unreached, compile_data, evaluate_data
-from .expansion import Instance, expand_instances
-from .graph import GraphNode
-from .origins import add_origins
-from .outputs import evaluate_output
-from .provider_blocks import (
-    ProviderChoice,
-    ProviderInfo,
-    ProviderKeys,
-    choose_instance,
-    configure_provider,
+from .evaluation_state import (
+    Run,
+    Scope,
+    defer_open,
+    enter_scope,
+    find_needs,
+    is_open,
+    read_explicit_needs,
 )
-from .repeated_blocks import evaluate_shaped, find_shaped_plan
-from .resources import ResourcePlan, Site, compile_resource, evaluate_resource
-from .run import Run, defer_open, enter_scope, find_needs, is_open, read_explicit_needs
-from .scope import Scope
+from .expansion import SINGLE_INSTANCE, Instance, expand_instances
+from .fault_context import add_origins
+from .graph import GraphNode
+from .outputs import compile_check, evaluate_check, evaluate_output
+from .provider_choice import ProviderChoice, ProviderKeys, choose_instance
+from .providers import (
+    DataPlan,
+    ProviderInfo,
+    Unreached,
+    compile_data,
+    configure_provider,
+    evaluate_data,
+)
+from .resources import (
+    ResourceInstance,
+    ResourcePlan,
+    Site,
+    compile_resource,
+    evaluate_instance,
+    evaluate_resource,
+)
 
-NODE, MODULE = 10, 100
+
+def find_shaped_plan(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
+    """The plan of the block's shape, for this block; None if the shape has faults."""
+    assert isinstance(block.block, Stamped)
+    key = module.steps, block.block.shape
+    if key not in run.shapes:
+        faults: list[Diagnostic] = []
+        # The pattern is a copy of a block with slots, which read the words from the environment.
+        pattern = replace(block, block=block.block.shape.pattern)
+        info = run.schemas.types[block.address.type]
+        plan = compile_resource(pattern, info, run.context, module, faults.append)
+        run.shapes[key] = None if faults else plan
+    shape_plan = run.shapes[key]
+    if shape_plan is None:
+        return None
+    return replace(shape_plan, block=block, range=block.block.header_range, shaped=True)
+
+
+def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[ResourceInstance] | None:
+    """The one instance of the block; None after any fault."""
+    # Nothing of an attempt that fails may remain: its faults are dropped and its steps given back,
+    # because the block is evaluated again.
+    assert isinstance(plan.block.block, Stamped)
+    budget, faults = site.env.budget, list[Diagnostic]()
+    budget_before = budget.remaining_steps, budget.instances
+    env = Env(site.env.roots, {}, budget, plan.block.block.words)
+    trial = replace(site, env=env, report=faults.append)
+    try:
+        budget.count_instance(plan.block.block)
+        instance = evaluate_instance(plan, SINGLE_INSTANCE[0], trial)
+    except (EvalError, Deferred, Poisoned):
+        instance = None
+    if instance is not None and not faults:
+        return [instance]
+    budget.remaining_steps, budget.instances = budget_before
+    return None
+
+
+NODE_STEPS, MODULE_STEPS = 10, 100
 """Steps for evaluating a node, and for an instance of a module."""
 
 
@@ -80,37 +136,37 @@ def evaluate_run(run: Run) -> None:
         evaluator = compile_node(run, module, declaration)
         for scope in run.scopes[node.steps]:
             task = partial(evaluator, scope, node in run.graph.looping)
-            fault = _attempt_node(run, node, scope, task, get_place(declaration))
+            fault = _attempt_node(run, node, scope, task, get_location(declaration))
             if fault is not None:
                 scope.report(fault)
                 evaluator(scope, True)  # leaves a value that is Poisoned
 
 
 def _attempt_node(
-    run: Run, node: GraphNode, scope: Scope, evaluate: Callable[[], None], place: Place
+    run: Run, node: GraphNode, scope: Scope, evaluate: Callable[[], None], location: Location
 ) -> Diagnostic | None:
     """Evaluate a node in one instance of its module. Returns the fault if it exceeds a limit."""
     try:
-        run.budget.charge(NODE, place)
+        run.budget.charge(NODE_STEPS, location)
         needs = scope.needs[node.name] = find_needs(run, node, scope)
-        run.budget.charge(len(needs), place)
+        run.budget.charge(len(needs), location)
         evaluate()
     except LimitError as fault:
         return make_diagnostic(fault, context=[f"while evaluating {node}"])
     except RecursionError:
         detail = "Its value has too many collections nested in each other."
-        return make_error(place, f"{node} is nested too deeply", detail)
+        return make_error(location, f"{node} is nested too deeply", detail)
     except Poisoned:  # such as a budget that is spent, which has been reported
         scope.needs.setdefault(node.name, frozenset())
     return None
 
 
 def _make_cycle_fault(run: Run, cycle: tuple[GraphNode, ...]) -> Diagnostic:
-    shown = cycle if len(cycle) <= 12 else (*cycle[:10], cycle[-1])
-    places = [get_place(run.graph.declared[node]) for node in shown]
-    chain = [f"{node} ({place.range})" for node, place in zip(shown, places, strict=True)]
+    nodes = cycle if len(cycle) <= 12 else (*cycle[:10], cycle[-1])
+    locations = [get_location(run.graph.declared[node]) for node in nodes]
+    chain = [f"{node} ({location.range})" for node, location in zip(nodes, locations, strict=True)]
     return make_error(
-        places[0],
+        locations[0],
         f"{cycle[0]} refers to itself",
         " → ".join(chain),
         "Break the chain: write one of these values as a constant.",
@@ -151,8 +207,8 @@ def _compile_variable(run: Run, module: Module, block: VariableBlock) -> Evaluat
     """A variable of a module; those of the root come from outside."""
     call, name = module.call, block.name
     assert call is not None
-    given = call.block.get_argument(name)
-    code = None if given is None else run.context.compile_node(given)
+    argument = call.block.get_argument(name)
+    code = None if argument is None else run.context.compile_node(argument)
 
     node = GraphNode(module.steps, f"var.{name}")
 
@@ -162,16 +218,16 @@ def _compile_variable(run: Run, module: Module, block: VariableBlock) -> Evaluat
         reads = run.budget.open_reads
         caller = scope.caller
         assert caller is not None
-        env = Env({**caller.env.roots, **scope.each}, {}, scope.budget)
+        env = Env({**caller.env.roots, **scope.repetition}, {}, scope.budget)
         try:
             value = None if looping or code is None else code(env)
-            place = Header(call.block) if given is None else given
-            scope.variables[name] = compute_value(block, value, place, "", run.context)
-            for fault in warn_deprecated(block, place) if value is not None else ():
+            location = Header(call.block) if argument is None else argument
+            scope.variables[name] = compute_value(block, value, location, "", run.context)
+            for fault in warn_deprecated(block, location) if value is not None else ():
                 caller.report(fault)
         except EvalError as fault:
-            what = f"{'.'.join(scope.path)}: var.{name}"
-            caller.report(make_diagnostic(fault, context=[f"while evaluating {what}"]))
+            title = f"{'.'.join(scope.path)}: var.{name}"
+            caller.report(make_diagnostic(fault, context=[f"while evaluating {title}"]))
             scope.variables[name] = Poisoned()
         except (Poisoned, Deferred) as outcome:
             scope.variables[name] = outcome
@@ -192,10 +248,10 @@ def _compile_resource(run: Run, module: Module, block: ResourceBlock) -> Evaluat
         run.resources[module.steps][address] = plan
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        scope.made[address] = Poisoned()
+        scope.instances[address] = Poisoned()
         if plan is not None and not looping:
             site = scope.make_site(scope.needs[name])
-            scope.made[address] = evaluate_resource(plan, run.context, site)
+            scope.instances[address] = evaluate_resource(plan, run.context, site)
 
     return evaluator
 
@@ -206,24 +262,24 @@ def _compile_repeated(
     """A block that repeats a shape. shared: the plan of the shape, for this block."""
     address, name = block.address, str(block.address)
     run.resources[module.steps][address] = shared
-    own: Evaluator | None = None
+    plain_evaluator: Evaluator | None = None
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        nonlocal own
-        scope.made[address] = Poisoned()
+        nonlocal plain_evaluator
+        scope.instances[address] = Poisoned()
         if looping:
             return
-        made = evaluate_shaped(shared, scope.make_site(scope.needs[name]))
-        if made is not None:
-            scope.made[address] = made
+        instances = evaluate_shaped(shared, scope.make_site(scope.needs[name]))
+        if instances is not None:
+            scope.instances[address] = instances
             return
         # A fault has its place in the block's own text: from now on it is a block like any other.
-        if own is None:
+        if plain_evaluator is None:
             text = block.block
-            place = text.source, text.start, text.end
-            plain = Block(*place, text.type, text.labels, text.body)
-            own = _compile_resource(run, module, replace(block, block=plain))
-        own(scope, looping)
+            span = text.source, text.start, text.end
+            plain = Block(*span, text.type, text.labels, text.body)
+            plain_evaluator = _compile_resource(run, module, replace(block, block=plain))
+        plain_evaluator(scope, looping)
 
     return evaluator
 
@@ -234,7 +290,7 @@ def _compile_source(run: Run, module: Module, block: ResourceBlock) -> Evaluator
     plan = compile_data(block, info, run.context, module, run.faults.add)
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        answer: Found = Poisoned()
+        answer: Outcome = Poisoned()
         if plan is not None and not looping:
             answer = _ask_data(
                 run, GraphNode(module.steps, f"data.{address}"), plan, scope.make_site(frozenset())
@@ -244,20 +300,20 @@ def _compile_source(run: Run, module: Module, block: ResourceBlock) -> Evaluator
     return evaluator
 
 
-def _ask_data(run: Run, node: GraphNode | None, plan: DataPlan, site: Site) -> Found:
+def _ask_data(run: Run, node: GraphNode | None, plan: DataPlan, site: Site) -> Outcome:
     """The answer of a data source. node: None for one of a `check` block, which nothing needs."""
     try:
         return evaluate_data(
             plan, run.context, site, lambda name: run.get_provider(name, plan.block), run.query
         )
     except Unreached as fault:
-        what = ".".join((*site.path, plan.name))
-        found = make_diagnostic(fault, context=[f"while evaluating {what}"])
+        title = ".".join((*site.path, plan.name))
+        diagnostic = make_diagnostic(fault, context=[f"while evaluating {title}"])
         if run.leaves_out:
-            found = replace(found, severity=Severity.WARNING)
+            diagnostic = replace(diagnostic, severity=Severity.WARNING)
             if node is not None:
-                run.unread[node] = found
-        site.report(found)
+                run.unread[node] = diagnostic
+        site.report(diagnostic)
         return Poisoned()
 
 
@@ -274,33 +330,33 @@ def _enter_instances(
     run: Run, scope: Scope, call: ModuleBlock, child: Module
 ) -> dict[str | int | None, Scope] | Poisoned:
     """Make and enter the instances of a module."""
-    what = ".".join((*scope.path, f"module.{call.name}"))
-    inherited, given = scope.inherited, call.block.get_argument("depends_on")
-    if given is not None:
-        inherited |= read_explicit_needs(given, scope)
-    made: dict[str | int | None, Scope] = {}
+    title = ".".join((*scope.path, f"module.{call.name}"))
+    inherited, depends_on = scope.inherited, call.block.get_argument("depends_on")
+    if depends_on is not None:
+        inherited |= read_explicit_needs(depends_on, scope)
+    scopes: dict[str | int | None, Scope] = {}
     try:
-        for one in expand_instances(call.block, run.context, scope.env):
+        for instance in expand_instances(call.block, run.context, scope.env):
             scope.budget.count_instance(call.block)
-            scope.budget.charge(MODULE, call.block)
-            path = (*scope.path, f"module.{call.name}{render_key(one.key)}")
-            keys = _hand_keys(run, scope, call, one)
-            inside = Scope(child, path, run.budget, run.faults.add, run.resources[child.steps],
-                           run.settled, scope, one.roots, inherited, keys=keys)  # fmt: skip
+            scope.budget.charge(MODULE_STEPS, call.block)
+            path = (*scope.path, f"module.{call.name}{render_key(instance.key)}")
+            keys = _hand_keys(run, scope, call, instance)
+            child_scope = Scope(child, path, run.budget, run.faults.add, run.resources[child.steps],
+                           run.settled, scope, instance.roots, inherited, keys=keys)  # fmt: skip
             # From now on, faults of this instance say where its variables were set.
-            inside.report = _make_reporter(run, inside)
-            enter_scope(run, inside)
-            made[one.key] = inside
+            child_scope.report = _make_reporter(run, child_scope)
+            enter_scope(run, child_scope)
+            scopes[instance.key] = child_scope
     except EvalError as fault:
-        scope.report(make_diagnostic(fault, context=[f"while expanding {what}"]))
+        scope.report(make_diagnostic(fault, context=[f"while expanding {title}"]))
     except Deferred as deferred:
         block = call.block
         repeated = block.get_argument("for_each") or block.get_argument("count")
-        scope.report(make_deferred_fault(repeated or Header(block), deferred, what))
+        scope.report(make_deferred_fault(repeated or Header(block), deferred, title))
     except Poisoned as poison:
         return poison
     else:
-        return made
+        return scopes
     return Poisoned()
 
 
@@ -313,20 +369,20 @@ def _hand_keys(run: Run, scope: Scope, call: ModuleBlock, instance: Instance) ->
     env = Env({**scope.env.roots, **instance.roots}, {}, scope.budget)
     handed = {}
     for name, node in call.providers.items():
-        named = split_provider_name(node)
-        wanted = named.name or ""
-        base = scope.module.providers.get(wanted)
-        if wanted in above:
-            handed[name] = above[wanted]
-        elif base in run.keys and named.key is not None:
-            code = run.context.compile_node(named.key)
-            choice = ProviderChoice(name, base, named.key, code)
+        provider = split_provider_name(node)
+        caller_name = provider.name or ""
+        base = scope.module.providers.get(caller_name)
+        if caller_name in above:
+            handed[name] = above[caller_name]
+        elif base in run.keys and provider.key is not None:
+            code = run.context.compile_node(provider.key)
+            choice = ProviderChoice(name, base, provider.key, code)
             handed[name] = choose_instance(choice, scope.keys, env).removeprefix(base)
     return ProviderKeys(run.keys, handed)
 
 
 def _make_reporter(run: Run, scope: Scope) -> Report:
-    return lambda fault: run.faults.add(fault, lambda found: add_origins(found, scope))
+    return lambda fault: run.faults.add(fault, lambda diagnostic: add_origins(diagnostic, scope))
 
 
 def _compile_output(run: Run, module: Module, block: OutputBlock) -> Evaluator:
@@ -335,19 +391,19 @@ def _compile_output(run: Run, module: Module, block: OutputBlock) -> Evaluator:
     node = GraphNode(module.steps, f"output.{block.name}")
 
     def evaluator(scope: Scope, looping: bool) -> None:
-        found: Found = Poisoned()
+        outcome: Outcome = Poisoned()
         if not looping:
-            what, reads = ".".join((*scope.path, f"output.{block.name}")), run.budget.open_reads
+            title, reads = ".".join((*scope.path, f"output.{block.name}")), run.budget.open_reads
             faults: list[Diagnostic] = []
-            found = evaluate_output(block, code, rules, scope.env, faults.append, what)
+            outcome = evaluate_output(block, code, rules, scope.env, faults.append, title)
             # What people see of the root is a value that holds; a caller can use null meanwhile.
-            waits = is_open(run, node, reads) and (bool(faults) or not module.steps)
-            if waits and not isinstance(found, Skipped):
-                found = defer_open(run)
+            must_wait = is_open(run, node, reads) and (bool(faults) or not module.steps)
+            if must_wait and not isinstance(outcome, Skipped):
+                outcome = defer_open(run)
             else:
                 for fault in faults:
                     scope.report(fault)
-        scope.outputs[block.name] = found
+        scope.outputs[block.name] = outcome
 
     return evaluator
 
@@ -376,24 +432,24 @@ def _configure_instances(
 ) -> frozenset[str] | None:
     """Configure the instances of a provider block with for_each. Returns their keys, None after
     a fault of the for_each."""
-    what = f"provider.{block.instance}"
+    title = f"provider.{block.instance}"
     try:
         instances = tuple(expand_instances(block.block, run.context, scope.env))
     except EvalError as fault:
-        scope.report(make_diagnostic(fault, context=[f"while expanding {what}"]))
+        scope.report(make_diagnostic(fault, context=[f"while expanding {title}"]))
         return None
     except Deferred as deferred:
         repeated = block.block.get_argument("for_each") or Header(block.block)
-        scope.report(make_deferred_fault(repeated, deferred, what))
+        scope.report(make_deferred_fault(repeated, deferred, title))
         return None
     except Poisoned:
         return None
-    for one in instances:
+    for instance in instances:
         run.budget.count_instance(block.block)
-        name = f"{block.instance}{render_key(one.key)}"
-        env = Env({**scope.env.roots, **one.roots}, {}, run.budget)
+        name = f"{block.instance}{render_key(instance.key)}"
+        env = Env({**scope.env.roots, **instance.roots}, {}, run.budget)
         run.providers[name] = configure_provider(block, name, info, run.context, env, scope.report)
-    return frozenset(str(one.key) for one in instances)
+    return frozenset(str(instance.key) for instance in instances)
 
 
 _COMPILERS: Mapping[str, Callable[[Run, Module, Any], Evaluator]] = {
@@ -410,7 +466,7 @@ def check_variables(run: Run) -> None:
     """Check the declarations and validations of the variables of modules. Those of the root were
     checked when they were set."""
     for steps, module in run.graph.modules.items():
-        for block in module.found.variables.values() if steps else ():
+        for block in module.declarations.variables.values() if steps else ():
             for fault in check_declaration(block, run.context):
                 run.faults.add(fault)
             for scope in run.scopes[steps]:
@@ -421,8 +477,8 @@ def check_variables(run: Run) -> None:
 def evaluate_checks(run: Run) -> None:
     """Evaluate all `check` blocks, as the last thing."""
     for steps, module in run.graph.modules.items():
-        for block in module.found.checks.values():
+        for block in module.declarations.checks.values():
             check = compile_check(block, run.schemas.data, run.context, module, run.faults.add)
             for scope in run.scopes[steps]:
-                ask = partial(_ask_data, run, None)
-                evaluate_check(check, scope.make_site(frozenset()), scope.data, ask)
+                ask_data = partial(_ask_data, run, None)
+                evaluate_check(check, scope.make_site(frozenset()), scope.data, ask_data)

@@ -10,12 +10,11 @@ from ...core.address import Address
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
 from ..declare.addresses import list_provider_keys
-from ..declare.declarations import Declaration, ModuleBlock, ResourceBlock, get_enabled
+from ..declare.blocks import Declaration, ModuleBlock, ResourceBlock, get_enabled
 from ..declare.modules import Module
-from ..expressions.dependencies import AllUses, Reference, order_names
-from ..expressions.traversal import walk_expressions
+from ..expressions.dependencies import AllUses, Reference, order_names, walk_expressions
 
-STATIC = ("provider", "depends_on", "source", "version", "providers")
+NAMING_ARGUMENTS = ("provider", "depends_on", "source", "version", "providers")
 """Arguments whose expressions name something and are not evaluated."""
 
 
@@ -89,39 +88,47 @@ def build_graph(
             node = GraphNode(module.steps, name)
             declared[node] = declaration
             if isinstance(source, Stamped):
-                known = shapes.get(source.shape)
-                if known is None:
-                    own = collect_refs(_walk_block(source.shape.block), uses)
-                    known = shapes[source.shape] = own, tuple(find_targets(module, own))
-                refs[node], needs[node] = known
+                shape_refs = shapes.get(source.shape)
+                if shape_refs is None:
+                    block_refs = collect_refs(_walk_block(source.shape.block), uses)
+                    shape_refs = shapes[source.shape] = (
+                        block_refs,
+                        tuple(find_targets(module, block_refs)),
+                    )
+                refs[node], needs[node] = shape_refs
                 continue
             nodes = _walk_block(source) if isinstance(source, Block) else source
-            own = refs[node] = collect_refs(nodes, uses)
+            block_refs = refs[node] = collect_refs(nodes, uses)
             if name.startswith("provider."):
                 # Providers come before all objects, so other references have been reported.
-                own = tuple(ref for ref in own if ref.name.startswith("local."))
-            needs[node] = tuple(find_targets(module, own))
+                block_refs = tuple(ref for ref in block_refs if ref.name.startswith("local."))
+            needs[node] = tuple(find_targets(module, block_refs))
         if module.call is not None:
             # The values of a module's variables are written in its caller.
             caller = modules[module.steps[:-1]]
-            for name, variable in module.found.variables.items():
+            for name, variable in module.declarations.variables.items():
                 node = GraphNode(module.steps, f"var.{name}")
-                given = module.call.block.get_argument(name)
+                argument = module.call.block.get_argument(name)
                 declared[node] = variable
-                refs[node] = () if given is None else collect_refs([given], uses)
+                refs[node] = () if argument is None else collect_refs([argument], uses)
                 needs[node] = tuple(find_targets(caller, refs[node]))
     # What a node needs without naming it: the instances of its module, and for a data source all
     # providers, because a provider's name says nothing about which one answers. Objects and modules
     # need the keys of providers with for_each.
-    keyed = tuple(GraphNode((), f"provider.{one}") for one in root.found.providers
-                  if root.found.providers[one].several)  # fmt: skip
+    keyed = tuple(
+        GraphNode((), f"provider.{instance}")
+        for instance, provider in root.declarations.providers.items()
+        if provider.several
+    )
     for node in needs:
         if keyed and isinstance(declared[node], ResourceBlock | ModuleBlock):
             needs[node] += keyed
         if node.steps:
             needs[node] += (GraphNode(node.steps[:-1], f"module.{node.steps[-1]}"),)
         if node.name.startswith("data."):
-            needs[node] += tuple(GraphNode((), f"provider.{one}") for one in root.found.providers)
+            needs[node] += tuple(
+                GraphNode((), f"provider.{instance}") for instance in root.declarations.providers
+            )
     order, cycles, looping = order_names(needs)
     return Graph(declared, refs, needs, tuple(order), tuple(map(tuple, cycles)), looping, modules)
 
@@ -131,45 +138,34 @@ def _list_sources(
 ) -> Iterator[tuple[str, Declaration, Block | list[Expression]]]:
     """For each node of a module: its name, its declaration, and what is evaluated: some
     expressions, or all of a block."""
-    found = module.found
-    for name, item in found.locals.items():
+    declarations = module.declarations
+    for name, item in declarations.locals.items():
         yield f"local.{name}", item, [item.value]
-    for address, resource in found.resources.items():
+    for address, resource in declarations.resources.items():
         if address.type in types:
             yield str(address), resource, resource.block
-    for address, answer in found.data.items():
+    for address, answer in declarations.data.items():
         if address.type in data:
             yield f"data.{address}", answer, answer.block
-    for name, call in found.modules.items():
+    for name, call in declarations.modules.items():
         if name in module.children:
             repeated = call.block.get_argument("for_each"), call.block.get_argument("count")
             keys = list_provider_keys((call.providers or {}).values())
-            some = (*repeated, get_enabled(call.block), *keys)
-            yield f"module.{name}", call, [node for node in some if node is not None]
-    for name, output in found.outputs.items():
+            nodes = (*repeated, get_enabled(call.block), *keys)
+            yield f"module.{name}", call, [node for node in nodes if node is not None]
+    for name, output in declarations.outputs.items():
         rules = [node for rule in output.preconditions for node in walk_expressions(rule.body)]
         yield f"output.{name}", output, [output.value, *rules]
     if not module.steps:
-        for instance, provider in found.providers.items():
-            given = list(walk_expressions(provider.block.body, ("alias",)))
-            yield f"provider.{instance}", provider, given
+        for instance, provider in declarations.providers.items():
+            settings = list(walk_expressions(provider.block.body, ("alias",)))
+            yield f"provider.{instance}", provider, settings
 
 
 def _walk_block(block: Block) -> Iterator[Expression]:
     """The expressions of a resource or data block that are evaluated."""
-    yield from walk_expressions(block.body, STATIC)
+    yield from walk_expressions(block.body, NAMING_ARGUMENTS)
     yield from list_provider_keys([block.get_argument("provider")])
-
-
-def list_edges(graph: Graph) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """The names of all nodes, and pairs of (name, a name that it refers to), for `graph`."""
-    given = {str(GraphNode((), f"var.{name}")) for name in graph.modules[()].found.variables}
-    pairs = [(str(node), str(other)) for node, needed in graph.needs.items() for other in needed]
-    for node, refs in graph.refs.items():
-        if not node.steps:
-            pairs += [(str(node), ref.name) for ref in refs if ref.name in given]
-    names = given.union(map(str, graph.needs))
-    return tuple(sorted(names)), tuple(sorted({pair for pair in pairs if pair[1] in names}))
 
 
 # ── references ──────────────────────────────────────────────────────────────────────────
@@ -177,49 +173,45 @@ def list_edges(graph: Graph) -> tuple[tuple[str, ...], tuple[tuple[str, str], ..
 
 def collect_refs(nodes: Iterable[Expression], uses: AllUses) -> tuple[Ref, ...]:
     """The references of some expressions, in order, each of them once."""
-    found: dict[Ref, None] = {}
+    refs: dict[Ref, None] = {}
     for node in nodes:
         for reference in uses[node].references:
             ref = _make_ref(reference)
             if ref is not None:
-                found[ref] = None
-    return tuple(found)
+                refs[ref] = None
+    return tuple(refs)
 
 
 def _make_ref(reference: Reference) -> Ref | None:
     """The first words of a reference: two (`var.x`) or three (`data.TYPE.NAME`), and a key."""
     word, steps = reference.root.name, reference.steps
     names = [word]
-    wanted = 3 if word in ("data", "ephemeral") else 2
-    for step in steps[: wanted - 1]:
+    word_count = 3 if word in ("data", "ephemeral") else 2
+    for step in steps[: word_count - 1]:
         if step.attribute is None:
             return None
         names.append(step.attribute)
-    if len(names) < wanted:
+    if len(names) < word_count:
         return None
-    rest = steps[wanted - 1 :]
-    key = rest[0].key if rest else None
+    further_steps = steps[word_count - 1 :]
+    key = further_steps[0].key if further_steps else None
     output = None
     if word == "module":
-        rest = rest[1:] if rest and key is not None else rest
-        output = rest[0].attribute if rest else None
+        further_steps = further_steps[1:] if further_steps and key is not None else further_steps
+        output = further_steps[0].attribute if further_steps else None
     return Ref(".".join(names), key, output)
 
 
 def find_targets(module: Module, refs: Iterable[Ref]) -> Iterator[GraphNode]:
-    """The nodes that references in a module stand for. Unknown names are checked elsewhere."""
+    """The nodes that references in a module name. Unknown names are checked elsewhere."""
     for ref in refs:
         word, _, name = ref.name.partition(".")
         if word == "module":
             yield GraphNode(module.steps, ref.name)
             child = module.children.get(name)
             if child is not None:
-                yield from _list_outputs(child, ref.output)
+                outputs = child.declarations.outputs
+                for output in (ref.output,) if ref.output in outputs else outputs:
+                    yield GraphNode(child.steps, f"output.{output}")
         elif word != "var" or module.steps:
             yield GraphNode(module.steps, ref.name)
-
-
-def _list_outputs(child: Module, wanted: str | None) -> Iterator[GraphNode]:
-    known = child.found.outputs
-    for output in (wanted,) if wanted in known else known:
-        yield GraphNode(child.steps, f"output.{output}")

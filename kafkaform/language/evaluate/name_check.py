@@ -16,8 +16,7 @@ from ...core.schema import ObjectSchema
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped, StencilShape
 from ..declare.addresses import list_provider_keys
-from ..declare.blocks import Header
-from ..declare.declarations import CheckBlock, ModuleBlock, ResourceBlock
+from ..declare.blocks import CheckBlock, Header, ModuleBlock, ResourceBlock
 from ..declare.modules import Module
 from ..expressions.calls import (
     SPECIAL,
@@ -26,15 +25,21 @@ from ..expressions.calls import (
     make_unknown_function_fault,
 )
 from ..expressions.code import get_literal
-from ..expressions.dependencies import AllUses, Reference, ReferenceStep
+from ..expressions.dependencies import (
+    PATH_ARGUMENTS,
+    AllUses,
+    Reference,
+    ReferenceStep,
+    find_iterator,
+    walk_expressions,
+)
 from ..expressions.operators import make_dotted_key_fault
-from ..expressions.traversal import PATHS, find_iterator, walk_expressions
 from ..functions.spec import Function
 from ..values.faults import make_diagnostic, make_error, make_warning, quote_names, suggest_near
-from .graph import STATIC
-from .run import Schemas
+from .evaluation_state import Schemas
+from .graph import NAMING_ARGUMENTS
 
-ID = "id"
+ID_ATTRIBUTE = "id"
 """An attribute of every object, in addition to those of its schema: the key of its identity."""
 CALL_META = ("source", "version", "providers", "for_each", "count", "depends_on")
 
@@ -68,24 +73,25 @@ def check_names(
 ) -> Iterator[Diagnostic]:
     """Every unknown name in every expression of the root and of all modules."""
     for module in root.walk_modules():
-        names, found = Names(module, schemas, functions, uses), module.found
+        names, declarations = Names(module, schemas, functions, uses), module.declarations
         # Variables and providers are evaluated before anything is declared or read.
-        early = replace(names, resources=False)
-        for item in found.locals.values():
+        early_names = replace(names, resources=False)
+        for item in declarations.locals.values():
             yield from _check_nodes([item.value], names)
-        for resource in (*found.resources.values(), *found.data.values()):
+        for resource in (*declarations.resources.values(), *declarations.data.values()):
             yield from _check_resource_block(resource, names)
-        for call in found.modules.values():
+        for call in declarations.modules.values():
             yield from _check_call(call, names)
-        for provider in found.providers.values():
-            yield from _check_block_names(provider.block, early.add_repetition(provider.block))
-        for output in found.outputs.values():
-            yield from _check_nodes(walk_expressions(output.block.body, STATIC), names)
-        for variable in found.variables.values():
-            yield from _check_nodes(walk_expressions(variable.block.body, ("type",)), early)
-        for imported in found.imports:
+        for provider in declarations.providers.values():
+            own_names = early_names.add_repetition(provider.block)
+            yield from _check_block_names(provider.block, own_names)
+        for output in declarations.outputs.values():
+            yield from _check_nodes(walk_expressions(output.block.body, NAMING_ARGUMENTS), names)
+        for variable in declarations.variables.values():
+            yield from _check_nodes(walk_expressions(variable.block.body, ("type",)), early_names)
+        for imported in declarations.imports:
             yield from _check_nodes([imported.id], names.add_repetition(imported.block))
-        for check in found.checks.values():
+        for check in declarations.checks.values():
             yield from _check_block(check, names)
 
 
@@ -128,7 +134,7 @@ def _check_resource_block(resource: ResourceBlock, names: Names) -> Iterator[Dia
 def _check_block_names(block: Block, names: Names) -> Iterator[Diagnostic]:
     """Every unknown name in a block and its nested blocks. A dynamic block adds the name of its
     element, a postcondition adds `self`."""
-    skip = STATIC if block.type in ("resource", "data") else PATHS
+    skip = NAMING_ARGUMENTS if block.type in ("resource", "data") else PATH_ARGUMENTS
     iterator = find_iterator(block) if block.type == "dynamic" else None
     skip = (*skip, "iterator") if iterator else skip
     plain = [item.value for name, item in block.body.attributes.items() if name not in skip]
@@ -143,16 +149,16 @@ def _check_block_names(block: Block, names: Names) -> Iterator[Diagnostic]:
 
 def _check_call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
     keys = list_provider_keys((call.providers or {}).values())
-    nodes = (*walk_expressions(call.block.body, STATIC), *keys)
+    nodes = (*walk_expressions(call.block.body, NAMING_ARGUMENTS), *keys)
     yield from _check_nodes(nodes, names.add_repetition(call.block))
     child = names.module.children.get(call.name)
     if child is None:
         return
-    variables = child.found.variables
+    variables = child.declarations.variables
     for name, item in call.block.body.attributes.items():
         if name not in CALL_META and name not in variables:
-            known = ", ".join(variables)
-            detail = f"It has {known}." if known else "It has none."
+            variable_names = ", ".join(variables)
+            detail = f"It has {variable_names}." if variable_names else "It has none."
             summary = f'The module {call.source} does not declare a variable "{name}"'
             yield make_error(item, summary, detail, suggest_near(name, (*variables, *CALL_META)))
     missing = {
@@ -167,12 +173,12 @@ def _check_call(call: ModuleBlock, names: Names) -> Iterator[Diagnostic]:
 def _make_missing_variables_fault(call: ModuleBlock, missing: Mapping[str, object]) -> Diagnostic:
     """missing: variable of the module -> where it is declared."""
     first = next(iter(missing))
-    places = ", ".join(f"{name} at {place}" for name, place in missing.items())
+    declared_at = ", ".join(f"{name} at {header_range}" for name, header_range in missing.items())
     several = len(missing) > 1
     return make_error(
         Header(call.block),
         f"module.{call.name} needs {quote_names([*missing])}",
-        f"The variables are declared without a default: {places}."
+        f"The variables are declared without a default: {declared_at}."
         if several
         else f"The variable is declared at {missing[first]}, without a default.",
         f"Write {first} = …{' and the others' if several else ''} in the module block.",
@@ -183,9 +189,11 @@ def _check_block(check: CheckBlock, names: Names) -> Iterator[Diagnostic]:
     if check.data is not None:
         yield from _check_resource_block(check.data, names)
         # Only the assertions of the check see its own data source.
-        found = names.module.found
-        own = replace(found, data={**found.data, check.data.address: check.data})
-        names = replace(names, module=replace(names.module, found=own))
+        declarations = names.module.declarations
+        with_data = replace(
+            declarations, data={**declarations.data, check.data.address: check.data}
+        )
+        names = replace(names, module=replace(names.module, declarations=with_data))
     for rule in check.assertions:
         yield from _check_nodes(walk_expressions(rule.body), names)
 
@@ -194,11 +202,11 @@ def _check_block(check: CheckBlock, names: Names) -> Iterator[Diagnostic]:
 
 
 def _check_reference(reference: Reference, names: Names) -> Iterator[Diagnostic]:
-    word, found = reference.root.name, names.module.found
+    word, declarations = reference.root.name, names.module.declarations
     if word in names.allowed or word == "path" or _is_skipped(reference, names.module.skipped):
         return
     if word in ("var", "local"):
-        declared = found.variables if word == "var" else found.locals
+        declared = declarations.variables if word == "var" else declarations.locals
         yield from _check_declared(reference, word, declared)
     elif word in ("each", "count"):
         argument = "for_each" if word == "each" else "count"
@@ -213,11 +221,11 @@ def _check_reference(reference: Reference, names: Names) -> Iterator[Diagnostic]
         yield from _check_data(reference, names)
     elif word in names.schemas.types:
         yield from _check_resource(reference, names)
-    elif any(address.type == word for address in found.resources):
+    elif any(address.type == word for address in declarations.resources):
         return  # its type is unknown, which is reported where it is declared
     elif word != "terraform" or not names.module.terraform:
-        known = ("var", "local", "module", "data", "path", *names.allowed, *names.schemas.types)
-        advice = suggest_near(word, known) or f'Write "{word}" in quotes if it is a string.'
+        words = ("var", "local", "module", "data", "path", *names.allowed, *names.schemas.types)
+        advice = suggest_near(word, words) or f'Write "{word}" in quotes if it is a string.'
         yield make_error(reference.root, f'Nothing is named "{word}" here', advice=advice)
 
 
@@ -238,17 +246,17 @@ _WORDS = {
 def _check_declared(
     reference: Reference, word: str, declared: Mapping[str, object]
 ) -> Iterator[Diagnostic]:
-    what, form = _WORDS[word]
+    noun, form = _WORDS[word]
     name = reference.steps[0].attribute if reference.steps else None
     if name is None:
-        yield make_error(reference.place, f"Which {what} is meant?", f"Write {word}.NAME.")
+        yield make_error(reference.node, f"Which {noun} is meant?", f"Write {word}.NAME.")
     elif name not in declared:
         advice = suggest_near(name, declared) or f"Declare it with {form.format(name)}."
-        yield make_error(reference.steps[0].node, f'There is no {what} "{name}"', advice=advice)
+        yield make_error(reference.steps[0].node, f'There is no {noun} "{name}"', advice=advice)
 
 
 def _check_module(reference: Reference, names: Names) -> Iterator[Diagnostic]:
-    faults = [*_check_declared(reference, "module", names.module.found.modules)]
+    faults = [*_check_declared(reference, "module", names.module.declarations.modules)]
     yield from faults
     name = reference.steps[0].attribute if reference.steps else None
     child = names.module.children.get(name or "")
@@ -257,16 +265,16 @@ def _check_module(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     if not names.resources:
         yield _make_too_early_fault(reference.steps[0], f"module.{name}")
         return
-    several = names.module.found.modules[name].several
+    several = names.module.declarations.modules[name].several
     step = yield from _find_own_step(reference.steps[1:], several, f"module.{name}")
-    if step is not None and step.attribute not in child.found.outputs:
-        outputs = child.found.outputs
+    if step is not None and step.attribute not in child.declarations.outputs:
+        outputs = child.declarations.outputs
         advice = suggest_near(step.attribute or "", outputs)
-        known = f"It has {', '.join(outputs)}." if outputs else "It has no outputs."
+        detail = f"It has {', '.join(outputs)}." if outputs else "It has no outputs."
         summary = f'module.{name} has no output "{step.attribute}"'
-        yield make_error(step.node, summary, known, advice)
+        yield make_error(step.node, summary, detail, advice)
     elif step is not None:
-        node = child.found.outputs[step.attribute or ""].deprecated
+        node = child.declarations.outputs[step.attribute or ""].deprecated
         text = None if node is None else get_literal(node)
         if text:
             summary = f'The output "{step.attribute}" of module.{name} is deprecated'
@@ -276,58 +284,58 @@ def _check_module(reference: Reference, names: Names) -> Iterator[Diagnostic]:
 def _check_data(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     words = [step.attribute for step in reference.steps[:2]]
     if len(words) < 2 or None in words:
-        yield make_error(reference.place, "Which data source is meant?", "Write data.TYPE.NAME.")
+        yield make_error(reference.node, "Which data source is meant?", "Write data.TYPE.NAME.")
         return
     address = Address(str(words[0]), str(words[1]))
-    shown = f"data.{address}"
+    title = f"data.{address}"
     if not names.resources:
-        yield _make_too_early_fault(reference.steps[1], shown)
+        yield _make_too_early_fault(reference.steps[1], title)
         return
-    declared = names.module.found.data
+    declared = names.module.declarations.data
     block = declared.get(address)
     if block is None:
-        known = [f"data.{one}" for one in declared]
+        titles = [f"data.{declared_address}" for declared_address in declared]
         yield make_error(
-            reference.steps[1].node, f"{shown} is not declared", advice=suggest_near(shown, known)
+            reference.steps[1].node, f"{title} is not declared", advice=suggest_near(title, titles)
         )
     elif address.type in names.schemas.data:
         schema = names.schemas.data[address.type].schema
-        yield from _check_attribute(block, reference.steps[2:], schema, shown)
+        yield from _check_attribute(block, reference.steps[2:], schema, title)
 
 
 def _check_resource(reference: Reference, names: Names) -> Iterator[Diagnostic]:
     word = reference.root.name
     name = reference.steps[0].attribute if reference.steps else None
     if name is None:
-        yield make_error(reference.place, f"Which {word} is meant?", f"Write {word}.NAME.")
+        yield make_error(reference.node, f"Which {word} is meant?", f"Write {word}.NAME.")
         return
     if not names.resources:
         yield _make_too_early_fault(reference.steps[0], f"{word}.{name}")
         return
-    declared = names.module.found.resources
+    declared = names.module.declarations.resources
     block = declared.get(Address(word, name))
     if block is None:
-        known = [address.name for address in declared if address.type == word]
+        block_names = [address.name for address in declared if address.type == word]
         yield make_error(
             reference.steps[0].node,
             f'There is no {word} "{name}"',
-            advice=suggest_near(name, known),
+            advice=suggest_near(name, block_names),
         )
         return
     schema = names.schemas.types[word].schema
     yield from _check_attribute(block, reference.steps[1:], schema, str(block.address))
 
 
-def _make_too_early_fault(step: ReferenceStep, what: str) -> Diagnostic:
+def _make_too_early_fault(step: ReferenceStep, title: str) -> Diagnostic:
     return make_error(
         step.node,
-        f"{what} cannot be used here",
+        f"{title} cannot be used here",
         "Variables and provider blocks are evaluated before all objects and data sources.",
     )
 
 
 def _find_own_step(
-    steps: tuple[ReferenceStep, ...], several: bool, what: str
+    steps: tuple[ReferenceStep, ...], several: bool, title: str
 ) -> Generator[Diagnostic, None, ReferenceStep | None]:
     """The step that names an attribute of one instance, if there is one in the text."""
     if not steps:
@@ -336,9 +344,9 @@ def _find_own_step(
     if several and first.attribute is not None:
         yield make_error(
             first.node,
-            f"{what} has several instances",
+            f"{title} has several instances",
             f'It is not clear whose "{first.attribute}" is meant.',
-            f'Write {what}["KEY"].{first.attribute}, or use a for expression for all of them.',
+            f'Write {title}["KEY"].{first.attribute}, or use a for expression for all of them.',
         )
         return None
     if first.attribute is None:
@@ -347,16 +355,20 @@ def _find_own_step(
 
 
 def _check_attribute(
-    block: ResourceBlock, steps: tuple[ReferenceStep, ...], schema: ObjectSchema, what: str
+    block: ResourceBlock, steps: tuple[ReferenceStep, ...], schema: ObjectSchema, title: str
 ) -> Iterator[Diagnostic]:
-    step = yield from _find_own_step(steps, block.several, what)
+    step = yield from _find_own_step(steps, block.several, title)
     if step is None:
         return
     name = step.attribute or ""
-    if name in schema.attributes or name in schema.blocks or name == ID:
+    if name in schema.attributes or name in schema.blocks or name == ID_ATTRIBUTE:
         return
     alias = schema.find(name)
-    known = (*schema.attributes, *schema.blocks)
-    advice = suggest_near(name, known) if alias is None else f'It is called "{alias.name}" here.'
+    attribute_names = (*schema.attributes, *schema.blocks)
+    advice = (
+        suggest_near(name, attribute_names)
+        if alias is None
+        else f'It is called "{alias.name}" here.'
+    )
     summary = f'A {block.address.type} has no attribute "{name}"'
     yield make_error(step.node, summary, advice=advice)

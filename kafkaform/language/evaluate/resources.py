@@ -15,14 +15,12 @@ from ...core.schema import BOOL, META_ARGUMENTS, META_BLOCKS, STRING, ObjectSche
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Block, Expression
 from ..declare.addresses import read_ignored_paths
-from ..declare.blocks import Header
+from ..declare.blocks import Header, ResourceBlock
 from ..declare.conditions import Rule, check_rules, compile_rules
-from ..declare.declarations import ResourceBlock
 from ..declare.modules import Module
 from ..expressions.code import Code, Context, Env
-from ..expressions.namespaces import Fixed
-from ..values.bounds import compute_look_cost
-from ..values.conversion import lift_value
+from ..expressions.references import Fixed
+from ..values.conversion import compute_look_cost, lift_value
 from ..values.faults import Deferred, EvalError, Poisoned, Skipped, make_diagnostic, make_error
 from ..values.limits import Budget
 from ..values.types import drop_optional
@@ -37,7 +35,7 @@ from .arguments import (
     make_deferred_fault,
 )
 from .expansion import Instance, expand_instances
-from .provider_blocks import ProviderChoice, ProviderKeys, choose_instance, compile_choice
+from .provider_choice import ProviderChoice, ProviderKeys, choose_instance, compile_choice
 
 Settled = Mapping[str, FrozenMap]
 """str(address) -> the attributes that the server has set."""
@@ -55,7 +53,7 @@ class TypeInfo(Struct, frozen=True):
     provider: str
     """The name of its provider."""
     expand: Callable[[Declared], Sequence[Declared]] | None = None
-    """Of a composite type: a declared composite -> the objects that it stands for."""
+    """Of a composite type: a declared composite -> the objects that it consists of."""
 
 
 class MetaArgument(Struct, frozen=True):
@@ -80,10 +78,8 @@ class ResourcePlan(Struct, frozen=True):
     range: Range
     lifecycle: Lifecycle = Lifecycle()
     """The part of the lifecycle that is the same for all instances."""
-    before: tuple[Rule, ...] = ()
-    """The preconditions."""
-    after: tuple[Rule, ...] = ()
-    """The postconditions."""
+    preconditions: tuple[Rule, ...] = ()
+    postconditions: tuple[Rule, ...] = ()
     shaped: bool = False
     """Whether it was compiled from the shape that the block repeats."""
 
@@ -102,7 +98,7 @@ class Site(Struct, frozen=True):
     """The provider instances with keys."""
 
 
-class MadeInstance(Struct, frozen=True):
+class ResourceInstance(Struct, frozen=True):
     """One instance of a resource block, before a composite is expanded."""
 
     key: str | int | None
@@ -117,20 +113,32 @@ def compile_resource(
     report: Report,
     types: Mapping[str, TypeInfo] = EMPTY,
 ) -> ResourcePlan | None:
-    """Compile a block of a module; None after a fault. types: all types, of which an unknown
-    argument can be."""
+    """Compile a block of a module; None after a fault. types: all types, one of which can have an
+    unknown argument."""
     written, schema = block.block, info.schema
-    place, title = Header(written), str(block.address)
-    others = {name: other.schema for name, other in types.items() if other.schema is not schema}
+    location, title = Header(written), str(block.address)
+    other_schemas = {
+        name: other_info.schema
+        for name, other_info in types.items()
+        if other_info.schema is not schema
+    }
     arguments = compile_arguments(
-        written.body, schema, context, place, title, report, META_ARGUMENTS, META_BLOCKS, others
+        written.body,
+        schema,
+        context,
+        location,
+        title,
+        report,
+        META_ARGUMENTS,
+        META_BLOCKS,
+        other_schemas,
     )
     try:
         node = written.get_argument("provider")
         plan = ResourcePlan(
             block,
             info,
-            compile_choice(node, info.provider, module, context, place),
+            compile_choice(node, info.provider, module, context, location),
             arguments,
             _compile_meta(written, ("owner", "labels"), context),
             tuple(_list_version_names(schema)),
@@ -173,8 +181,8 @@ def _add_lifecycle(
             ignore_changes=tuple(path for path, _ in ignored or ()),
             ignore_changes_except=None if managed is None else tuple(path for path, _ in managed),
         ),
-        before=compile_rules(plan.block.preconditions, context),
-        after=compile_rules(plan.block.postconditions, context),
+        preconditions=compile_rules(plan.block.preconditions, context),
+        postconditions=compile_rules(plan.block.postconditions, context),
     )
 
 
@@ -182,73 +190,73 @@ def _check_paths(
     paths: tuple[tuple[str, Expression], ...], schema: ObjectSchema
 ) -> Iterator[Diagnostic]:
     # Only the first word is checked: what is below can be keys of a map, which have no schema.
-    known = (*schema.attributes, *schema.blocks)
+    names = (*schema.attributes, *schema.blocks)
     for path, node in paths:
         first = path.split(".", 1)[0]
-        if "*" not in first and "?" not in first and first not in known:
+        if "*" not in first and "?" not in first and first not in names:
             yield make_error(
-                node, f'There is no attribute "{first}" to ignore', f"There are {', '.join(known)}."
+                node, f'There is no attribute "{first}" to ignore', f"There are {', '.join(names)}."
             )
 
 
 def _list_version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
     """Secret attributes, each with the attribute whose change sends it again."""
-    # Nobody can read a secret back, so a changed one is not seen; a changed version is. The first
+    # Secrets can't be read back, so a changed one is not seen; a changed version is. The first
     # name is Terraform's, for write-only arguments.
-    for name, found in schema.attributes.items():
-        if found.secret:
+    for name, attribute in schema.attributes.items():
+        if attribute.secret:
             for version in (f"{name}_wo_version", f"{name}_version"):
-                other = schema.find(version)
-                if other is not None:
-                    yield name, other.name
+                version_attribute = schema.find(version)
+                if version_attribute is not None:
+                    yield name, version_attribute.name
                     break
 
 
 def evaluate_resource(
     plan: ResourcePlan, context: Context, site: Site
-) -> list[MadeInstance] | Poisoned:
+) -> list[ResourceInstance] | Poisoned:
     """Every instance of a block; Poisoned after faults, which are reported."""
     block, env = plan.block, site.env
-    what = str(block.address.nest_in(site.path))
-    made: list[MadeInstance] = []
+    title = str(block.address.nest_in(site.path))
+    instances: list[ResourceInstance] = []
     faulty = 0
     try:
         for instance in expand_instances(block.block, context, env):
             env.budget.count_instance(block.block)
-            one = evaluate_instance(plan, instance, site)
-            if isinstance(one, MadeInstance):
-                made.append(one)
+            evaluated = evaluate_instance(plan, instance, site)
+            if isinstance(evaluated, ResourceInstance):
+                instances.append(evaluated)
             else:
                 faulty += 1
             if faulty >= FAULTY_INSTANCES:
                 break
     except EvalError as fault:
-        site.report(make_diagnostic(fault, context=[f"while expanding {what}"]))
+        site.report(make_diagnostic(fault, context=[f"while expanding {title}"]))
         return Poisoned()
     except Deferred as deferred:
         repeated = block.block.get_argument("for_each") or block.block.get_argument("count")
-        site.report(make_deferred_fault(repeated or Header(block.block), deferred, what))
+        site.report(make_deferred_fault(repeated or Header(block.block), deferred, title))
         return Poisoned()
     except Skipped as skipped:
-        site.report(_make_skipped_fault(block, what, skipped))
+        site.report(
+            make_error(
+                Header(block.block),
+                f"{title} needs {skipped}, which is skipped",
+                "kafkaform does not have its provider, so its values are not known.",
+                'For a secret, write secret_env("NAME"), secret_file("PATH") or '
+                "secret_command([…]), or use a variable with sensitive = true. For anything else, "
+                "write the value itself, or use a variable.",
+            )
+        )
         return skipped
     except Poisoned as poison:
         return poison
-    return Poisoned() if faulty else made
+    return Poisoned() if faulty else instances
 
 
-def _make_skipped_fault(block: ResourceBlock, what: str, skipped: Skipped) -> Diagnostic:
-    return make_error(
-        Header(block.block),
-        f"{what} needs {skipped}, which is skipped",
-        "kafkaform does not have its provider, so its values are not known.",
-        'For a secret, write secret_env("NAME"), secret_file("PATH") or secret_command([…]), or '
-        "use a variable with sensitive = true. For anything else, write the value itself, or use a "
-        "variable.",
-    )
-
-
-def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> MadeInstance | None:
+def evaluate_instance(
+    plan: ResourcePlan, instance: Instance, site: Site
+) -> ResourceInstance | None:
     """One instance of a block; None after faults, which are reported. Raises Poisoned."""
     # Preconditions first: if one is not met, the faults of the arguments would only repeat it.
     base, env, report = plan.block.address, site.env, site.report
@@ -256,9 +264,11 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
     inner = env if not instance.roots else Env({**env.roots, **instance.roots}, {}, env.budget)
     try:
         # Charged for each instance, so that a `count` of a large number ends at the limit.
-        cost = 1 + 2 * len(plan.arguments.given) + len(site.needs)
+        cost = 1 + 2 * len(plan.arguments.entries) + len(site.needs)
         env.budget.charge(cost, plan.block.block)
-        if plan.before and (faults := [*check_rules(plan.before, str(address), inner)]):
+        if plan.preconditions and (
+            faults := [*check_rules(plan.preconditions, str(address), inner)]
+        ):
             for fault_of_rule in faults:
                 report(fault_of_rule)
             return None
@@ -267,7 +277,7 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
         if attributes is None:
             return None
         provider = choose_instance(plan.provider, site.keys, inner)
-        made = MadeInstance(
+        evaluated = ResourceInstance(
             instance.key, _make_declared(plan, provider, address, attributes, meta, site.needs)
         )
     except EvalError as fault:
@@ -277,12 +287,12 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
         report(make_deferred_fault(Header(plan.block.block), deferred, str(address)))
         return None
     # The object is kept even if a postcondition is not met: others that refer to it are checked.
-    if plan.after:
-        seen = Fixed(_make_object(made.declared, plan.info, site.settled, env.budget))
-        with_self = Env({**inner.roots, "self": seen}, {}, env.budget)
-        for fault_of_rule in check_rules(plan.after, str(address), with_self):
+    if plan.postconditions:
+        self_object = Fixed(_make_object(evaluated.declared, plan.info, site.settled, env.budget))
+        with_self = Env({**inner.roots, "self": self_object}, {}, env.budget)
+        for fault_of_rule in check_rules(plan.postconditions, str(address), with_self):
             report(fault_of_rule)
-    return made
+    return evaluated
 
 
 _META_TYPES = {"owner": STRING, "labels": _LABELS, "prevent_destroy": BOOL, "adopt": BOOL}
@@ -306,11 +316,11 @@ def _make_declared(
     needs: tuple[Address, ...],
 ) -> Declared:
     try:
-        # A composite is no object of the system, so its address takes the place of a key.
+        # A composite is not an object of the system, so its address takes the place of a key.
         key = str(address) if plan.info.expand is not None else plan.info.key(attributes)
     except ValueError as fault:
-        place = Header(plan.block.block)
-        raise EvalError(place, f"{address} does not name an object", str(fault)) from None
+        location = Header(plan.block.block)
+        raise EvalError(location, f"{address} does not name an object", str(fault)) from None
     owner, labels = meta.get("owner"), meta.get("labels")
     return Declared(
         Identity(provider, address.type, key),
@@ -347,23 +357,25 @@ def _compute_secret_version(plan: ResourcePlan, attributes: FrozenMap) -> str | 
 
 
 def expand_composites(
-    plan: ResourcePlan, made: Iterable[MadeInstance], report: Report
+    plan: ResourcePlan, instances: Iterable[ResourceInstance], report: Report
 ) -> Iterator[Declared]:
-    """The objects that the instances of a composite block stand for."""
+    """The objects that the instances of a composite block consist of."""
     assert plan.info.expand is not None
-    for one in made:
+    for instance in instances:
         try:
-            yield from plan.info.expand(one.declared)
+            yield from plan.info.expand(instance.declared)
         except ValueError as fault:
-            place = Header(plan.block.block)
-            report(make_error(place, f"{one.declared.address} cannot be expanded", str(fault)))
+            location = Header(plan.block.block)
+            report(
+                make_error(location, f"{instance.declared.address} cannot be expanded", str(fault))
+            )
 
 
 class OpenFields(dict[str, Val]):
     """The fields of an object some of whose attributes its block leaves to the system. They are
-    null until the system has said what they are, and whoever reads one is evaluated again.
+    null until the system has set them, and an expression that reads one is evaluated again.
 
-    `values` is no such read: marks and sizes are computed with it."""
+    `values` does not count as a read: marks and sizes are computed with it."""
 
     __slots__ = ("address", "budget", "left_out")
 
@@ -379,7 +391,7 @@ class OpenFields(dict[str, Val]):
         return super().__getitem__(name)
 
     def __iter__(self) -> Iterator[str]:
-        # With a method of its own, `{**fields}` and `|` read each field, too.
+        # With this method, `{**fields}` and `|` read each field, too.
         return iter(self.keys())
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -397,10 +409,13 @@ class OpenFields(dict[str, Val]):
 
 
 def publish_value(
-    plan: ResourcePlan, made: Sequence[MadeInstance], settled: Settled, budget: Budget
+    plan: ResourcePlan, instances: Sequence[ResourceInstance], settled: Settled, budget: Budget
 ) -> Val:
     """What other expressions see as `TYPE.NAME`: one object, objects by key, or a list."""
-    values = {one.key: _make_object(one.declared, plan.info, settled, budget) for one in made}
+    values = {
+        instance.key: _make_object(instance.declared, plan.info, settled, budget)
+        for instance in instances
+    }
     if plan.block.block.get_argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in values.items()})
     if plan.block.block.get_argument("count") is not None:
@@ -410,27 +425,27 @@ def publish_value(
 
 def _make_object(declared: Declared, info: TypeInfo, settled: Settled, budget: Budget) -> ObjectVal:
     schema, address = info.schema, str(declared.address)
-    # A block that stands for several objects is no object of the system.
+    # A composite block is not an object of the system.
     server = EMPTY if info.expand is not None else settled.get(address)
     # Computed attributes have their value once the server's answer is known, after the apply.
     fields: dict[str, Val] = {"id": declared.identity.key}
     left_out: list[str] = []
-    for name, found in schema.attributes.items():
-        if not found.computed:
-            given = declared.attributes.get(name)
-            if given is None and found.names:
-                given = declared.identity.key
-            elif given in _LEFT_OUT and not (found.secret or found.sensitive):
+    for name, attribute in schema.attributes.items():
+        if not attribute.computed:
+            value = declared.attributes.get(name)
+            if value is None and attribute.names:
+                value = declared.identity.key
+            elif value in _LEFT_OUT and not (attribute.secret or attribute.sensitive):
                 # The system will choose what is None in a prediction.
-                if server is None or server.get(name, given) is None and name in server:
+                if server is None or server.get(name, value) is None and name in server:
                     left_out.append(name)
                 else:
-                    given = server.get(name, given)
-            fields[name] = lift_value(given, found.type)
-        elif server is not None and server.get(name) is not None and not found.secret:
-            fields[name] = lift_value(server[name], found.type)
+                    value = server.get(name, value)
+            fields[name] = lift_value(value, attribute.type)
+        elif server is not None and server.get(name) is not None and not attribute.secret:
+            fields[name] = lift_value(server[name], attribute.type)
         else:
-            fields[name] = Computed(address, name, drop_optional(found.type))
+            fields[name] = Computed(address, name, drop_optional(attribute.type))
     for name, inner in schema.blocks.items():
         fields[name] = _make_block(declared.attributes.get(name), inner)
     if left_out:

@@ -22,7 +22,7 @@ from ...syntax.nodes import (
     walk,
 )
 from ..functions.spec import Function
-from ..values.faults import EvalError, Place
+from ..values.faults import EvalError, Location
 from ..values.limits import Budget
 from ..values.value import Val
 
@@ -30,10 +30,10 @@ from ..values.value import Val
 class Namespace(Protocol):
     """The meaning of a first word, such as `var` or `kafka_topic`; finds attributes on demand."""
 
-    def find(self, name: str, place: Place) -> Val:
+    def find(self, name: str, location: Location) -> Val:
         """The value of `root.name`. Raises EvalError, Poisoned or Deferred."""
 
-    def whole(self, place: Place) -> Val:
+    def read_word(self, location: Location) -> Val:
         """The value of the word alone. Raises EvalError if it has none."""
 
 

@@ -1,4 +1,4 @@
-"""The table of what compiles which node."""
+"""The table of what compiles which node. It is not in `code`, because all builders import that."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from ..functions.spec import Function
 from ..values.limits import Budget
 from .calls import compile_call
 from .code import Code, Context
-from .loops import compile_for_object, compile_for_tuple, compile_splat
+from .loops import (
+    compile_for,
+    compile_for_object,
+    compile_for_tuple,
+    compile_if,
+    compile_splat,
+    compile_template,
+)
 from .operators import (
     compile_binary,
     compile_cond,
@@ -23,9 +30,7 @@ from .operators import (
     compile_unary,
 )
 from .references import compile_attr, compile_index, compile_item, compile_legacy, compile_root
-from .templates import compile_for, compile_if, compile_template
 
-# Here and not in `code`, because all builders import that module.
 BUILDERS: Mapping[type, Callable[[Any, Context], Code]] = {
     nodes.Lit: compile_lit,
     nodes.Slot: compile_slot,

@@ -1,8 +1,9 @@
-"""Find what expressions refer to, by their text alone; order names by need, and find cycles."""
+"""Find what expressions and blocks refer to, by their text alone; order names by need, and find
+cycles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -11,6 +12,8 @@ from ...syntax.nodes import (
     Attr,
     AttrSplat,
     Binary,
+    Block,
+    Body,
     Expression,
     ForObject,
     ForTuple,
@@ -45,8 +48,8 @@ class Reference(Struct, frozen=True, eq=False):
     steps: tuple[ReferenceStep, ...]
 
     @property
-    def place(self) -> Expression:
-        """The node that spells all of the reference."""
+    def node(self) -> Expression:
+        """What spells all of the reference."""
         return self.steps[-1].node if self.steps else self.root
 
 
@@ -66,13 +69,13 @@ class AllUses(dict[Expression, Uses]):
     places of values all ask for them."""
 
     def __missing__(self, node: Expression) -> Uses:
-        found = _NONE
+        uses = _NONE
         if type(node) is not Lit:
             walk = _Walk([], [], [])
             walk.walk_into(node, _NOTHING, ())
-            found = Uses(tuple(walk.references), tuple(walk.calls), tuple(walk.dotted))
-        self[node] = found
-        return found
+            uses = Uses(tuple(walk.references), tuple(walk.calls), tuple(walk.dotted))
+        self[node] = uses
+        return uses
 
 
 _NONE = Uses((), ())
@@ -98,8 +101,8 @@ class _Walk(Struct, frozen=True):
     def walk_parts(
         self, node: Expression, bound: frozenset[str], _: tuple[ReferenceStep, ...]
     ) -> None:
-        for part in list_children(node):
-            self.walk_into(part, bound, ())
+        for child in list_children(node):
+            self.walk_into(child, bound, ())
 
     def walk_root(
         self, node: Root, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
@@ -120,7 +123,9 @@ class _Walk(Struct, frozen=True):
     def walk_index(
         self, node: Index, bound: frozenset[str], steps: tuple[ReferenceStep, ...]
     ) -> None:
-        key = _get_constant(node.key)
+        constant = node.key.value if isinstance(node.key, Lit) else None
+        key = constant if isinstance(constant, str | int) else None
+        key = None if isinstance(constant, bool) else key
         if key is None:
             self.walk_into(node.key, bound, ())
         self.walk_into(node.target, bound, (ReferenceStep(node, None, key), *steps))
@@ -151,11 +156,11 @@ class _Walk(Struct, frozen=True):
         bound: frozenset[str],
         _: tuple[ReferenceStep, ...],
     ) -> None:
-        collection, *rest = list_children(node)
+        collection, *bodies = list_children(node)
         inner = bound.union(name for name in (node.key, node.value) if name)
         self.walk_into(collection, bound, ())
-        for part in rest:
-            self.walk_into(part, inner, ())
+        for body in bodies:
+            self.walk_into(body, inner, ())
 
     def walk_binary(
         self, node: Binary, bound: frozenset[str], _: tuple[ReferenceStep, ...]
@@ -204,19 +209,13 @@ def render_dotted_name(node: Attr) -> str:
     return ".".join((target.name, *reversed(names))) if isinstance(target, Root) else ""
 
 
-def _get_constant(node: Expression) -> str | int | None:
-    if isinstance(node, Lit) and isinstance(node.value, str | int):
-        return None if isinstance(node.value, bool) else node.value
-    return None
-
-
-def _list_inner_steps(each: Expression) -> tuple[ReferenceStep, ...]:
+def _list_inner_steps(node: Expression) -> tuple[ReferenceStep, ...]:
     """The steps directly behind a splat, in the order of the text."""
     steps: list[ReferenceStep] = []
-    while isinstance(each, Attr | Index | LegacyIndex):
-        name = each.name if isinstance(each, Attr) else None
-        steps.append(ReferenceStep(each, name))
-        each = each.target
+    while isinstance(node, Attr | Index | LegacyIndex):
+        name = node.name if isinstance(node, Attr) else None
+        steps.append(ReferenceStep(node, name))
+        node = node.target
     return tuple(reversed(steps))
 
 
@@ -237,38 +236,62 @@ def order_names(
     """
     # Tarjan's algorithm for strongly connected components, with a list instead of recursion: a
     # chain of local values can be longer than Python's stack. `path` is the chain that is being
-    # followed, `place` the position of each name in it, `waiting` what is left to follow for each,
-    # and `lowest` the first position of the path that each of them leads back to.
+    # followed, `positions` the position of each name in it, `pending` what is left to follow for
+    # each, and `lowest` the first position of the path that each of them leads back to.
     order: list[Name] = []
     cycles: list[list[Name]] = []
     looping: set[Name] = set()
-    done: set[Name] = set()
-    room = _ROOM
+    ordered: set[Name] = set()
+    free_names = _ROOM
     for start in graph:
-        if start in done:
+        if start in ordered:
             continue
-        path, place, waiting, lowest = [start], {start: 0}, [iter(graph[start])], [len(graph)]
+        path, positions, pending, lowest = [start], {start: 0}, [iter(graph[start])], [len(graph)]
         while path:
-            for needed in waiting[-1]:
-                if needed in place:  # the path leads back to itself
-                    lowest[-1] = min(lowest[-1], place[needed])
-                    if room > 0:
-                        cycles.append([*path[place[needed] :], needed])
-                        room -= len(cycles[-1])
-                elif needed in graph and needed not in done:
-                    place[needed] = len(path)
+            for needed in pending[-1]:
+                if needed in positions:  # the path leads back to itself
+                    lowest[-1] = min(lowest[-1], positions[needed])
+                    if free_names > 0:
+                        cycles.append([*path[positions[needed] :], needed])
+                        free_names -= len(cycles[-1])
+                elif needed in graph and needed not in ordered:
+                    positions[needed] = len(path)
                     path.append(needed)
-                    waiting.append(iter(graph[needed]))
+                    pending.append(iter(graph[needed]))
                     lowest.append(len(graph))
                     break
             else:  # everything that the last name needs is done
-                current, low = path.pop(), lowest.pop()
-                at = place.pop(current)
-                if low <= at:
+                current, lowest_position = path.pop(), lowest.pop()
+                position = positions.pop(current)
+                if lowest_position <= position:
                     looping.add(current)
-                if low < at:
-                    lowest[-1] = min(lowest[-1], low)
-                waiting.pop()
-                done.add(current)
+                if lowest_position < position:
+                    lowest[-1] = min(lowest[-1], lowest_position)
+                pending.pop()
+                ordered.add(current)
                 order.append(current)
     return order, cycles, frozenset(looping)
+
+
+PATH_ARGUMENTS = ("ignore_changes", "ignore_changes_except", "replace_triggered_by")
+"""Arguments of nested blocks whose expressions are names of attributes and are not evaluated."""
+
+
+def walk_expressions(body: Body, skip: Collection[str] = ()) -> Iterator[Expression]:
+    """Every expression of a body and of its nested blocks. skip: arguments of the body itself."""
+    for name, attribute in body.attributes.items():
+        if name not in skip:
+            yield attribute.value
+    for block in body.blocks:
+        yield from walk_expressions(block.body, PATH_ARGUMENTS)
+
+
+def find_iterator(block: Block) -> str | None:
+    """The word that a `dynamic` block sets for its content: what `iterator` says, else its label.
+    None if the block has not exactly one label, which is a fault."""
+    if len(block.labels) != 1:
+        return None
+    iterator = block.body.attributes.get("iterator")
+    if iterator is not None and isinstance(iterator.value, Root):
+        return iterator.value.name
+    return block.labels[0].text

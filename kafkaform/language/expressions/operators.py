@@ -26,12 +26,9 @@ from ...syntax.nodes import (
 )
 from ...syntax.terms import Constant, Constants, read_constants
 from ..values import numbers
-from ..values.bounds import compute_type_cost, require_shallow
-from ..values.conversion import convert_value
-from ..values.equality import is_equal
-from ..values.faults import ConvertFault, EvalError, LimitError, Place
-from ..values.types import describe_type, describe_value, render_type
-from ..values.unification import unify_types
+from ..values.conversion import compute_type_cost, convert_value, require_shallow
+from ..values.faults import ConvertFault, EvalError, LimitError, Location
+from ..values.types import describe_type, describe_value, render_type, unify_types
 from ..values.value import (
     NULL,
     UNMARKED,
@@ -44,6 +41,7 @@ from ..values.value import (
     Val,
     add_marks,
     find_sealed,
+    is_equal,
     marks_of,
     type_of,
     unmark,
@@ -73,15 +71,15 @@ def compile_constants(node: ConstantObject, _: Context) -> Code:
     return lambda env: value
 
 
-def _make_constant(found: Constant | Constants) -> Val:
-    if isinstance(found, dict):
-        made = ObjectVal({name: _make_constant(part) for name, part in found.items()})
-        # Constants have no marks and are no secrets, so nobody has to look for those in them.
-        made.__dict__.update(marks=UNMARKED, sealed_part=None)
-        return made
-    if isinstance(found, Decimal):
-        return numbers.make_whole(found)
-    return NULL if found is None else found
+def _make_constant(constant: Constant | Constants) -> Val:
+    if isinstance(constant, dict):
+        value = ObjectVal({name: _make_constant(item) for name, item in constant.items()})
+        # Constants have no marks and are not secrets, so they are not searched for these.
+        value.__dict__.update(marks=UNMARKED, sealed_part=None)
+        return value
+    if isinstance(constant, Decimal):
+        return numbers.make_whole(constant)
+    return NULL if constant is None else constant
 
 
 def compile_paren(node: Paren, context: Context) -> Code:
@@ -107,10 +105,10 @@ def compile_object(node: Object, context: Context) -> Code:
     def build(env: Env) -> Val:
         fields: dict[str, Val] = {}
         marks = UNMARKED
-        for place, key_code, code in pairs:
+        for key_node, key_code, code in pairs:
             key, key_marks = unmark(key_code(env))
-            marks |= key_marks  # keys cannot have marks of their own, so the object gets them
-            fields[make_object_key(key, place)] = code(env)
+            marks |= key_marks  # keys cannot have marks, so the object gets them
+            fields[make_object_key(key, key_node)] = code(env)
         return add_marks(ObjectVal(fields), marks)
 
     return build
@@ -147,30 +145,32 @@ def make_dotted_key_fault(node: Attr) -> EvalError:
     )
 
 
-def make_object_key(key: Val, place: Place) -> str:
+def make_object_key(key: Val, location: Location) -> str:
     """The text of a key of an object. Raises EvalError. key: without marks."""
     if isinstance(key, str):
         return key
     if isinstance(key, bool | int | Decimal):
         return str(convert_value(key, type_of("")))
-    raise EvalError(place, f"{describe_value(key).capitalize()} cannot be a key")
+    raise EvalError(location, f"{describe_value(key).capitalize()} cannot be a key")
 
 
-def convert_operand(value: Val, want: Any, place: Place) -> Any:
+def convert_operand(value: Val, want: Any, location: Location) -> Any:
     """An operand as a number or bool. Raises EvalError. value: without marks."""
     if isinstance(value, Null):
-        raise EvalError(place, "null cannot be an operand", "The value of this expression is null.")
+        raise EvalError(
+            location, "null cannot be an operand", "The value of this expression is null."
+        )
     if isinstance(value, SecretRef):
-        raise make_secret_misuse(place)
+        raise make_secret_misuse(location)
     try:
         return convert_value(value, want)
     except ConvertFault as fault:
-        raise EvalError(place, "This cannot be an operand here", make_sentence(fault)) from None
+        raise EvalError(location, "This cannot be an operand here", make_sentence(fault)) from None
 
 
-def make_secret_misuse(place: Place) -> EvalError:
+def make_secret_misuse(location: Location) -> EvalError:
     return EvalError(
-        place,
+        location,
         "A secret can only be used whole",
         "Its value is read only after the plan is approved, so nothing can be computed from it.",
         "Store the whole value as one secret.",
@@ -178,13 +178,13 @@ def make_secret_misuse(place: Place) -> EvalError:
 
 
 def compile_unary(node: Unary, context: Context) -> Code:
-    code, place = context.compile_node(node.operand), node.operand
+    code, location = context.compile_node(node.operand), node.operand
     want = NUMBER if node.operator == "-" else BOOL
 
     def run(env: Env) -> Val:
         value, marks = unmark(code(env))
-        found = convert_operand(value, want, place)
-        return add_marks(-found if want is NUMBER else not found, marks)
+        operand = convert_operand(value, want, location)
+        return add_marks(-operand if want is NUMBER else not operand, marks)
 
     return run
 
@@ -200,15 +200,15 @@ def compile_binary(node: Binary, context: Context) -> Code:
     steps = [(_APPLY[step.operator], step, context.compile_node(step.right)) for step in chain]
 
     def run(env: Env) -> Val:
-        left = attempt_code(start, env)
+        result = attempt_code(start, env)
         for apply, step, code in steps:
             try:
-                left = apply(step, left, attempt_code(code, env), env)
+                result = apply(step, result, attempt_code(code, env), env)
             except EvalError as fault:
-                left = fault
-        if isinstance(left, EvalError):
-            raise left
-        return left
+                result = fault
+        if isinstance(result, EvalError):
+            raise result
+        return result
 
     return run
 
@@ -223,68 +223,71 @@ def attempt_code(code: Code, env: Env) -> Side:
         return fault
 
 
-def _require_sides(left: Side, right: Side) -> tuple[Val, Val]:
-    if isinstance(left, EvalError):
-        raise left
-    if isinstance(right, EvalError):
-        raise right
-    return left, right
+def _require_sides(left_side: Side, right_side: Side) -> tuple[Val, Val]:
+    if isinstance(left_side, EvalError):
+        raise left_side
+    if isinstance(right_side, EvalError):
+        raise right_side
+    return left_side, right_side
 
 
-def _apply_logic(step: Binary, left: Side, right: Side, _: Env) -> Val:
+def _apply_logic(step: Binary, left_side: Side, right_side: Side, _: Env) -> Val:
     # HCL evaluates both sides: `true || x` is true though x is faulty, and so is `x || true`.
     # Marks of both sides count, since the result depends on both. Unlike in Terraform, null is an
     # error unless the other side decides.
     decisive = step.operator == "||"
-    marks, found = UNMARKED, []
-    for side, place in ((left, step.left), (right, step.right)):
+    marks, operands = UNMARKED, []
+    for side, location in ((left_side, step.left), (right_side, step.right)):
         value: Any = side
         if not isinstance(side, EvalError):
-            value, own = unmark(side)
-            marks |= own
-            value = value if isinstance(value, Null) else convert_operand(value, BOOL, place)
-        found.append((value, place))
-    if any(value is decisive for value, _ in found):
+            value, side_marks = unmark(side)
+            marks |= side_marks
+            value = value if isinstance(value, Null) else convert_operand(value, BOOL, location)
+        operands.append((value, location))
+    if any(value is decisive for value, _ in operands):
         return add_marks(decisive, marks)
-    for value, place in found:
+    for value, location in operands:
         if isinstance(value, EvalError):
             raise value
-        convert_operand(value, BOOL, place)
+        convert_operand(value, BOOL, location)
     return add_marks(not decisive, marks)
 
 
-def _apply_equality(step: Binary, left: Side, right: Side, env: Env) -> Val:
-    one, other = _require_sides(left, right)
-    marks = marks_of(one) | marks_of(other)
-    env.budget.charge(2 * min(work_of(one), work_of(other)), step)
-    require_shallow(one, step.left), require_shallow(other, step.right)
+def _apply_equality(step: Binary, left_side: Side, right_side: Side, env: Env) -> Val:
+    left_value, right_value = _require_sides(left_side, right_side)
+    marks = marks_of(left_value) | marks_of(right_value)
+    env.budget.charge(2 * min(work_of(left_value), work_of(right_value)), step)
+    require_shallow(left_value, step.left), require_shallow(right_value, step.right)
     # A secret can be compared with null, to see whether it is set, and with nothing else.
-    if not (isinstance(unmark(one)[0], Null) or isinstance(unmark(other)[0], Null)):
-        for side, place in ((one, step.left), (other, step.right)):
+    if not (isinstance(unmark(left_value)[0], Null) or isinstance(unmark(right_value)[0], Null)):
+        for side, location in ((left_value, step.left), (right_value, step.right)):
             if isinstance(find_sealed(side), SecretRef):
-                raise make_secret_misuse(place)
-    return add_marks(is_equal(one, other) == (step.operator == "=="), marks)
+                raise make_secret_misuse(location)
+    return add_marks(is_equal(left_value, right_value) == (step.operator == "=="), marks)
 
 
 _PARSING = 20
 """Steps for reading a number from a string."""
 
 
-def _apply_numeric(step: Binary, left: Side, right: Side, env: Env) -> Val:
-    one, other = _require_sides(left, right)
-    if one.__class__ is int and other.__class__ is int:
+def _apply_numeric(step: Binary, left_side: Side, right_side: Side, env: Env) -> Val:
+    left_value, right_value = _require_sides(left_side, right_side)
+    if left_value.__class__ is int and right_value.__class__ is int:
         marks = UNMARKED
     else:
-        (one, own), (other, others) = unmark(one), unmark(other)
-        marks = own | others
-        if isinstance(one, str) or isinstance(other, str):
+        (left_value, left_marks), (right_value, right_marks) = (
+            unmark(left_value),
+            unmark(right_value),
+        )
+        marks = left_marks | right_marks
+        if isinstance(left_value, str) or isinstance(right_value, str):
             env.budget.charge(_PARSING, step)
-        one, other = (
-            convert_operand(one, NUMBER, step.left),
-            convert_operand(other, NUMBER, step.right),
+        left_value, right_value = (
+            convert_operand(left_value, NUMBER, step.left),
+            convert_operand(right_value, NUMBER, step.right),
         )
     try:
-        return add_marks(_NUMERIC[step.operator](one, other), marks)
+        return add_marks(_NUMERIC[step.operator](left_value, right_value), marks)
     except ValueError as fault:
         raise EvalError(step, "This cannot be computed", make_sentence(fault)) from None
 
@@ -295,10 +298,10 @@ _NUMERIC: Mapping[str, Callable[[Any, Any], Val]] = {
     "*": numbers.multiply,
     "/": numbers.divide,
     "%": numbers.compute_remainder,
-    "<": lambda one, other: bool(one < other),
-    "<=": lambda one, other: bool(one <= other),
-    ">": lambda one, other: bool(one > other),
-    ">=": lambda one, other: bool(one >= other),
+    "<": lambda first, second: bool(first < second),
+    "<=": lambda first, second: bool(first <= second),
+    ">": lambda first, second: bool(first > second),
+    ">=": lambda first, second: bool(first >= second),
 }
 _APPLY: Mapping[str, Callable[[Binary, Side, Side, Env], Val]] = {
     "&&": _apply_logic,
@@ -333,25 +336,27 @@ def get_outer_marks(side: Side) -> Marks:
     return UNMARKED if isinstance(side, EvalError) else unmark(side)[1]
 
 
-def require_truth(value: Val, place: Place) -> bool:
+def require_truth(value: Val, location: Location) -> bool:
     """Whether a condition holds. Raises EvalError unless it is true or false. value: without
     marks."""
     if value.__class__ is bool:
         return value
     if isinstance(value, Null):
-        raise EvalError(place, "A condition cannot be null")
+        raise EvalError(location, "A condition cannot be null")
     if isinstance(value, SecretRef):
-        raise make_secret_misuse(place)
+        raise make_secret_misuse(location)
     try:
         return bool(convert_value(value, BOOL))
     except ConvertFault as fault:
-        raise EvalError(place, "A condition must be true or false", make_sentence(fault)) from None
+        raise EvalError(
+            location, "A condition must be true or false", make_sentence(fault)
+        ) from None
 
 
-def _describe_difference(one: Type, other: Type) -> str:
-    words = describe_type(one), describe_type(other)
+def _describe_difference(first: Type, second: Type) -> str:
+    words = describe_type(first), describe_type(second)
     if words[0] == words[1]:
-        words = render_type(one), render_type(other)
+        words = render_type(first), render_type(second)
     return f"One is {words[0]}, the other is {words[1]}."
 
 

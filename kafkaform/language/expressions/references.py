@@ -1,18 +1,27 @@
-"""Compile references: the first word, attributes and indexes."""
+"""Compile references: the meaning of the first word (`var`, `local`, `each`, `path`, `module`,
+`data`, a resource type), attributes and indexes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...core.text.sentence import make_sentence
 from ...core.value import SecretRef
 from ...syntax.nodes import Attr, Index, LegacyIndex, Root, SplatItem
 from ..values.conversion import convert_value
-from ..values.faults import ConvertFault, EvalError, Place, suggest_near
+from ..values.faults import (
+    ConvertFault,
+    Deferred,
+    EvalError,
+    Location,
+    Poisoned,
+    suggest_near,
+)
 from ..values.numbers import render_number
 from ..values.types import describe_value
 from ..values.value import (
@@ -39,19 +48,19 @@ def compile_root(node: Root, context: Context) -> Code:
         return lambda env: env.names[name]
 
     # The word alone, such as `each`; with an attribute behind it, `compile_attr` looks it up.
-    def whole(env: Env) -> Val:
+    def read_word(env: Env) -> Val:
         space = env.roots.get(name)
         if space is None:
             raise make_unknown_word_fault(node, env)
-        return space.whole(node)
+        return space.read_word(node)
 
-    return whole
+    return read_word
 
 
 def make_unknown_word_fault(node: Root, env: Env) -> EvalError:
-    known = (*env.roots, *(name for name in env.names if name != ITEM))
+    words = (*env.roots, *(name for name in env.names if name != ITEM))
     return EvalError(
-        node, f'Nothing is named "{node.name}" here', advice=suggest_near(node.name, known)
+        node, f'Nothing is named "{node.name}" here', advice=suggest_near(node.name, words)
     )
 
 
@@ -89,32 +98,35 @@ def reveal_value(value: Val) -> Val:
     return value
 
 
-def get_attribute(value: Val, name: str, place: Place) -> Val:
+def get_attribute(value: Val, name: str, location: Location) -> Val:
     """`value.name`. Raises EvalError."""
     owner, (value, marks) = value, unmark(value)
     if isinstance(value, ObjectVal | MapVal):
         if name in value.fields:
             return _make_part(owner, name, reveal_value(value.fields[name]), marks)
-        known = () if marks else value.fields
-        what = "key" if isinstance(value, MapVal) else "attribute"
+        fields = () if marks else value.fields
+        noun = "key" if isinstance(value, MapVal) else "attribute"
         raise EvalError(
-            place, f'There is no {what} "{name}"', _render_names(known), suggest_near(name, known)
+            location,
+            f'There is no {noun} "{name}"',
+            _render_names(fields),
+            suggest_near(name, fields),
         )
     if isinstance(value, Null):
-        raise EvalError(place, f'null has no attribute "{name}"', "The value before it is null.")
+        raise EvalError(location, f'null has no attribute "{name}"', "The value before it is null.")
     advice = ""
     if isinstance(value, ListVal | SetVal | TupleVal):
         advice = f"Write [*].{name} for the attribute of every element, or [0].{name} for one."
     raise EvalError(
-        place,
+        location,
         f"{_render_subject(value)} has no attributes",
         f'"{name}" cannot be found in it.',
         advice,
     )
 
 
-def _render_names(known: object) -> str:
-    names = sorted(known) if isinstance(known, dict) else []
+def _render_names(fields: object) -> str:
+    names = sorted(fields) if isinstance(fields, dict) else []
     if not names or len(names) > 12:
         return ""
     return f"It has {', '.join(names)}."
@@ -131,13 +143,13 @@ def render_part_name(name: str, key: object) -> str:
     return f"{name}[{json.dumps(key, ensure_ascii=False)}]"
 
 
-def _make_part(owner: Val, key: str | int, part: Val, marks: Marks) -> Val:
+def _make_part(owner: Val, key: str | int, element: Val, marks: Marks) -> Val:
     """The part with the marks of its owner."""
-    # An element of a sensitive variable can be a secret, too: it gets a reference of its own.
+    # An element of a sensitive variable can be a secret, too, so it gets its own reference.
     ref = owner.ref if isinstance(owner, Marked) else None
-    if ref is None or isinstance(part, Marked | SecretRef):
-        return add_marks(part, marks)
-    return Marked(part, marks, SecretRef(ref.source, render_part_name(ref.name, key)))
+    if ref is None or isinstance(element, Marked | SecretRef):
+        return add_marks(element, marks)
+    return Marked(element, marks, SecretRef(ref.source, render_part_name(ref.name, key)))
 
 
 def drop_part_names(value: Val) -> Val:
@@ -153,7 +165,7 @@ def drop_part_names(value: Val) -> Val:
         return replace(value, items=tuple(map(drop_part_names, value.items)))
     if isinstance(value, ObjectVal | MapVal) and value.marks:
         return replace(
-            value, fields={name: drop_part_names(one) for name, one in value.fields.items()}
+            value, fields={name: drop_part_names(item) for name, item in value.fields.items()}
         )
     return value
 
@@ -168,27 +180,29 @@ def compile_index(node: Index, context: Context) -> Code:
     return lambda env: get_index(code(env), key(env), node)
 
 
-def get_index(value: Val, key: Val, place: Place) -> Val:
+def get_index(value: Val, key: Val, location: Location) -> Val:
     """`value[key]`. Raises EvalError."""
     owner, (value, marks) = value, unmark(value)
     key, key_marks = unmark(key)
     if key_marks:
         owner, marks = value, marks | key_marks  # a name with a hidden key would tell the key
     if isinstance(key, Null | SecretRef | Computed):
-        raise EvalError(place, f"{_render_subject(key)} cannot be an index")
+        raise EvalError(location, f"{_render_subject(key)} cannot be an index")
     # Keys are converted: `[1, 2]["1"]` and `{ "1" = 2 }[1]` are both 2.
     if isinstance(value, ObjectVal | MapVal):
-        name = _convert_key(key, "string", place)
+        name = _convert_key(key, "string", location)
         if name in value.fields:
             return _make_part(owner, str(name), reveal_value(value.fields[str(name)]), marks)
-        shown = "that key" if marks else f'the key "{name}"'
+        key_text = "that key" if marks else f'the key "{name}"'
         advice = "" if marks else suggest_near(str(name), value.fields)
-        known = _render_names(() if marks else value.fields)
-        raise EvalError(place, f"There is no element with {shown}", known, advice)
+        detail = _render_names(() if marks else value.fields)
+        raise EvalError(location, f"There is no element with {key_text}", detail, advice)
     if isinstance(value, TupleVal | ListVal):
-        position, item = _get_element(value, key, place, hide=bool(marks))
+        position, item = _get_element(value, key, location, hide=bool(marks))
         return _make_part(owner, position, item, marks)
-    raise EvalError(place, f"{_render_subject(value)} cannot be indexed", _WHY.get(type(value), ""))
+    raise EvalError(
+        location, f"{_render_subject(value)} cannot be indexed", _WHY.get(type(value), "")
+    )
 
 
 _WHY: Mapping[type, str] = {
@@ -197,23 +211,139 @@ _WHY: Mapping[type, str] = {
 }
 
 
-def _get_element(value: TupleVal | ListVal, key: Val, place: Place, hide: bool) -> tuple[int, Val]:
-    position = _convert_key(key, "number", place)
+def _get_element(
+    value: TupleVal | ListVal, key: Val, location: Location, hide: bool
+) -> tuple[int, Val]:
+    position = _convert_key(key, "number", location)
     if isinstance(position, int) and 0 <= position < len(value.items):
         return position, reveal_value(value.items[position])
     if isinstance(position, Decimal):
-        raise EvalError(place, "An index must be a whole number")
-    shown = "this one" if hide or not isinstance(position, int) else render_number(position)
+        raise EvalError(location, "An index must be a whole number")
+    position_text = "this one" if hide or not isinstance(position, int) else render_number(position)
     size = len(value.items)
-    have = f"The list has {size} elements, counted from 0." if size else "The list is empty."
-    raise EvalError(place, f"There is no element {shown}", have)
+    detail = f"The list has {size} elements, counted from 0." if size else "The list is empty."
+    raise EvalError(location, f"There is no element {position_text}", detail)
 
 
-def _convert_key(key: Val, kind: str, place: Place) -> Val:
+def _convert_key(key: Val, kind: str, location: Location) -> Val:
     try:
         return convert_value(key, _KEYS[kind])
     except ConvertFault as fault:
-        raise EvalError(place, "This cannot be an index", make_sentence(fault)) from None
+        raise EvalError(location, "This cannot be an index", make_sentence(fault)) from None
 
 
 _KEYS = {"string": type_of(""), "number": type_of(0)}
+
+
+class Unset(Poisoned):
+    """A variable has no value, or a data source was not read."""
+
+
+Outcome = Val | Poisoned | Deferred
+"""A value, or the exception to raise instead of it."""
+
+
+class Space(Struct, frozen=True):
+    """Names with values, such as `var`. Evaluation must follow the order of the graph: a name that
+    is declared but not evaluated yet is not in it."""
+
+    word: str
+    """What one of its names means, such as `variable`."""
+    outcomes: Mapping[str, Outcome]
+
+    def find(self, name: str, location: Location) -> Val:
+        if name not in self.outcomes:
+            raise EvalError(
+                location,
+                f'There is no {self.word} "{name}"',
+                advice=suggest_near(name, self.outcomes),
+            )
+        outcome = self.outcomes[name]
+        if isinstance(outcome, Poisoned | Deferred):
+            raise outcome
+        return outcome
+
+    def read_word(self, location: Location) -> Val:
+        raise EvalError(
+            location, f"Which {self.word} is meant?", "Its name is missing behind a dot."
+        )
+
+
+class Fixed(Struct, frozen=True):
+    """A word with one value, such as `each` or `path`."""
+
+    value: ObjectVal
+
+    def find(self, name: str, location: Location) -> Val:
+        return get_attribute(self.value, name, location)
+
+    def read_word(self, location: Location) -> Val:
+        return self.value
+
+
+class Live(Mapping[str, Val]):
+    """Fields of an object that are looked up when they are asked for.
+
+    One output of a module may be faulty, or known only after the apply; the others can still be
+    used.
+    """
+
+    __slots__ = ("_outcomes",)
+
+    def __init__(self, outcomes: Mapping[str, Outcome]) -> None:
+        self._outcomes = outcomes
+
+    def __getitem__(self, name: str) -> Val:
+        outcome = self._outcomes[name]
+        if isinstance(outcome, Poisoned | Deferred):
+            raise outcome
+        return outcome
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._outcomes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._outcomes)
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+
+class OnDemand(Struct, frozen=True):
+    """Names whose values are made when they are first asked for, and then kept."""
+
+    word: str
+    """What one of its names means, such as `module`."""
+    names: Mapping[str, object]
+    """All names; only the keys matter."""
+    make: Callable[[str], Outcome]
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    def find(self, name: str, location: Location) -> Val:
+        if name not in self.outcomes:
+            if name not in self.names:
+                advice = suggest_near(name, self.names)
+                raise EvalError(location, f'There is no {self.word} "{name}"', advice=advice)
+            self.outcomes[name] = self.make(name)
+        outcome = self.outcomes[name]
+        if isinstance(outcome, Poisoned | Deferred):
+            raise outcome
+        return outcome
+
+    def read_word(self, location: Location) -> Val:
+        raise EvalError(
+            location, f"Which {self.word} is meant?", "Its name is missing behind a dot."
+        )
+
+
+class Data(Struct, frozen=True):
+    """`data`: the answers of data sources, by type and name."""
+
+    outcomes: Mapping[str, Mapping[str, Outcome]]
+
+    def find(self, name: str, location: Location) -> Val:
+        # `data.TYPE` is an object of all answers. Each answer is looked up when it is used.
+        return ObjectVal(Live(self.outcomes.get(name, {})))
+
+    def read_word(self, location: Location) -> Val:
+        raise EvalError(location, "Which data source is meant?", "Write data.TYPE.NAME.")

@@ -13,78 +13,63 @@ from importlib import import_module
 from .file_reader import Read
 from .spec import Function
 
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Time and size": ("units",),
-    "Lists, tuples and sets": (
-        "collection",
-        "sets",
-    ),
-    "Maps and objects": ("mappings",),
-    "Strings": (
-        "string",
-        "formatting",
-        "patterns",
-    ),
-    "Numbers": ("number",),
-    "Types and secrets": (
-        "kind",
-        "secrets",
-    ),
-    "Encodings": (
-        "encoding",
-        "yamltext",
-    ),
-    "Digests": ("digests",),
-    "Files": ("files",),
-    "Dates": ("dates",),
-    "Network addresses": ("network",),
-    "Assumptions": ("assume",),
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Time and size": {"number": "retention bytes"},
+    "Lists, tuples and sets": {
+        "collection": (
+            "chunklist coalescelist compact concat contains distinct element flatten index length "
+            "matchkeys one range reverse slice sort alltrue anytrue setintersection setproduct "
+            "setsubtract setsymmetricdifference setunion"
+        ),
+    },
+    "Maps and objects": {"mappings": "keys lookup merge transpose values zipmap"},
+    "Strings": {
+        "string": (
+            "basename dirname chomp endswith indent join lower split startswith strcontains strrev "
+            "substr title trim trimprefix trimspace trimsuffix upper regex regexall replace"
+        ),
+        "encoding": "format formatlist",
+    },
+    "Numbers": {"number": "abs ceil floor log max min parseint pow signum sum"},
+    "Types and secrets": {
+        "kinds": (
+            "tostring tonumber tobool tolist toset tomap sensitive nonsensitive issensitive "
+            "coalesce secret_env secret_file secret_command"
+        ),
+    },
+    "Encodings": {
+        "encoding": (
+            "base64decode base64gunzip base64encode csvdecode jsondecode jsonencode "
+            "textdecodebase64 textencodebase64 urldecode urlencode"
+        ),
+        "yamltext": "yamldecode yamlencode",
+    },
+    "Digests": {"files": "md5 sha1 sha256 sha512 base64sha256 base64sha512 uuidv5"},
+    "Files": {
+        "files": (
+            "file filebase64 filemd5 filesha1 filesha256 filesha512 filebase64sha256 "
+            "filebase64sha512 fileexists fileset"
+        ),
+    },
+    "Dates": {"dates": "formatdate timeadd timecmp"},
+    "Network addresses": {"network": "cidrcontains cidrhost cidrnetmask cidrsubnet cidrsubnets"},
+    "Assumptions": {
+        "kinds": (
+            "assumeequal assumenotnull assumestringprefix assumelistlength assumelistlengthmin "
+            "assumelistlengthmax assumesetlength assumesetlengthmin assumesetlengthmax "
+            "assumemaplength assumemaplengthmin assumemaplengthmax"
+        ),
+    },
 }
-"""Heading of the documentation -> the modules that it covers."""
+"""Heading of the documentation -> module -> its functions. A configuration uses a few functions,
+and its start does not wait for the modules of the others."""
 
-NAMES: Mapping[str, str] = {
-    "units": "retention bytes",
-    "collection": (
-        "chunklist coalescelist compact concat contains distinct element flatten index length "
-        "matchkeys one range reverse slice sort"
-    ),
-    "sets": (
-        "alltrue anytrue setintersection setproduct setsubtract setsymmetricdifference setunion"
-    ),
-    "mappings": "keys lookup merge transpose values zipmap",
-    "string": (
-        "basename dirname chomp endswith indent join lower split startswith strcontains strrev "
-        "substr title trim trimprefix trimspace trimsuffix upper"
-    ),
-    "formatting": "format formatlist",
-    "patterns": "regex regexall replace",
-    "number": "abs ceil floor log max min parseint pow signum sum",
-    "kind": (
-        "tostring tonumber tobool tolist toset tomap sensitive nonsensitive issensitive coalesce"
-    ),
-    "secrets": "secret_env secret_file secret_command",
-    "encoding": (
-        "base64decode base64gunzip base64encode csvdecode jsondecode jsonencode textdecodebase64 "
-        "textencodebase64 urldecode urlencode"
-    ),
-    "yamltext": "yamldecode yamlencode",
-    "digests": "md5 sha1 sha256 sha512 base64sha256 base64sha512 uuidv5",
-    "files": (
-        "file filebase64 filemd5 filesha1 filesha256 filesha512 filebase64sha256 filebase64sha512 "
-        "fileexists fileset"
-    ),
-    "dates": "formatdate timeadd timecmp",
-    "network": "cidrcontains cidrhost cidrnetmask cidrsubnet cidrsubnets",
-    "assume": (
-        "assumeequal assumenotnull assumestringprefix assumelistlength assumelistlengthmin "
-        "assumelistlengthmax assumesetlength assumesetlengthmin assumesetlengthmax "
-        "assumemaplength assumemaplengthmin assumemaplengthmax"
-    ),
+_MODULES = {
+    name: module
+    for modules in GROUPS.values()
+    for module, names in modules.items()
+    for name in names.split()
 }
-"""Module -> its functions, in the documentation's order. A configuration uses a few functions,
-and its start should not wait for the modules of the others."""
-
-_MODULES = {name: module for module, names in NAMES.items() for name in names.split()}
 
 
 class FunctionTable(Mapping[str, Function]):
@@ -99,8 +84,15 @@ class FunctionTable(Mapping[str, Function]):
 
     def __getitem__(self, name: str) -> Function:
         if name not in self._loaded:
-            made = _load_functions(_MODULES[name], self._read)
-            self._loaded.update((function.name, function) for function in made)
+            module = _MODULES[name]
+            loaded = import_module(f".{module}", __name__)
+            functions = list(loaded.FUNCTIONS)
+            # These two have a state: how files are read, and how much time patterns have left.
+            if module == "files":
+                functions += loaded.file_functions(self._read)
+            if module == "string":
+                functions += loaded.pattern_functions()
+            self._loaded.update((function.name, function) for function in functions)
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
@@ -115,15 +107,8 @@ class FunctionTable(Mapping[str, Function]):
 
 def group_functions(read: Read | None = None) -> Mapping[str, tuple[Function, ...]]:
     """Every function under the heading that the documentation has for it."""
+    table = FunctionTable(read)
     return {
-        title: tuple(function for module in modules for function in _load_functions(module, read))
+        title: tuple(table[name] for names in modules.values() for name in names.split())
         for title, modules in GROUPS.items()
     }
-
-
-def _load_functions(module: str, read: Read | None) -> tuple[Function, ...]:
-    found = import_module(f".{module}", __name__)
-    # These two have a state: how files are read, and how much time patterns have left.
-    if module == "files":
-        return tuple(found.file_functions(read))
-    return tuple(found.pattern_functions() if module == "patterns" else found.FUNCTIONS)

@@ -1,18 +1,20 @@
-"""Functions that select and rearrange the elements of lists, tuples and sets."""
+"""Functions that select, rearrange and combine the elements of lists, tuples and sets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
+from functools import reduce
+from itertools import product
+from math import prod
 from typing import Any
 
-from ...core.schema import ANY, NUMBER, STRING
+from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, set_of
 from ..values.conversion import CONVERSION, convert_value
-from ..values.equality import is_equal
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
 from ..values.numbers import Number, add
-from ..values.types import describe_value
-from ..values.unification import unify_types
+from ..values.types import describe_value, unify_types
 from ..values.value import (
     FIELDS,
     SEQUENCES,
@@ -24,19 +26,29 @@ from ..values.value import (
     TupleVal,
     Val,
     add_marks,
+    is_equal,
     key_of,
+    make_set,
     type_of,
     unmark,
 )
-from .spec import Function, make_list_param, make_number_param, make_strings_param, make_value_param
+from .spec import (
+    Function,
+    Param,
+    make_list_param,
+    make_number_param,
+    make_set_param,
+    make_strings_param,
+    make_value_param,
+)
 from .string import require_whole, split_graphemes
 
 
-def require_sequence(given: Val, argument: int = 0) -> Sequence:
+def require_sequence(value: Val, argument: int = 0) -> Sequence:
     """The argument as a list, set or tuple. Raises FunctionFault."""
-    if isinstance(given, SEQUENCES):
-        return given
-    raise FunctionFault(f"expected a list, got {describe_value(given)}", argument)
+    if isinstance(value, SEQUENCES):
+        return value
+    raise FunctionFault(f"expected a list, got {describe_value(value)}", argument)
 
 
 def _make_like(source: Sequence, items: tuple[Val, ...]) -> Val:
@@ -44,57 +56,59 @@ def _make_like(source: Sequence, items: tuple[Val, ...]) -> Val:
     return TupleVal(items) if isinstance(source, TupleVal) else ListVal(source.element, items)
 
 
-def _length(given: Val) -> Val:
-    if isinstance(given, str):
-        return len(split_graphemes(given))
-    if isinstance(given, FIELDS):
-        return len(given.fields)
-    if isinstance(given, SEQUENCES):
-        return len(given.items)
+def _length(value: Val) -> Val:
+    if isinstance(value, str):
+        return len(split_graphemes(value))
+    if isinstance(value, FIELDS):
+        return len(value.fields)
+    if isinstance(value, SEQUENCES):
+        return len(value.items)
     raise FunctionFault("expected a string or a collection", 0)
 
 
 def _concat(*lists: Val) -> Val:
-    given = [require_sequence(each, index) for index, each in enumerate(lists)]
-    if any(isinstance(each, SetVal) for each in given):
+    sequences = [require_sequence(sequence, index) for index, sequence in enumerate(lists)]
+    if any(isinstance(sequence, SetVal) for sequence in sequences):
         raise FunctionFault("a set has no order; use tolist(…) first")
-    if not given:
+    if not sequences:
         raise FunctionFault("at least one list is needed")
     # Only lists make a list; one tuple among them makes the result a tuple (go-cty).
-    kinds = [each.type for each in given]
+    kinds = [sequence.type for sequence in sequences]
     kind = unify_types(kinds) if all(k.kind == "list" for k in kinds) else None
     if kind is not None:
-        converted = [require_sequence(convert_value(each, kind)) for each in given]
-        return ListVal(kind.element or ANY, tuple(i for each in converted for i in each.items))
-    return TupleVal(tuple(item for each in given for item in each.items))
+        converted = [require_sequence(convert_value(sequence, kind)) for sequence in sequences]
+        return ListVal(
+            kind.element or ANY, tuple(i for sequence in converted for i in sequence.items)
+        )
+    return TupleVal(tuple(item for sequence in sequences for item in sequence.items))
 
 
-def _flatten(given: Val) -> Val:
+def _flatten(value: Val) -> Val:
     # With a list of what is left instead of recursion. Marks of inner lists go to the result,
     # because the lists themselves disappear.
     items: list[Val] = []
     marks = UNMARKED
-    waiting = list(reversed(require_sequence(given).items))
-    while waiting:
-        item = waiting.pop()
-        inner, own = unmark(item)
+    pending = list(reversed(require_sequence(value).items))
+    while pending:
+        item = pending.pop()
+        inner, item_marks = unmark(item)
         if isinstance(inner, SEQUENCES):
-            marks |= own
-            waiting.extend(reversed(inner.items))
+            marks |= item_marks
+            pending.extend(reversed(inner.items))
         else:
             items.append(item)
-        if len(items) + len(waiting) > LIMITS.elements:
+        if len(items) + len(pending) > LIMITS.elements:
             raise LimitFault(f"the result has more than {LIMITS.elements:,} elements")
     return add_marks(TupleVal(tuple(items)), marks)
 
 
-def _contains(given: Val, wanted: Val) -> Val:
-    return any(is_equal(item, wanted) for item in require_sequence(given).items)
+def _contains(collection: Val, target: Val) -> Val:
+    return any(is_equal(item, target) for item in require_sequence(collection).items)
 
 
-def _index(given: Val, wanted: Val) -> Val:
-    for position, item in enumerate(require_sequence(given).items):
-        if is_equal(item, wanted):
+def _index(collection: Val, target: Val) -> Val:
+    for position, item in enumerate(require_sequence(collection).items):
+        if is_equal(item, target):
             return position
     raise FunctionFault("the value is not in the list", 1)
 
@@ -107,34 +121,34 @@ def _distinct(source: ListVal) -> Val:
 
 
 def _compact(source: ListVal) -> Val:
-    kept = (item for item in source.items if item != "" and not isinstance(item, Null))
-    return ListVal(STRING, tuple(kept))
+    strings = (item for item in source.items if item != "" and not isinstance(item, Null))
+    return ListVal(STRING, tuple(strings))
 
 
 def _coalescelist(*lists: Val) -> Val:
-    for index, each in enumerate(lists):
-        if not isinstance(each, Null) and require_sequence(each, index).items:
-            return each
+    for index, sequence in enumerate(lists):
+        if not isinstance(sequence, Null) and require_sequence(sequence, index).items:
+            return sequence
     raise FunctionFault("every list is empty or null")
 
 
-def _one(given: Val) -> Val:
-    items = require_sequence(given).items
+def _one(collection: Val) -> Val:
+    items = require_sequence(collection).items
     if len(items) > 1:
         raise FunctionFault(f"expected one element or none, got {len(items)}", 0)
     if items:
         return items[0]
     # null has the type of the elements, so that a later conversion or splat treats it alike.
-    return Null(ANY if isinstance(given, TupleVal) else type_of(given).element or ANY)
+    return Null(ANY if isinstance(collection, TupleVal) else type_of(collection).element or ANY)
 
 
-def _element(given: Val, position: Number) -> Val:
-    source, at = require_sequence(given), require_whole(position, 1, "the index")
+def _element(collection: Val, position: Number) -> Val:
+    source, index = require_sequence(collection), require_whole(position, 1, "the index")
     if isinstance(source, SetVal):
         raise FunctionFault("a set has no order; use tolist(…) first", 0)
     if not source.items:
         raise FunctionFault("the list is empty", 0)
-    return source.items[at % len(source.items)]  # -1 is the last element, as in OpenTofu
+    return source.items[index % len(source.items)]  # -1 is the last element, as in OpenTofu
 
 
 def _sort(source: ListVal) -> Val:
@@ -143,13 +157,13 @@ def _sort(source: ListVal) -> Val:
     return ListVal(STRING, tuple(sorted(source.items, key=key_of)))
 
 
-def _reverse(given: Val) -> Val:
-    source = require_sequence(given)
+def _reverse(collection: Val) -> Val:
+    source = require_sequence(collection)
     return _make_like(source, tuple(reversed(source.items)))
 
 
-def _slice(given: Val, start: Number, end: Number) -> Val:
-    source = require_sequence(given)
+def _slice(collection: Val, start: Number, end: Number) -> Val:
+    source = require_sequence(collection)
     if isinstance(source, SetVal):
         raise FunctionFault("a set has no order; use tolist(…) first", 0)
     first, last = require_whole(start, 1, "the start"), require_whole(end, 2, "the end")
@@ -164,8 +178,8 @@ def _chunklist(source: ListVal, size: Number) -> Val:
         raise FunctionFault("the size cannot be negative", 1)
     step = width or max(len(source.items), 1)  # size 0 makes one chunk
     chunks: tuple[Val, ...] = tuple(
-        ListVal(source.element, source.items[at : at + step])
-        for at in range(0, len(source.items), step)
+        ListVal(source.element, source.items[offset : offset + step])
+        for offset in range(0, len(source.items), step)
     )
     return ListVal(source.type, chunks)
 
@@ -190,16 +204,67 @@ def _range(*bounds: Number) -> Val:
     return ListVal(NUMBER, tuple(items))
 
 
-def _matchkeys(source: ListVal, keys: ListVal, wanted: ListVal) -> Val:
+def _matchkeys(source: ListVal, keys: ListVal, search: ListVal) -> Val:
     if len(source.items) != len(keys.items):
         raise FunctionFault(f"there are {len(source.items)} values and {len(keys.items)} keys")
-    kind = unify_types((keys.element, wanted.element))
+    kind = unify_types((keys.element, search.element))
     if kind is None:
         raise FunctionFault("the keys and the searched keys must have the same type")
-    searched = {key_of(convert_value(item, kind)) for item in wanted.items}
+    search_keys = {key_of(convert_value(item, kind)) for item in search.items}
     pairs = zip(source.items, keys.items, strict=True)
-    found = (item for item, key in pairs if key_of(convert_value(key, kind)) in searched)
-    return ListVal(source.element, tuple(found))
+    matches = (item for item, key in pairs if key_of(convert_value(key, kind)) in search_keys)
+    return ListVal(source.element, tuple(matches))
+
+
+Keys = frozenset[Any]
+
+
+def _make_operation(combine: Callable[[Keys, Keys], Keys]) -> Callable[..., Val]:
+    def run(*sets: SetVal) -> Val:
+        # An empty set without a type fits every other set.
+        kinds = [operand.element for operand in sets if operand.items or operand.element != ANY]
+        element = unify_types(kinds) if kinds else ANY
+        if element is None:
+            raise FunctionFault("the sets must have the same type")
+        converted = [convert_value(operand, set_of(element)) for operand in sets]
+        operands = [operand for operand in converted if isinstance(operand, SetVal)]
+        items = {key_of(item): item for operand in operands for item in operand.items}
+        keys = reduce(combine, (operand.keys for operand in operands))
+        return make_set(element, (items[key] for key in keys))
+
+    return run
+
+
+def _setproduct(*sets: Val) -> Val:
+    if len(sets) < 2:
+        raise FunctionFault("expected at least two sets or lists")
+    collections = [require_sequence(collection, index) for index, collection in enumerate(sets)]
+    count = prod(
+        len(collection.items) for collection in collections
+    )  # known before anything is built
+    if count > LIMITS.elements:
+        limit = f"the limit is {LIMITS.elements:,}"
+        raise LimitFault(f"the result would have {count:,} elements; {limit}")
+    uniform = [
+        require_sequence(convert_value(collection, list_of(ANY))) for collection in collections
+    ]
+    kinds = tuple(collection.element for collection in uniform if isinstance(collection, ListVal))
+    rows = [TupleVal(items) for items in product(*(collection.items for collection in uniform))]
+    element = Type("tuple", items=kinds)
+    if any(isinstance(collection, SetVal) for collection in collections):
+        return make_set(element, rows)
+    return ListVal(element, tuple(rows))
+
+
+def _all(conditions: ListVal) -> Val:
+    return all(item is True for item in conditions.items)
+
+
+def _any(conditions: ListVal) -> Val:
+    return any(item is True for item in conditions.items)
+
+
+_CONDITIONS = (Param("conditions", list_of(BOOL)),)
 
 
 FUNCTIONS = (
@@ -309,5 +374,47 @@ FUNCTIONS = (
     ),
     Function(
         "sort", "The strings in the order of their characters.", _sort, (make_strings_param(),)
+    ),
+    Function("alltrue", "Whether no element of the list is false or null.", _all, _CONDITIONS),
+    Function("anytrue", "Whether an element of the list is true.", _any, _CONDITIONS),
+    Function(
+        "setintersection",
+        "The elements that are in each of the sets.",
+        _make_operation(Keys.intersection),
+        (make_set_param(),),
+        make_set_param("sets"),
+        cost=CONVERSION,
+    ),
+    Function(
+        "setproduct",
+        "Every combination of one element from each set or list.",
+        _setproduct,
+        (),
+        make_value_param("sets"),
+        passes=True,
+        cost=CONVERSION,
+    ),
+    Function(
+        "setsubtract",
+        "The elements of the first set that are not in the second.",
+        _make_operation(Keys.difference),
+        (make_set_param("from"), make_set_param("remove")),
+        cost=CONVERSION,
+    ),
+    Function(
+        "setsymmetricdifference",
+        "The elements that are in an odd number of the sets; for two sets, in exactly one.",
+        _make_operation(Keys.symmetric_difference),
+        (make_set_param(),),
+        make_set_param("sets"),
+        cost=CONVERSION,
+    ),
+    Function(
+        "setunion",
+        "The elements that are in any of the sets.",
+        _make_operation(Keys.union),
+        (make_set_param(),),
+        make_set_param("sets"),
+        cost=CONVERSION,
     ),
 )

@@ -19,7 +19,7 @@ class _Instant(Struct, frozen=True, order=True):
 
     second: datetime
     """With its offset from UTC."""
-    part: Decimal
+    fraction: Decimal
     """The fraction of the second; Go has nanoseconds, `datetime` only microseconds."""
 
 
@@ -48,9 +48,9 @@ def _parse_instant(source: str, argument: int) -> _Instant:
         raise FunctionFault('expected a time such as "2026-01-31T12:00:00Z"', argument) from None
 
 
-def _timecmp(one: str, other: str) -> Val:
-    first, second = _parse_instant(one, 0), _parse_instant(other, 1)
-    return (first > second) - (first < second)
+def _timecmp(first: str, second: str) -> Val:
+    earlier, later = _parse_instant(first, 0), _parse_instant(second, 1)
+    return (earlier > later) - (earlier < later)
 
 
 _SECONDS: Mapping[str, Decimal] = {
@@ -78,7 +78,7 @@ def _parse_duration(source: str) -> Decimal:
 
 def _timeadd(time: str, duration: str) -> Val:
     start = _parse_instant(time, 0)
-    seconds = (start.part + _parse_duration(duration)).to_integral_value(ROUND_FLOOR)
+    seconds = (start.fraction + _parse_duration(duration)).to_integral_value(ROUND_FLOOR)
     try:
         return _render_time(start.second + timedelta(seconds=int(seconds)))
     except OverflowError:
@@ -99,8 +99,8 @@ def _render_offset(time: datetime, colon: str, zero: str) -> str:
     minutes = int((time.utcoffset() or timedelta()).total_seconds()) // 60
     if not minutes and zero:
         return zero
-    hours, rest = divmod(abs(minutes), 60)
-    return f"{'-' if minutes < 0 else '+'}{hours:02}{colon}{rest:02}"
+    hours, remaining_minutes = divmod(abs(minutes), 60)
+    return f"{'-' if minutes < 0 else '+'}{hours:02}{colon}{remaining_minutes:02}"
 
 
 _MONTHS = (

@@ -1,8 +1,11 @@
-"""Functions that read files. The `Read` that they are given decides which files they can reach."""
+"""Functions that read files, and functions that compute digests of texts and of files."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import uuid
+from binascii import b2a_base64
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -11,11 +14,59 @@ from ...core.schema import STRING
 from ..values.faults import FunctionFault
 from ..values.limits import LIMITS
 from ..values.value import Val, make_set, normalise_text
-from .digests import DIGESTS
 from .file_reader import Read
 from .spec import Function, make_string_param
 
-_Found = TypeVar("_Found")
+Digest = Callable[[bytes], str]
+
+
+def _compute_digest(algorithm: str, content: bytes) -> bytes:
+    # In FIPS mode, systems refuse MD5 and SHA-1 unless they are declared as not for security.
+    return hashlib.new(algorithm, content, usedforsecurity=False).digest()
+
+
+def _make_hex_digest(algorithm: str) -> Digest:
+    return lambda content: _compute_digest(algorithm, content).hex()
+
+
+def _make_base64_digest(algorithm: str) -> Digest:
+    return lambda content: b2a_base64(_compute_digest(algorithm, content), newline=False).decode()
+
+
+DIGESTS: tuple[tuple[str, str, Digest], ...] = (
+    *(
+        (name, f"The {name.upper()} digest of {{}}, in hexadecimal digits.", _make_hex_digest(name))
+        for name in ("md5", "sha1", "sha256", "sha512")
+    ),
+    *(
+        (
+            f"base64{name}",
+            f"The {name.upper()} digest of {{}}, in base64.",
+            _make_base64_digest(name),
+        )
+        for name in ("sha256", "sha512")
+    ),
+)
+"""Name, documentation with a gap for what is digested, and the digest."""
+
+_NAMESPACES = ("dns", "url", "oid", "x500")
+
+
+def _uuidv5(namespace: str, name: str) -> Val:
+    constant = f"NAMESPACE_{namespace.upper()}"
+    try:
+        space = getattr(uuid, constant) if namespace in _NAMESPACES else uuid.UUID(namespace)
+    except ValueError:
+        namespaces = ", ".join(_NAMESPACES)
+        raise FunctionFault(f"the namespace must be {namespaces} or a UUID", 0) from None
+    return str(uuid.uuid5(space, name))
+
+
+def _make_text_digest(digest: Digest) -> Callable[[str], Val]:
+    return lambda source: digest(source.encode())
+
+
+_Answer = TypeVar("_Answer")
 
 
 def file_functions(read: Read | None) -> tuple[Function, ...]:
@@ -52,12 +103,12 @@ def file_functions(read: Read | None) -> tuple[Function, ...]:
 def _keep_results(use: Callable[[bytes], Val]) -> Callable[[bytes, str], Val]:
     """The same function, which keeps its results by path."""
     # A hundred instances may use the digest of one large file.
-    made: dict[str, Val] = {}
+    results: dict[str, Val] = {}
 
     def run(content: bytes, path: str) -> Val:
-        if path not in made:
-            made[path] = use(content)
-        return made[path]
+        if path not in results:
+            results[path] = use(content)
+        return results[path]
 
     return run
 
@@ -94,7 +145,7 @@ def _require_reader(read: Read | None) -> Read:
     return read
 
 
-def _look_up(look: Callable[[], _Found]) -> _Found:
+def _look_up(look: Callable[[], _Answer]) -> _Answer:
     try:
         return look()
     except FileNotFoundError:
@@ -114,3 +165,17 @@ def _decode_text(content: bytes) -> Val:
 
 def _encode_base64(content: bytes) -> Val:
     return base64.b64encode(content).decode()
+
+
+FUNCTIONS = (
+    *(
+        Function(n, doc.format("the text"), _make_text_digest(d), (make_string_param(),))
+        for n, doc, d in DIGESTS
+    ),
+    Function(
+        "uuidv5",
+        "The UUID of a name in a namespace (dns, url, oid, x500 or a UUID), always the same.",
+        _uuidv5,
+        (make_string_param("namespace"), make_string_param("name")),
+    ),
+)

@@ -24,20 +24,20 @@ from .collection import require_sequence
 from .spec import Function, Param, make_string_param, make_strings_param, make_value_param
 
 
-def require_mapping(given: Val, argument: int = 0) -> Fields:
+def require_mapping(value: Val, argument: int = 0) -> Fields:
     """The argument as a map or object. Raises FunctionFault."""
-    if isinstance(given, FIELDS):
-        return given
-    raise FunctionFault(f"expected a map or an object, got {describe_value(given)}", argument)
+    if isinstance(value, FIELDS):
+        return value
+    raise FunctionFault(f"expected a map or an object, got {describe_value(value)}", argument)
 
 
-def _lookup(given: Val, key: str, *default: Val) -> Val:
-    source = require_mapping(given)
+def _lookup(value: Val, key: str, *default: Val) -> Val:
+    source = require_mapping(value)
     if len(default) > 1:
         raise FunctionFault("expected a map, a key and at most one default", 2)
     fallback = [
-        convert_value(each, source.element) if isinstance(source, MapVal) else each
-        for each in default
+        convert_value(item, source.element) if isinstance(source, MapVal) else item
+        for item in default
     ]
     if key in source.fields:
         return source.fields[key]
@@ -50,32 +50,36 @@ def _merge(*maps: Val) -> Val:
     # Null counts as an empty map. The result is a map only if all arguments are maps of one type.
     fields: dict[str, Val] = {}
     elements: list[Type | None] = []
-    for index, each in enumerate(maps):
-        if isinstance(each, Null) and each.type.kind in ("map", "object", "any"):
-            elements.append(each.type.element)
+    for index, mapping in enumerate(maps):
+        if isinstance(mapping, Null) and mapping.type.kind in ("map", "object", "any"):
+            elements.append(mapping.type.element)
         else:
-            source = require_mapping(each, index)
+            source = require_mapping(mapping, index)
             fields.update(source.fields)
             elements.append(source.element if isinstance(source, MapVal) else None)
-    only = elements[0] if elements else None
-    alike = only is not None and all(element == only for element in elements)
-    return MapVal(only, fields) if only is not None and alike else ObjectVal(fields)
+    first_element = elements[0] if elements else None
+    is_uniform = first_element is not None and all(element == first_element for element in elements)
+    return (
+        MapVal(first_element, fields)
+        if first_element is not None and is_uniform
+        else ObjectVal(fields)
+    )
 
 
-def _keys(given: Val) -> Val:
-    source = require_mapping(given)
+def _keys(value: Val) -> Val:
+    source = require_mapping(value)
     names = tuple(sorted(source.fields))
     return TupleVal(names) if isinstance(source, ObjectVal) else ListVal(STRING, names)
 
 
-def _values(given: Val) -> Val:
-    source = require_mapping(given)
+def _values(value: Val) -> Val:
+    source = require_mapping(value)
     items = tuple(source.fields[name] for name in sorted(source.fields))
     return TupleVal(items) if isinstance(source, ObjectVal) else ListVal(source.element, items)
 
 
-def _zipmap(keys: ListVal, given: Val) -> Val:
-    source = require_sequence(given, 1)
+def _zipmap(keys: ListVal, values: Val) -> Val:
+    source = require_sequence(values, 1)
     if isinstance(source, SetVal):
         raise FunctionFault("a set has no order; use tolist(…) first", 1)
     if len(keys.items) != len(source.items):
@@ -83,24 +87,26 @@ def _zipmap(keys: ListVal, given: Val) -> Val:
     # Keys cannot have marks in an object, so the object gets them.
     fields, marks = {}, UNMARKED
     for key, item in zip(keys.items, source.items, strict=True):
-        name, own = unmark(key)
+        name, key_marks = unmark(key)
         if not isinstance(name, str):
             raise FunctionFault("a key is null", 0)
-        fields[name], marks = item, marks | own
-    made = ObjectVal(fields) if isinstance(source, TupleVal) else MapVal(source.element, fields)
-    return add_marks(made, marks)
+        fields[name], marks = item, marks | key_marks
+    result = ObjectVal(fields) if isinstance(source, TupleVal) else MapVal(source.element, fields)
+    return add_marks(result, marks)
 
 
-def _transpose(given: Val) -> Val:
-    turned: dict[str, list[Val]] = {}
-    for name, items in sorted(require_mapping(given).fields.items()):
+def _transpose(value: Val) -> Val:
+    keys_by_item: dict[str, list[Val]] = {}
+    for name, items in sorted(require_mapping(value).fields.items()):
         listed = convert_value(items, list_of(STRING))
         for item in require_sequence(listed).items:
             if not isinstance(item, str):
                 raise FunctionFault("a list contains null", 0)
-            turned.setdefault(item, []).append(name)
+            keys_by_item.setdefault(item, []).append(name)
     element = list_of(STRING)
-    return MapVal(element, {name: ListVal(STRING, tuple(found)) for name, found in turned.items()})
+    return MapVal(
+        element, {name: ListVal(STRING, tuple(keys)) for name, keys in keys_by_item.items()}
+    )
 
 
 FUNCTIONS = (

@@ -26,71 +26,73 @@ def _parse_network(source: str, argument: int = 0) -> Network:
     raise FunctionFault('expected a range of addresses such as "10.0.0.0/8"', argument)
 
 
-def _make_address(inside: Network, number: int) -> IPv4Address | IPv6Address:
-    return type(inside.network_address)(number)
+def _make_address(network: Network, number: int) -> IPv4Address | IPv6Address:
+    return type(network.network_address)(number)
 
 
 def _cidrhost(prefix: str, host: Number) -> Val:
-    inside, index = _parse_network(prefix), require_whole(host, 1, "the host", 128)
-    count = inside.num_addresses
+    network, index = _parse_network(prefix), require_whole(host, 1, "the host", 128)
+    count = network.num_addresses
     if not -count <= index < count:
         raise FunctionFault(f"the range has only {count} addresses", 1)
-    return str(inside.network_address + index % count)
+    return str(network.network_address + index % count)
 
 
 def _cidrnetmask(prefix: str) -> Val:
-    inside = _parse_network(prefix)
-    if isinstance(inside, IPv6Network):
+    network = _parse_network(prefix)
+    if isinstance(network, IPv6Network):
         raise FunctionFault("only a range of IPv4 addresses has a netmask", 0)
-    return str(inside.netmask)
+    return str(network.netmask)
 
 
 def _cidrsubnet(prefix: str, bits: Number, index: Number) -> Val:
-    inside = _parse_network(prefix)
-    length = _compute_longer_prefix(inside, bits, 1)
-    at, count = require_whole(index, 2, "the index", 128), 2 ** (length - inside.prefixlen)
-    if not 0 <= at < count:
+    network = _parse_network(prefix)
+    length = _compute_longer_prefix(network, bits, 1)
+    position, count = require_whole(index, 2, "the index", 128), 2 ** (length - network.prefixlen)
+    if not 0 <= position < count:
         raise FunctionFault(f"there are only {count} such ranges inside, counted from 0", 2)
-    start = int(inside.network_address) + at * 2 ** (inside.max_prefixlen - length)
-    return f"{_make_address(inside, start)}/{length}"
+    start = int(network.network_address) + position * 2 ** (network.max_prefixlen - length)
+    return f"{_make_address(network, start)}/{length}"
 
 
-def _compute_longer_prefix(inside: Network, bits: Number, argument: int, least: int = 0) -> int:
+def _compute_longer_prefix(network: Network, bits: Number, argument: int, minimum: int = 0) -> int:
     """The length of a prefix that is some bits longer. Raises FunctionFault."""
-    added = require_whole(bits, argument, "the number of bits")
-    room = inside.max_prefixlen - inside.prefixlen
-    if not least <= added <= room:
-        raise FunctionFault(f"the prefix can be {least} to {room} bits longer", argument)
-    return inside.prefixlen + added
+    added_bits = require_whole(bits, argument, "the number of bits")
+    room = network.max_prefixlen - network.prefixlen
+    if not minimum <= added_bits <= room:
+        raise FunctionFault(f"the prefix can be {minimum} to {room} bits longer", argument)
+    return network.prefixlen + added_bits
 
 
 def _cidrsubnets(prefix: str, *lengths: Number) -> Val:
-    inside = _parse_network(prefix)
-    free, found = int(inside.network_address), []
-    end = free + inside.num_addresses
+    network = _parse_network(prefix)
+    next_free, subnets = int(network.network_address), []
+    end = next_free + network.num_addresses
     for argument, bits in enumerate(lengths, 1):
-        length = _compute_longer_prefix(inside, bits, argument, least=1)
-        size = 2 ** (inside.max_prefixlen - length)
-        start = -(-free // size) * size  # a range starts at a multiple of its size
-        free = start + size
-        if free > end:
+        length = _compute_longer_prefix(network, bits, argument, minimum=1)
+        size = 2 ** (network.max_prefixlen - length)
+        start = -(-next_free // size) * size  # a range starts at a multiple of its size
+        next_free = start + size
+        if next_free > end:
             raise FunctionFault("there is no room left for this range", argument)
-        found.append(f"{_make_address(inside, start)}/{length}")
-    return ListVal(STRING, tuple(found))
+        subnets.append(f"{_make_address(network, start)}/{length}")
+    return ListVal(STRING, tuple(subnets))
 
 
 def _cidrcontains(prefix: str, inner: str) -> Val:
-    outside = _parse_network(prefix)
+    outer_network = _parse_network(prefix)
     try:
         address = ip_address(inner)
-        inside: Network = ip_network(address)
+        inner_network: Network = ip_network(address)
     except ValueError:
-        inside = _parse_network(inner, 1)
-    if inside.version != outside.version:
+        inner_network = _parse_network(inner, 1)
+    if inner_network.version != outer_network.version:
         raise FunctionFault("one is IPv4 and the other is IPv6")
     # A range contains another one if the prefix is longer and begins with the same bits.
-    same = ip_network(f"{inside.network_address}/{outside.prefixlen}", strict=False)
-    return inside.prefixlen >= outside.prefixlen and same == outside
+    supernet = ip_network(
+        f"{inner_network.network_address}/{outer_network.prefixlen}", strict=False
+    )
+    return inner_network.prefixlen >= outer_network.prefixlen and supernet == outer_network
 
 
 _PREFIX = make_string_param("range")

@@ -1,17 +1,20 @@
-"""Functions for numbers."""
+"""Functions for numbers: arithmetic, times in milliseconds (`retention`), sizes in `bytes`."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 
 from ...core.schema import NUMBER
+from ...core.text.quantity import MILLISECONDS, parse_amount
 from ..values.conversion import convert_value
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
 from ..values.numbers import PRECISION, Number, add, check_digits, normalise_number
 from ..values.value import Null, Val
-from .spec import Function, Param, make_number_param, make_value_param
+from .spec import Function, Param, make_number_param, make_string_param, make_value_param
 
 
 def _ceil(amount: Number) -> Val:
@@ -26,13 +29,9 @@ def _log(amount: Number, base: Number) -> Val:
     if amount <= 0 or base <= 0 or base == 1:
         raise FunctionFault("expected positive numbers and a base other than 1")
     ratio = PRECISION.divide(Decimal(amount).ln(PRECISION), Decimal(base).ln(PRECISION))
-    return normalise_number(_round_result(ratio))
-
-
-def _round_result(result: Decimal) -> Decimal:
-    """The result with 15 decimal places."""
-    # `log(1000, 10)` is 3 only when rounded; the reference computes with 64-bit floats.
-    return result.quantize(Decimal(1).scaleb(-15), context=PRECISION)
+    # 15 decimal places: `log(1000, 10)` is 3 only when rounded; the reference computes with 64-bit
+    # floats.
+    return normalise_number(ratio.quantize(Decimal(1).scaleb(-15), context=PRECISION))
 
 
 def _pow(base: Number, exponent: Number) -> Val:
@@ -47,12 +46,12 @@ def _pow(base: Number, exponent: Number) -> Val:
         raise FunctionFault("the result is not a number") from None
 
 
-def _max(first: Number, *rest: Number) -> Val:
-    return max(first, *rest) if rest else first
+def _max(first: Number, *numbers: Number) -> Val:
+    return max(first, *numbers) if numbers else first
 
 
-def _min(first: Number, *rest: Number) -> Val:
-    return min(first, *rest) if rest else first
+def _min(first: Number, *numbers: Number) -> Val:
+    return min(first, *numbers) if numbers else first
 
 
 def _sum(amounts: Val) -> Val:
@@ -79,6 +78,49 @@ def _parseint(text: Val, base: Number) -> Val:
     if not digits or len(digits) > LIMITS.digits or any(d not in allowed for d in digits):
         raise FunctionFault(f"the text is not a whole number in base {base}", 0)
     return sign * reduce(lambda total, digit: total * base + allowed.index(digit), digits, 0)
+
+
+_SIZES = tuple(
+    (f"{letter}iB", 1024**power) for power, letter in ((4, "T"), (3, "G"), (2, "M"), (1, "K"))
+)
+_NUMBER = re.compile(r"[1-9]\d{0,17}", re.ASCII)
+
+
+def _parse(text: str, unit: str) -> Val:
+    try:
+        return parse_amount(text, unit)
+    except ValueError as error:
+        raise FunctionFault(str(error), 0) from None
+
+
+def _retention(text: str) -> Val:
+    return _parse(text, "ms")
+
+
+def _bytes(text: str) -> Val:
+    return _parse(text, "bytes")
+
+
+# The largest first. Weeks are left out, because months are not written as four weeks.
+_CALLS: Mapping[str, tuple[str, tuple[tuple[str, int], ...]]] = {
+    "ms": ("retention", tuple((unit, MILLISECONDS[unit]) for unit in ("d", "h", "m", "s"))),
+    "bytes": ("bytes", _SIZES),
+    "bytes/s": ("bytes", _SIZES),
+}
+"""Unit of a value (`core/text/quantity.py`) -> the function that computes it, and its units."""
+
+
+def render_call(value: object, unit: str) -> str:
+    """`retention("30d")` for 2592000000 in `ms`. Empty for a value that is not a whole amount of a
+    larger unit. value: a number or its text."""
+    text = f"{value}"
+    if unit not in _CALLS or not _NUMBER.fullmatch(text):
+        return ""
+    function, units = _CALLS[unit]
+    number = int(text)
+    amounts = ((number // factor, name) for name, factor in units if number % factor == 0)
+    amount = next(amounts, None)
+    return "" if amount is None else f'{function}("{amount[0]}{amount[1]}")'
 
 
 FUNCTIONS = (
@@ -130,4 +172,18 @@ FUNCTIONS = (
         (make_number_param(),),
     ),
     Function("sum", "The sum of the numbers in the list or set.", _sum, (Param("list"),)),
+    Function(
+        "retention",
+        'A time such as `"7d"` or `"1d12h"` in milliseconds; -1 for `"forever"`.',
+        _retention,
+        (make_string_param(),),
+        steps=10,
+    ),
+    Function(
+        "bytes",
+        'A size such as `"1GiB"` (1024³) or `"500MB"` (1000²) in bytes.',
+        _bytes,
+        (make_string_param(),),
+        steps=10,
+    ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, set_of
+from ...core.schema import ANY, NUMBER, STRING, Type, list_of, set_of
 from ..values.value import Val
 
 
@@ -33,7 +33,7 @@ class Function(Struct, frozen=True):
     call: Callable[..., Val]
     """Takes converted arguments. Raises FunctionFault, ConvertFault or ValueError."""
     params: tuple[Param, ...] = ()
-    rest: Param | None = None
+    variadic: Param | None = None
     """Any number of further arguments."""
     passes: bool = False
     """Whether it only moves its arguments around, so that they can contain secrets and computed
@@ -56,13 +56,13 @@ class Function(Struct, frozen=True):
     def usage(self) -> str:
         """How to call it: `join(separator, lists...)`."""
         names = [param.name for param in self.params]
-        return render_usage(self.name, names, self.rest.name if self.rest else None)
+        return render_usage(self.name, names, self.variadic.name if self.variadic else None)
 
 
-def render_usage(name: str, params: Iterable[str], rest: str | None) -> str:
-    """How to call a function: `join(separator, lists...)`. rest: the name of any number of further
-    arguments."""
-    return f"{name}({', '.join((*params, *((f'{rest}...',) if rest else ())))})"
+def render_usage(name: str, params: Iterable[str], variadic: str | None) -> str:
+    """How to call a function: `join(separator, lists...)`. variadic: the name of any number of
+    further arguments."""
+    return f"{name}({', '.join((*params, *((f'{variadic}...',) if variadic else ())))})"
 
 
 def make_string_param(name: str = "text") -> Param:
@@ -71,10 +71,6 @@ def make_string_param(name: str = "text") -> Param:
 
 def make_number_param(name: str = "number") -> Param:
     return Param(name, NUMBER)
-
-
-def make_bool_param(name: str) -> Param:
-    return Param(name, BOOL)
 
 
 def make_value_param(name: str = "value", null: bool = False) -> Param:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import yaml  # type: ignore[import-untyped]  # has no stubs
 from msgspec import Struct, field
 
 from ...core.schema import STRING
@@ -106,9 +107,9 @@ def _read_plain(source: str) -> Val:
     if _NO_NUMBER.fullmatch(source):
         raise FunctionFault("infinite numbers and NaN are not supported", 0)
     for read in (_parse_date, _parse_number) if source[0] in "+-.0123456789" else ():
-        found = read(source)
-        if found is not None:
-            return found
+        value = read(source)
+        if value is not None:
+            return value
     return normalise_text(source)
 
 
@@ -124,8 +125,8 @@ class _Reader(Struct, eq=False):
     open: set[str] = field(default_factory=set)
     """The names of anchors whose value is not complete yet: such an alias would contain itself."""
     count: int = 0
-    """How many values the text stands for. The value of an alias is shared in memory, but counts
-    each time: nine lines of aliases can stand for a billion values ("billion laughs")."""
+    """How many values the text means. The value of an alias is shared in memory, but counts
+    each time: nine lines of aliases can mean a billion values ("billion laughs")."""
 
     def read_document(self) -> Val:
         kinds = [type(next(self.events)).__name__, type(next(self.events)).__name__]
@@ -172,10 +173,10 @@ class _Reader(Struct, eq=False):
             return normalise_text(event.value) if event.style else _read_plain(event.value)
         if tag not in _TAGS:
             raise FunctionFault(f"the tag {event.tag[:60]} is not supported", 0)
-        found = _TAGS[tag](event.value)
-        if found is None:
+        value = _TAGS[tag](event.value)
+        if value is None:
             raise FunctionFault(f"a value has the tag !!{tag}, which does not fit it", 0)
-        return found
+        return value
 
     def read_sequence(self, event: Any, depth: int) -> Val:
         _expect_tag(event, "seq")
@@ -187,16 +188,16 @@ class _Reader(Struct, eq=False):
     def read_mapping(self, event: Any, depth: int) -> Val:
         _expect_tag(event, "map")
         fields: dict[str, Val] = {}
-        own: set[str] = set()
+        own_names: set[str] = set()
         while type(key := next(self.events)).__name__ != "MappingEndEvent":
             if _is_merge(key):
-                for fields_of_other in self._read_merged(depth):
-                    fields.update(fields_of_other)
+                for merged_fields in self._read_merged(depth):
+                    fields.update(merged_fields)
                 continue
             name = self._read_key(key)
-            if name in own:
+            if name in own_names:
                 raise FunctionFault(f"the key {name[:60]} occurs twice in one mapping", 0)
-            own.add(name)
+            own_names.add(name)
             fields[name] = self.read_value(next(self.events), depth - 1)
         return ObjectVal(fields)
 
@@ -209,11 +210,11 @@ class _Reader(Struct, eq=False):
     def _read_merged(self, depth: int) -> Iterator[Mapping[str, Val]]:
         """The fields that `<<:` adds: of a mapping, or of each mapping in a sequence."""
         value = self.read_value(next(self.events), depth - 1)
-        for part in value.items if isinstance(value, TupleVal) else (value,):
-            if not isinstance(part, ObjectVal):
+        for mapping in value.items if isinstance(value, TupleVal) else (value,):
+            if not isinstance(mapping, ObjectVal):
                 raise FunctionFault("only mappings can be merged into a mapping with <<", 0)
-            self._count_values(len(part.fields))
-            yield part.fields
+            self._count_values(len(mapping.fields))
+            yield mapping.fields
 
 
 _READERS: Mapping[str, Callable[[_Reader, Any, int], Val]] = {
@@ -237,29 +238,25 @@ def _is_merge(event: Any) -> bool:
 
 
 def _yamldecode(source: str) -> Val:
-    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and few configurations need it
-
     try:
         return _Reader(yaml.parse(source, Loader=yaml.SafeLoader)).read_document()
     except yaml.YAMLError as fault:
         mark = getattr(fault, "problem_mark", None)
-        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise FunctionFault(f"the text is not YAML{where}", 0) from None
+        position = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise FunctionFault(f"the text is not YAML{position}", 0) from None
 
 
 # -- writing
 
 
 def _yamlencode(value: Val) -> Val:
-    import yaml  # noqa: PLC0415  # it is slow to load, and few configurations need it
-
     indented = size_of(value) + 2 * depth_of(value) * work_of(value)  # at most, with indentation
     if indented > 2 * LIMITS.characters:
         raise LimitFault("the value is too large for one string", 0)
     events = (
         yaml.StreamStartEvent(),
         yaml.DocumentStartEvent(explicit=False),
-        *_make_events(yaml, value),
+        *_make_events(value),
         yaml.DocumentEndEvent(explicit=False),
         yaml.StreamEndEvent(),
     )
@@ -267,19 +264,19 @@ def _yamlencode(value: Val) -> Val:
     return written.removeprefix("--- ")  # which the library puts before a lone empty string
 
 
-def _make_events(yaml: Any, value: Val) -> Iterator[Any]:
-    """The events for writing a value. yaml: the library."""
+def _make_events(value: Val) -> Iterator[Any]:
+    """The events for writing a value."""
     # Strings are always quoted (or literal, with several lines), so none can be read as a bool.
     if isinstance(value, SEQUENCES):
         yield yaml.SequenceStartEvent(None, None, implicit=True, flow_style=False)
         for item in value.items:
-            yield from _make_events(yaml, item)
+            yield from _make_events(item)
         yield yaml.SequenceEndEvent()
     elif isinstance(value, FIELDS):
         yield yaml.MappingStartEvent(None, None, implicit=True, flow_style=False)
         for name in sorted(value.fields):
-            yield from _make_events(yaml, name)
-            yield from _make_events(yaml, value.fields[name])
+            yield from _make_events(name)
+            yield from _make_events(value.fields[name])
         yield yaml.MappingEndEvent()
     elif isinstance(value, str):
         style = "|" if "\n" in value else '"'

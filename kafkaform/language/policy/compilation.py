@@ -17,9 +17,9 @@ from ..declare.blocks import Header
 from ..expressions.calls import SPECIAL, make_unknown_function_fault
 from ..expressions.code import Code, Context, Env
 from ..expressions.compilation import make_context
-from ..expressions.dependencies import AllUses, Reference
+from ..expressions.dependencies import AllUses
 from ..expressions.operators import make_dotted_key_fault
-from ..functions import NAMES, FunctionTable
+from ..functions import GROUPS, FunctionTable
 from ..values.conversion import convert_value
 from ..values.faults import (
     ConvertFault,
@@ -32,13 +32,13 @@ from ..values.limits import Budget
 from ..values.value import EMPTY_OBJECT, ObjectVal, Val, type_of
 from .blocks import (
     Waiver,
+    find_unknown_words,
     find_value_faults,
     read_severity,
     read_texts,
     read_waivers,
     select_policy_blocks,
 )
-from .finding_words import find_unknown_words
 
 FIELDS = (
     *("address", "type", "module", "name", "key", "instance", "scope_id", "action"),
@@ -46,7 +46,7 @@ FIELDS = (
     *("owner", "labels", "facts"),
 )
 """What expressions find behind `change.`"""
-FILE_FUNCTIONS = frozenset((*NAMES["files"].split(), "templatefile"))
+FILE_FUNCTIONS = frozenset((*GROUPS["Files"]["files"].split(), "templatefile"))
 RuleSets = Mapping[str, Callable[[], bytes]]
 """Provider -> what reads its rules, as the text of a file of policies."""
 
@@ -65,7 +65,7 @@ class Policy(Struct, frozen=True):
     """Chooses the changes that it judges; None for all."""
     condition: Code
     message: Code
-    place: Expression
+    condition_node: Expression
     """The condition as written."""
 
     @property
@@ -74,7 +74,7 @@ class Policy(Struct, frozen=True):
         return f"{POLICY}{self.name}"
 
 
-class _Parts(Struct, frozen=True):
+class _Compilation(Struct, frozen=True):
     """What the policies of one compilation share."""
 
     context: Context
@@ -96,69 +96,70 @@ def compile_policies(
     comparison with any other is a fault.
     """
     # Without a reader, functions that read files are turned off: a policy judges the plan alone.
-    parts = _Parts(make_context(FunctionTable()), (*FIELDS, *systems), sets, rules)
-    found: dict[str, Policy] = {}
+    compilation = _Compilation(make_context(FunctionTable()), (*FIELDS, *systems), sets, rules)
+    policies_by_name: dict[str, Policy] = {}
     faults: list[Diagnostic] = []
     for block in blocks:
         make = _switch_on_rules if block.type == "policy_set" else _compile_single
-        policies, wrong = make(block, parts)
-        faults += wrong
+        policies, problems = make(block, compilation)
+        faults += problems
         for policy in policies:
-            if policy.name in found:
-                faults.append(_make_twice_fault(block, found[policy.name]))
-            found.setdefault(policy.name, policy)
-    return tuple(found.values()), tuple(faults)
-
-
-def _make_twice_fault(block: Block, first: Policy) -> Diagnostic:
-    return make_error(
-        Header(block),
-        f'The policy "{first.name}" is declared twice',
-        f"The first one is at {first.range}.",
-        "Rename or remove one of the two.",
-    )
+            if policy.name in policies_by_name:
+                first = policies_by_name[policy.name]
+                faults.append(
+                    make_error(
+                        Header(block),
+                        f'The policy "{first.name}" is declared twice',
+                        f"The first one is at {first.range}.",
+                        "Rename or remove one of the two.",
+                    )
+                )
+            policies_by_name.setdefault(policy.name, policy)
+    return tuple(policies_by_name.values()), tuple(faults)
 
 
 # ── one policy ──────────────────────────────────────────────────────────────────────────
 
 
-def _compile_single(block: Block, parts: _Parts) -> tuple[tuple[Policy, ...], Diagnostics]:
-    settings, faults = _evaluate_settings(block, parts)
+def _compile_single(
+    block: Block, compilation: _Compilation
+) -> tuple[tuple[Policy, ...], Diagnostics]:
+    settings, faults = _evaluate_settings(block, compilation)
     faults = (
         *find_value_faults(block),
         *faults,
-        *_find_name_faults(block, settings, parts),
-        *_find_waiver_rule_faults(block, (), parts),
+        *_find_name_faults(block, settings, compilation),
+        *_find_waiver_rule_faults(block, (), compilation),
     )
     if faults:
         return (), faults
     condition, message = block.get_argument("condition"), block.get_argument("message")
     assert condition is not None and message is not None  # the shape is sound
-    when = block.get_argument("when")
+    when_node = block.get_argument("when")
     policy = Policy(
         block.labels[0].text,
         read_severity(block) or Severity.ERROR,
         block.header_range,
         read_waivers(block),
         settings,
-        None if when is None else parts.context.compile_node(when),
-        parts.context.compile_node(condition),
-        parts.context.compile_node(message),
+        None if when_node is None else compilation.context.compile_node(when_node),
+        compilation.context.compile_node(condition),
+        compilation.context.compile_node(message),
         condition,
     )
     return (policy,), ()
 
 
-def _evaluate_settings(block: Block, parts: _Parts) -> tuple[ObjectVal, Diagnostics]:
+def _evaluate_settings(block: Block, compilation: _Compilation) -> tuple[ObjectVal, Diagnostics]:
     """The settings of a block, which are constants."""
     node = block.get_argument("settings")
     if node is None:
         return EMPTY_OBJECT, ()
-    faults = tuple(_find_unknown_names(node, {}, parts))
+    faults = tuple(_find_unknown_names(node, {}, compilation))
     if faults:
         return EMPTY_OBJECT, faults
     try:
-        value = parts.context.compile_node(node)(Env({}, {}, Budget()))
+        value = compilation.context.compile_node(node)(Env({}, {}, Budget()))
     except EvalError as fault:
         return EMPTY_OBJECT, (make_diagnostic(fault),)
     if not isinstance(value, ObjectVal):
@@ -166,19 +167,21 @@ def _evaluate_settings(block: Block, parts: _Parts) -> tuple[ObjectVal, Diagnost
     return value, ()
 
 
-def _find_name_faults(block: Block, settings: ObjectVal, parts: _Parts) -> Iterator[Diagnostic]:
-    known = {"change": parts.fields, "setting": tuple(settings.fields)}
+def _find_name_faults(
+    block: Block, settings: ObjectVal, compilation: _Compilation
+) -> Iterator[Diagnostic]:
+    attributes_by_word = {"change": compilation.fields, "setting": tuple(settings.fields)}
     for name in ("when", "condition", "message"):
         node = block.get_argument(name)
         if node is not None:
-            yield from _find_unknown_names(node, known, parts)
-            yield from find_unknown_words(node, parts.rules)
+            yield from _find_unknown_names(node, attributes_by_word, compilation)
+            yield from find_unknown_words(node, compilation.rules)
 
 
 def _find_unknown_names(
-    node: Expression, known: Mapping[str, Collection[str]], parts: _Parts
+    node: Expression, attributes_by_word: Mapping[str, Collection[str]], compilation: _Compilation
 ) -> Iterator[Diagnostic]:
-    """known: first word of a reference -> its attributes."""
+    """attributes_by_word: first word of a reference -> its attributes."""
     used = AllUses()[node]
     for call in used.calls:
         if call.name in FILE_FUNCTIONS:
@@ -187,46 +190,51 @@ def _find_unknown_names(
                 f"A policy cannot call {call.name}",
                 "Policies read no files, so that the plan alone decides.",
             )
-        elif call.name not in parts.context.functions and call.name not in SPECIAL:
-            yield make_diagnostic(make_unknown_function_fault(call, parts.context.functions))
+        elif call.name not in compilation.context.functions and call.name not in SPECIAL:
+            yield make_diagnostic(make_unknown_function_fault(call, compilation.context.functions))
     yield from (make_diagnostic(make_dotted_key_fault(key)) for key in used.dotted)
     for reference in used.references:
-        yield from _check_reference(reference, known)
-
-
-def _check_reference(
-    reference: Reference, known: Mapping[str, Collection[str]]
-) -> Iterator[Diagnostic]:
-    word = reference.root.name
-    if word not in known:
-        detail = f"A policy can use {' and '.join(f'{one}.…' for one in known)}." if known else ""
-        advice = suggest_near(word, known)
-        yield make_error(reference.root, f'Nothing is named "{word}" here', detail, advice)
-    elif reference.steps and reference.steps[0].attribute not in (None, *known[word]):
-        name = reference.steps[0].attribute or ""
-        names = ", ".join(known[word])
-        detail = f"It has {names}." if names else "It has no attributes."
-        advice = suggest_near(name, known[word])
-        place = reference.steps[0].node
-        yield make_error(place, f'"{word}" has no attribute "{name}"', detail, advice)
+        word = reference.root.name
+        if word not in attributes_by_word:
+            words = " and ".join(f"{root_word}.…" for root_word in attributes_by_word)
+            detail = f"A policy can use {words}." if words else ""
+            advice = suggest_near(word, attributes_by_word)
+            yield make_error(reference.root, f'Nothing is named "{word}" here', detail, advice)
+        elif reference.steps and reference.steps[0].attribute not in (
+            None,
+            *attributes_by_word[word],
+        ):
+            name = reference.steps[0].attribute or ""
+            names = ", ".join(attributes_by_word[word])
+            detail = f"It has {names}." if names else "It has no attributes."
+            advice = suggest_near(name, attributes_by_word[word])
+            location = reference.steps[0].node
+            yield make_error(location, f'"{word}" has no attribute "{name}"', detail, advice)
 
 
 # ── rules of a provider ─────────────────────────────────────────────────────────────────
 
 
-def _switch_on_rules(block: Block, parts: _Parts) -> tuple[tuple[Policy, ...], Diagnostics]:
+def _switch_on_rules(
+    block: Block, compilation: _Compilation
+) -> tuple[tuple[Policy, ...], Diagnostics]:
     """The rules that a `policy_set` block switches on, with its severity, settings and waivers."""
-    given, faults = _evaluate_settings(block, parts)
+    overrides, faults = _evaluate_settings(block, compilation)
     faults = (*find_value_faults(block), *faults)
-    read = parts.sets.get(block.labels[0].text)
+    read = compilation.sets.get(block.labels[0].text)
     if read is None:
-        return (), (*faults, _make_no_set_fault(block, parts))
-    rules, broken = _compile_rules(block.labels[0].text, read(), parts)
-    chosen, wrong = _choose_rules(block, rules)
-    names = [rule.name for rule in chosen]
-    faults = (*faults, *broken, *wrong, *_find_waiver_rule_faults(block, names, parts))
-    settings, wrong = _override_settings(block, given, chosen)
-    faults = (*faults, *wrong)
+        return (), (*faults, _make_no_set_fault(block, compilation))
+    rules, rule_faults = _compile_rules(block.labels[0].text, read(), compilation)
+    enabled_rules, problems = _choose_rules(block, rules)
+    names = [rule.name for rule in enabled_rules]
+    faults = (
+        *faults,
+        *rule_faults,
+        *problems,
+        *_find_waiver_rule_faults(block, names, compilation),
+    )
+    settings, problems = _override_settings(block, overrides, enabled_rules)
+    faults = (*faults, *problems)
     if faults:
         return (), faults
     severity, waivers = read_severity(block), read_waivers(block)
@@ -238,48 +246,54 @@ def _switch_on_rules(block: Block, parts: _Parts) -> tuple[tuple[Policy, ...], D
             waivers=tuple(waiver for waiver in waivers if waiver.rule in ("", rule.name)),
             settings=settings[rule.name],
         )
-        for rule in chosen
+        for rule in enabled_rules
     ), ()
 
 
 def _find_waiver_rule_faults(
-    block: Block, names: Collection[str], parts: _Parts
+    block: Block, names: Collection[str], compilation: _Compilation
 ) -> Iterator[Diagnostic]:
     """Waivers for a rule that is neither one of these nor one whose blocks can be lifted."""
-    liftable = [id for id, accept in parts.rules.items() if accept]
+    liftable = [id for id, accept in compilation.rules.items() if accept]
     for inner in block.list_blocks("waiver"):
         node = inner.get_argument("rule")
         rule = node.value if isinstance(node, Lit) else None
         if node is None or not isinstance(rule, str) or rule in names or rule in liftable:
             continue
-        known = [*names, *liftable]
+        rule_ids = [*names, *liftable]
         yield make_error(
             node,
             f'No waiver can lift a rule "{rule}"',
-            f"It can name {', '.join(known)}." if known else "",
-            suggest_near(rule, known),
+            f"It can name {', '.join(rule_ids)}." if rule_ids else "",
+            suggest_near(rule, rule_ids),
         )
 
 
-def _make_no_set_fault(block: Block, parts: _Parts) -> Diagnostic:
-    name, known = block.labels[0], tuple(parts.sets)
+def _make_no_set_fault(block: Block, compilation: _Compilation) -> Diagnostic:
+    name, providers = block.labels[0], tuple(compilation.sets)
     return make_error(
         name,
         f'There are no rules of a provider "{name.text}"',
-        f"Rules come from {', '.join(known)}." if known else "No installed provider has rules.",
-        suggest_near(name.text, known),
+        f"Rules come from {', '.join(providers)}."
+        if providers
+        else "No installed provider has rules.",
+        suggest_near(name.text, providers),
     )
 
 
 def _compile_rules(
-    provider: str, text: bytes, parts: _Parts
+    provider: str, text: bytes, compilation: _Compilation
 ) -> tuple[tuple[Policy, ...], Diagnostics]:
     file, faults = parse(text, f"rules of {provider}")
-    blocks, stray = select_policy_blocks([file])
+    blocks, stray_faults = select_policy_blocks([file])
     # A set cannot switch on sets: the rules of a provider are policies.
-    compiled = [_compile_single(block, parts) for block in blocks if block.type == "policy"]
-    rules = tuple(rule for found, _ in compiled for rule in found)
-    return rules, (*faults, *stray, *(fault for _, wrong in compiled for fault in wrong))
+    compiled = [_compile_single(block, compilation) for block in blocks if block.type == "policy"]
+    rules = tuple(rule for policies, _ in compiled for rule in policies)
+    return rules, (
+        *faults,
+        *stray_faults,
+        *(fault for _, problems in compiled for fault in problems),
+    )
 
 
 def _choose_rules(
@@ -312,26 +326,28 @@ def _choose_rules(
 
 
 def _override_settings(
-    block: Block, given: ObjectVal, rules: Iterable[Policy]
+    block: Block, overrides: ObjectVal, rules: Iterable[Policy]
 ) -> tuple[Mapping[str, ObjectVal], Diagnostics]:
     """Rule -> its settings, those that the block gives in place of the usual ones."""
-    made: dict[str, ObjectVal] = {}
+    settings_by_rule: dict[str, ObjectVal] = {}
     faults: list[Diagnostic] = []
-    known = {name: value for rule in rules for name, value in rule.settings.fields.items()}
-    place = block.get_argument("settings") or Header(block)
+    defaults = {name: value for rule in rules for name, value in rule.settings.fields.items()}
+    location = block.get_argument("settings") or Header(block)
     fitting: dict[str, Val] = {}
-    for name, value in given.fields.items():
-        if name not in known:
-            detail = f"The rules that are switched on have {', '.join(known) or 'none'}."
-            advice = suggest_near(name, known)
-            faults.append(make_error(place, f'There is no setting "{name}"', detail, advice))
+    for name, value in overrides.fields.items():
+        if name not in defaults:
+            detail = f"The rules that are switched on have {', '.join(defaults) or 'none'}."
+            advice = suggest_near(name, defaults)
+            faults.append(make_error(location, f'There is no setting "{name}"', detail, advice))
             continue
         try:
-            fitting[name] = convert_value(value, type_of(known[name]))
+            fitting[name] = convert_value(value, type_of(defaults[name]))
         except ConvertFault as fault:
             summary = f'The setting "{name}" has another type'
-            faults.append(make_error(place, summary, make_sentence(fault)))
+            faults.append(make_error(location, summary, make_sentence(fault)))
     for rule in rules:
-        own = rule.settings.fields
-        made[rule.name] = ObjectVal({name: fitting.get(name, own[name]) for name in own})
-    return made, tuple(faults)
+        rule_settings = rule.settings.fields
+        settings_by_rule[rule.name] = ObjectVal(
+            {name: fitting.get(name, rule_settings[name]) for name in rule_settings}
+        )
+    return settings_by_rule, tuple(faults)

@@ -1,4 +1,5 @@
-"""Convert values to types, and between the language's values and those of `core.value`."""
+"""Convert values to types, and between the language's values and those of `core.value`; what a
+conversion costs, and how large a value can be."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ from typing import Any
 
 from ...core.schema import ANY, STRING, Type
 from ...core.value import FrozenMap, SecretRef, Value
-from .faults import ConvertFault, Deferred, Poisoned
+from .faults import ConvertFault, Deferred, LimitError, Location, Poisoned
+from .limits import LIMITS
 from .numbers import parse_number, render_number
-from .types import describe_type, describe_value, drop_optional, has_any
-from .unification import unify_types
+from .types import COMPARED, describe_type, describe_value, drop_optional, has_any, unify_types
 from .value import (
     SEQUENCES,
     Composite,
@@ -27,8 +28,11 @@ from .value import (
     TupleVal,
     Val,
     add_marks,
+    depth_of,
     make_set,
     type_of,
+    unmark,
+    work_of,
 )
 
 CONVERSION = 5
@@ -94,14 +98,14 @@ def _convert_text(value: Val, want: Type) -> Val:
     """A string. The elements of a list are joined with commas."""
     if not isinstance(value, ListVal | TupleVal):
         return _convert_string(value, want)
-    parts = [_convert_part(index, item, STRING) for index, item in enumerate(value.items)]
-    for index, part in enumerate(parts):
-        if not isinstance(part, str):
-            raise _make_refusal(part, STRING).nest_in(f"[{index}]")
-        if "," in part:
+    texts = [_convert_part(index, item, STRING) for index, item in enumerate(value.items)]
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise _make_refusal(text, STRING).nest_in(f"[{index}]")
+        if "," in text:
             fault = ConvertFault("an element with a comma would become two elements")
             raise fault.nest_in(f"[{index}]")
-    return ",".join(map(str, parts))
+    return ",".join(map(str, texts))
 
 
 def _convert_number(value: Val, want: Type) -> Val:
@@ -147,7 +151,7 @@ def _convert_map(value: Val, want: Type) -> Val:
 
 
 def _convert_items(
-    items: Iterable[tuple[str | int, Val]], element: Type, what: str
+    items: Iterable[tuple[str | int, Val]], element: Type, noun: str
 ) -> tuple[Type, list[Val]]:
     """The items with one element type. `any` in the wanted type is replaced by the common type."""
     pairs = list(items)
@@ -156,36 +160,35 @@ def _convert_items(
     if element.kind in _SCALARS and all(item.__class__ is str for _, item in pairs):
         return drop_optional(element), [item for _, item in pairs]
     if element == ANY:
-        element = _find_common_type((type_of(item) for _, item in pairs), what)
+        element = _find_common_type((type_of(item) for _, item in pairs), noun)
     # `list(any)` of lists: each inner list finds its own type first, and then all of them get the
     # one that they share.
     converted = [_convert_part(key, item, element) for key, item in pairs]
     if not has_any(element):
         return drop_optional(element), converted
-    final = _find_common_type((type_of(item) for item in converted), what)
+    final = _find_common_type((type_of(item) for item in converted), noun)
     if has_any(final):
         return final, converted
     return final, [convert_value(item, final) for item in converted]
 
 
-def _find_common_type(types: Iterable[Type], what: str) -> Type:
-    known = [kind for kind in types if kind != ANY]  # null takes the type of the other elements
-    found = unify_types(known) if known else ANY
-    if found is None:
-        raise ConvertFault(f"all {what} must have the same type")
-    return found
+def _find_common_type(types: Iterable[Type], noun: str) -> Type:
+    kinds = [kind for kind in types if kind != ANY]  # null takes the type of the other elements
+    common = unify_types(kinds) if kinds else ANY
+    if common is None:
+        raise ConvertFault(f"all {noun} must have the same type")
+    return common
 
 
 def _convert_part(key: str | int, item: Val, want: Type) -> Val:
     try:
         return convert_value(item, want)
     except ConvertFault as fault:
-        step = f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{_quote_key(key)}]"
+        if isinstance(key, str):
+            step = f".{key}" if key.isidentifier() else f'["{key}"]'
+        else:
+            step = f"[{key}]"
         raise fault.nest_in(step) from None
-
-
-def _quote_key(key: str | int) -> str:
-    return str(key) if isinstance(key, int) else f'"{key}"'
 
 
 def _convert_object(value: Val, want: Type) -> Val:
@@ -194,14 +197,14 @@ def _convert_object(value: Val, want: Type) -> Val:
     fields: dict[str, Val] = {}
     for name, kind in want.fields.items():
         default = want.optional.get(name)  # a default also replaces null, as in Terraform
-        given = value.fields.get(name)
-        if given is None and name not in want.optional:
+        item = value.fields.get(name)
+        if item is None and name not in want.optional:
             raise ConvertFault(f'the attribute "{name}" is missing')
-        if default is not None and (given is None or _is_null(given)):
+        if default is not None and (item is None or _is_null(item)):
             fields[name] = _convert_part(name, lift_value(default, kind), kind)
         else:
             fields[name] = (
-                Null(drop_optional(kind)) if given is None else _convert_part(name, given, kind)
+                Null(drop_optional(kind)) if item is None else _convert_part(name, item, kind)
             )
     return ObjectVal(fields)
 
@@ -241,8 +244,8 @@ def _make_concrete(source: Type, want: Type) -> Type:
     if want.element is not None:
         if source.element is not None:
             return Type(want.kind, _make_concrete(source.element, want.element))
-        found = unify_types(source.items or source.fields.values())
-        return Type(want.kind, _make_concrete(found or ANY, want.element))
+        common = unify_types(source.items or source.fields.values())
+        return Type(want.kind, _make_concrete(common or ANY, want.element))
     if want.kind == "object":
         fields = {
             name: _make_concrete(source.fields.get(name, source.element or ANY), kind)
@@ -262,7 +265,12 @@ def lift_value(value: Any, kind: Type = ANY) -> Val:
     if value is None:
         return Null(drop_optional(kind))
     if isinstance(value, tuple):
-        return _lift_sequence(value, kind)
+        if kind.element is None:
+            kinds = kind.items or (ANY,) * len(value)
+            return TupleVal(tuple(map(lift_value, value, kinds)))
+        items = tuple(lift_value(item, kind.element) for item in value)
+        element = drop_optional(kind.element)
+        return make_set(element, items) if kind.kind == "set" else ListVal(element, items)
     if isinstance(value, Mapping):
         inner = {
             n: lift_value(v, kind.element or kind.fields.get(n, ANY)) for n, v in value.items()
@@ -270,15 +278,6 @@ def lift_value(value: Any, kind: Type = ANY) -> Val:
         return MapVal(drop_optional(kind.element), inner) if kind.element else ObjectVal(inner)
     result: Val = value
     return result
-
-
-def _lift_sequence(value: tuple[Any, ...], kind: Type) -> Val:
-    if kind.element is None:
-        kinds = kind.items or (ANY,) * len(value)
-        return TupleVal(tuple(map(lift_value, value, kinds)))
-    items = tuple(lift_value(item, kind.element) for item in value)
-    element = drop_optional(kind.element)
-    return make_set(element, items) if kind.kind == "set" else ListVal(element, items)
 
 
 def lower_value(value: Val) -> Value:
@@ -294,3 +293,50 @@ def lower_value(value: Val) -> Value:
     if isinstance(value, Marked):
         return lower_value(value.value)
     return None
+
+
+def require_bounded(value: Val, location: Location, title: str) -> Val:
+    """The value. Raises LimitError if it is too large or too deep to be kept under a name."""
+    # A value can be shared: `[x, x]` costs a step, but doubles the size. Thirty such lines would
+    # make a value that no memory could print, so each named value is checked.
+    inner = unmark(value)[0]
+    if isinstance(inner, Composite) and (
+        inner.work > LIMITS.total_elements or inner.size > LIMITS.size or inner.depth > LIMITS.depth
+    ):
+        raise LimitError(
+            location,
+            f"{title} is too large",
+            f"A value can have {LIMITS.total_elements:,} elements, {LIMITS.depth} levels and "
+            f"{LIMITS.size:,} characters.",
+        )
+    return value
+
+
+def require_shallow(value: Val, location: Location) -> Val:
+    """The value. Raises LimitError if it has too many levels for functions that recurse."""
+    if depth_of(value) > LIMITS.depth:
+        detail = f"Collections can be nested in each other {LIMITS.depth} times."
+        raise LimitError(location, "A value has too many levels", detail)
+    return value
+
+
+def compute_look_cost(value: Val, location: Location) -> int:
+    """Steps for fitting a value to the known type of an argument. Raises LimitError if it has too
+    many levels."""
+    # Each level compares the types of everything below it.
+    return 2 * depth_of(require_shallow(value, location)) * work_of(value) + 1
+
+
+def compute_conversion_cost(value: Val, want: Type) -> int:
+    """Steps for converting a value; 0 if it stays as it is."""
+    inner = unmark(value)[0]
+    if not isinstance(inner, Composite) or want.kind == "any" or has_type(inner, want):
+        return 0
+    return compute_type_cost(inner)
+
+
+def compute_type_cost(value: Composite) -> int:
+    """Steps for finding a common type for the elements of each collection in a value."""
+    # Types are compared in pairs, but not more than COMPARED of them.
+    different = min(value.variety, COMPARED) * value.depth // 3
+    return value.work * max(CONVERSION, different)

@@ -13,9 +13,9 @@ _KNOWN = 200
 """No suggestion is looked for among more names: each takes time, and faults can be thousands."""
 
 
-def suggest_near(word: str, known: Collection[str]) -> str:
+def suggest_near(word: str, candidates: Collection[str]) -> str:
     """`Did you mean "x"?` for the nearest known word, or an empty string."""
-    return suggest(word, known) if len(known) <= _KNOWN else ""
+    return suggest(word, candidates) if len(candidates) <= _KNOWN else ""
 
 
 def quote_names(names: Sequence[str]) -> str:
@@ -24,8 +24,8 @@ def quote_names(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-class Place(Protocol):
-    """Anything with a place in the text, such as a node."""
+class Location(Protocol):
+    """Anything with a location in the text, such as a node."""
 
     @property
     def range(self) -> Range: ...
@@ -35,13 +35,18 @@ class Place(Protocol):
 
 
 class EvalError(Exception):
-    """A fault of the configuration at `place`; becomes one Diagnostic."""
+    """A fault of the configuration at a location; becomes one Diagnostic."""
 
     def __init__(
-        self, place: Place, summary: str, detail: str = "", advice: str = "", hide: bool = False
+        self,
+        location: Location,
+        summary: str,
+        detail: str = "",
+        advice: str = "",
+        hide: bool = False,
     ) -> None:
         super().__init__(summary)
-        self.place = place
+        self.location = location
         self.summary = summary
         self.detail = detail
         self.advice = advice
@@ -49,7 +54,7 @@ class EvalError(Exception):
         """Whether the source line is left out of the message, because it may contain a secret."""
 
 
-HIDDEN = "The reason is hidden because an argument is sensitive."
+HIDDEN_REASON = "The reason is hidden because an argument is sensitive."
 
 
 @contextmanager
@@ -64,7 +69,7 @@ def hide_reasons(hide: bool) -> Iterator[None]:
         if not hide:
             raise
         raise EvalError(
-            fault.place,
+            fault.location,
             "This cannot be evaluated",
             "The reason is hidden because it depends on a sensitive value.",
         ) from None
@@ -129,7 +134,7 @@ class LimitFault(FunctionFault):
 
 
 def make_error(
-    place: Place,
+    location: Location,
     summary: str,
     detail: str = "",
     advice: str = "",
@@ -139,14 +144,16 @@ def make_error(
     hide: bool = False,
 ) -> Diagnostic:
     """An error at a place. hide: leave out the source line, because it may contain a secret."""
-    excerpt = None if hide else place.excerpt
+    excerpt = None if hide else location.excerpt
     return Diagnostic(
-        Severity.ERROR, summary, detail, place.range, excerpt, advice, address, tuple(context)
+        Severity.ERROR, summary, detail, location.range, excerpt, advice, address, tuple(context)
     )
 
 
-def make_warning(place: Place, summary: str, detail: str = "", advice: str = "") -> Diagnostic:
-    return Diagnostic(Severity.WARNING, summary, detail, place.range, place.excerpt, advice)
+def make_warning(
+    location: Location, summary: str, detail: str = "", advice: str = ""
+) -> Diagnostic:
+    return Diagnostic(Severity.WARNING, summary, detail, location.range, location.excerpt, advice)
 
 
 def make_diagnostic(
@@ -154,7 +161,7 @@ def make_diagnostic(
 ) -> Diagnostic:
     """The diagnostic of an EvalError."""
     return make_error(
-        fault.place,
+        fault.location,
         fault.summary,
         fault.detail,
         fault.advice,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from .faults import LimitError, Place, Poisoned
+from .faults import LimitError, Location, Poisoned
 
 
 class Limits(Struct, frozen=True):
@@ -24,7 +24,7 @@ class Limits(Struct, frozen=True):
     """Expressions evaluated and elements handled; some seconds."""
     characters: int = 1024 * 1024
     """Characters of one string."""
-    parts: int = 1_000_000
+    total_elements: int = 1_000_000
     """Elements of one whole value, at all levels."""
     size: int = 32 * 1024 * 1024
     """The same, plus all characters."""
@@ -41,7 +41,7 @@ class Budget(Struct, eq=False):
     """The evaluation steps that are left in one run."""
 
     # Steps instead of seconds: a configuration is refused on every computer or on none.
-    left: int = LIMITS.steps
+    remaining_steps: int = LIMITS.steps
     instances: int = 0
     """Objects and modules that were counted so far."""
     open_reads: int = 0
@@ -50,15 +50,15 @@ class Budget(Struct, eq=False):
     open_read: tuple[str, str] = ("", "")
     """The last of them: its address and its name."""
 
-    def charge(self, steps: int, place: Place) -> None:
-        """Take steps away. Raises LimitError at `place` when none are left, and Poisoned from then
-        on, because one diagnostic is enough."""
-        if self.left < 0:
+    def charge(self, steps: int, location: Location) -> None:
+        """Take steps away. Raises LimitError at the location when none are left, and Poisoned from
+        then on, because one diagnostic is enough."""
+        if self.remaining_steps < 0:
             raise Poisoned
-        self.left -= steps
-        if self.left < 0:
+        self.remaining_steps -= steps
+        if self.remaining_steps < 0:
             raise LimitError(
-                place,
+                location,
                 "The configuration takes too many steps to evaluate",
                 f"The limit is {LIMITS.steps:,} steps. Nested loops are the usual cause.",
                 "Compute the value once in a local value, or split the configuration.",
@@ -68,36 +68,36 @@ class Budget(Struct, eq=False):
         """Take steps away for a fault. Returns whether these were the last ones."""
         if self.spent:
             return False
-        self.left -= steps
+        self.remaining_steps -= steps
         return self.spent
 
     def end_budget(self) -> None:
         """Take all steps away, because there are so many errors that evaluation is useless."""
-        self.left = -1
+        self.remaining_steps = -1
 
     @property
     def spent(self) -> bool:
         """Whether no steps are left. Nothing more is evaluated then."""
-        return self.left < 0
+        return self.remaining_steps < 0
 
-    def count_instance(self, place: Place) -> None:
+    def count_instance(self, location: Location) -> None:
         """Count one more instance of a resource or module. Raises LimitError over the limit."""
         self.instances += 1
         if self.instances > LIMITS.instances:
             raise LimitError(
-                place,
+                location,
                 "The configuration declares too many objects",
                 f"One configuration can declare {LIMITS.instances:,} objects.",
                 "Split it into several folders, each with its own state.",
             )
 
-    def admit(self, count: int, place: Place) -> None:
+    def admit(self, count: int, location: Location) -> None:
         """Charge for a collection of `count` elements before it is built. Raises LimitError if it
         would be too large."""
         if count > LIMITS.elements:
             raise LimitError(
-                place,
+                location,
                 f"A collection of {count:,} elements is too large",
                 f"A collection can have {LIMITS.elements:,} elements.",
             )
-        self.charge(count, place)
+        self.charge(count, location)

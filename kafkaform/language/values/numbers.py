@@ -66,41 +66,41 @@ def make_exact(value: Number) -> Decimal:
     return Decimal(value)
 
 
-def add(one: Number, other: Number) -> Number:
-    if isinstance(one, int) and isinstance(other, int):
-        return check_digits(one + other)
-    return normalise_number(PRECISION.add(make_exact(one), make_exact(other)))
+def add(first: Number, second: Number) -> Number:
+    if isinstance(first, int) and isinstance(second, int):
+        return check_digits(first + second)
+    return normalise_number(PRECISION.add(make_exact(first), make_exact(second)))
 
 
-def subtract(one: Number, other: Number) -> Number:
-    if isinstance(one, int) and isinstance(other, int):
-        return check_digits(one - other)
-    return normalise_number(PRECISION.subtract(make_exact(one), make_exact(other)))
+def subtract(first: Number, second: Number) -> Number:
+    if isinstance(first, int) and isinstance(second, int):
+        return check_digits(first - second)
+    return normalise_number(PRECISION.subtract(make_exact(first), make_exact(second)))
 
 
-def multiply(one: Number, other: Number) -> Number:
-    if isinstance(one, int) and isinstance(other, int):
-        return check_digits(one * other)
-    return normalise_number(PRECISION.multiply(make_exact(one), make_exact(other)))
+def multiply(first: Number, second: Number) -> Number:
+    if isinstance(first, int) and isinstance(second, int):
+        return check_digits(first * second)
+    return normalise_number(PRECISION.multiply(make_exact(first), make_exact(second)))
 
 
-def divide(one: Number, other: Number) -> Number:
+def divide(first: Number, second: Number) -> Number:
     """The quotient. Raises ValueError for a division by zero."""
     # Go's HCL yields infinity here. Nothing could be done with it, so it is an error.
-    if not other:
+    if not second:
         raise ValueError("a number cannot be divided by zero")
-    if isinstance(one, int) and isinstance(other, int) and one % other == 0:
-        return one // other
-    return normalise_number(PRECISION.divide(make_exact(one), make_exact(other)))
+    if isinstance(first, int) and isinstance(second, int) and first % second == 0:
+        return first // second
+    return normalise_number(PRECISION.divide(make_exact(first), make_exact(second)))
 
 
-def compute_remainder(one: Number, other: Number) -> Number:
+def compute_remainder(first: Number, second: Number) -> Number:
     """The remainder of a division that rounds towards zero: -7 % 3 is -1, unlike in Python. Raises
     ValueError for a division by zero."""
-    if not other:
+    if not second:
         raise ValueError("a number cannot be divided by zero")
-    quotient = truncate_number(divide(one, other))
-    return subtract(one, multiply(other, quotient))
+    quotient = truncate_number(divide(first, second))
+    return subtract(first, multiply(second, quotient))
 
 
 def truncate_number(value: Number) -> int:

@@ -48,8 +48,8 @@ class once(Generic[Of, Made]):
 
     def __get__(self, owner: Of, _: type[Of] | None = None) -> Made:
         # From now on the instance has the attribute, and Python does not come here again.
-        made = owner.__dict__[self._name] = self._make(owner)
-        return made
+        result = owner.__dict__[self._name] = self._make(owner)
+        return result
 
 
 class Composite(Struct, frozen=True, eq=False, dict=True):
@@ -84,18 +84,20 @@ class Composite(Struct, frozen=True, eq=False, dict=True):
     def variety(self) -> int:
         """The number of different types of the elements, in the collection with most of them."""
         # Finding a common type compares the types in pairs, so their number decides the cost.
-        parts = [unmark(child)[0] for child in self.sound]
-        inside = max((part.variety for part in parts if isinstance(part, Composite)), default=0)
+        elements = [unmark(child)[0] for child in self.sound]
+        inside = max(
+            (element.variety for element in elements if isinstance(element, Composite)), default=0
+        )
         try:
-            return max(inside, len(set(map(type_of, parts))))
+            return max(inside, len(set(map(type_of, elements))))
         except (Poisoned, Deferred):
             return inside
 
     @once
     def sealed_part(self) -> SecretRef | Computed | None:
         """A part that can be passed on but not be read: a secret or a computed attribute."""
-        parts = (find_sealed(child) for child in self.children)
-        return next((part for part in parts if part is not None), None)
+        sealed_parts = (find_sealed(child) for child in self.children)
+        return next((sealed for sealed in sealed_parts if sealed is not None), None)
 
     @once
     def depth(self) -> int:
@@ -165,8 +167,8 @@ class ObjectVal(Composite, frozen=True):
     @property
     def sound(self) -> Iterable[Val]:
         # The outputs of a module are evaluated on their own: some can be missing (see `Live`).
-        whole = isinstance(self.fields, dict)
-        return self.children if whole else list(_list_obtainable(self.fields))
+        is_complete = isinstance(self.fields, dict)
+        return self.children if is_complete else list(_list_obtainable(self.fields))
 
     @once
     def type(self) -> Type:
@@ -206,8 +208,8 @@ class Marked(Struct, frozen=True, eq=False):
 class Computed(Struct, frozen=True, eq=False):
     """An attribute of a resource that the server sets, as long as it is not known.
 
-    This is no unknown value as Terraform has it: it cannot be computed with. Whatever reads it is
-    deferred as a whole (docs/decisions/002).
+    This is not Terraform's unknown value: it cannot be computed with. Every expression that reads
+    it is deferred as a whole (docs/decisions/002).
     """
 
     address: str
@@ -253,8 +255,8 @@ def make_set(element: Type, items: Iterable[Val]) -> Val:
     marks: Marks = UNMARKED
     unique: dict[Any, Val] = {}
     for item in items:
-        if found := marks_of(item):  # two elements that differ in marks only are one
-            item, marks = unmark_deep(item), marks | found
+        if item_marks := marks_of(item):  # two elements that differ in marks only are one
+            item, marks = unmark_deep(item), marks | item_marks
         unique.setdefault(key_of(item), item)
     ordered = tuple(unique[key] for key in sorted(unique))
     return add_marks(SetVal(element, ordered), marks)
@@ -382,3 +384,31 @@ def key_of(value: Val) -> Any:
     if isinstance(value, Computed):
         raise value.defer()
     return (3, str(value))
+
+
+def is_equal(first: Val, second: Val) -> bool:
+    """Whether two values are equal in the language, marks aside: `"1" == 1` is false, `1 == 1.0`
+    true, a tuple never equals a list, and all nulls are equal."""
+    if first.__class__ is second.__class__ and isinstance(first, str | int | Decimal):
+        return first == second
+    first, second = unmark(first)[0], unmark(second)[0]
+    if isinstance(first, Null) or isinstance(second, Null):
+        return isinstance(first, Null) and isinstance(second, Null)
+    for value in (first, second):
+        if isinstance(value, Computed):
+            raise value.defer()
+    if isinstance(first, SEQUENCES):
+        return isinstance(second, SEQUENCES) and (
+            first.__class__ is second.__class__
+            and getattr(first, "element", None) == getattr(second, "element", None)
+            and len(first.items) == len(second.items)
+            and all(map(is_equal, first.items, second.items))
+        )
+    if isinstance(first, FIELDS):
+        return isinstance(second, FIELDS) and (
+            first.__class__ is second.__class__
+            and getattr(first, "element", None) == getattr(second, "element", None)
+            and first.fields.keys() == second.fields.keys()
+            and all(is_equal(item, second.fields[name]) for name, item in first.fields.items())
+        )
+    return type_of(first) == type_of(second) and first == second

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.schema import BOOL, STRING, AttributeSchema, ObjectSchema, list_of
 from ...core.value import FrozenMap, SecretRef, Value
-from ...language.evaluate.provider_blocks import ProviderInfo
+from ...language.evaluate.providers import ProviderInfo
 
 PREFIX = "KAFKAFORM_"
 _OTHER = re.compile(r"[^A-Z0-9]")

@@ -17,8 +17,8 @@ from ...core.secret import NoSecret, PartialRepr, Secret
 from ...core.storage import read_named_file
 from ...core.value import COMMAND, EMPTY, FrozenMap, SecretRef, freeze
 from ...language.declare.folder import ParseFile, parse_configuration
+from ...language.declare.skipped_blocks import list_used_names
 from ...language.declare.top_level import declare_blocks
-from ...language.declare.used_names import list_used_names
 from ...language.declare.variables import resolve_variables
 from ...language.desired import (
     Built,
@@ -34,8 +34,7 @@ from ...language.desired import (
 from ...language.desired import VariableInputs as Values
 from ...language.expressions.compilation import make_context
 from ...language.functions import FunctionTable
-from ...language.functions.confined_files import make_checkout_reader, make_confined_reader
-from ...language.functions.file_reader import Read
+from ...language.functions.file_reader import Read, make_checkout_reader, make_confined_reader
 from ...language.policy.compilation import RuleSets, compile_policies
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
@@ -175,7 +174,7 @@ class Configuration(PartialRepr, frozen=True):
         )
         desired, policies = built.desired, built.policies
         unfit = (*find_unmet_demands(self.tree), *desired.diagnostics)
-        if blocks := built.run.graph.modules[()].found.policies:
+        if blocks := built.run.graph.modules[()].declarations.policies:
             policies, faults = compile_policies(blocks, *self.describe_rules())
             unfit = (*unfit, *faults)
         trusted = not (self.inputs.untrusted or self.inputs.simulated)
@@ -214,7 +213,7 @@ class Configuration(PartialRepr, frozen=True):
     def list_unconnected(self, built: Built) -> Diagnostics:
         """A warning for each provider instance that objects need and that has neither a block nor
         a setting in the environment that says where to connect."""
-        declared = built.run.graph.modules[()].found.providers
+        declared = built.run.graph.modules[()].declarations.providers
         # The name of an instance of a block with for_each ends with its key.
         missing = (i for i in built.desired.providers if i.partition("[")[0] not in declared)
         faults = []

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ...language.declare.folder import is_read
-from ...language.functions.confined_files import make_confined_reader
+from ...language.functions.file_reader import make_confined_reader
 from ...language.values.limits import LIMITS
 
 

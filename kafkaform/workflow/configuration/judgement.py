@@ -16,22 +16,19 @@ from ...core.finding import Finding, Level
 from ...core.resource import Declared, Identity
 from ...core.rule import Needs, Rule
 from ...core.words import Words
-from ...language.declare.blocks import Header
-from ...language.declare.declarations import ResourceBlock
+from ...language.declare.blocks import Header, ResourceBlock
 from ...language.declare.modules import Module
 from ...language.desired import Built
-from ...language.values.faults import Place
+from ...language.values.faults import Location
 from ...plan.block_judge import judge_blocks, load_books
 from ...provider.contract import Provider
 from ...render.entries import join_names
 from ...syntax.limits import EXCERPT_CHARACTERS
 from ...syntax.nodes import (
     Attr,
-    ConstantObject,
     Expression,
     FunctionCall,
     Lit,
-    Object,
     Root,
     Template,
 )
@@ -111,7 +108,7 @@ def _make_diagnostic(
     module, block = _find_block(item, modules)
     if module is None or block is None:
         return fault
-    place: Place = Header(block.block)
+    place: Location = Header(block.block)
     node = block.block.get_argument(finding.path[0]) if finding.path else None
     if node is None:
         return _set_place(fault, place.range, place.excerpt)
@@ -156,17 +153,17 @@ def _find_block(
     module = modules.get(steps)
     if module is None or item.address.child is not None:
         return None, None
-    return module, module.found.resources.get(Address(item.address.type, item.address.name))
+    return module, module.declarations.resources.get(Address(item.address.type, item.address.name))
 
 
-def _find_entry(node: Expression, path: tuple[str, ...]) -> Place:
+def _find_entry(node: Expression, path: tuple[str, ...]) -> Location:
     """The entry of a written map that a path names, or the whole expression."""
-    place: Place = node
+    place: Location = node
     for key in path:
-        if not isinstance(node, Object | ConstantObject):
-            break
         entries = {
-            str(entry.key.value): entry for entry in list_items(node) if isinstance(entry.key, Lit)
+            str(entry.key.value): entry
+            for entry in list_items(node) or ()
+            if isinstance(entry.key, Lit)
         }
         if key not in entries:
             break

@@ -114,7 +114,7 @@ def load_policies(configuration: Configuration, built: Built, folders: Sequence[
     if has_errors(faults):
         raise ConfigurationError("the policies have faults", diagnostics=faults)
     named = PolicyFolders(tuple(map(str, folders)), _digest_files(contents.values()))
-    own = built.run.graph.modules[()].found.policies
+    own = built.run.graph.modules[()].declarations.policies
     lifts = (waiver for block in (*own, *blocks) for waiver in read_waivers(block) if waiver.rule)
     return Policies(built.policies, outside, named, systems, tuple(lifts))
 

@@ -18,8 +18,8 @@ from ...core.diagnostics import Diagnostic, Severity
 from ...core.errors import UsageError
 from ...core.schema import AttributeSchema, ObjectSchema
 from ...core.value import FrozenMap, SecretRef, Value
-from ...language.declare.variable_values import PREFIX as VARIABLES
-from ...language.evaluate.provider_blocks import ProviderInfo
+from ...language.declare.variables import PREFIX as VARIABLES
+from ...language.evaluate.providers import ProviderInfo
 from ...provider.registry import Registry
 from .environment import PREFIX, name_variable, parse_value
 from .places import find_links

@@ -29,19 +29,25 @@ from ...core.storage import read_named_file
 from ...core.value import EMPTY, FrozenMap, Value
 from ...fleet.landed import register as model
 from ...fleet.landed.register import to_regex
-from ...language.declare.blocks import Header, Shape, find_shape_faults, find_single, render_title
-from ...language.declare.declarations import ProviderBlock
+from ...language.declare.blocks import (
+    Header,
+    ProviderBlock,
+    Shape,
+    find_shape_faults,
+    find_single,
+    render_title,
+)
 from ...language.declare.top_level import declare_blocks
 from ...language.declare.variables import resolve_variables
 from ...language.desired import ProviderInfo, Tree
 from ...language.desired import VariableInputs as Values
 from ...language.evaluate.arguments import compile_arguments, evaluate_arguments
-from ...language.evaluate.provider_blocks import configure_provider
+from ...language.evaluate.providers import configure_provider
 from ...language.expressions.code import Context, Env
 from ...language.expressions.compilation import make_context as make_context
-from ...language.expressions.namespaces import Space
+from ...language.expressions.references import Space
 from ...language.functions import FunctionTable
-from ...language.functions.confined_files import make_confined_reader
+from ...language.functions.file_reader import make_confined_reader
 from ...language.values.faults import Poisoned, make_error, suggest_near
 from ...provider.contract import Provider
 from ...provider.registry import Registry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.resource import Facts, Identity, Observed
 from ...core.schema import AttributeSchema, ObjectSchema
 from ...core.value import FrozenMap, SecretRef, Value
-from ...language.functions.units import render_call
+from ...language.functions.number import render_call
 from ...provider.contract import ResourceType
 from ...syntax.write import Code, Writable
 

@@ -17,10 +17,8 @@ from ...language.declare.module_sources import (
     is_git,
     split_git_folder,
 )
-from ...language.functions.confined_files import make_confined_reader
-from ...language.functions.file_globs import Glob, parse_glob
-from ...language.functions.file_reader import Read
-from ...language.functions.patterns import Allowance
+from ...language.functions.file_reader import Glob, Read, make_confined_reader, parse_glob
+from ...language.functions.string import Allowance
 from ...language.values.limits import LIMITS
 from .lock_file import LOCK_FILE, Lock, read_locks
 from .snapshots import LINK, SUBMODULE, Snapshot, list_files, load_snapshot, open_store, read_file

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ...core.errors import UsageError
 from ...core.storage import read_named_file
-from ...language.suites import ENDING
+from ...language.tests.suites import ENDING
 from ...syntax.limits import FILE_BYTES
 
 FOLDER = "tests"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ...audit.sinks.memory import MemorySink
 from ...core.diagnostics import Diagnostics, has_errors
 from ...core.errors import Blocked, ConfigurationError, Ended, Interrupted, KafkaformError
-from ...language.suites import make_given_tree
+from ...language.tests.suites import make_given_tree
 from ...plan.model import Options, Plan
 from ...state.backends.memory import MemoryBackend
 from ...syntax.nodes import Attribute, Block

@@ -12,10 +12,9 @@ from ...core.address import parse_address
 from ...core.clock import SystemClock
 from ...core.diagnostics import Diagnostics, Severity, has_errors
 from ...core.errors import Blocked, Ended, Interrupted, KafkaformError
-from ...language.assertions import check_assertions
 from ...language.desired import Built
-from ...language.expectations import Failure, compare_failures, find_failures
-from ...language.suites import SuiteRun, make_variable_file
+from ...language.tests.assertions import Failure, check_assertions, compare_failures, find_failures
+from ...language.tests.suites import SuiteRun, make_variable_file
 from ...plan.model import Mode, Options, Plan
 from ...render.suites.results import RunResult, Status
 from ...syntax.nodes import Attribute

@@ -9,10 +9,10 @@ from ...audit.sinks.memory import MemorySink
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.redaction import KnownSecrets
 from ...core.resource import Desired
-from ...language.declare.declarations import Declarations
+from ...language.declare.blocks import Declarations
 from ...language.declare.folder import Tree
-from ...language.expectations import Spots
-from ...language.suites import Suite
+from ...language.tests.assertions import FaultKeys
+from ...language.tests.suites import Suite
 from ...plan.model import Plan
 from ...state.backends.memory import MemoryBackend
 from ...syntax.nodes import File
@@ -31,7 +31,7 @@ class Subject(Struct, frozen=True):
     configuration: Configuration
     found: Declarations
     """What its root declares."""
-    mistakes: Spots
+    mistakes: FaultKeys
     """The faults that it has in every run."""
 
 

@@ -12,10 +12,10 @@ from ...core.clock import SimulatedClock, SystemClock
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
 from ...core.redaction import watched
-from ...language.declare.declarations import Declarations
+from ...language.declare.blocks import Declarations
 from ...language.declare.top_level import declare_blocks
-from ...language.expectations import find_mistakes, find_unknown_expectations
-from ...language.suites import ENDING, Suite, parse_suite
+from ...language.tests.assertions import find_mistakes, find_unknown_expectations
+from ...language.tests.suites import ENDING, Suite, parse_suite
 from ...language.values.faults import make_error, suggest_near
 from ...render.suites.results import RunResult, Status, SuiteResult, SuiteStart
 from ..configuration.evaluation import Configuration

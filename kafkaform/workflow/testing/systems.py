@@ -12,8 +12,7 @@ from ...core.errors import ConfigurationError, KafkaformError
 from ...core.resource import ProviderConfig
 from ...core.value import FrozenMap
 from ...language.declare.blocks import Header
-from ...language.simulate_blocks import evaluate_settings
-from ...language.suites import name_instance
+from ...language.tests.suites import evaluate_settings, name_instance
 from ...language.values.faults import make_error
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry

@@ -13,14 +13,14 @@ from kafkaform.core.schema import META_ARGUMENTS, META_BLOCKS, ObjectSchema
 from kafkaform.core.text import synonyms
 from kafkaform.core.text.synonyms import list_meant_words
 from kafkaform.language.declare.blocks import LIFECYCLE
-from kafkaform.language.functions import NAMES
+from kafkaform.language.functions import FunctionTable
 from kafkaform.provider.registry import Registry
 
 PROVIDERS = [Registry().load(name) for name in ("kafka", "kafka_connect", "schema_registry")]
 TYPES = [name for provider in PROVIDERS for name in provider.types]
 TOPIC = PROVIDERS[0].types["kafka_topic"].schema
 COMMANDS = [*get_commands().commands]
-FUNCTIONS = " ".join(NAMES.values()).split()
+FUNCTIONS = list(FunctionTable())
 
 
 def list_arguments() -> Iterator[str]:

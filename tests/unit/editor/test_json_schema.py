@@ -14,8 +14,8 @@ from kafkaform.editor.json_schema import make_json_schema
 from kafkaform.editor.library import load_library
 from kafkaform.editor.words import ARGUMENTS, BLOCKS
 from kafkaform.language.declare.blocks import LIFECYCLE, SHAPES, WAIVER
-from kafkaform.language.declare.json_forms import TOP
-from kafkaform.language.suites import SHAPES as TEST_SHAPES
+from kafkaform.language.declare.json_bodies import TOP
+from kafkaform.language.tests.suites import SHAPES as TEST_SHAPES
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 
 from ...kit.commands.here import Here

@@ -29,7 +29,7 @@ from kafkaform.language.desired import (
 )
 from kafkaform.language.expressions.code import Env
 from kafkaform.language.expressions.compilation import make_context
-from kafkaform.language.expressions.namespaces import Fixed
+from kafkaform.language.expressions.references import Fixed
 from kafkaform.language.functions import FunctionTable
 from kafkaform.language.values.conversion import lower_value
 from kafkaform.language.values.limits import Budget

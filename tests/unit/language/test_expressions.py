@@ -94,7 +94,7 @@ def test_faults(text: str, summary: str) -> None:
     with pytest.raises(EvalError) as caught:
         evaluate(text)
     assert caught.value.summary == summary
-    assert caught.value.place.range.file == "test"
+    assert caught.value.location.range.file == "test"
 
 
 def test_types_of_results() -> None:

@@ -12,9 +12,9 @@ from uuid import NAMESPACE_DNS, uuid5
 
 import pytest
 
-from kafkaform.language.expressions.special_forms import FORMS
-from kafkaform.language.functions import FunctionTable, patterns
-from kafkaform.language.functions.units import render_call
+from kafkaform.language.expressions.calls import FORMS
+from kafkaform.language.functions import FunctionTable, string
+from kafkaform.language.functions.number import render_call
 from kafkaform.language.values.faults import EvalError, LimitError
 
 from .example import evaluate, plain
@@ -211,7 +211,7 @@ LIMITED = [
 @pytest.mark.parametrize("text", LIMITED)
 def test_limits(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that would take too much memory or time is stopped, and `try` does not hide it."""
-    monkeypatch.setattr(patterns, "Allowance", partial(patterns.Allowance, 0.1))
+    monkeypatch.setattr(string, "Allowance", partial(string.Allowance, 0.1))
     with pytest.raises(LimitError):
         evaluate(f"try({text}, 1)")
 

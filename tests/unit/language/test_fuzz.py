@@ -20,8 +20,7 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import KafkaformError
 from kafkaform.language.console import make_evaluator
 from kafkaform.language.desired import Built, Schemas, VariableInputs, evaluate_tree, load_tree
-from kafkaform.language.evaluate.graph import list_edges
-from kafkaform.language.functions.confined_files import make_confined_reader
+from kafkaform.language.functions.file_reader import make_confined_reader
 from kafkaform.provider.registry import Registry
 from kafkaform.render.diagnostics import make_diagnostic_data, render_diagnostics
 from kafkaform.render.dot import render_dot
@@ -128,7 +127,9 @@ def _show(built: Built) -> None:
     render_diagnostics(faults).encode()
     dumps([make_diagnostic_data(fault) for fault in faults])
     assert all(fault.summary for fault in faults)
-    render_dot(*list_edges(built.run.graph)).encode()
+    needs = built.run.graph.needs
+    edges = ((str(node), str(needed)) for node, nodes in needs.items() for needed in nodes)
+    render_dot(set(map(str, needs)), edges).encode()
 
 
 @pytest.mark.timeout(60 + COUNT)

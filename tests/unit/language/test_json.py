@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafkaform.core.resource import Desired
 from kafkaform.core.value import SecretRef
 from kafkaform.language.declare.blocks import SHAPES
-from kafkaform.language.declare.json_forms import FORMS, TOP
+from kafkaform.language.declare.json_bodies import FORMS, TOP
 from kafkaform.language.desired import VariableInputs, build_desired, load_tree
 
 from ...kit.quick import examples

@@ -10,7 +10,7 @@ import pytest
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity, has_errors
 from kafkaform.core.schema import STRING, Type, object_of
 from kafkaform.language.desired import load_tree
-from kafkaform.language.evaluate.diagnostics import SHOWN, Collector
+from kafkaform.language.evaluate.diagnostics import SHOWN_FAULTS, Collector
 from kafkaform.language.values.limits import LIMITS, Budget
 from kafkaform.language.values.value import ObjectVal
 from kafkaform.syntax.parse import pause_collector
@@ -75,7 +75,7 @@ def test_evaluation_that_ends_early_is_an_error() -> None:
         collector.add(warning(number))
     found = collector.diagnostics
     assert has_errors(found)
-    assert len(found) == SHOWN + 2
+    assert len(found) == SHOWN_FAULTS + 2
     assert "19,000 more warnings are not shown" in [item.summary for item in found]
     assert "The configuration has too many faults" in [item.summary for item in found]
 

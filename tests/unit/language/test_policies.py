@@ -10,7 +10,7 @@ from kafkaform.core import finding as core_finding
 from kafkaform.core.finding import Block, Level
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.language.policy.blocks import Waiver
-from kafkaform.language.policy.judgement import HIDDEN, find_findings
+from kafkaform.language.policy.judgement import HIDDEN_MESSAGE, find_findings
 from kafkaform.language.values.limits import LIMITS, Budget
 from kafkaform.language.values.value import Marked, ObjectVal
 
@@ -108,7 +108,7 @@ def test_no_message_shows_a_sensitive_value() -> None:
     )
     change = ObjectVal({"after": Marked("hunter2", frozenset(("sensitive",)))})
     (finding,) = find_findings([policy], change, "kafka_topic.a", TODAY, Budget())
-    assert finding.text == f"policy p: {HIDDEN}"
+    assert finding.text == f"policy p: {HIDDEN_MESSAGE}"
 
 
 def test_a_long_message_is_cut() -> None:

@@ -7,8 +7,7 @@ import pytest
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.schema import NUMBER, AttributeSchema, make_schema
 from kafkaform.core.value import FrozenMap
-from kafkaform.language.simulate_blocks import evaluate_settings
-from kafkaform.language.suites import Suite, name_instance, parse_suite
+from kafkaform.language.tests.suites import Suite, evaluate_settings, name_instance, parse_suite
 
 NAME = "main.kftest.hcl"
 WHOLE = """

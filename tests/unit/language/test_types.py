@@ -12,8 +12,7 @@ from kafkaform.language.expressions.compilation import make_context
 from kafkaform.language.functions import FunctionTable
 from kafkaform.language.values.conversion import convert_value, lower_value
 from kafkaform.language.values.faults import ConvertFault, EvalError
-from kafkaform.language.values.types import parse_type
-from kafkaform.language.values.unification import unify_types
+from kafkaform.language.values.types import parse_type, unify_types
 from kafkaform.language.values.value import type_of
 from kafkaform.syntax.parse import parse_expression
 

@@ -13,15 +13,14 @@ from ...core.resource import Import, Moved, Removed
 from ...core.schema import STRING
 from ...syntax.nodes import Expression
 from ..declare.addresses import parse_address_node
-from ..declare.blocks import Header
-from ..declare.declarations import ImportBlock
+from ..declare.blocks import Header, ImportBlock
 from ..expressions.code import Context, Env
 from ..expressions.dependencies import order_names
 from ..values.faults import (
     Deferred,
     EvalError,
     LimitError,
-    Place,
+    Location,
     Poisoned,
     make_diagnostic,
     make_error,
@@ -30,9 +29,8 @@ from ..values.faults import (
 from ..values.limits import Budget
 from ..values.value import Val, marks_of
 from .arguments import fit_type
+from .evaluation_state import Run, Scope
 from .expansion import expand_instances
-from .run import Run
-from .scope import Scope
 
 
 class Instructions(Struct, frozen=True):
@@ -40,7 +38,7 @@ class Instructions(Struct, frozen=True):
 
     removed: tuple[tuple[Removed, Expression], ...] = ()
     moved: tuple[tuple[Moved, Expression], ...] = ()
-    imports: tuple[tuple[Import, Place], ...] = ()
+    imports: tuple[tuple[Import, Location], ...] = ()
 
 
 def evaluate_instructions(run: Run) -> Instructions:
@@ -49,24 +47,28 @@ def evaluate_instructions(run: Run) -> Instructions:
     moved: list[tuple[Moved, Expression]] = []
     # In a module, addresses are relative to each of its instances.
     for scope in (scope for scopes in run.scopes.values() for scope in scopes):
-        for item in scope.module.found.removed:
+        for item in scope.module.declarations.removed:
             source = _evaluate_address(item.source, run, scope)
             if source is not None:
-                place = Header(item.block).range
-                removed.append((Removed(source, item.destroy, place), item.source))
-        for move in scope.module.found.moved:
+                block_range = Header(item.block).range
+                removed.append((Removed(source, item.destroy, block_range), item.source))
+        for move in scope.module.declarations.moved:
             source, target = (
                 _evaluate_address(node, run, scope) for node in (move.source, move.target)
             )
             if source is not None and target is not None:
-                place = Header(move.block).range
-                moved.append((Moved(source, target, place), move.source))
+                block_range = Header(move.block).range
+                moved.append((Moved(source, target, block_range), move.source))
     imports = [
-        (one, Header(block.block))
-        for block in run.root.module.found.imports
-        for one in _evaluate_imports(block, run)
+        (imported, Header(block.block))
+        for block in run.root.module.declarations.imports
+        for imported in _evaluate_imports(block, run)
     ]
-    return Instructions(tuple(removed), _order_moves(moved), tuple(imports))
+    # Moves are applied in this order: `a → b` before `b → c`, wherever they are written.
+    nodes = dict(moved)
+    ordered = order_names(_find_followers(list(nodes)))[0]
+    moves = tuple((move, nodes[move]) for move in ordered)
+    return Instructions(tuple(removed), moves, tuple(imports))
 
 
 def _evaluate_address(node: Expression, run: Run, scope: Scope) -> Address | None:
@@ -130,7 +132,7 @@ def _evaluate_import(block: ImportBlock, run: Run, context: Context, env: Env) -
 # ── against what is declared ────────────────────────────────────────────────────────────
 
 
-class _Standing(Struct, frozen=True):
+class _DeclaredAddresses(Struct, frozen=True):
     """What is declared."""
 
     exact: frozenset[str]
@@ -143,40 +145,52 @@ class _Standing(Struct, frozen=True):
     """Blocks whose instances are not known, because of faults."""
 
 
-def check_instructions(made: Instructions, run: Run) -> None:
+def check_instructions(instructions: Instructions, run: Run) -> None:
     """Report instructions that contradict what is declared, or each other."""
-    standing = _find_standing(run)
+    declared = _list_declared(run)
     try:
-        for removed, node in made.removed:
-            _check_gone(removed.source, standing, node, "Remove that block", run)
-        for moved, node in made.moved:
-            _check_moved(moved, standing, node, run)
-        _check_moves_together(made.moved, run)
-        _check_imports(made.imports, standing, run)
+        for removed, node in instructions.removed:
+            _check_undeclared(removed.source, declared, node, "Remove that block", run)
+        for moved, node in instructions.moved:
+            source, target = moved.source, moved.target
+            if source == target:
+                run.faults.add(make_error(node, f"{source} is moved to itself"))
+            elif source.type != target.type:
+                names = (source.type or "module", target.type or "module")
+                detail = "An object keeps its type when it gets another address."
+                run.faults.add(make_error(node, f"A {names[0]} cannot become a {names[1]}", detail))
+            # The old address must not be declared, but another instance of the same block can be.
+            elif not _is_same_block(source, target) or str(source) in declared.exact:
+                _check_undeclared(source, declared, node, "Rename that block", run)
+        _check_moves_together(instructions.moved, run)
+        _check_imports(instructions.imports, declared, run)
     except LimitError as fault:
         run.faults.add(make_diagnostic(fault))
     except Poisoned:
         return
 
 
-def _find_standing(run: Run) -> _Standing:
+def _list_declared(run: Run) -> _DeclaredAddresses:
     exact: set[str] = set()
     blocks: dict[Address, Range] = {}
     faulty: set[Address] = set()
     for scope in (scope for scopes in run.scopes.values() for scope in scopes):
         if scope.module.call is not None:
             blocks[Address("", "", None, scope.path)] = scope.module.call.block.header_range
-        for address, resource in scope.module.found.resources.items():
-            here, one = address.nest_in(scope.path), scope.made.get(address, Poisoned())
-            blocks[here] = resource.block.header_range
-            if isinstance(one, Poisoned):
-                faulty.add(here)
+        for address, resource in scope.module.declarations.resources.items():
+            full_address, instances = (
+                address.nest_in(scope.path),
+                scope.instances.get(address, Poisoned()),
+            )
+            blocks[full_address] = resource.block.header_range
+            if isinstance(instances, Poisoned):
+                faulty.add(full_address)
             else:
-                exact.update(str(item.declared.address) for item in one)
+                exact.update(str(item.declared.address) for item in instances)
     bare: dict[Address, Range] = {}
-    for address, place in blocks.items():
-        bare.setdefault(_drop_keys(address), place)
-    return _Standing(frozenset(exact), blocks, bare, frozenset(faulty))
+    for address, block_range in blocks.items():
+        bare.setdefault(_drop_keys(address), block_range)
+    return _DeclaredAddresses(frozenset(exact), blocks, bare, frozenset(faulty))
 
 
 def _drop_keys(address: Address) -> Address:
@@ -185,51 +199,40 @@ def _drop_keys(address: Address) -> Address:
     return replace(address, module=module, key=None)
 
 
-def _check_gone(
-    source: Address, standing: _Standing, node: Expression, advice: str, run: Run
+def _check_undeclared(
+    source: Address, declared: _DeclaredAddresses, node: Expression, advice: str, run: Run
 ) -> None:
-    found = _find_declaration(source, standing, node, run.budget)
-    if found is not None:
+    block_range = _find_declaration(source, declared, node, run.budget)
+    if block_range is not None:
         run.faults.add(
             make_error(
                 node,
                 f"{source} is still declared",
-                f"Its block is at {found}.",
+                f"Its block is at {block_range}.",
                 f"{advice}, or this one.",
             )
         )
 
 
 def _find_declaration(
-    source: Address, standing: _Standing, node: Expression, budget: Budget
+    source: Address, declared: _DeclaredAddresses, node: Expression, budget: Budget
 ) -> Range | None:
     """The place of a block that declares this address, or something in it."""
     # A key can be gone while its block stays, so an address with a key is compared exactly.
-    place = standing.blocks.get(source.resource)
-    if place is not None:
-        known = source.key is None or str(source) in standing.exact
-        return place if known else None
+    block_range = declared.blocks.get(source.resource)
+    if block_range is not None:
+        is_declared = source.key is None or str(source) in declared.exact
+        return block_range if is_declared else None
     bare = _drop_keys(source)
-    if source.key is not None or bare not in standing.bare:
+    if source.key is not None or bare not in declared.bare:
         return None
     if bare == source:
-        return standing.bare[bare]
-    budget.charge(len(standing.blocks), node)
-    inside = (at for block, at in standing.blocks.items() if source.contains(block))
-    return next(inside, None)
-
-
-def _check_moved(moved: Moved, standing: _Standing, node: Expression, run: Run) -> None:
-    source, target = moved.source, moved.target
-    if source == target:
-        run.faults.add(make_error(node, f"{source} is moved to itself"))
-    elif source.type != target.type:
-        names = (source.type or "module", target.type or "module")
-        detail = "An object keeps its type when it gets another address."
-        run.faults.add(make_error(node, f"A {names[0]} cannot become a {names[1]}", detail))
-    # The old address must not be declared, but another instance of the same block can be.
-    elif not _is_same_block(source, target) or str(source) in standing.exact:
-        _check_gone(source, standing, node, "Rename that block", run)
+        return declared.bare[bare]
+    budget.charge(len(declared.blocks), node)
+    inner_ranges = (
+        inner_range for block, inner_range in declared.blocks.items() if source.contains(block)
+    )
+    return next(inner_ranges, None)
 
 
 def _check_moves_together(moves: Sequence[tuple[Moved, Expression]], run: Run) -> None:
@@ -251,7 +254,7 @@ def _check_moves_together(moves: Sequence[tuple[Moved, Expression]], run: Run) -
         chain = cycle[:0:-1]  # closed, and each before what comes first
         start = chain.index(min(chain, key=lambda moved: moved.range))
         chain = [*chain[start:], *chain[:start]]
-        detail = "; ".join(f"{one.source} → {one.target} ({one.range})" for one in chain)
+        detail = "; ".join(f"{move.source} → {move.target} ({move.range})" for move in chain)
         run.faults.add(
             make_error(
                 nodes[chain[0]],
@@ -262,30 +265,21 @@ def _check_moves_together(moves: Sequence[tuple[Moved, Expression]], run: Run) -
         )
 
 
-def _order_moves(
-    moves: Sequence[tuple[Moved, Expression]],
-) -> tuple[tuple[Moved, Expression], ...]:
-    """The moves in the order in which they are applied: `a → b` before `b → c`, wherever they are
-    written."""
-    nodes = dict(moves)
-    return tuple((moved, nodes[moved]) for moved in order_names(_find_followers(list(nodes)))[0])
-
-
 def _find_followers(moves: Sequence[Moved]) -> dict[Moved, tuple[Moved, ...]]:
     """Move -> the moves that come before it, because their targets are what it moves."""
     targets: dict[str, list[Moved]] = {}
-    inside: dict[str, list[Moved]] = {}
+    moves_inside: dict[str, list[Moved]] = {}
     for moved in moves:
         targets.setdefault(str(moved.target), []).append(moved)
         for text in _list_outer(moved.target):
-            inside.setdefault(text, []).append(moved)
-    before = {}
+            moves_inside.setdefault(text, []).append(moved)
+    moves_before = {}
     for moved in moves:
-        earlier = dict.fromkeys(inside.get(str(moved.source), ()))
+        earlier = dict.fromkeys(moves_inside.get(str(moved.source), ()))
         for text in _list_outer(moved.source):
             earlier.update(dict.fromkeys(targets.get(text, ())))
-        before[moved] = tuple(one for one in earlier if one is not moved)
-    return before
+        moves_before[moved] = tuple(move for move in earlier if move is not moved)
+    return moves_before
 
 
 def _list_outer(address: Address) -> set[str]:
@@ -308,21 +302,24 @@ def _is_same_block(source: Address, target: Address) -> bool:
     ]
 
 
-def _check_imports(imports: Sequence[tuple[Import, Place]], standing: _Standing, run: Run) -> None:
-    seen: dict[Address, Import] = {}
-    for one, place in imports:
+def _check_imports(
+    imports: Sequence[tuple[Import, Location]], declared: _DeclaredAddresses, run: Run
+) -> None:
+    first_imports: dict[Address, Import] = {}
+    for imported, location in imports:
         if run.budget.spent:
             return
-        if one.target.resource in standing.faulty:  # its instances are not known
+        if imported.target.resource in declared.faulty:  # its instances are not known
             continue
-        if str(one.target) not in standing.exact:
+        if str(imported.target) not in declared.exact:
             advice = (
-                suggest_near(str(one.target), standing.exact) or "Write a resource block for it."
+                suggest_near(str(imported.target), declared.exact)
+                or "Write a resource block for it."
             )
-            summary = f"{one.target} is imported but not declared"
-            run.faults.add(make_error(place, summary, "", advice))
-        if one.target in seen:
-            first = seen[one.target].range
-            summary = f"{one.target} is imported twice"
-            run.faults.add(make_error(place, summary, f"The first is at {first}."))
-        seen.setdefault(one.target, one)
+            summary = f"{imported.target} is imported but not declared"
+            run.faults.add(make_error(location, summary, "", advice))
+        if imported.target in first_imports:
+            first = first_imports[imported.target].range
+            summary = f"{imported.target} is imported twice"
+            run.faults.add(make_error(location, summary, f"The first is at {first}."))
+        first_imports.setdefault(imported.target, imported)

@@ -1,4 +1,5 @@
-"""Test files (`*.kftest.hcl`): read their blocks. `kafkaform test` runs them.
+"""Test files (`*.kftest.hcl`): read their blocks, and the settings of simulated systems in them.
+`kafkaform test` runs them.
 
 variables {
   environment = "test"
@@ -29,14 +30,21 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
-from ..syntax.nodes import Attribute, Block, Body, Expression, File, Label, Lit, Root, Tuple
-from ..syntax.parse import parse
-from ..syntax.source import Source
-from .declare.blocks import RULE, Header, Shape, find_shape_faults, find_single, render_title
-from .declare.folder import Tree
-from .expectations import Expectation, read_expectations
-from .values.faults import make_error, suggest_near
+from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
+from ...core.schema import ObjectSchema
+from ...core.value import FrozenMap
+from ...syntax.nodes import Attribute, Block, Body, Expression, File, Label, Lit, Root, Tuple
+from ...syntax.parse import parse
+from ...syntax.source import Source
+from ..declare.blocks import RULE, Header, Shape, find_shape_faults, find_single, render_title
+from ..declare.folder import Tree
+from ..evaluate.arguments import compile_arguments, evaluate_arguments
+from ..expressions.code import Env
+from ..expressions.compilation import make_context
+from ..functions import FunctionTable
+from ..values.faults import Deferred, Poisoned, make_error, suggest_near
+from ..values.limits import Budget
+from .assertions import Expectation, read_expectations
 
 ENDING = ".kftest.hcl"
 """The names of test files end so."""
@@ -91,22 +99,30 @@ def parse_suite(content: bytes, name: str) -> tuple[Suite, Diagnostics]:
         faults.append(make_error(item, f'"{item.name}" is outside of any block'))
     sound: dict[str, list[Block]] = {kind: [] for kind in SHAPES}
     for block in parsed.body.blocks:
-        wrong = list(_find_block_faults(block))
-        faults += wrong
-        if not wrong:
+        block_faults = list(_find_block_faults(block))
+        faults += block_faults
+        if not block_faults:
             sound[block.type].append(block)
-    variables, more = _read_variables(sound["variables"], "The test file")
-    faults += more
-    faults += _find_repeated(sound["simulate"], lambda one: (one.labels[0].text, _get_alias(one)))
-    faults += _find_repeated(sound["run"], lambda one: one.labels[0].text)
-    faults += _find_repeated(sound["given"], lambda one: tuple(x.text for x in one.labels))
+    variables, variable_faults = _read_variables(sound["variables"], "The test file")
+    faults += variable_faults
+    faults += _find_repeated(
+        sound["simulate"], lambda block: (block.labels[0].text, _get_alias(block))
+    )
+    faults += _find_repeated(sound["run"], lambda block: block.labels[0].text)
+    faults += _find_repeated(
+        sound["given"], lambda block: tuple(label.text for label in block.labels)
+    )
     runs = []
     for block in sound["run"]:
-        run, more = _read_run(block)
-        faults += more
+        run, run_faults = _read_run(block)
+        faults += run_faults
         runs.append(run)
     if not runs and not has_errors(faults):
-        faults.append(_make_empty_fault(parsed))
+        faults.append(
+            make_error(
+                parsed, "The test file has no run", advice='Write run "NAME" { assert { … } }.'
+            )
+        )
     suite = Suite(name, variables, tuple(sound["simulate"]), tuple(sound["given"]), tuple(runs))
     return suite, tuple(sorted(faults, key=_get_offset))
 
@@ -130,21 +146,15 @@ def _find_block_faults(block: Block) -> Iterator[Diagnostic]:
         yield make_error(alias, "An alias must be a plain string")
 
 
-def _make_empty_fault(parsed: File) -> Diagnostic:
-    return make_error(
-        parsed, "The test file has no run", advice='Write run "NAME" { assert { … } }.'
-    )
-
-
 def _find_repeated(blocks: Iterable[Block], key: Callable[[Block], object]) -> Iterator[Diagnostic]:
     first: dict[object, Block] = {}
     for block in blocks:
-        other = first.setdefault(key(block), block)
-        if other is not block:
+        first_block = first.setdefault(key(block), block)
+        if first_block is not block:
             yield make_error(
                 Header(block),
                 f"{render_title(block)} is in the file twice",
-                f"The first one is at {other.header_range}.",
+                f"The first one is at {first_block.header_range}.",
                 "Rename or remove one of the two.",
             )
 
@@ -153,20 +163,24 @@ def _find_repeated(blocks: Iterable[Block], key: Callable[[Block], object]) -> I
 
 
 def _read_run(block: Block) -> tuple[SuiteRun, Diagnostics]:
-    what = render_title(block)
+    title = render_title(block)
     applies, faults = _read_command(block)
-    variables, more = _read_variables(block.list_blocks("variables"), what)
-    given = block.list_blocks("given")
-    wrong = [fault for one in given for fault in find_shape_faults(one, SHAPES["given"])]
-    wrong += _find_repeated(given, lambda one: tuple(label.text for label in one.labels))
+    variables, variable_faults = _read_variables(block.list_blocks("variables"), title)
+    given_blocks = block.list_blocks("given")
+    block_faults = [
+        fault for inner in given_blocks for fault in find_shape_faults(inner, SHAPES["given"])
+    ]
+    block_faults += _find_repeated(
+        given_blocks, lambda inner: tuple(label.text for label in inner.labels)
+    )
     options, option_faults = _read_options(block)
     assertions = block.list_blocks("assert")
-    wrong += [fault for one in assertions for fault in find_shape_faults(one, RULE)]
+    block_faults += [fault for inner in assertions for fault in find_shape_faults(inner, RULE)]
     expected, missing = read_expectations(block.get_argument("expect_failures"))
     run = SuiteRun(
-        block.labels[0].text, block, applies, variables, given, options, assertions, expected
+        block.labels[0].text, block, applies, variables, given_blocks, options, assertions, expected
     )
-    return run, (*faults, *more, *wrong, *option_faults, *missing)
+    return run, (*faults, *variable_faults, *block_faults, *option_faults, *missing)
 
 
 def _read_command(block: Block) -> tuple[bool, Diagnostics]:
@@ -187,19 +201,19 @@ def _read_command(block: Block) -> tuple[bool, Diagnostics]:
 
 
 def _read_variables(
-    blocks: Iterable[Block], what: str
+    blocks: Iterable[Block], title: str
 ) -> tuple[Mapping[str, Attribute], Diagnostics]:
-    found: dict[str, Attribute] = {}
+    values: dict[str, Attribute] = {}
     faults: list[Diagnostic] = []
     for number, block in enumerate(blocks):
         faults += find_shape_faults(block, SHAPES["variables"])
         if number:
-            faults.append(make_error(Header(block), f'{what} has a second "variables" block'))
+            faults.append(make_error(Header(block), f'{title} has a second "variables" block'))
         for inner in block.body.blocks:
             summary = "A variables block can only contain values"
             faults.append(make_error(Header(inner), summary))
-        found.update(block.body.attributes)
-    return found, tuple(faults)
+        values.update(block.body.attributes)
+    return values, tuple(faults)
 
 
 # ── plan options ────────────────────────────────────────────────────────────────────────
@@ -212,7 +226,7 @@ def _read_mode(node: Expression) -> str | None:
 
 def _read_texts(node: Expression) -> tuple[str, ...] | None:
     items = node.items if isinstance(node, Tuple) else ()
-    texts = [one.value for one in items if isinstance(one, Lit) and isinstance(one.value, str)]
+    texts = [item.value for item in items if isinstance(item, Lit) and isinstance(item.value, str)]
     return tuple(texts) if texts and len(texts) == len(items) else None
 
 
@@ -238,19 +252,19 @@ _OPTIONS = Shape(optional=tuple(OPTIONS))
 
 
 def _read_options(block: Block) -> tuple[Mapping[str, Any], Diagnostics]:
-    found, extra = find_single(block, "plan_options")
-    if found is None:
+    options_block, extra = find_single(block, "plan_options")
+    if options_block is None:
         return {}, extra
-    faults = [*extra, *find_shape_faults(found, _OPTIONS)]
+    faults = [*extra, *find_shape_faults(options_block, _OPTIONS)]
     options = {}
-    for name, item in found.body.attributes.items():
+    for name, item in options_block.body.attributes.items():
         if name not in OPTIONS:
             continue
-        read, must, example = OPTIONS[name]
+        read, requirement, example = OPTIONS[name]
         options[name] = read(item.value)
         if options[name] is None:
             advice = f"Write {name} = {example}." if example else ""
-            faults.append(make_error(item.value, f'"{name}" {must}', advice=advice))
+            faults.append(make_error(item.value, f'"{name}" {requirement}', advice=advice))
     return options, tuple(faults)
 
 
@@ -271,30 +285,31 @@ def make_given_tree(
     values: the variables that their expressions see; instances: the provider instances that they
     can name.
     """
-    made = [
-        Block(one.source, one.start, one.end, "resource", one.labels, one.body) for one in blocks
+    resources = [
+        Block(block.source, block.start, block.end, "resource", block.labels, block.body)
+        for block in blocks
     ]
-    source = made[0].source
+    source = resources[0].source
     declared = [_declare_value(item) for item in values.values()]
-    providers = [_declare_provider(made[0], name) for name in instances]
-    body = Body(source, 0, 0, {}, (*providers, *declared, *made))
+    providers = [_declare_provider(resources[0], name) for name in instances]
+    body = Body(source, 0, 0, {}, (*providers, *declared, *resources))
     return Tree((File(source, 0, 0, body),), (), {})
 
 
 def _declare_value(item: Attribute) -> Block:
     """A variable whose default is the value."""
-    place = item.source, item.start, item.end
-    default = Attribute(*place, "default", item.value)
-    label = Label(*place, item.name)
-    return Block(*place, "variable", (label,), Body(*place, {"default": default}, ()))
+    span = item.source, item.start, item.end
+    default = Attribute(*span, "default", item.value)
+    label = Label(*span, item.name)
+    return Block(*span, "variable", (label,), Body(*span, {"default": default}, ()))
 
 
-def _declare_provider(near: Block, instance: str) -> Block:
-    """A provider block without a connection. near: the block to blame."""
-    place = near.source, near.start, near.end
+def _declare_provider(blamed_block: Block, instance: str) -> Block:
+    """A provider block without a connection. blamed_block: the block to blame."""
+    span = blamed_block.source, blamed_block.start, blamed_block.end
     name, _, alias = instance.partition(".")
-    arguments = {"alias": Attribute(*place, "alias", Lit(*place, alias))} if alias else {}
-    return Block(*place, "provider", (Label(*place, name),), Body(*place, arguments, ()))
+    arguments = {"alias": Attribute(*span, "alias", Lit(*span, alias))} if alias else {}
+    return Block(*span, "provider", (Label(*span, name),), Body(*span, arguments, ()))
 
 
 def _get_alias(block: Block) -> str:
@@ -305,3 +320,23 @@ def _get_alias(block: Block) -> str:
 def name_instance(block: Block) -> str:
     """The provider instance that a `simulate` block is about: NAME or NAME.ALIAS."""
     return ".".join(filter(None, (block.labels[0].text, _get_alias(block))))
+
+
+def evaluate_settings(
+    block: Block | None, schema: ObjectSchema
+) -> tuple[FrozenMap | None, Diagnostics]:
+    """The settings of a block, or the defaults of the schema without one; None after faults."""
+    if block is None:
+        return FrozenMap(
+            {name: attribute.default for name, attribute in schema.attributes.items()}
+        ), ()
+    faults: list[Diagnostic] = []
+    context, title = make_context(FunctionTable()), render_title(block)
+    arguments = compile_arguments(
+        block.body, schema, context, Header(block), title, faults.append, ("alias",)
+    )
+    try:
+        settings = evaluate_arguments(arguments, Env({}, {}, Budget()), faults.append, title)
+    except (Poisoned, Deferred):
+        settings = None
+    return (None if faults else settings), tuple(faults)

@@ -1,0 +1,272 @@
+"""Evaluate `provider` blocks, make the default instances that have none, and evaluate `data`
+blocks, which read from a provider's system while the configuration is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...core.diagnostics import Diagnostic
+from ...core.errors import ConnectError, KafkaformError, OtherSystem
+from ...core.resource import ProviderConfig
+from ...core.schema import META_BLOCKS, ObjectSchema
+from ...core.value import FrozenMap, Value
+from ..declare.blocks import Header, ProviderBlock, ResourceBlock, render_title
+from ..declare.conditions import Rule, check_rules, compile_rules
+from ..declare.modules import Module
+from ..expressions.code import Context, Env
+from ..expressions.references import Fixed, Outcome, Unset
+from ..values.conversion import lift_value
+from ..values.faults import Deferred, EvalError, Poisoned, Skipped, make_diagnostic, make_error
+from ..values.value import Null, ObjectVal, TupleVal, Val
+from .arguments import Arguments, Report, compile_arguments, evaluate_arguments, make_deferred_fault
+from .expansion import Instance, expand_instances
+from .provider_choice import ProviderChoice, choose_instance, compile_choice
+from .resources import Site
+
+DATA_META_ARGUMENTS = ("provider", "for_each", "count", "depends_on")
+
+Query = Callable[[ProviderConfig, str, FrozenMap], Value]
+"""Reads a data source: (provider instance, data source, arguments) -> its attributes. Raises
+KafkaformError."""
+
+
+Configure = Callable[[str], ProviderConfig | None]
+"""The configuration of a provider instance; None after a fault."""
+
+
+class Unreached(EvalError):
+    """The system of a data source could not be reached."""
+
+
+class DataInfo(Struct, frozen=True):
+    """What the language knows about a data source."""
+
+    schema: ObjectSchema
+    provider: str
+    """The name of its provider."""
+
+
+class DataPlan(Struct, frozen=True):
+    """A compiled data block, which is evaluated once for each instance."""
+
+    block: ResourceBlock
+    info: DataInfo
+    provider: ProviderChoice
+    arguments: Arguments
+    preconditions: tuple[Rule, ...]
+    postconditions: tuple[Rule, ...]
+
+    @property
+    def name(self) -> str:
+        return f"data.{self.block.address}"
+
+
+def compile_data(
+    block: ResourceBlock,
+    info: DataInfo,
+    context: Context,
+    module: Module,
+    report: Report,
+) -> DataPlan | None:
+    """Compile a block of a module; None after a fault."""
+    location, title = Header(block.block), f"data.{block.address}"
+    arguments = compile_arguments(
+        block.block.body,
+        info.schema,
+        context,
+        location,
+        title,
+        report,
+        DATA_META_ARGUMENTS,
+        META_BLOCKS,
+    )
+    try:
+        provider = compile_choice(
+            block.block.get_argument("provider"), info.provider, module, context, location
+        )
+    except EvalError as fault:
+        report(make_diagnostic(fault))
+        return None
+    preconditions, postconditions = block.preconditions, block.postconditions
+    rules = compile_rules(preconditions, context), compile_rules(postconditions, context)
+    return DataPlan(block, info, provider, arguments, *rules)
+
+
+def evaluate_data(
+    plan: DataPlan, context: Context, site: Site, configure: Configure, query: Query | None
+) -> Outcome:
+    """What other expressions see of the block: one object, objects by key, or a list of objects.
+
+    Without a query (`validate`), it is Unset, and what needs it is checked for names only. Raises
+    Unreached.
+    """
+    block = plan.block
+    title = ".".join((*site.path, plan.name))
+    values: dict[str | int | None, Val] = {}
+    try:
+        for instance in expand_instances(block.block, context, site.env):
+            site.env.budget.count_instance(block.block)
+            values[instance.key] = _evaluate_instance(plan, instance, site, title, configure, query)
+    except Unreached:
+        raise
+    except EvalError as fault:
+        site.report(make_diagnostic(fault, context=[f"while evaluating {title}"]))
+        return Poisoned()
+    except Deferred as deferred:
+        site.report(make_deferred_fault(Header(block.block), deferred, title))
+        return Poisoned()
+    except Poisoned as poison:
+        return poison
+    if block.block.get_argument("for_each") is not None:
+        return ObjectVal({str(key): value for key, value in values.items()})
+    return TupleVal(tuple(values.values())) if block.several else values.get(None, Null())
+
+
+def _evaluate_instance(
+    plan: DataPlan,
+    instance: Instance,
+    site: Site,
+    title: str,
+    configure: Configure,
+    query: Query | None,
+) -> Val:
+    """The answer for one instance. Raises EvalError, Deferred or Poisoned."""
+    env = Env({**site.env.roots, **instance.roots}, {}, site.env.budget)
+    # Arguments are checked without a query, too, so that `validate` finds their faults.
+    faults = [*check_rules(plan.preconditions, title, env)]
+    for fault in faults:
+        site.report(fault)
+    arguments = None if faults else evaluate_arguments(plan.arguments, env, site.report, title)
+    if arguments is None:
+        raise Poisoned
+    provider = choose_instance(plan.provider, site.keys, env)
+    if query is None:
+        raise Unset
+    config = configure(provider)
+    if config is None:
+        raise Poisoned
+    answer = _ask_query(plan, arguments, config, query)
+    value = ObjectVal(
+        {n: lift_value(answer.get(n), a.type) for n, a in plan.info.schema.attributes.items()}
+    )
+    with_self = Env({**env.roots, "self": Fixed(value)}, {}, env.budget)
+    for fault in check_rules(plan.postconditions, title, with_self):
+        site.report(fault)
+    return value
+
+
+def _ask_query(
+    plan: DataPlan, arguments: FrozenMap, config: ProviderConfig, query: Query
+) -> FrozenMap:
+    location, kind = Header(plan.block.block), plan.block.address.type
+    try:
+        answer = query(config, kind, arguments)
+    except OtherSystem:  # another system answers than the one of the state: the run must stop
+        raise
+    except KafkaformError as fault:
+        first = fault.diagnostics[0]
+        kind_of_fault = Unreached if isinstance(fault, ConnectError) else EvalError
+        raise kind_of_fault(
+            location, f"{plan.name} cannot be read: {first.summary}", advice=first.advice
+        ) from None
+    # The object has its arguments and the answer; the answer wins, such as a normalised name.
+    argument_values = {name: value for name, value in arguments.items() if value is not None}
+    return FrozenMap({**argument_values, **(answer if isinstance(answer, FrozenMap) else {})})
+
+
+Check = Callable[[FrozenMap], Sequence[tuple[str, Diagnostic]]]
+"""Finds faults that a schema cannot express: pairs of (attribute, fault without a place)."""
+
+Connect = Callable[[str, FrozenMap], tuple[FrozenMap, Sequence[tuple[str, Diagnostic]]]]
+"""Completes the settings of an instance, by the environment: (instance, settings of its block) ->
+the settings to connect with, and what is refused."""
+
+
+class ProviderInfo(Struct, frozen=True):
+    """What the language knows about a provider."""
+
+    schema: ObjectSchema
+    check: Check = lambda _: ()
+    connect: Connect = lambda _, config: (config, ())
+
+
+def configure_provider(
+    block: ProviderBlock,
+    instance: str,
+    info: ProviderInfo,
+    context: Context,
+    env: Env,
+    report: Report,
+) -> ProviderConfig | None:
+    """One provider instance; None after faults, which are reported."""
+    location, title = Header(block.block), f"provider.{instance}"
+    arguments = compile_arguments(
+        block.block.body,
+        info.schema,
+        context,
+        location,
+        render_title(block.block),
+        report,
+        ("alias", "for_each") if block.several else ("alias",),
+    )
+    try:
+        config = evaluate_arguments(arguments, env, report, title)
+    except Skipped as skipped:
+        report(make_error(location, f"{title} needs {skipped}, which is skipped"))
+        return None
+    except Poisoned:
+        return None
+    except Deferred as deferred:
+        report(make_deferred_fault(location, deferred, title))
+        return None
+    if config is None:
+        return None
+    # The check sees the completed settings, since the environment can set what the block lacks.
+    config, refused = info.connect(instance, config)
+    for name, fault in refused or info.check(config):
+        report(_locate_fault(name, fault, block, info.schema))
+    if refused:
+        return None
+    return ProviderConfig(block.name, instance, config, block.block.header_range)
+
+
+def _locate_fault(
+    name: str, fault: Diagnostic, block: ProviderBlock, schema: ObjectSchema
+) -> Diagnostic:
+    """The fault at the argument that sets this attribute. The source line of a secret is left
+    out."""
+    attribute = schema.attributes.get(name)
+    hide = attribute is not None and (attribute.secret or attribute.sensitive)
+    for spelling, item in block.block.body.attributes.items():
+        if schema.find(spelling) is attribute:
+            return replace(fault, range=item.range, excerpt=None if hide else item.excerpt)
+    header = Header(block.block)
+    return replace(fault, range=header.range, excerpt=header.excerpt)
+
+
+def make_default_provider(
+    instance: str, info: ProviderInfo, block: ResourceBlock, title: str, report: Report
+) -> ProviderConfig:
+    """The default instance of a provider without a provider block. block: what needs it; title: its
+    name in messages."""
+    location, schema = Header(block.block), info.schema
+    missing = [name for name, a in schema.attributes.items() if a.required and a.default is None]
+    if missing:
+        report(
+            make_error(
+                location,
+                f"{title} needs the provider {instance}, which is not configured",
+                f"A provider block with {', '.join(missing)} is missing.",
+                f'Write provider "{instance}" {{ {missing[0]} = … }}.',
+            )
+        )
+    # It is completed also after a fault, so that the same fault is not reported for every object.
+    defaults: dict[str, Value] = {name: a.default for name, a in schema.attributes.items()}
+    defaults.update(dict.fromkeys(schema.blocks))
+    config, refused = info.connect(instance, FrozenMap(defaults))
+    for _, fault in refused:
+        report(replace(fault, range=location.range, excerpt=location.excerpt))
+    return ProviderConfig(instance, instance, config, location.range)
