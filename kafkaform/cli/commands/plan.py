@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -76,10 +78,7 @@ def plan(
     """
     console = Console.make_standard(no_color=no_color, interactive=input)
     options = _choose_destroy(options) if destroy else options
-    registry = make_registry(os.environ) if untrusted else Registry()
-    list_policies = partial(list_policy_ids, policy, untrusted=untrusted)
-    conditions = check_fail_on(fail_on, registry, list_policies=list_policies)
-    options = replace(options, accept=check_accepted(options.accept, registry))
+    options, conditions = _check_conditions(options, fail_on, policy, untrusted)
     if untrusted and validate:
         raise dry_run_error()
     with open_screen(
@@ -112,6 +111,17 @@ def plan(
     # Terraform's codes: 2 is "there are changes", and no error.
     if detailed_exitcode and changed:
         raise typer.Exit(2)
+
+
+def _check_conditions(
+    options: Options, fail_on: Sequence[str], policies: Sequence[Path], untrusted: bool
+) -> tuple[Options, tuple[str, ...]]:
+    """The options with the full names of `--accept`, and the conditions of `--fail-on`. Raises
+    UsageError for a name that does not exist."""
+    registry = make_registry(os.environ) if untrusted else Registry()
+    list_policies = partial(list_policy_ids, policies, untrusted=untrusted)
+    conditions = check_fail_on(fail_on, registry, list_policies=list_policies)
+    return replace(options, accept=check_accepted(options.accept, registry)), conditions
 
 
 def _choose_destroy(options: Options) -> Options:

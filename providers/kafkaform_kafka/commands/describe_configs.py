@@ -22,6 +22,12 @@ from ..inspect.source import DescribeQuery
 from .completion import complete_described_configs, complete_entity, offer_words
 from .named_objects import NAMELESS
 
+_TYPES = ", ".join(CONFIG_ENTITIES) + "."
+_ENTITY_TYPE = Option("--entity-type", _TYPES, "TYPE", offer_words(CONFIG_ENTITIES), hidden=True)
+_ENTITY_NAME = Option(
+    "--entity-name", "Only this entity; '' is the default.", "NAME", complete_entity, hidden=True
+)
+
 
 def ask_configs(
     words: Annotated[
@@ -31,26 +37,8 @@ def ask_configs(
             complete_described_configs,
         ),
     ] = None,
-    entity_type: Annotated[
-        str,
-        Option(
-            "--entity-type",
-            ", ".join(CONFIG_ENTITIES) + ".",
-            "TYPE",
-            offer_words(CONFIG_ENTITIES),
-            hidden=True,
-        ),
-    ] = "topics",
-    entity_name: Annotated[
-        list[str] | None,
-        Option(
-            "--entity-name",
-            "Only this entity; '' is the default.",
-            "NAME",
-            complete_entity,
-            hidden=True,
-        ),
-    ] = None,
+    entity_type: Annotated[str, _ENTITY_TYPE] = "topics",
+    entity_name: Annotated[list[str] | None, _ENTITY_NAME] = None,
     entity_default: Annotated[
         bool, Option("--entity-default", "The configs that all brokers share.", hidden=True)
     ] = False,

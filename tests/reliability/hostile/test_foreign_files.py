@@ -152,10 +152,20 @@ def test_aliases_that_unfold_to_billions(tmp_path: Path) -> None:
 def test_files_that_are_too_many_or_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Limits on one file, on all files together, and on their number."""
+    """A file of a folder that is too large is listed and left out. Too many of them, or too much
+    altogether, is an error."""
     for name in "abc":
         write(tmp_path / f"{name}.yaml", "kind: " + "x" * 50)
-    for limit, value in (("MAX_FILE", 20), ("MAX_TOTAL", 100), ("MAX_FILES", 2)):
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "MAX_FILE", 20)
+        large = read("strimzi", tmp_path)
+    assert not large.objects
+    assert [Path(omission.place).name for omission in large.omissions] == [
+        "a.yaml",
+        "b.yaml",
+        "c.yaml",
+    ]
+    for limit, value in (("MAX_TOTAL", 100), ("MAX_FILES", 2)):
         with monkeypatch.context() as patch:
             patch.setattr(files, limit, value)
             with pytest.raises(UsageError):
