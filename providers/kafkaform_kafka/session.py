@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,12 +17,7 @@ from .authority import required_rights
 from .authority.own_rights import read_held
 from .cluster.brokers import live_nodes, read_cluster
 from .cluster.context import ClusterContext, Order, Reply, Requests, Send
-from .cluster.exchange import attempt
 from .cluster.facts import read_facts
-from .connection import clients
-from .connection.cluster_proof import ClusterProof
-from .connection.failures import connect_error
-from .connection.native import Contact, begin_contact, inspect_listeners, prove_cluster
 from .connection.settings import KafkaSettings
 from .data_sources import AnswerSource, answer_query
 from .kinds.kind import ResourceKind
@@ -33,10 +27,7 @@ from .review.impact import assess
 from .vendors import explanation
 from .vendors.detection import load_profile
 from .vendors.profile import Profile
-from .wire.client import RequestNotSent, Wire
-from .wire.cluster import ClusterRow, describe_cluster
-from .wire.login_tokens import TokenProvider
-from .wire.logins import make_login
+from .wire.opening import open_wire
 from .words import WORDS
 
 
@@ -160,29 +151,10 @@ def join_sends(found: Iterable[Requests]) -> Mapping[str, Send]:
     return joined
 
 
-def open_session(
-    settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS, contact: Contact | None = None
-) -> KafkaSession:
-    """Connect and read the facts. contact: the first connection, if it has begun. Raises
-    ConnectError, ConfigurationError, OtherSystem."""
-    clients.fence_logs()
-    config = clients.pure_config(settings)
-    contact = contact or begin_contact(settings)
-    if contact is None:
-        wire = _open_alone(settings, config)
-    else:
-        if contact.tokens is not None:
-            config["sasl_oauth_token_provider"] = TokenProvider(contact.tokens)
-        # librdkafka first: for a refused login kafka-python says no more than that it timed out.
-        # Its answer also says which cluster every later connection must lead to.
-        proof = prove_cluster(contact)
-        try:
-            wire = Wire(config, clients.PATIENCE, proof)
-        except RequestNotSent as error:
-            raise connect_error(settings, [("", str(error))]) from None
+def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS) -> KafkaSession:
+    """Connect and read the facts. Raises ConnectError, ConfigurationError, OtherSystem."""
+    wire = open_wire(settings)
     try:
-        if len(settings.servers) > 1:
-            clients.refuse_two_clusters(settings, wire.ask_addresses(clients.LOOK))
         facts = read_facts(wire, settings)
         if settings.cluster_id is not None and facts.scope_id != settings.cluster_id:
             raise _make_other_cluster_error(settings, facts.scope_id)
@@ -198,30 +170,6 @@ def _make_other_cluster_error(settings: KafkaSettings, found: str) -> OtherSyste
         f'"{settings.instance}" is {settings.cluster_id}',
         "Nothing was sent. Correct the address; or cluster_id, if you mean this cluster.",
     )
-
-
-def _open_alone(settings: KafkaSettings, config: Mapping[str, Any]) -> Wire:
-    """A connection for a login that librdkafka lacks. Raises ConnectError, ConfigurationError,
-    OtherSystem."""
-    login, proof = make_login(settings), ClusterProof(settings.instance)
-    try:
-        wire = Wire(config, clients.PATIENCE, proof, login)
-    except RequestNotSent as error:
-        # kafka-python says only that no broker is available.
-        known = ("_AUTHENTICATION", login.failure) if login.failure else ("", str(error))
-        found = {} if login.failure else inspect_listeners(settings)
-        raise connect_error(settings, [known], found) from None
-    try:
-        cluster = attempt("DescribeCluster", lambda: describe_cluster(wire, settings.timeout))
-        if isinstance(cluster, ClusterRow) and not cluster.code:
-            # From here on every connection must lead to the cluster of this answer, those that are
-            # open already, too.
-            proof.expected = cluster.cluster_id
-            wire.prove()
-    except KafkaformError:
-        wire.close()
-        raise
-    return wire
 
 
 def _explain_replies(profile: Profile, replies: Sequence[Reply]) -> Sequence[Reply]:

@@ -1,4 +1,4 @@
-"""Settings for both clients.
+"""Settings for both clients: kafka-python, which sends requests, and librdkafka, which publishes.
 
 Neither client writes to the terminal or logs on the level on which it shows passwords.
 """
@@ -17,7 +17,6 @@ from kafkaform.provider.http.certificate_forms import CertificateFault
 from kafkaform.provider.http.pem import is_pem
 from kafkaform.provider.http.tls import tls_context
 
-from .failures import redact_text
 from .settings import KafkaSettings
 from .stores import KEYSTORE, TRUSTSTORE
 
@@ -109,23 +108,6 @@ def ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
         return tls_context(settings.ca, settings.certificate, key, passphrase)
     except CertificateFault as fault:
         raise _make_certificate_error(settings, fault) from None
-
-
-def require_files(settings: KafkaSettings) -> None:
-    """Raises ConfigurationError for certificates and keys that are no files: a client that opens
-    them could wait for ever."""
-    try:
-        certificate_forms.require_files(settings.ca, settings.certificate, _reveal(settings.key))
-    except CertificateFault as fault:
-        raise _make_certificate_error(settings, fault) from None
-
-
-def make_settings_error(settings: KafkaSettings, cause: str) -> ConfigurationError:
-    """The error for settings that a client refuses before it connects."""
-    return ConfigurationError(
-        f'provider "{settings.instance}" cannot be used: {redact_text(cause, settings)}',
-        "check the certificates and the other connection settings",
-    )
 
 
 def _make_certificate_error(settings: KafkaSettings, fault: CertificateFault) -> ConfigurationError:

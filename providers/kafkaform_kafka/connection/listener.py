@@ -1,8 +1,8 @@
 """Inspect a listener that refused a connection, to say which protocol it uses and what was wrong.
 
-librdkafka calls every bad certificate "could not be verified", and every mix-up of protocols a
-closed connection. This sends no secret: a TLS handshake that verifies the broker as always, and the
-only request that a listener answers before the login (SaslHandshake v1, KIP-43 and KIP-152).
+A listener with another protocol only closes the connection. This sends no secret: a TLS handshake
+that verifies the broker as always, and the only request that a listener answers before the login
+(SaslHandshake v1, KIP-43 and KIP-152).
 """
 
 from __future__ import annotations

@@ -164,8 +164,8 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
     Secrets can be references. The value of a secret is not repeated."""
     faults: list[mongey_arguments.Fault] = []
     for name, value in config.items():
-        # librdkafka is written in C: its texts would end there, so that it and kafka-python connect
-        # to different brokers, or with different passwords.
+        # SASL/PLAIN separates user and password with it (RFC 4616), and the texts of librdkafka end
+        # there.
         if isinstance(value, str) and "\0" in value:
             faults.append((name, Severity.ERROR, f"{name} contains a NUL character", "remove it"))
     for wrong, name, text, advice in (*_check_values(config), *_check_login(config)):

@@ -9,7 +9,7 @@ from typing import Any
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\],@]+):(\d{1,5})", re.ASCII)
-"""What both clients read: a host and a port."""
+"""What clients read: a host and a port."""
 _SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://", re.ASCII)
 _DEFAULT_PORT = "9092"
 

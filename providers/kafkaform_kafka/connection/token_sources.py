@@ -1,4 +1,4 @@
-"""Choose where login tokens come from: one source for both clients of a connection."""
+"""Choose where login tokens come from."""
 
 from __future__ import annotations
 

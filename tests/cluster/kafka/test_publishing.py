@@ -25,9 +25,9 @@ from confluent_kafka.admin import (
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform_kafka.connection import publishing
+from kafkaform_kafka import publishing
 from kafkaform_kafka.connection.clients import native_config
-from kafkaform_kafka.connection.publishing import NumberedRecord, PublishResult, publish
+from kafkaform_kafka.publishing import NumberedRecord, PublishResult, publish
 
 from ...kit.kafka.logins import Login, admin_login
 from ...kit.kafka.sessions import eventually, grant, login
@@ -164,7 +164,7 @@ def test_what_breaks_off_is_gone_on_with(shelf: Shelf) -> None:
 
 KILLED = """
 import sys, os
-from kafkaform_kafka.connection.publishing import NumberedRecord, publish
+from kafkaform_kafka.publishing import NumberedRecord, publish
 from tests.cluster.kafka.test_publishing import Shelf, entries
 from types import SimpleNamespace
 

@@ -69,13 +69,14 @@ def create(wire: Wire, *payloads: dict[str, Any]) -> ItemAnswers:
 def test_the_pinned_client_has_the_inner_parts_that_are_used(wire: Wire) -> None:
     """A new kafka-python that renames them is noticed here first."""
     assert version("kafka-python").startswith("3.0.")
-    manager = wire._admin._manager
-    parts = ("run", "get_connection", "least_loaded_node", "wait_for")
-    assert all(callable(getattr(manager, part)) for part in parts)
-    assert callable(manager._net.sleep)
-    connection = manager.get_connection(manager.least_loaded_node())
+    pool = wire._pool
+    parts = ("run", "get_connection", "least_loaded_node", "wait_for", "least_used_connections")
+    assert all(callable(getattr(pool, part)) for part in parts)
+    assert callable(pool.net.sleep)
+    connection = pool.get_connection(pool.least_loaded_node())
     assert callable(connection.send_request)
     assert callable(KafkaConnection._send_request)  # by which versions and the login are asked, too
+    assert callable(connection.transport._sock_recv)
     assert type(connection).__base__ is KafkaConnection
     assert connection.init_future is not None
     assert not connection.paused
@@ -219,12 +220,12 @@ def test_the_first_connection_stays_that_of_its_broker(
             assert proxy.take()["SaslAuthenticate"] == logins
             # Once it is lost it is opened again, as any other.
             proxy.cut()
-            eventually(lambda: opened._admin._manager._conns, lambda open_ones: not open_ones)
+            eventually(lambda: opened._pool.connections, lambda open_ones: not open_ones)
             topics.list_topics(opened, None, TIMEOUT, node=node)
             assert proxy.take()["SaslAuthenticate"] == 1
         finally:
             opened.close()
-        assert not opened._admin._manager._conns
+        assert not opened._pool.connections
 
 
 def test_topic_ids_keep_their_text() -> None:
@@ -245,7 +246,7 @@ class _Backing:
 
     def __init__(self, failure: Exception) -> None:
         self.failure: Exception | None = failure
-        self._net = self
+        self.net = self
         self.cluster = ClusterMetadata(bootstrap_servers=["localhost:9092"])
 
     def get_connection(self, node: int) -> NoReturn:
@@ -291,8 +292,8 @@ class _Throttled:
     """A connection that its broker pauses for a while, and the manager that has it."""
 
     def __init__(self, looks: int) -> None:
-        self.looks, self._net, self.init_future = looks, self, None
-        self._conns = {1: self}
+        self.looks, self.net, self.init_future = looks, self, None
+        self.connections = {1: self}
         self.cluster = ClusterMetadata(bootstrap_servers=["localhost:9092"])
 
     def get_connection(self, node: int) -> _Throttled:

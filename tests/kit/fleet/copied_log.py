@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform_kafka.connection.clients import native_config
-from kafkaform_kafka.connection.publishing import NumberedRecord, publish
+from kafkaform_kafka.publishing import NumberedRecord, publish
 
 from ..kafka.sessions import eventually, login
 

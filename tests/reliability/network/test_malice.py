@@ -97,7 +97,7 @@ def test_what_the_client_asks_on_its_own(broker: Any, proxy: Proxy) -> None:
     """kafka-python asks for the brokers when it begins, from time to time, and after each lost
     connection: while it reads that answer, nobody else is served."""
     session = connect(broker, "admin", servers=(proxy.bootstrap,))
-    manager = session.context.wire._admin._manager
+    manager = session.context.wire._pool
     proxy.tamper = lambda request, data: (
         data[:9] + b"\xff" * 1_000_000 if request.api == "Metadata" else data
     )

@@ -18,7 +18,7 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_kafka.connection import clients, provider_block, token_sources
 from kafkaform_kafka.connection.aws import AwsLogin, find_region
-from kafkaform_kafka.connection.failures import connect_error
+from kafkaform_kafka.connection.failures import ConnectionFailure, FailureKind, connect_error
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 
 from ....kit.kafka.aws import (
@@ -360,5 +360,6 @@ def test_secrets_are_masked_and_not_logged(
 def test_a_refused_login_says_whose_credentials_it_used(login: AwsLogin, who: str) -> None:
     """The policy to look at is that of this identity."""
     settings = replace(read(), aws_login=login)
-    advice = connect_error(settings, [("_AUTHENTICATION", "Access denied")]).advice
+    refusal = ConnectionFailure(FailureKind.REFUSED_LOGIN, "Access denied")
+    advice = connect_error(settings, dict.fromkeys(settings.servers, refusal)).advice
     assert f"check that the policy of {who} allows kafka-cluster:Connect" in advice

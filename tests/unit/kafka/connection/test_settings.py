@@ -17,8 +17,8 @@ from kafkaform.provider.durations import parse_seconds
 from kafkaform_kafka.connection.clients import native_config, pure_config
 from kafkaform_kafka.connection.kerberos import KerberosSettings
 from kafkaform_kafka.connection.provider_block import CONFIG
-from kafkaform_kafka.connection.publishing import publish
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
+from kafkaform_kafka.publishing import publish
 from kafkaform_kafka.wire.kerberos import prepare_kerberos
 from kafkaform_kafka.wire.logins import TokenScram
 

@@ -21,10 +21,15 @@ from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from .clients import NATIVE_LOGGER, fence_logs, native_config
-from .cluster_proof import ClusterProof
-from .native import NATIVE, begin_contact, oauth_config, prove_cluster
-from .settings import read_settings
+from .connection.clients import NATIVE_LOGGER, fence_logs, native_config
+from .connection.cluster_proof import ClusterProof
+from .connection.oauth import OAUTHBEARER
+from .connection.settings import KafkaSettings, read_settings
+from .connection.token_sources import open_token_source
+from .wire.opening import open_wire
+
+NATIVE = "one of bootstrap_servers"
+"""Where an answer comes from: librdkafka does not say which broker gave it."""
 
 NUMBER = "seq"
 WINDOW = 1_000
@@ -106,26 +111,38 @@ def publish(
     """
     fence_logs()
     settings = read_settings(instance, config, secrets)
-    # A producer and a consumer only time out if nobody answers; this client names the cause.
-    contact = begin_contact(settings)
-    if contact is None:
+    if settings.kerberos is not None or settings.token_auth:
         raise ConfigurationError(
             f'provider "{instance}" logs in with a delegation token or with Kerberos: records '
             "cannot be published so, because librdkafka has neither",
             "Publish with a provider block that logs in with a password, a certificate or "
             "oauthbearer.",
         )
-    proof, tokens = prove_cluster(contact), contact.tokens
-    native = {
-        **native_config(settings),
-        **(oauth_config(tokens) if tokens else {}),
-        "logger": logging.getLogger(NATIVE_LOGGER),
-    }
+    # A producer and a consumer only time out if they cannot connect; this connection names the
+    # cause, and the cluster.
+    wire = open_wire(settings)
+    wire.close()
+    proof = ClusterProof(instance, wire.cluster_id)
+    native = {**_log_in(settings), "logger": logging.getLogger(NATIVE_LOGGER)}
     partition, before = _find_last_number(native, proof, topic, key)
     todo = (entry for entry in entries if entry.number > before)
     return PublishResult(
         before, _send_records(native, proof, topic, partition, key, todo) or before
     )
+
+
+def _log_in(settings: KafkaSettings) -> Mapping[str, Any]:
+    """librdkafka's settings. It asks for a token itself, and again before the token expires."""
+    tokens = open_token_source(settings) if settings.mechanism == OAUTHBEARER else None
+    if tokens is None:
+        return native_config(settings)
+
+    # It runs in a thread of librdkafka, where an exception counts as a failed login.
+    def give_token(_: str) -> tuple[str, float]:
+        token = tokens.get_token()
+        return token.text.reveal(), token.expires
+
+    return {**native_config(settings), "oauth_cb": give_token}
 
 
 def _read_metadata(client: Consumer | Producer, proof: ClusterProof, topic: str) -> Any:
