@@ -72,9 +72,9 @@ def explain_failure(error: Exception) -> ConnectionFailure:
     cause: BaseException | None = None
     if error.args and isinstance(error.args[0], OSError):
         cause = error.args[0]
-    if text.startswith(HANDSHAKE_FAILED):
+    if text.startswith(HANDSHAKE_FAILED) and isinstance(error.__context__, Exception):
         cause = error.__context__
-        text = text.removeprefix(f"{HANDSHAKE_FAILED}: ")
+        text = describe_error(cause)
     kind = next((kind for type_, kind in _KINDS if isinstance(error, type_)), None)
     if kind is None and isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
         kind = FailureKind.TLS
