@@ -45,13 +45,13 @@ class KafkaSession:
         """The vendor whose refusals are explained, None for Apache Kafka."""
         # A plan needs none of what only commands change, and loading it takes time.
         self._commanded = [kind for kind in kinds if kind.commanded]
-        found = {
+        requests_by_kind = {
             kind.name: kind.connect()
             for kind in kinds
             if kind.connect is not None and not kind.commanded
         }
-        self._reads = {name: requests.reads for name, requests in found.items()}
-        self._sends = dict(join_sends(found.values()))
+        self._reads = {name: requests.reads for name, requests in requests_by_kind.items()}
+        self._sends = dict(join_sends(requests_by_kind.values()))
 
     def live_nodes(self) -> Sequence[str]:
         return live_nodes(self.context)
@@ -89,23 +89,26 @@ class KafkaSession:
         return answer_query(source, data, arguments)
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
-        found = assess(self.context, changes)
-        if found:
+        impacts = assess(self.context, changes)
+        if impacts:
             # A proxy may have led an open connection to another cluster since it was proven.
             self.prove()
-        return found
+        return impacts
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
-        held = read_held(self.context, steps)
-        verdicts = tuple(required_rights.judge_steps(steps, held, self.facts.principal))
+        rights = read_held(self.context, steps)
+        verdicts = tuple(required_rights.judge_steps(steps, rights, self.facts.principal))
         if self._profile is None:
             return verdicts
         kinds = {step.id: step.identity.kind for step in steps}
         return tuple(
-            replace(one, fault=explanation.explain_fault(self._profile, one.fault, kinds[one.step]))
-            if one.fault
-            else one
-            for one in verdicts
+            replace(
+                verdict,
+                fault=explanation.explain_fault(self._profile, verdict.fault, kinds[verdict.step]),
+            )
+            if verdict.fault
+            else verdict
+            for verdict in verdicts
         )
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
@@ -129,9 +132,11 @@ class KafkaSession:
         return replies if self._profile is None else _explain_replies(self._profile, replies)
 
     def _connect_commanded(self) -> None:
-        found = {kind.name: kind.connect() for kind in self._commanded if kind.connect is not None}
-        self._reads |= {name: requests.reads for name, requests in found.items()}
-        self._sends |= join_sends(found.values())
+        requests_by_kind = {
+            kind.name: kind.connect() for kind in self._commanded if kind.connect is not None
+        }
+        self._reads |= {name: requests.reads for name, requests in requests_by_kind.items()}
+        self._sends |= join_sends(requests_by_kind.values())
 
     def prove(self) -> None:
         self.context.wire.prove()
@@ -140,11 +145,11 @@ class KafkaSession:
         self.context.wire.close()
 
 
-def join_sends(found: Iterable[Requests]) -> Mapping[str, Send]:
+def join_sends(kinds: Iterable[Requests]) -> Mapping[str, Send]:
     """API -> the function that sends its requests, for all kinds. Raises ValueError if two
     functions send the same API."""
     joined: dict[str, Send] = {}
-    for requests in found:
+    for requests in kinds:
         for api, send in requests.sends.items():
             if joined.setdefault(api, send) is not send:
                 raise ValueError(f"{api} is sent by two functions: {joined[api]} and {send}")
@@ -157,27 +162,25 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
     try:
         facts = read_facts(wire, settings)
         if settings.cluster_id is not None and facts.scope_id != settings.cluster_id:
-            raise _make_other_cluster_error(settings, facts.scope_id)
+            raise OtherSystem(
+                f"{', '.join(settings.servers)} answers as cluster {facts.scope_id}, and "
+                f'cluster_id of provider "{settings.instance}" is {settings.cluster_id}',
+                "Nothing was sent. Correct the address; or cluster_id, if you mean this cluster.",
+            )
     except KafkaformError:
         wire.close()
         raise
     return KafkaSession(ClusterContext(settings, wire, facts), kinds)
 
 
-def _make_other_cluster_error(settings: KafkaSettings, found: str) -> OtherSystem:
-    return OtherSystem(
-        f"{', '.join(settings.servers)} answers as cluster {found}, and cluster_id of provider "
-        f'"{settings.instance}" is {settings.cluster_id}',
-        "Nothing was sent. Correct the address; or cluster_id, if you mean this cluster.",
-    )
-
-
 def _explain_replies(profile: Profile, replies: Sequence[Reply]) -> Sequence[Reply]:
     return [
-        replace(one, fault=explanation.explain_fault(profile, one.fault, one.step.identity.kind))
-        if one.fault
-        else one
-        for one in replies
+        replace(
+            reply, fault=explanation.explain_fault(profile, reply.fault, reply.step.identity.kind)
+        )
+        if reply.fault
+        else reply
+        for reply in replies
     ]
 
 

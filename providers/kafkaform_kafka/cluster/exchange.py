@@ -22,15 +22,15 @@ def attempt(api: str, call: Callable[[], T], broker: str | None = None) -> T | F
     """The result of the call, or the fault that says whether its request can have been executed."""
     # No use of the clients' own `retriable`: librdkafka says False for every admin error, also for
     # timeouts, and kafka-python says True for some whose request may have been executed.
-    where = broker or ""
+    node = broker or ""
     try:
         return call()
     except RequestNotSent as error:
-        return faults.not_sent_fault(api, str(error), where, throttled=error.throttled)
+        return faults.not_sent_fault(api, str(error), node, throttled=error.throttled)
     except Unsupported as error:
-        return faults.fault_of(api, UNSUPPORTED_VERSION, "", str(error), where)
+        return faults.fault_of(api, UNSUPPORTED_VERSION, "", str(error), node)
     except RequestUnanswered as error:
-        return faults.lost_answer_fault(api, str(error), where, timed_out=error.timed_out)
+        return faults.lost_answer_fault(api, str(error), node, timed_out=error.timed_out)
     except _NONSENSE as error:
-        said = f"the answer makes no sense ({type(error).__name__}: {error})"
-        return faults.lost_answer_fault(api, said, where)
+        cause = f"the answer makes no sense ({type(error).__name__}: {error})"
+        return faults.lost_answer_fault(api, cause, node)

@@ -133,11 +133,11 @@ def _refuse_mfa(_: str) -> NoReturn:
 
 def _find_keys(session: Session, login: AwsLogin) -> ReadOnlyCredentials:
     """The credentials that sign now. Raises ConnectError if there are none."""
-    found = session.get_credentials()
-    if found is None:
+    credentials = session.get_credentials()
+    if credentials is None:
         raise make_error("there are no AWS credentials", _CREDENTIALS)
     # Frozen, because botocore can renew them between the reading of one part and the next.
-    keys: ReadOnlyCredentials = found.get_frozen_credentials()
+    keys: ReadOnlyCredentials = credentials.get_frozen_credentials()
     _remember(keys)
     return _assume_role(session, login) if login.role else keys
 
@@ -189,8 +189,8 @@ def _raise_cause(error: Exception) -> NoReturn:
 
 
 def _read_arguments(error: Exception) -> Mapping[str, str]:
-    given = getattr(error, "kwargs", {})
-    return {name: str(given[name]) for name in _HARMLESS if name in given}
+    arguments = getattr(error, "kwargs", {})
+    return {name: str(arguments[name]) for name in _HARMLESS if name in arguments}
 
 
 class _Known(dict[str, str]):

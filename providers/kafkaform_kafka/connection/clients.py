@@ -51,7 +51,7 @@ def native_config(settings: KafkaSettings) -> dict[str, Any]:
     """The settings in librdkafka's words."""
     # Certificates are always verified: enable.ssl.certificate.verification and
     # ssl.endpoint.identification.algorithm keep their defaults (true, https).
-    given = {
+    properties = {
         "bootstrap.servers": ",".join(settings.servers),
         "security.protocol": settings.protocol,
         "sasl.mechanism": settings.mechanism,
@@ -62,7 +62,7 @@ def native_config(settings: KafkaSettings) -> dict[str, Any]:
         _pem_key("ssl.key", _reveal(settings.key)): _reveal(settings.key),
         "ssl.key.password": _reveal(settings.passphrase),
     }
-    used = {name: value for name, value in given.items() if value is not None}
+    used = {name: value for name, value in properties.items() if value is not None}
     return {**used, "client.id": CLIENT_ID}
 
 

@@ -131,12 +131,12 @@ def connect_error(
         cause = _explain_failure(settings, failure, listeners.get(server) or failure.listener)
         causes.setdefault(cause.sentence, cause)
         groups.setdefault(cause.sentence, []).append(server)
-    clearest, *others = sorted(causes.values(), key=lambda cause: cause.rank)
+    clearest, *further_causes = sorted(causes.values(), key=lambda cause: cause.rank)
     reasons = clearest.sentence
-    if others:
+    if further_causes:
         reasons = "; ".join(
             cause.sentence + _render_count(groups[cause.sentence], len(settings.servers))
-            for cause in (clearest, *others)
+            for cause in (clearest, *further_causes)
         )
     advice = "; ".join((clearest.advice, *_find_unread_variables(settings)))
     servers = ", ".join(groups[clearest.sentence])
@@ -149,8 +149,8 @@ def connect_error(
 
 
 def _render_count(servers: Sequence[str], total: int) -> str:
-    shown = ", ".join(servers[:NAMED]) + (" …" if servers[NAMED:] else "")
-    return f" ({len(servers)} of {total}: {shown})"
+    names = ", ".join(servers[:NAMED]) + (" …" if servers[NAMED:] else "")
+    return f" ({len(servers)} of {total}: {names})"
 
 
 def _explain_failure(
@@ -178,23 +178,25 @@ def _describe_login(settings: KafkaSettings) -> str:
 
 def _explain_listener(settings: KafkaSettings, text: str, listener: Listener) -> _Cause | None:
     """What is wrong and what to do, if the listener showed it. text: how the connection ended."""
-    ours, theirs = settings.protocol, listener.protocol
+    protocol, expected = settings.protocol, listener.protocol
     if not listener.kafka:
         advice = "check host and port in bootstrap_servers"
         return _Cause(_Rank.LISTENER, "the server there is not Kafka", advice)
     if listener.tls and not settings.tls:
-        secure = ours.replace("PLAINTEXT", "SSL")
-        sentence = f"the listener expects TLS, but this connection uses {ours}"
-        advice = f'write security_protocol = "{theirs or secure}" and give ca_cert'
+        secure = protocol.replace("PLAINTEXT", "SSL")
+        sentence = f"the listener expects TLS, but this connection uses {protocol}"
+        advice = f'write security_protocol = "{expected or secure}" and give ca_cert'
         return _Cause(_Rank.LISTENER, sentence, advice)
     if listener.refused:
         sentence = f"the broker's certificate is refused: {listener.refused}"
-        more = " (and into the broker's advertised.listeners)"
-        advice = advise_certificate(listener.refused, "bootstrap_servers", "broker", more)
+        listener_advice = " (and into the broker's advertised.listeners)"
+        advice = advise_certificate(
+            listener.refused, "bootstrap_servers", "broker", listener_advice
+        )
         return _Cause(_Rank.LISTENER, sentence, advice)
-    if theirs is not None and theirs != ours:
-        sentence = f"the listener expects {theirs}, but this connection uses {ours}"
-        advice = _advise_protocol(theirs, listener.mechanisms or (), weaker=settings.tls)
+    if expected is not None and expected != protocol:
+        sentence = f"the listener expects {expected}, but this connection uses {protocol}"
+        advice = _advise_protocol(expected, listener.mechanisms or (), weaker=settings.tls)
         return _Cause(_Rank.LISTENER, sentence, advice)
     # With TLS 1.3 a server refuses the client's certificate only after the handshake, by an alert
     # (RFC 8446 §4.4.2.4), so that the client has connected and then loses the connection.
@@ -211,14 +213,14 @@ def _explain_listener(settings: KafkaSettings, text: str, listener: Listener) ->
     return None
 
 
-def _advise_protocol(theirs: str, mechanisms: tuple[str, ...], *, weaker: bool) -> str:
+def _advise_protocol(expected: str, mechanisms: tuple[str, ...], *, weaker: bool) -> str:
     """What to do about another security protocol. weaker: this connection uses TLS, and the
     listener may not."""
     # A listener without TLS can be somebody who answers at that address to read a password, so the
     # first advice is to keep TLS.
     login = f" and log in with {' or '.join(mechanisms)}" if mechanisms else ""
-    change = f'write security_protocol = "{theirs}"{login}'
-    if weaker and "SSL" not in theirs:
+    change = f'write security_protocol = "{expected}"{login}'
+    if weaker and "SSL" not in expected:
         return (
             "name the port of a listener with TLS in bootstrap_servers; or, if others on the "
             f"network are allowed to read the traffic, {change}"
@@ -257,15 +259,15 @@ def _find_unread_variables(settings: KafkaSettings) -> Iterator[str]:
     """Advice about environment variables that another tool would use."""
     # Terraform's provider fills the attributes that its block omits from these variables. Here the
     # block alone says who connects, so that a reviewer can read it.
-    given = {
+    variables = {
         variable: attribute
         for variable, (attribute, field) in _UNREAD.items()
         if os.environ.get(variable) and getattr(settings, field) is None
     }
-    if given:
+    if variables:
         yield (
-            f"the provider block does not take {', '.join(given)} from the environment: "
-            f"write {', '.join(given.values())} into it"
+            f"the provider block does not take {', '.join(variables)} from the environment: "
+            f"write {', '.join(variables.values())} into it"
         )
 
 

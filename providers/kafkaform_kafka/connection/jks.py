@@ -106,11 +106,11 @@ class _Reader:
         self._at = 0
 
     def take(self, length: int) -> bytes:
-        part = self._data[self._at : self._at + length]
-        if len(part) < length:
+        chunk = self._data[self._at : self._at + length]
+        if len(chunk) < length:
             raise ValueError("it is cut off")
         self._at += length
-        return part
+        return chunk
 
     def take_number(self, length: int) -> int:
         return int.from_bytes(self.take(length), "big")
@@ -123,10 +123,10 @@ class _Reader:
 def _read_der(data: bytes, tag: int) -> tuple[bytes, bytes]:
     """The content of an element with this tag, and what follows it (X.690). Raises ValueError."""
     reader = _Reader(data)
-    found, length = reader.take_number(1), reader.take_number(1)
+    first_tag, length = reader.take_number(1), reader.take_number(1)
     if length > 0x80:
         length = reader.take_number(length - 0x80)
-    if found != tag:
+    if first_tag != tag:
         raise ValueError("a key is not in DER")
     content = reader.take(length)
     return content, data[reader._at :]

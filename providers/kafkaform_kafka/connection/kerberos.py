@@ -72,35 +72,35 @@ class KerberosSettings(Struct, frozen=True):
     """Name of the ticket cache, None for that of the environment."""
 
 
-def read_kerberos(given: Mapping[str, Any]) -> KerberosSettings:
+def read_kerberos(block: Mapping[str, Any]) -> KerberosSettings:
     """The Kerberos settings of a provider block without faults."""
-    service, principal, keytab, cache = (given.get(name) or None for name in NAMES)
+    service, principal, keytab, cache = (block.get(name) or None for name in NAMES)
     return KerberosSettings(service or DEFAULT_SERVICE, principal, keytab, cache)
 
 
-def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """The faults of a provider block that logs in with Kerberos. given: its values."""
+def find_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
+    """The faults of a provider block that logs in with Kerberos. block: its values."""
     for name in ("sasl_username", "sasl_password"):
-        if given.get(name):
+        if block.get(name):
             yield _make_fault(
                 name,
                 f"{name} has no effect with gssapi",
                 "remove it: sasl_kerberos_principal says who logs in, and a keytab or a ticket "
                 "cache proves it",
             )
-    if given.get("sasl_kerberos_keytab") and given.get("sasl_kerberos_ticket_cache"):
+    if block.get("sasl_kerberos_keytab") and block.get("sasl_kerberos_ticket_cache"):
         yield _make_fault(
             "sasl_kerberos_ticket_cache",
             "sasl_kerberos_keytab and sasl_kerberos_ticket_cache exclude each other",
             "set the one that has your key or your tickets",
         )
-    if given.get("sasl_kerberos_keytab") and not given.get("sasl_kerberos_principal"):
+    if block.get("sasl_kerberos_keytab") and not block.get("sasl_kerberos_principal"):
         yield _make_fault(
             "sasl_kerberos_keytab",
             "sasl_kerberos_keytab needs sasl_kerberos_principal",
             "name the principal whose key is in the file; `klist -k FILE` lists them",
         )
-    service = given.get("sasl_kerberos_service_name")
+    service = block.get("sasl_kerberos_service_name")
     if isinstance(service, str) and ("/" in service or "@" in service):
         yield _make_fault(
             "sasl_kerberos_service_name",

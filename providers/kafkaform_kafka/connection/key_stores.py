@@ -57,17 +57,17 @@ def read_trusted(path: str, password: Secret | None) -> str:
     if data.startswith(jks.MAGIC):
         entries = _open_jks(data, path, password, TRUSTSTORE_PASSWORD)
         # As Java does it: of a key entry, its own certificate is trusted, and not its issuers.
-        found = _write_certificates(e.certificates[0] for e in entries if e.certificates)
+        pem = _write_certificates(e.certificates[0] for e in entries if e.certificates)
     else:
         store = _open_pkcs12(data, path, password, TRUSTSTORE_PASSWORD)
         own = [store.cert] if store.cert else []
-        found = _write_pem(one.certificate for one in (*own, *store.additional_certs))
-    if not found:
+        pem = _write_pem(entry.certificate for entry in (*own, *store.additional_certs))
+    if not pem:
         raise StoreFault(
             f"{TRUSTSTORE} {path} contains no certificate",
             "import the certificate of the brokers' authority: keytool -importcert",
         )
-    return found
+    return pem
 
 
 def read_key_pair(path: str, password: Secret | None, key_password: Secret | None) -> KeyPair:
@@ -88,8 +88,8 @@ def read_key_pair(path: str, password: Secret | None, key_password: Secret | Non
     from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415  # the keystores extra has it
 
     text = store.key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
-    others = [one.certificate for one in store.additional_certs]
-    return KeyPair(_write_pem(_sort_chain(store.cert.certificate, others)), Secret(text.decode()))
+    issuers = [entry.certificate for entry in store.additional_certs]
+    return KeyPair(_write_pem(_sort_chain(store.cert.certificate, issuers)), Secret(text.decode()))
 
 
 def _read_file(path: str, attribute: str, pem: str) -> bytes:
@@ -192,14 +192,16 @@ def _open_pkcs12(
         raise _make_password_fault(path, attribute) from None
 
 
-def _sort_chain(own: Certificate, others: Iterable[Certificate]) -> Iterable[Certificate]:
+def _sort_chain(own: Certificate, certificates: Iterable[Certificate]) -> Iterable[Certificate]:
     """Our certificate, its issuer, and so on, without what else is in the store."""
-    chain, left = [own], list(others)
+    chain, candidates = [own], list(certificates)
     while chain[-1].issuer != chain[-1].subject:
-        issuer = next((one for one in left if one.subject == chain[-1].issuer), None)
+        issuer = next(
+            (candidate for candidate in candidates if candidate.subject == chain[-1].issuer), None
+        )
         if issuer is None:
             break
-        left.remove(issuer)
+        candidates.remove(issuer)
         chain.append(issuer)
     return chain
 
@@ -207,7 +209,7 @@ def _sort_chain(own: Certificate, others: Iterable[Certificate]) -> Iterable[Cer
 def _write_pem(certificates: Iterable[Certificate]) -> str:
     from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415  # the keystores extra has it
 
-    return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
 
 
 # ── faults ──────────────────────────────────────────────────────────────────────────────

@@ -76,8 +76,8 @@ def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
     except ssl.SSLCertVerificationError as error:
         return Listener(reached=True, tls=True, refused=error.verify_message)
     except (_Stranger, ssl.SSLError) as error:
-        other = isinstance(error, _Stranger) or error.reason == "WRONG_VERSION_NUMBER"
-        return Listener(reached=True, kafka=not other)
+        is_stranger = isinstance(error, _Stranger) or error.reason == "WRONG_VERSION_NUMBER"
+        return Listener(reached=True, kafka=not is_stranger)
     except OSError:
         return Listener(reached=True)
 
@@ -116,10 +116,10 @@ def _encode_request() -> bytes:
 def _read_answer(connection: socket.socket) -> bytes:
     data = b""
     while len(data) < 4 or len(data) < 4 + _parse_length(data):
-        more = connection.recv(_ANSWER)
-        if not more:
+        chunk = connection.recv(_ANSWER)
+        if not chunk:
             raise OSError("the connection ended")
-        data += more
+        data += chunk
     return data
 
 

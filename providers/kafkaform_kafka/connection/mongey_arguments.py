@@ -51,16 +51,16 @@ ATTRIBUTES = (
 )
 
 
-def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """What these attributes ask for in vain. given: a provider block's values."""
+def find_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
+    """What these attributes ask for in vain. block: its values."""
     for name, variables in _INSTEAD.items():
-        if given.get(name):
+        if block.get(name):
             yield (
                 name,
                 Severity.ERROR,
                 f"{name} is not supported",
                 f"remove it, and set {variables} in the environment, where aws-iam finds it",
             )
-    for name, why in _IDLE.items():
-        if given.get(name):
-            yield name, Severity.WARNING, f"{name} has no effect: {why}", "remove it"
+    for name, reason in _IDLE.items():
+        if block.get(name):
+            yield name, Severity.WARNING, f"{name} has no effect: {reason}", "remove it"

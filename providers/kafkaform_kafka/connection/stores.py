@@ -42,20 +42,20 @@ _INSTEAD = ((TRUSTSTORE, "ca_cert"), (KEYSTORE, "client_cert"), (KEYSTORE, "clie
 """Two attributes of which only one can be given."""
 
 
-def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """The faults of these attributes. given: the values of a provider block."""
-    for name, other in _NEEDS:
-        if given.get(name) and not given.get(other):
-            yield _make_fault(name, f"{name} cannot be used without {other}", f"give {other}")
-    for name, other in _INSTEAD:
-        if given.get(name) and given.get(other):
+def find_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
+    """The faults of these attributes. block: its values."""
+    for name, partner in _NEEDS:
+        if block.get(name) and not block.get(partner):
+            yield _make_fault(name, f"{name} cannot be used without {partner}", f"give {partner}")
+    for name, partner in _INSTEAD:
+        if block.get(name) and block.get(partner):
             yield _make_fault(
-                name, f"{name} and {other} exclude each other", "give only one of them"
+                name, f"{name} and {partner} exclude each other", "give only one of them"
             )
-    protocol = given.get("security_protocol")
+    protocol = block.get("security_protocol")
     if protocol in ("PLAINTEXT", "SASL_PLAINTEXT"):
         for name in (TRUSTSTORE, KEYSTORE):
-            if given.get(name):
+            if block.get(name):
                 yield _make_fault(
                     name,
                     f"{name} has no effect with {protocol}",

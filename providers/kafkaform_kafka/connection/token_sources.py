@@ -20,13 +20,13 @@ def open_token_source(settings: KafkaSettings) -> TokenSource | None:
     a package is missing."""
     # A client asks from a thread of its own. Secrets are masked by context (`core.redaction`), and
     # the new token must be known in the context of the run.
-    here = copy_context()
+    context = copy_context()
     if settings.token_file:
-        return TokenSource(partial(here.run, read_token_file, settings.token_file))
+        return TokenSource(partial(context.run, read_token_file, settings.token_file))
     if settings.token_url:
-        return TokenSource(partial(here.run, fetch_token, make_endpoint(settings)))
+        return TokenSource(partial(context.run, fetch_token, make_endpoint(settings)))
     if settings.aws_login:
-        return TokenSource(partial(here.run, _load_signer(settings.aws_login)))
+        return TokenSource(partial(context.run, _load_signer(settings.aws_login)))
     return None
 
 

@@ -166,12 +166,12 @@ def config_faults(config: Mapping[str, Value], facts: Facts) -> Faults:
     for key, value in config.items():
         if value is None:
             continue
-        known = ALL_TOPIC_KEYS.get(key)
-        if known is None:
+        definition = ALL_TOPIC_KEYS.get(key)
+        if definition is None:
             yield from _key_faults(key)
             continue
-        absent = [*presence_faults(known, key, facts)]
-        yield from absent or value_faults(fit_range(known, facts), key, value)
+        absent = [*presence_faults(definition, key, facts)]
+        yield from absent or value_faults(fit_range(definition, facts), key, value)
 
 
 def unknown_warnings(config: Mapping[str, Value], facts: Facts) -> Faults:
@@ -187,8 +187,8 @@ def unknown_key_faults(key: str, facts: Facts) -> Faults:
     # in the dry run, before anything is sent.
     if key in TOPIC_KEYS or any(_key_faults(key)):
         return
-    known = ALL_TOPIC_KEYS.get(key)
-    if known is None or not is_certain(known, facts):
+    definition = ALL_TOPIC_KEYS.get(key)
+    if definition is None or not is_certain(definition, facts):
         yield (
             f"Kafka {NEWEST} has no topic config {key}; a broker that does not know it refuses it "
             "in the dry run",
@@ -206,32 +206,34 @@ def spelling_faults(config: Mapping[str, Value]) -> Faults:
 
 @lru_cache(config_values.REPEATED)
 def _find_spelling_faults(key: str, text: str) -> tuple[tuple[str, str], ...]:
-    known = ALL_TOPIC_KEYS.get(key)
-    return tuple(_key_faults(key) if known is None else word_faults(known, key, text))
+    definition = ALL_TOPIC_KEYS.get(key)
+    return tuple(_key_faults(key) if definition is None else word_faults(definition, key, text))
 
 
-def word_faults(known: ConfigKey, key: str, value: Value) -> Faults:
+def word_faults(definition: ConfigKey, key: str, value: Value) -> Faults:
     """The fault of a value that no version of Kafka takes: no number, or a word that looks like a
     valid one. Other words and numbers can be valid for newer brokers, so only a plan that would set
     them is blocked (`value_faults`)."""
     text = str(value)
-    if known.choices:
-        words = config_values.parse_items(text) if known.kind == "list" else (text,)
-        certain = any(w not in known.choices and suggest(w, known.choices, NEAR) for w in words)
+    if definition.choices:
+        words = config_values.parse_items(text) if definition.kind == "list" else (text,)
+        certain = any(
+            w not in definition.choices and suggest(w, definition.choices, NEAR) for w in words
+        )
     else:
-        parse = _PARSERS.get(known.kind)
+        parse = _PARSERS.get(definition.kind)
         certain = parse is not None and parse(text) is None
     if certain:
-        yield from value_faults(known, key, value)
+        yield from value_faults(definition, key, value)
 
 
-def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
+def value_faults(definition: ConfigKey, key: str, value: Value) -> Faults:
     """The fault of this value of a known config, if it has one."""
     text = str(value)
-    problem = _find_problem(known, text)
+    problem = _find_problem(definition, text)
     if problem:
-        more = f"… ({len(text):,} characters)" if len(text) > 80 else ""
-        yield f"{key} = {text[:80]!r}{more}: {problem}", _value_advice(known, text)
+        ellipsis = f"… ({len(text):,} characters)" if len(text) > 80 else ""
+        yield f"{key} = {text[:80]!r}{ellipsis}: {problem}", _value_advice(definition, text)
 
 
 def select_changed_configs(change: Change) -> FrozenMap:
@@ -251,16 +253,16 @@ def _key_faults(key: str) -> Faults:
 
 def broker_key_faults(key: str) -> Faults:
     """A config that brokers have and topics do not."""
-    known = None if key in ALL_TOPIC_KEYS else find_broker_key(key)
-    if known is not None:
-        yield f"{key} is a config of brokers, not of topics", _advise_broker_key(known)
+    broker_key = None if key in ALL_TOPIC_KEYS else find_broker_key(key)
+    if broker_key is not None:
+        yield f"{key} is a config of brokers, not of topics", _advise_broker_key(broker_key)
 
 
-def _advise_broker_key(known: BrokerKey) -> str:
-    name = known.key.name
+def _advise_broker_key(broker_key: BrokerKey) -> str:
+    name = broker_key.key.name
     if name in TOPIC_COUNTERPARTS:
         return f"use {TOPIC_COUNTERPARTS[name]}"
-    if known.mode is UpdateMode.READ_ONLY:
+    if broker_key.mode is UpdateMode.READ_ONLY:
         return "set it in the brokers' server.properties"
     return "set it with kafka_cluster_config or kafka_broker_config"
 

@@ -83,8 +83,8 @@ def explain_absence(capability: Capability, facts: Facts) -> str:
 
 def capability_faults(capability: Capability, facts: Facts) -> Iterator[tuple[str, str]]:
     """Summary and advice for a change that needs a capability that this cluster does not have."""
-    if why := explain_absence(capability, facts):
-        yield why, capability.advice
+    if absence := explain_absence(capability, facts):
+        yield absence, capability.advice
 
 
 def acl_faults(resource_type: str, operation: str, facts: Facts) -> Iterator[tuple[str, str]]:
@@ -100,8 +100,8 @@ def find_capability_fault(
 ) -> Fault | None:
     """The fault of a read that needs a capability that this cluster does not have. api: the request
     that is not sent."""
-    why = explain_absence(capability, facts)
-    return Fault(code, why, FaultClass.DEFINITE, api, capability.advice) if why else None
+    absence = explain_absence(capability, facts)
+    return Fault(code, absence, FaultClass.DEFINITE, api, capability.advice) if absence else None
 
 
 def find_listing_fault(

@@ -53,13 +53,13 @@ def find_release(versions: Mapping[int, int], level: int | None) -> str | None:
     # All brokers with KRaft report the level since 3.3. A level between two releases is that of a
     # build in between, which has at least what the older one has.
     if level is not None:
-        known = [release for lowest, release in LEVELS.items() if lowest <= level]
-        return known[-1] if known else None
-    held = [versions.get(api, -1) >= version for api, version in MARKS.values()]
-    count = held.index(False) if False in held else len(held)
+        candidates = [release for lowest, release in LEVELS.items() if lowest <= level]
+        return candidates[-1] if candidates else None
+    marks = [versions.get(api, -1) >= version for api, version in MARKS.values()]
+    count = marks.index(False) if False in marks else len(marks)
     # Other systems that speak the protocol pick what they implement: a later mark without an
     # earlier one is none of Kafka's releases, and says nothing about configs.
-    return RELEASES[count - 1] if count and not any(held[count:]) else None
+    return RELEASES[count - 1] if count and not any(marks[count:]) else None
 
 
 def is_newer(level: int | None) -> bool:
@@ -67,6 +67,6 @@ def is_newer(level: int | None) -> bool:
     return level is not None and level > max(LEVELS)
 
 
-def is_before(release: str, other: str) -> bool:
+def is_before(release: str, reference: str) -> bool:
     """True if the first release is older than the second one."""
-    return tuple(map(int, release.split("."))) < tuple(map(int, other.split(".")))
+    return tuple(map(int, release.split("."))) < tuple(map(int, reference.split(".")))

@@ -19,35 +19,39 @@ from .releases import is_before
 
 
 def presence_faults(
-    known: ConfigKey, key: str, facts: Facts, exists: str = "exists"
+    definition: ConfigKey, key: str, facts: Facts, exists: str = "exists"
 ) -> Iterator[tuple[str, str]]:
     """The fault of a config that this cluster does not have. key: its full name; exists: the verb
     of the sentence that says since when it does."""
-    if not known.since and not known.until:
+    if not definition.since and not definition.until:
         return
-    told = (facts.values.get("config_keys") or EMPTY).get(AT_BROKERS.get(known.name, known.name))
+    listed = (facts.values.get("config_keys") or EMPTY).get(
+        AT_BROKERS.get(definition.name, definition.name)
+    )
     release = get_release(facts)
-    if told is False:
+    if listed is False:
         yield f"the brokers do not list {key}, so they do not have it", f"remove {key}"
-    elif told or not release:
+    elif listed or not release:
         return
-    elif known.since and is_before(release, known.since):
+    elif definition.since and is_before(release, definition.since):
         yield (
-            f"the cluster runs Kafka {release}; {key} {exists} since Kafka {known.since}",
+            f"the cluster runs Kafka {release}; {key} {exists} since Kafka {definition.since}",
             f"remove {key}, or upgrade the brokers",
         )
-    elif known.until and not is_before(release, known.until):
-        instead = " and ".join(REPLACEMENTS.get(known.name, ()))
+    elif definition.until and not is_before(release, definition.until):
+        instead = " and ".join(REPLACEMENTS.get(definition.name, ()))
         yield (
-            f"the cluster runs Kafka {release}; Kafka {known.until} removed {key}",
+            f"the cluster runs Kafka {release}; Kafka {definition.until} removed {key}",
             f"use {instead} instead" if instead else f"remove {key}",
         )
 
 
-def is_certain(known: ConfigKey, facts: Facts) -> bool:
+def is_certain(definition: ConfigKey, facts: Facts) -> bool:
     """True if it is known whether this cluster has the config."""
-    told = (facts.values.get("config_keys") or EMPTY).get(AT_BROKERS.get(known.name, known.name))
-    return told is not None or bool(get_release(facts))
+    listed = (facts.values.get("config_keys") or EMPTY).get(
+        AT_BROKERS.get(definition.name, definition.name)
+    )
+    return listed is not None or bool(get_release(facts))
 
 
 def get_release(facts: Facts) -> str:
@@ -56,17 +60,17 @@ def get_release(facts: Facts) -> str:
     return release if isinstance(release, str) else ""
 
 
-def fit_range(known: ConfigKey, facts: Facts) -> ConfigKey:
+def fit_range(definition: ConfigKey, facts: Facts) -> ConfigKey:
     """The config with the lowest number that the release of this cluster accepts."""
     release = get_release(facts)
-    if known.lower is None or not release or not is_before(release, known.lower[0]):
-        return known
-    return replace(known, low=known.lower[1])
+    if definition.lower is None or not release or not is_before(release, definition.lower[0]):
+        return definition
+    return replace(definition, low=definition.lower[1])
 
 
-def fit_old_range(known: ConfigKey) -> ConfigKey:
+def fit_old_range(definition: ConfigKey) -> ConfigKey:
     """The config with the lowest number that any release accepts."""
-    return known if known.lower is None else replace(known, low=known.lower[1])
+    return definition if definition.lower is None else replace(definition, low=definition.lower[1])
 
 
 def advise_topic_ids(facts: Facts) -> str:

@@ -208,10 +208,10 @@ class Wire:
         request = DescribeClusterRequest(
             include_cluster_authorized_operations=False, include_fenced_brokers=False
         )
-        found = self.send(request, timeout).controller_id
-        if found < 0:
+        controller = self.send(request, timeout).controller_id
+        if controller < 0:
             raise RequestNotSent("the cluster has no controller at the moment")
-        return str(found)
+        return str(controller)
 
     def _send_once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
         """Send it to one broker. patience: seconds to wait for the answer."""
@@ -273,8 +273,8 @@ class Wire:
     def ask_addresses(self, seconds: float) -> Mapping[str, str]:
         """Address of the bootstrap list -> the id of the cluster that answers there, for the
         addresses that answer in time."""
-        asked = self._pool.run(_connect_all, self._pool, seconds)
-        return {name: id_ for name, id_ in self._proof.answers.items() if name in asked}
+        addresses = self._pool.run(_connect_all, self._pool, seconds)
+        return {name: id_ for name, id_ in self._proof.answers.items() if name in addresses}
 
     def close(self) -> None:
         self._closed = True
@@ -343,10 +343,12 @@ class _Attempts:
 
     def make_error(self, target: int | None) -> RequestNotSent:
         """The error with the most exact cause and the brokers that had it."""
-        known = self._failures.get(target, "")
-        why = self._verdict or self._cause or known or self._early or "no broker is available"
-        place = _name_place(self._pool, why, self._nodes or {target} - {None})
-        return RequestNotSent(place, throttled=self._throttled)
+        earlier_cause = self._failures.get(target, "")
+        cause = (
+            self._verdict or self._cause or earlier_cause or self._early or "no broker is available"
+        )
+        sentence = _name_place(self._pool, cause, self._nodes or {target} - {None})
+        return RequestNotSent(sentence, throttled=self._throttled)
 
 
 async def _get_connection(
@@ -364,9 +366,9 @@ async def _get_connection(
     Waiting is safe, because nothing has been sent: a broker that throttles us pauses its
     connection, and a lost connection is opened again.
     """
-    begun = time.monotonic()
-    deadline = begun + timeout
-    until = deadline if node is None else min(deadline, begun + _SILENT)
+    started_at = time.monotonic()
+    deadline = started_at + timeout
+    until = deadline if node is None else min(deadline, started_at + _SILENT)
     attempts = _Attempts(pool, failures)
     target: int | None = None
     while True:
@@ -389,16 +391,16 @@ async def _get_connection(
         except (KafkaError, OSError) as error:
             attempts.note_failure(target, error)
             if node is not None:
-                until = min(until, begun + _REFUSED)
+                until = min(until, started_at + _REFUSED)
         if time.monotonic() > until:
             raise attempts.make_error(target)
         await pool.net.sleep(_PAUSE)
 
 
-def _name_place(pool: ConnectionPool, why: str, nodes: Collection[Any]) -> str:
+def _name_place(pool: ConnectionPool, cause: str, nodes: Collection[Any]) -> str:
     """`connection refused (broker 1 at localhost:9092)`."""
     named = sorted(filter(None, (name_broker(pool.cluster, node) for node in nodes)))
-    return f"{why} ({', '.join(named)})" if named else why
+    return f"{cause} ({', '.join(named)})" if named else cause
 
 
 async def _prove(pool: ConnectionPool, connections: Sequence[Any] | None) -> None:
@@ -406,8 +408,8 @@ async def _prove(pool: ConnectionPool, connections: Sequence[Any] | None) -> Non
     does not answer is no proof of another cluster."""
     chosen = pool.least_used_connections() if connections is None else connections
     ready = [each for each in chosen if each.connected and not each.paused]
-    asked = [each.net.call_soon_with_future(each.prove, 1000 * PER_BROKER) for each in ready]
-    for each in asked:
+    answers = [each.net.call_soon_with_future(each.prove, 1000 * PER_BROKER) for each in ready]
+    for each in answers:
         with suppress(KafkaError, OSError):
             await each
 
@@ -415,7 +417,7 @@ async def _prove(pool: ConnectionPool, connections: Sequence[Any] | None) -> Non
 async def _reach_broker(pool: ConnectionPool, patience: float) -> None:
     """Connect to one broker of the cluster, the one with the lowest id that lets us in. Raises
     RequestNotSent."""
-    begun = time.monotonic()
+    started_at = time.monotonic()
     attempts = _Attempts(pool, {})
     while not pool.least_used_connections():
         for broker in sorted(pool.cluster.brokers(), key=lambda broker: broker.node_id):
@@ -427,9 +429,9 @@ async def _reach_broker(pool: ConnectionPool, patience: float) -> None:
                 attempts.note_early(error)
             except (KafkaError, OSError) as error:
                 attempts.note_failure(broker.node_id, error)
-            if time.monotonic() > begun + patience:
+            if time.monotonic() > started_at + patience:
                 raise attempts.make_error(None)
-        if time.monotonic() > begun + _REFUSED:
+        if time.monotonic() > started_at + _REFUSED:
             raise attempts.make_error(None)
         await pool.net.sleep(_PAUSE)
 
@@ -437,12 +439,12 @@ async def _reach_broker(pool: ConnectionPool, patience: float) -> None:
 async def _connect_all(pool: ConnectionPool, seconds: float) -> Set[str]:
     """The addresses of the bootstrap list, after an attempt to connect to each of them."""
     deadline = time.monotonic() + seconds
-    begun = []
+    connections = []
     brokers = pool.cluster.bootstrap_brokers()
     for broker in brokers:
         with suppress(KafkaError):
-            begun.append(pool.get_connection(broker.node_id, refresh_metadata_on_err=False))
-    for connection in begun:
+            connections.append(pool.get_connection(broker.node_id, refresh_metadata_on_err=False))
+    for connection in connections:
         with suppress(KafkaError, OSError):
             await pool.wait_for(connection.init_future, _count_milliseconds(deadline))
         connection.close()

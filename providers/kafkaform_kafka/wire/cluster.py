@@ -96,8 +96,8 @@ def read_cluster_operations(wire: Wire, timeout: float) -> frozenset[int] | None
 
 def find_quorum_leader(wire: Wire, timeout: float) -> int | None:
     """Id of the node that leads the metadata quorum, None if the broker does not say."""
-    found = read_leadership(wire, timeout)
-    return None if found is None else found.leader
+    leadership = read_leadership(wire, timeout)
+    return None if leadership is None else leadership.leader
 
 
 def read_leadership(wire: Wire, timeout: float) -> Leadership | None:

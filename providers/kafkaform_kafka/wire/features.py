@@ -67,8 +67,12 @@ def update_features(
     request = UpdateFeaturesRequest(
         timeout_ms=int(timeout * 1000),
         feature_updates=[
-            row(feature=one.name, max_version_level=one.level, upgrade_type=one.upgrade_type)
-            for one in updates
+            row(
+                feature=update.name,
+                max_version_level=update.level,
+                upgrade_type=update.upgrade_type,
+            )
+            for update in updates
         ],
         validate_only=validate,
         min_version=1,

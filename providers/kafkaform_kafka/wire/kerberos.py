@@ -138,5 +138,5 @@ def _render_error(error: Any) -> str:
     """The most exact text that the library has for an error."""
     # The general part says "unspecified failure" for almost everything; the mechanism's own part
     # has the cause.
-    said = [str(part) for part in error.get_all_statuses(error.min_code, False)]
-    return "; ".join(filter(None, said)) or str(error)
+    texts = [str(status) for status in error.get_all_statuses(error.min_code, False)]
+    return "; ".join(filter(None, texts)) or str(error)

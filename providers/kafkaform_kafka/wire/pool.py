@@ -230,8 +230,8 @@ class ConnectionPool(KafkaConnectionManager):  # type: ignore[misc]  # it has no
         if address is not None:
             self.failures[address] = explain_failure(error)
         # kafka-python leaves the socket open: it would stay so as long as the error is known.
-        for each in filter(None, (error, error.__context__)):
-            each.__traceback__ = None
+        for exception in filter(None, (error, error.__context__)):
+            exception.__traceback__ = None
 
     def _end_first(self, connection: Any, error: Exception | None = None) -> None:
         """Close the connection to an address of the bootstrap list; or keep it, as that of the

@@ -32,12 +32,12 @@ IDLE = frozenset({"awsDebugCreds", "awsMaxBackOffTimeMs", "awsMaxRetries", "awsS
 """Options that do not change who logs in: how STS is asked, and what is logged."""
 
 
-def uses_aws(given: Mapping[str, str]) -> bool:
+def uses_aws(properties: Mapping[str, str]) -> bool:
     """True if these properties log in with AWS keys, by Amazon's own mechanism or by OAUTHBEARER.
     Both are the same login for a broker of MSK."""
-    if given.get("sasl.mechanism", "").strip().upper() == MECHANISM:
+    if properties.get("sasl.mechanism", "").strip().upper() == MECHANISM:
         return True
-    return any(given.get(key, "").strip() == _TOKEN_HANDLER for key in HANDLERS)
+    return any(properties.get(key, "").strip() == _TOKEN_HANDLER for key in HANDLERS)
 
 
 def is_known_class(key: str, value: str) -> bool:

@@ -45,9 +45,9 @@ def parse_login(text: str) -> Login:
     words = tokens[:-1]
     if len(words) < 2 or words[1][1].lower() not in _FLAGS:
         raise ValueError("a login module is followed by `required`")
-    options, rest = {}, words[2:]
-    for at in range(0, len(rest), 3):
-        option = rest[at : at + 3]
+    options, arguments = {}, words[2:]
+    for at in range(0, len(arguments), 3):
+        option = arguments[at : at + 3]
         if [kind for kind, _ in option] != ["text", "sign", "text"] or option[1][1] != "=":
             raise ValueError('its options are not of the form name="value"')
         options[option[0][1]] = option[2][1]

@@ -40,14 +40,14 @@ _MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
 """Login module -> its mechanisms, and its options with the attribute of each."""
 
 
-def read_login(given: Mapping[str, str], block: BlockDraft) -> None:
-    mechanism = given.get("sasl.mechanism", "").strip().upper()
-    by_aws = java_aws.uses_aws(given)
+def read_login(properties: Mapping[str, str], block: BlockDraft) -> None:
+    mechanism = properties.get("sasl.mechanism", "").strip().upper()
+    by_aws = java_aws.uses_aws(properties)
     if by_aws:
         block.attributes["sasl_mechanism"] = aws.MECHANISM
     elif mechanism:
         _read_mechanism(mechanism, block)
-    text = given.get("sasl.jaas.config")
+    text = properties.get("sasl.jaas.config")
     if text is None:
         return
     try:
@@ -111,10 +111,12 @@ def _module_fault(name: str) -> PropertyFault:
     return PropertyFault("sasl.jaas.config", text, suggest(name, _MODULES) or _JAAS_FORM)
 
 
-def _read_options(given: Mapping[str, str], known: Mapping[str, str], block: BlockDraft) -> None:
-    for name, value in given.items():
-        attribute = known.get(name)
-        if known is java_aws.OPTIONS and name in java_aws.IDLE:
+def _read_options(
+    options: Mapping[str, str], attributes: Mapping[str, str], block: BlockDraft
+) -> None:
+    for name, value in options.items():
+        attribute = attributes.get(name)
+        if attributes is java_aws.OPTIONS and name in java_aws.IDLE:
             text = f"its option {name} has no effect here"
             warning = PropertyFault("sasl.jaas.config", text, "remove it", Severity.WARNING)
             block.faults.append(warning)
@@ -123,7 +125,7 @@ def _read_options(given: Mapping[str, str], known: Mapping[str, str], block: Blo
                 PropertyFault(
                     "sasl.jaas.config",
                     f"its option {name} is not supported",
-                    suggest(name, known) or f"possible: {', '.join(known)}",
+                    suggest(name, attributes) or f"possible: {', '.join(attributes)}",
                 )
             )
         elif attribute == SCOPE:
