@@ -21,11 +21,11 @@ from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from .connection.clients import NATIVE_LOGGER, fence_logs, native_config
+from .connection.clients import LIBRDKAFKA_LOGGER, fence_logs, make_librdkafka_config
 from .connection.cluster_proof import ClusterProof
 from .connection.oauth import OAUTHBEARER
 from .connection.settings import KafkaSettings, read_settings
-from .connection.token_sources import open_token_source
+from .connection.tokens import open_token_source
 from .wire.opening import open_wire
 
 NATIVE = "one of bootstrap_servers"
@@ -123,7 +123,7 @@ def publish(
     wire = open_wire(settings)
     wire.close()
     proof = ClusterProof(instance, wire.cluster_id)
-    native = {**_log_in(settings), "logger": logging.getLogger(NATIVE_LOGGER)}
+    native = {**_log_in(settings), "logger": logging.getLogger(LIBRDKAFKA_LOGGER)}
     partition, before = _find_last_number(native, proof, topic, key)
     todo = (entry for entry in entries if entry.number > before)
     return PublishResult(
@@ -135,14 +135,14 @@ def _log_in(settings: KafkaSettings) -> Mapping[str, Any]:
     """librdkafka's settings. It asks for a token itself, and again before the token expires."""
     tokens = open_token_source(settings) if settings.mechanism == OAUTHBEARER else None
     if tokens is None:
-        return native_config(settings)
+        return make_librdkafka_config(settings)
 
     # It runs in a thread of librdkafka, where an exception counts as a failed login.
     def give_token(_: str) -> tuple[str, float]:
         token = tokens.get_token()
         return token.text.reveal(), token.expires
 
-    return {**native_config(settings), "oauth_cb": give_token}
+    return {**make_librdkafka_config(settings), "oauth_cb": give_token}
 
 
 def _read_metadata(client: Consumer | Producer, proof: ClusterProof, topic: str) -> Any:

@@ -15,8 +15,7 @@ from kafkaform.provider.contract import Secrets
 
 from .authority import required_rights
 from .authority.own_rights import read_held
-from .cluster.brokers import live_nodes, read_cluster
-from .cluster.context import ClusterContext, Order, Reply, Requests, Send
+from .cluster.context import ClusterContext, Order, Reply, Requests, Send, live_nodes, read_cluster
 from .cluster.facts import read_facts
 from .connection.settings import KafkaSettings
 from .data_sources import AnswerSource, answer_query
@@ -26,7 +25,6 @@ from .resource_kinds import KINDS
 from .review.impact import assess
 from .vendors import explanation
 from .vendors.detection import load_profile
-from .vendors.profile import Profile
 from .wire.opening import open_wire
 from .words import WORDS
 
@@ -129,7 +127,19 @@ class KafkaSession:
         if request not in self._sends:
             self._connect_commanded()
         replies = self._sends[request](self.context, order)
-        return replies if self._profile is None else _explain_replies(self._profile, replies)
+        if self._profile is None:
+            return replies
+        return [
+            replace(
+                reply,
+                fault=explanation.explain_fault(
+                    self._profile, reply.fault, reply.step.identity.kind
+                ),
+            )
+            if reply.fault
+            else reply
+            for reply in replies
+        ]
 
     def _connect_commanded(self) -> None:
         requests_by_kind = {
@@ -171,17 +181,6 @@ def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS)
         wire.close()
         raise
     return KafkaSession(ClusterContext(settings, wire, facts), kinds)
-
-
-def _explain_replies(profile: Profile, replies: Sequence[Reply]) -> Sequence[Reply]:
-    return [
-        replace(
-            reply, fault=explanation.explain_fault(profile, reply.fault, reply.step.identity.kind)
-        )
-        if reply.fault
-        else reply
-        for reply in replies
-    ]
 
 
 def _make_outcome(reply: Reply) -> Outcome:

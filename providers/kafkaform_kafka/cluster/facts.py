@@ -38,7 +38,7 @@ from ..vendors.detection import HINT, find_profile
 from ..wire.client import Wire
 from ..wire.cluster import ClusterRow, describe_cluster, read_versions
 from ..wire.configs import describe_configs
-from .exchange import attempt
+from .context import attempt
 
 _NUMBERS = {
     "default_partitions": "num.partitions",
@@ -150,8 +150,8 @@ def _read_defaults(
         "topic_defaults": _parse_topic_defaults(configs),
         "mutation_window": _parse_window(configs),
         "quota_callback": configs.get(_CALLBACK),
-        "authorizer_settings": _list_authorizer_settings(configs)
-        if listed.issuperset(usual)
+        "authorizer_settings": tuple(name for name, key in _AUTHORIZER.items() if key in configs)
+        if listed.issuperset(usual) and configs.get(_AUTHORIZER_CLASS) in _AUTHORIZER_CLASSES
         else None,
         # Only what differs, because a plan records the facts.
         "config_keys": FrozenMap(
@@ -163,12 +163,6 @@ def _read_defaults(
         ),
     }
     return defaults, request_timeout
-
-
-def _list_authorizer_settings(configs: Mapping[str, str | None]) -> tuple[str, ...] | None:
-    if configs.get(_AUTHORIZER_CLASS) not in _AUTHORIZER_CLASSES:
-        return None
-    return tuple(name for name, key in _AUTHORIZER.items() if key in configs)
 
 
 def _parse_topic_defaults(configs: Mapping[str, str | None]) -> FrozenMap:

@@ -24,9 +24,7 @@ from ..wire.usage import (
     list_groups,
     list_offsets,
 )
-from .brokers import live_nodes
-from .context import ClusterContext
-from .exchange import attempt
+from .context import ClusterContext, attempt, live_nodes
 
 PATIENCE = 5.0
 """Seconds to wait for one broker. A dead one would delay the plan by the operation timeout."""
@@ -132,18 +130,18 @@ def list_live_groups(
             )
         if rows.code:
             return None
-        live += [(node, row) for row in rows.groups if row.state in _LIVE and _reads_topics(row)]
+        # Groups of the classic protocol also divide other work, such as that of Kafka Connect.
+        live += [
+            (node, row)
+            for row in rows.groups
+            if row.state in _LIVE and (row.protocol == CONSUMER or _find_type(row) != CLASSIC)
+        ]
     return _find_readers(context, live, topics) if len(live) <= limit else None
 
 
 def _choose_fault(fault: Fault) -> Fault | None:
     """The fault, None if it says that a right is missing, which no waiting would mend."""
     return None if fault.kind is FaultClass.PERMISSION else fault
-
-
-def _reads_topics(row: GroupRow) -> bool:
-    # Groups of the classic protocol also divide other work, such as that of Kafka Connect.
-    return row.protocol == CONSUMER or _find_type(row) != CLASSIC
 
 
 def _find_type(row: GroupRow) -> str:

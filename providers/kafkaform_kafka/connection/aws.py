@@ -12,11 +12,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from kafkaform.core.diagnostics import Severity
 from kafkaform.core.schema import STRING, AttributeSchema
 from kafkaform.core.secret import Secret
 
-from .mongey_arguments import Fault
+from .attribute_faults import Fault, make_fault, make_stray_fault
 
 MECHANISM = "aws-iam"
 SPELLINGS = {MECHANISM: "OAUTHBEARER"}
@@ -123,18 +122,18 @@ def find_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
     """The faults of these attributes. block: its values."""
     used = [attribute.name for attribute in ATTRIBUTES if block.get(attribute.name)]
     if block.get("sasl_mechanism") != MECHANISM:
-        yield from (_make_stray_fault(name) for name in used)
+        yield from (make_stray_fault(name, MECHANISM) for name in used)
         return
     for name in ("sasl_username", "sasl_password"):
         if block.get(name):
-            yield _make_fault(
+            yield make_fault(
                 name, f"{name} has no effect with aws-iam", "remove it: AWS credentials log in"
             )
     for name, required in _NEEDS:
         if block.get(name) and not block.get(required):
-            yield _make_fault(name, f"{name} has no effect without {required}", f"give {required}")
+            yield make_fault(name, f"{name} has no effect without {required}", f"give {required}")
     if block.get("sasl_aws_profile") and block.get("sasl_aws_access_key"):
-        yield _make_fault(
+        yield make_fault(
             "sasl_aws_profile",
             "sasl_aws_profile and sasl_aws_access_key exclude each other",
             "give only one of them",
@@ -142,16 +141,4 @@ def find_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
     for name, shape, meaning, advice in _SHAPES:
         value = block.get(name)
         if value and not re.fullmatch(shape, str(value)):
-            yield _make_fault(name, f"{name} {str(value)[:64]!r} is not {meaning}", advice)
-
-
-def _make_stray_fault(name: str) -> Fault:
-    return _make_fault(
-        name,
-        f'{name} belongs to sasl_mechanism = "aws-iam"',
-        'set sasl_mechanism = "aws-iam", or remove it',
-    )
-
-
-def _make_fault(name: str, summary: str, advice: str) -> Fault:
-    return name, Severity.ERROR, summary, advice
+            yield make_fault(name, f"{name} {str(value)[:64]!r} is not {meaning}", advice)

@@ -9,7 +9,6 @@ Identity Center, or the metadata of the computer.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import NoReturn
 
 from aws_msk_iam_sasl_signer.MSKAuthTokenProvider import (
@@ -184,13 +183,10 @@ def _raise_cause(error: Exception) -> NoReturn:
         ) from None
     for kind, sentence, advice in _CAUSES:
         if isinstance(error, kind):
-            raise make_error(sentence.format_map(_Known(_read_arguments(error))), advice) from None
+            arguments = getattr(error, "kwargs", {})
+            harmless = {name: str(arguments[name]) for name in _HARMLESS if name in arguments}
+            raise make_error(sentence.format_map(_Known(harmless)), advice) from None
     raise make_error(f"AWS credentials cannot be used ({type(error).__name__})", _TRY) from None
-
-
-def _read_arguments(error: Exception) -> Mapping[str, str]:
-    arguments = getattr(error, "kwargs", {})
-    return {name: str(arguments[name]) for name in _HARMLESS if name in arguments}
 
 
 class _Known(dict[str, str]):

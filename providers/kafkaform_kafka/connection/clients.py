@@ -29,9 +29,9 @@ LOOK = 2.0
 RECONNECT_MS = 1000
 """The longest pause before another attempt to reach a lost broker."""
 
-NATIVE_LOGGER = "kafkaform.native"
+LIBRDKAFKA_LOGGER = "kafkaform.native"
 # botocore logs what it signs, with the session token.
-_PARENTS = ("kafka", "botocore", "boto3", NATIVE_LOGGER)
+_PARENTS = ("kafka", "botocore", "boto3", LIBRDKAFKA_LOGGER)
 _OFF = logging.CRITICAL + 1
 
 
@@ -41,14 +41,14 @@ def fence_logs() -> None:
     # At DEBUG kafka-python logs its whole configuration with the password, and each request with
     # salted SCRAM passwords. A handler of the root logger would print that on the terminal.
     for name in (*_PARENTS, *list(logging.root.manager.loggerDict)):
-        if name.partition(".")[0] in _PARENTS or name == NATIVE_LOGGER:
+        if name.partition(".")[0] in _PARENTS or name == LIBRDKAFKA_LOGGER:
             logger = logging.getLogger(name)
             logger.setLevel(_OFF)
             logger.propagate = name not in _PARENTS
 
 
-def native_config(settings: KafkaSettings) -> dict[str, Any]:
-    """The settings in librdkafka's words."""
+def make_librdkafka_config(settings: KafkaSettings) -> dict[str, Any]:
+    """The settings for confluent-kafka (librdkafka)."""
     # Certificates are always verified: enable.ssl.certificate.verification and
     # ssl.endpoint.identification.algorithm keep their defaults (true, https).
     properties = {
@@ -66,8 +66,8 @@ def native_config(settings: KafkaSettings) -> dict[str, Any]:
     return {**used, "client.id": CLIENT_ID}
 
 
-def pure_config(settings: KafkaSettings) -> dict[str, Any]:
-    """The settings in kafka-python's words. Raises ConfigurationError for bad certificates."""
+def make_client_config(settings: KafkaSettings) -> dict[str, Any]:
+    """The settings for kafka-python. Raises ConfigurationError for bad certificates."""
     return {
         "bootstrap_servers": list(settings.servers),
         # The names with `plain` are those of SCRAM, too (KIP-84).

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, IntEnum, auto
 
 from msgspec import Struct
@@ -230,7 +230,10 @@ def _advise_protocol(expected: str, mechanisms: tuple[str, ...], *, weaker: bool
 
 def _advise(settings: KafkaSettings, kind: FailureKind) -> str:
     if kind not in _LOGIN_FAILURES:
-        return "; ".join((_ADVICE.get(kind, _OTHERWISE), *_hint_tls(settings)))
+        advice = _ADVICE.get(kind, _OTHERWISE)
+        if settings.protocol == "PLAINTEXT":
+            advice += "; for TLS without a login write tls_enabled = true"
+        return advice
     if settings.aws_login:
         return (
             f"check that the policy of {settings.aws_login.describe()} allows "
@@ -269,11 +272,6 @@ def _find_unread_variables(settings: KafkaSettings) -> Iterator[str]:
             f"the provider block does not take {', '.join(variables)} from the environment: "
             f"write {', '.join(variables.values())} into it"
         )
-
-
-def _hint_tls(settings: KafkaSettings) -> Iterable[str]:
-    hint = "for TLS without a login write tls_enabled = true"
-    return (hint,) if settings.protocol == "PLAINTEXT" else ()
 
 
 def _redact(text: str, settings: KafkaSettings) -> str:

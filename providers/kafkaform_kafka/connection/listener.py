@@ -61,7 +61,9 @@ def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
     """Inspect the listener at host:port. context: makes the TLS context that verifies the broker.
     Never raises for what it finds."""
     # First without TLS: a listener with TLS answers that at once, with an alert.
-    host, port = _parse_address(server)
+    host, _, port_text = server.rpartition("://")[2].rpartition(":")
+    # Nothing listens at port 0.
+    host, port = host.strip("[]"), parse_whole(port_text) or 0
     try:
         plain = _ask_mechanisms(_connect(host, port))
     except _Stranger:
@@ -80,12 +82,6 @@ def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
         return Listener(reached=True, kafka=not is_stranger)
     except OSError:
         return Listener(reached=True)
-
-
-def _parse_address(server: str) -> tuple[str, int]:
-    """Host and port; 0, where nothing listens, for a port that is none."""
-    host, _, port = server.rpartition("://")[2].rpartition(":")
-    return host.strip("[]"), parse_whole(port) or 0
 
 
 def _connect(host: str, port: int) -> socket.socket:

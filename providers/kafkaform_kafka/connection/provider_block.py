@@ -17,7 +17,7 @@ from kafkaform.provider.http.certificates import CERTIFICATES
 
 from ..protocol.sizes import parse_size
 from ..vendors.names import PROFILES
-from . import aws, kerberos, mongey_arguments, oauth, stores
+from . import attribute_faults, aws, kerberos, oauth, stores
 from .servers import (
     PROTOCOLS,
     find_address_fault,
@@ -140,7 +140,7 @@ CONFIG = make_schema(
     *oauth.ATTRIBUTES,
     *kerberos.ATTRIBUTES,
     *aws.ATTRIBUTES,
-    *mongey_arguments.ATTRIBUTES,
+    *attribute_faults.ATTRIBUTES,
     blocks={
         "authorizer": make_schema(
             "Settings of the brokers' authorizer, which brokers do not report.",
@@ -162,7 +162,7 @@ CONFIG = make_schema(
 def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
     """Faults of a provider block that its schema cannot express, each with the attribute to blame.
     Secrets can be references. The value of a secret is not repeated."""
-    faults: list[mongey_arguments.Fault] = []
+    faults: list[attribute_faults.Fault] = []
     for name, value in config.items():
         # SASL/PLAIN separates user and password with it (RFC 4616), and the texts of librdkafka end
         # there.
@@ -179,14 +179,13 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
     if mechanism in kerberos.SPELLINGS:
         faults += kerberos.find_faults(config)
     else:
-        for name in kerberos.NAMES:
-            if config.get(name):
-                faults.append(kerberos.make_stray_fault(name))
+        stray = (name for name in kerberos.NAMES if config.get(name))
+        faults += [attribute_faults.make_stray_fault(name, "gssapi") for name in stray]
     if mechanism == aws.MECHANISM or any(config.get(name) for name in aws.NAMES):
         faults += aws.find_faults(config)
     if any(config.get(name) for name in stores.NAMES):
         faults += stores.find_faults(config)
-    faults += [*oauth.find_faults(config), *mongey_arguments.find_faults(config)]
+    faults += [*oauth.find_faults(config), *attribute_faults.find_faults(config)]
     return tuple(
         (name, Diagnostic(severity, text, advice=advice)) for name, severity, text, advice in faults
     )

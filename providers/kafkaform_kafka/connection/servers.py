@@ -80,7 +80,7 @@ def _split_protocol(server: str) -> tuple[str, str]:
 
 
 def _take_apart(server: str) -> tuple[str, str, str]:
-    """Scheme, host (an IPv6 address in brackets) and port as they were meant, as far as the text has them."""
+    """Scheme, host (an IPv6 address in brackets) and port as they were meant, as far as there."""
     scheme, _, location = server.rpartition("://")
     authority = re.split(r"[/?#]", re.sub(r"\s+", "", location))[0].rpartition("@")[2]
     bare = authority.strip("[]")

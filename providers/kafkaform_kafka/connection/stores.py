@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafkaform.core.diagnostics import Severity
 from kafkaform.core.schema import STRING, AttributeSchema
 
-from .mongey_arguments import Fault
+from .attribute_faults import Fault, make_fault
 
 TRUSTSTORE, KEYSTORE = "ssl_truststore_location", "ssl_keystore_location"
 TRUSTSTORE_PASSWORD, KEYSTORE_PASSWORD = "ssl_truststore_password", "ssl_keystore_password"
@@ -46,22 +45,18 @@ def find_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
     """The faults of these attributes. block: its values."""
     for name, partner in _NEEDS:
         if block.get(name) and not block.get(partner):
-            yield _make_fault(name, f"{name} cannot be used without {partner}", f"give {partner}")
+            yield make_fault(name, f"{name} cannot be used without {partner}", f"give {partner}")
     for name, partner in _INSTEAD:
         if block.get(name) and block.get(partner):
-            yield _make_fault(
+            yield make_fault(
                 name, f"{name} and {partner} exclude each other", "give only one of them"
             )
     protocol = block.get("security_protocol")
     if protocol in ("PLAINTEXT", "SASL_PLAINTEXT"):
         for name in (TRUSTSTORE, KEYSTORE):
             if block.get(name):
-                yield _make_fault(
+                yield make_fault(
                     name,
                     f"{name} has no effect with {protocol}",
                     "remove it, or choose SSL or SASL_SSL",
                 )
-
-
-def _make_fault(name: str, summary: str, advice: str) -> Fault:
-    return name, Severity.ERROR, summary, advice

@@ -17,8 +17,7 @@ from msgspec import Struct
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Fault
 
-from ..cluster.context import ClusterContext
-from ..cluster.exchange import attempt
+from ..cluster.context import ClusterContext, attempt
 from ..kinds.topic.placement import Assignment
 from ..kinds.topic.read_placement import compute_destination, list_moves
 from ..protocol.faults import fault_of

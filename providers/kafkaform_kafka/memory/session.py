@@ -43,7 +43,7 @@ from ..kinds.topic import resource_type as topics
 from ..kinds.topic.move_simulation import list_moving
 from ..kinds.topic.placement import ThrottleTicket, parse_ticket, throttle_tickets
 from ..protocol import faults
-from ..protocol.config_faults import config_fault
+from ..protocol.faults import config_fault
 from ..simulation.controller import AdminAnswer, Item
 from ..simulation.rights import CLUSTER, User
 from ..simulation.schedule import Lost, Unreachable

@@ -20,9 +20,7 @@ from kafkaform.core.resource import Facts, Fault, Identity
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ..cluster.brokers import live_nodes
-from ..cluster.context import ClusterContext
-from ..cluster.exchange import attempt
+from ..cluster.context import ClusterContext, attempt, live_nodes
 from ..cluster.figures import Spans, list_live_groups, read_offset_spans, read_old_spans
 from ..kinds.topic import configs, moves
 from ..kinds.topic import resource_type as topics

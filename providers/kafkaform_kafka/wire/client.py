@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -342,12 +342,15 @@ class _Attempts:
         return self._throttled
 
     def make_error(self, target: int | None) -> RequestNotSent:
-        """The error with the most exact cause and the brokers that had it."""
+        """The error with the most exact cause and the brokers that had it: `connection refused
+        (broker 1 at localhost:9092)`."""
         earlier_cause = self._failures.get(target, "")
         cause = (
             self._verdict or self._cause or earlier_cause or self._early or "no broker is available"
         )
-        sentence = _name_place(self._pool, cause, self._nodes or {target} - {None})
+        nodes = self._nodes or {target} - {None}
+        brokers = sorted(filter(None, (name_broker(self._pool.cluster, node) for node in nodes)))
+        sentence = f"{cause} ({', '.join(brokers)})" if brokers else cause
         return RequestNotSent(sentence, throttled=self._throttled)
 
 
@@ -395,12 +398,6 @@ async def _get_connection(
         if time.monotonic() > until:
             raise attempts.make_error(target)
         await pool.net.sleep(_PAUSE)
-
-
-def _name_place(pool: ConnectionPool, cause: str, nodes: Collection[Any]) -> str:
-    """`connection refused (broker 1 at localhost:9092)`."""
-    named = sorted(filter(None, (name_broker(pool.cluster, node) for node in nodes)))
-    return f"{cause} ({', '.join(named)})" if named else cause
 
 
 async def _prove(pool: ConnectionPool, connections: Sequence[Any] | None) -> None:

@@ -14,9 +14,9 @@ from kafka.protocol.metadata import MetadataRequest
 from msgspec import Struct
 
 from ..protocol.broker_rules import INTERNAL_TOPICS
+from .answers import id_text
 from .client import Wire
 from .configs import TYPES
-from .topic_ids import id_text
 
 _FENCED = 2
 """The version of DescribeCluster that says which brokers are fenced."""

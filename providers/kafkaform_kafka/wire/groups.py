@@ -3,7 +3,7 @@ DescribeShareGroupOffsets, each sent to the broker that coordinates the groups."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest
@@ -151,7 +151,15 @@ def describe_streams_groups(
                 )
                 for member in row.members
             ),
-            topics=frozenset(_list_source_topics(row.topology)),
+            # Without the application's own repartition topics.
+            topics=frozenset(
+                topic
+                for subtopology in (
+                    row.topology.subtopologies if row.topology is not None else None
+                )
+                or ()
+                for topic in subtopology.source_topics
+            ),
         )
         for row in wire.send(request, timeout, node).groups
     }
@@ -228,12 +236,6 @@ def _parse_group(row: Any, assignor: str | None) -> DescribedGroup:
 
 def _join_tasks(rows: Iterable[Any]) -> Assigned:
     return {row.subtopology_id: tuple(row.partitions) for row in rows}
-
-
-def _list_source_topics(topology: Any) -> Iterator[str]:
-    """The topics that a streams application reads, without its own repartition topics."""
-    for subtopology in topology.subtopologies or () if topology is not None else ():
-        yield from subtopology.source_topics
 
 
 def _strip_host(text: str) -> str:

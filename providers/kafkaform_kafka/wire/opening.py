@@ -29,9 +29,9 @@ def open_wire(settings: KafkaSettings) -> Wire:
     """Connect and log in. The first broker that answers says which cluster every later connection
     must lead to. Raises ConnectError within 10 seconds, ConfigurationError, OtherSystem."""
     clients.fence_logs()
-    config = clients.pure_config(settings)
+    config = clients.make_client_config(settings)
     if settings.mechanism == OAUTHBEARER:
-        from ..connection.token_sources import open_token_source  # noqa: PLC0415  # loads a client of HTTP, which no other login needs
+        from ..connection.tokens import open_token_source  # noqa: PLC0415  # loads a client of HTTP, which no other login needs
 
         tokens = open_token_source(settings)
         if tokens is not None:

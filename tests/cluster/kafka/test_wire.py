@@ -14,9 +14,9 @@ from kafka.cluster import ClusterMetadata
 from kafka.errors import KafkaConnectionError, NodeNotReadyError, RequestTimedOutError
 from kafka.net.connection import KafkaConnection
 
-from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.connection.clients import make_client_config
 from kafkaform_kafka.wire import client, cluster, configs, topics
-from kafkaform_kafka.wire.answers import ItemAnswers
+from kafkaform_kafka.wire.answers import ItemAnswers, id_text, parse_id
 from kafkaform_kafka.wire.client import (
     RequestNotSent,
     RequestUnanswered,
@@ -24,7 +24,6 @@ from kafkaform_kafka.wire.client import (
     _exchange,
     _get_connection,
 )
-from kafkaform_kafka.wire.topic_ids import id_text, parse_id
 
 from ...kit.kafka.logins import Login
 from ...kit.kafka.sessions import eventually, login
@@ -37,7 +36,7 @@ METADATA, CREATE_TOPICS = 3, 19
 @pytest.fixture
 def wire(broker: Any) -> Iterator[Wire]:
     """A raw connection of the super user."""
-    opened = Wire(pure_config(login(broker, "admin")), 8)
+    opened = Wire(make_client_config(login(broker, "admin")), 8)
     yield opened
     opened.close()
 
@@ -45,7 +44,7 @@ def wire(broker: Any) -> Iterator[Wire]:
 @pytest.fixture
 def hidden(broker: Any, stranger: Login) -> Iterator[Wire]:
     """A raw connection of the user without rights."""
-    opened = Wire(pure_config(login(broker, stranger)), 8)
+    opened = Wire(make_client_config(login(broker, stranger)), 8)
     yield opened
     opened.close()
 
@@ -189,7 +188,7 @@ def silent() -> Iterator[str]:
 def test_a_silent_broker_is_not_tried_again_before_others(broker: Any, silent: str) -> None:
     """Of those that are named first, each gets its turn: also if the only one that answers is
     found last."""
-    config = pure_config(login(broker, "admin"))
+    config = make_client_config(login(broker, "admin"))
     for _ in range(4):
         named = [silent, silent.replace("127.0.0.1", "127.0.0.2"), *config["bootstrap_servers"]]
         opened = Wire({**config, "bootstrap_servers": named}, 8)
@@ -213,7 +212,7 @@ def test_the_first_connection_stays_that_of_its_broker(
     answers under another name, nobody knows."""
     with proxying(int(broker.bootstrap.rpartition(":")[2])) as proxy:
         address = proxy.bootstrap.replace("127.0.0.1", named)
-        opened = Wire(pure_config(login(broker, "admin", servers=(address,))), 8)
+        opened = Wire(make_client_config(login(broker, "admin", servers=(address,))), 8)
         try:
             (node,) = cluster.describe_cluster(opened, TIMEOUT).brokers
             topics.list_topics(opened, None, TIMEOUT, node=node)

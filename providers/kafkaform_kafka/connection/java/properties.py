@@ -14,9 +14,7 @@ from kafkaform.core.diagnostics import Severity, suggest
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
 
-from . import aws
-from .block_draft import BlockDraft, PropertyFault
-from .login import SCOPE, read_login
+from .login import SCOPE, BlockDraft, PropertyFault, is_aws_class, read_login
 
 _TEXTS: Mapping[str, str] = {
     "ssl.truststore.certificates": "ca_cert",
@@ -119,7 +117,7 @@ def read_provider_block(
 
 def _find_refused(properties: Mapping[str, str]) -> Iterator[PropertyFault]:
     for key in properties:
-        if aws.is_known_class(key, properties[key]):
+        if is_aws_class(key, properties[key]):
             continue
         if key in _IGNORED:
             yield PropertyFault(key, f"{key} has no effect here", "remove it", Severity.WARNING)

@@ -16,7 +16,7 @@ from kafkaform.core.text.foreign import inline
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import Answer
 
-from ...cluster.brokers import live_nodes
+from ...cluster.context import live_nodes
 from ...protocol.faults import fault_of
 from ...wire.transactions import (
     DescribedTransaction,

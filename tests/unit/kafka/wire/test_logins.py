@@ -14,11 +14,11 @@ from kafka.errors import KafkaConnectionError, KafkaTimeoutError, SaslAuthentica
 from kafkaform_kafka.connection.failures import FailureKind
 from kafkaform_kafka.connection.listener import Listener
 from kafkaform_kafka.wire.failures import explain_failure
-from kafkaform_kafka.wire.kerberos import TicketError
 from kafkaform_kafka.wire.logins import (
     NoCredentials,
     OtherMechanisms,
     SaslLogin,
+    TicketError,
     find_login,
     log_in,
 )
