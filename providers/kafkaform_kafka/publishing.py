@@ -113,8 +113,8 @@ def publish(
     settings = read_settings(instance, config, secrets)
     if settings.kerberos is not None or settings.token_auth:
         raise ConfigurationError(
-            f'provider "{instance}" logs in with a delegation token or with Kerberos: records '
-            "cannot be published so, because librdkafka has neither",
+            f'provider "{instance}" cannot publish records: it logs in with a delegation token or '
+            "with Kerberos, and confluent-kafka, which publishes them, has neither",
             "Publish with a provider block that logs in with a password, a certificate or "
             "oauthbearer.",
         )

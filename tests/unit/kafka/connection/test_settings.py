@@ -203,7 +203,7 @@ def test_kerberos_needs_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_records_are_not_published_with_a_login_that_librdkafka_lacks() -> None:
     """A named refusal, before anything connects."""
     config = FrozenMap(bootstrap_servers=("b:1",), **TICKET)
-    with pytest.raises(ConfigurationError, match="records cannot be published"):
+    with pytest.raises(ConfigurationError, match="cannot publish records"):
         publish("kafka", config, {}, "topic", "key", [])
 
 
