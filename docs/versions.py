@@ -19,7 +19,6 @@ from kafkaform_kafka.protocol.broker_key_history import (
     REMOVED_DYNAMIC,
     REMOVED_IN,
 )
-from kafkaform_kafka.protocol.capabilities import CAPABILITIES, Capability, explain_absence
 from kafkaform_kafka.protocol.config_keys import (
     ALL_TOPIC_KEYS,
     GROUP_KEYS,
@@ -27,7 +26,7 @@ from kafkaform_kafka.protocol.config_keys import (
     ConfigKey,
 )
 from kafkaform_kafka.protocol.faults import fault_of
-from kafkaform_kafka.protocol.releases import RELEASES
+from kafkaform_kafka.protocol.releases import CAPABILITIES, RELEASES, Capability, explain_absence
 
 PAGE = Path(__file__).parent / "compatibility.md"
 BEGIN, END = "<!-- Made by docs/versions.py. -->", "<!-- End of what docs/versions.py makes. -->"

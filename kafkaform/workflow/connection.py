@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kafkaform_kafka.connection.java import properties as java
-from kafkaform_kafka.connection.java.block_draft import PropertyFault
+from kafkaform_kafka.connection.java.login import PropertyFault
 from kafkaform_kafka.connection.servers import find_address_fault, render_address
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest

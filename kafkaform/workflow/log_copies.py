@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafkaform_kafka.connection.publishing import NumberedRecord, PublishResult, publish
+from kafkaform_kafka.publishing import NumberedRecord, PublishResult, publish
 
 from ..audit.chain import read_records
 from ..audit.event import Record, encode

@@ -76,14 +76,10 @@ class KafkaProvider(Struct, frozen=True):
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
         settings = read_settings(instance, config, secrets)
-        from .connection.native import begin_contact  # noqa: PLC0415  # the clients take a quarter of a second to load
+        from .session import open_session  # noqa: PLC0415  # the client takes a tenth of a second to load
 
         try:
-            # The other client takes that long to load. Meanwhile this one connects.
-            contact = begin_contact(settings)
-            from .session import open_session  # noqa: PLC0415  # the clients take a quarter of a second to load
-
-            return open_session(settings, self.kinds, contact)
+            return open_session(settings, self.kinds)
         except ConnectError as error:
             from .vendors.detection import explain_connection, find_profile  # noqa: PLC0415  # only a failed connection needs it
 

@@ -21,9 +21,7 @@ from kafkaform.provider.contract import MissingRight
 
 from .authority.acl_changes import build_access, collect_acls, is_acl_change
 from .authority.authorizer import AccessQuestion, AccessVerdict, Decision, Need, decide
-from .cluster.brokers import live_nodes
-from .cluster.context import ClusterContext
-from .cluster.exchange import attempt
+from .cluster.context import ClusterContext, attempt, live_nodes
 from .cluster.figures import Spans, list_live_groups, read_offset_spans, read_old_spans
 from .kinds.acl import resource_type as acls
 from .kinds.topic import configs, moves

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -16,14 +15,8 @@ from kafkaform.provider.contract import Secrets
 
 from .authority import required_rights
 from .authority.own_rights import read_held
-from .cluster.brokers import live_nodes, read_cluster
-from .cluster.context import ClusterContext, Order, Reply, Requests, Send
-from .cluster.exchange import attempt
+from .cluster.context import ClusterContext, Order, Reply, Requests, Send, live_nodes, read_cluster
 from .cluster.facts import read_facts
-from .connection import clients
-from .connection.cluster_proof import ClusterProof
-from .connection.failures import connect_error
-from .connection.native import Contact, begin_contact, inspect_listeners, prove_cluster
 from .connection.settings import KafkaSettings
 from .data_sources import AnswerSource, answer_query
 from .kinds.kind import ResourceKind
@@ -32,11 +25,7 @@ from .resource_kinds import KINDS
 from .review import assess
 from .vendors import explanation
 from .vendors.detection import load_profile
-from .vendors.profile import Profile
-from .wire.client import RequestNotSent, Wire
-from .wire.cluster import ClusterRow, describe_cluster
-from .wire.login_tokens import TokenProvider
-from .wire.logins import make_login
+from .wire.opening import open_wire
 from .words import WORDS
 
 
@@ -54,13 +43,13 @@ class KafkaSession:
         """The vendor whose refusals are explained, None for Apache Kafka."""
         # A plan needs none of what only commands change, and loading it takes time.
         self._commanded = [kind for kind in kinds if kind.commanded]
-        found = {
+        requests_by_kind = {
             kind.name: kind.connect()
             for kind in kinds
             if kind.connect is not None and not kind.commanded
         }
-        self._reads = {name: requests.reads for name, requests in found.items()}
-        self._sends = dict(join_sends(found.values()))
+        self._reads = {name: requests.reads for name, requests in requests_by_kind.items()}
+        self._sends = dict(join_sends(requests_by_kind.values()))
 
     def live_nodes(self) -> Sequence[str]:
         return live_nodes(self.context)
@@ -98,23 +87,26 @@ class KafkaSession:
         return answer_query(source, data, arguments)
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
-        found = assess(self.context, changes)
-        if found:
+        impacts = assess(self.context, changes)
+        if impacts:
             # A proxy may have led an open connection to another cluster since it was proven.
             self.prove()
-        return found
+        return impacts
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
-        held = read_held(self.context, steps)
-        verdicts = tuple(required_rights.judge_steps(steps, held, self.facts.principal))
+        rights = read_held(self.context, steps)
+        verdicts = tuple(required_rights.judge_steps(steps, rights, self.facts.principal))
         if self._profile is None:
             return verdicts
         kinds = {step.id: step.identity.kind for step in steps}
         return tuple(
-            replace(one, fault=explanation.explain_fault(self._profile, one.fault, kinds[one.step]))
-            if one.fault
-            else one
-            for one in verdicts
+            replace(
+                verdict,
+                fault=explanation.explain_fault(self._profile, verdict.fault, kinds[verdict.step]),
+            )
+            if verdict.fault
+            else verdict
+            for verdict in verdicts
         )
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
@@ -135,12 +127,26 @@ class KafkaSession:
         if request not in self._sends:
             self._connect_commanded()
         replies = self._sends[request](self.context, order)
-        return replies if self._profile is None else _explain_replies(self._profile, replies)
+        if self._profile is None:
+            return replies
+        return [
+            replace(
+                reply,
+                fault=explanation.explain_fault(
+                    self._profile, reply.fault, reply.step.identity.kind
+                ),
+            )
+            if reply.fault
+            else reply
+            for reply in replies
+        ]
 
     def _connect_commanded(self) -> None:
-        found = {kind.name: kind.connect() for kind in self._commanded if kind.connect is not None}
-        self._reads |= {name: requests.reads for name, requests in found.items()}
-        self._sends |= join_sends(found.values())
+        requests_by_kind = {
+            kind.name: kind.connect() for kind in self._commanded if kind.connect is not None
+        }
+        self._reads |= {name: requests.reads for name, requests in requests_by_kind.items()}
+        self._sends |= join_sends(requests_by_kind.values())
 
     def prove(self) -> None:
         self.context.wire.prove()
@@ -149,88 +155,32 @@ class KafkaSession:
         self.context.wire.close()
 
 
-def join_sends(found: Iterable[Requests]) -> Mapping[str, Send]:
+def join_sends(kinds: Iterable[Requests]) -> Mapping[str, Send]:
     """API -> the function that sends its requests, for all kinds. Raises ValueError if two
     functions send the same API."""
     joined: dict[str, Send] = {}
-    for requests in found:
+    for requests in kinds:
         for api, send in requests.sends.items():
             if joined.setdefault(api, send) is not send:
                 raise ValueError(f"{api} is sent by two functions: {joined[api]} and {send}")
     return joined
 
 
-def open_session(
-    settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS, contact: Contact | None = None
-) -> KafkaSession:
-    """Connect and read the facts. contact: the first connection, if it has begun. Raises
-    ConnectError, ConfigurationError, OtherSystem."""
-    clients.fence_logs()
-    config = clients.pure_config(settings)
-    contact = contact or begin_contact(settings)
-    if contact is None:
-        wire = _open_alone(settings, config)
-    else:
-        if contact.tokens is not None:
-            config["sasl_oauth_token_provider"] = TokenProvider(contact.tokens)
-        # librdkafka first: for a refused login kafka-python says no more than that it timed out.
-        # Its answer also says which cluster every later connection must lead to.
-        proof = prove_cluster(contact)
-        try:
-            wire = Wire(config, clients.PATIENCE, proof)
-        except RequestNotSent as error:
-            raise connect_error(settings, [("", str(error))]) from None
+def open_session(settings: KafkaSettings, kinds: Sequence[ResourceKind] = KINDS) -> KafkaSession:
+    """Connect and read the facts. Raises ConnectError, ConfigurationError, OtherSystem."""
+    wire = open_wire(settings)
     try:
-        if len(settings.servers) > 1:
-            clients.refuse_two_clusters(settings, wire.ask_addresses(clients.LOOK))
         facts = read_facts(wire, settings)
         if settings.cluster_id is not None and facts.scope_id != settings.cluster_id:
-            raise _make_other_cluster_error(settings, facts.scope_id)
+            raise OtherSystem(
+                f"{', '.join(settings.servers)} answers as cluster {facts.scope_id}, and "
+                f'cluster_id of provider "{settings.instance}" is {settings.cluster_id}',
+                "Nothing was sent. Correct the address; or cluster_id, if you mean this cluster.",
+            )
     except KafkaformError:
         wire.close()
         raise
     return KafkaSession(ClusterContext(settings, wire, facts), kinds)
-
-
-def _make_other_cluster_error(settings: KafkaSettings, found: str) -> OtherSystem:
-    return OtherSystem(
-        f"{', '.join(settings.servers)} answers as cluster {found}, and cluster_id of provider "
-        f'"{settings.instance}" is {settings.cluster_id}',
-        "Nothing was sent. Correct the address; or cluster_id, if you mean this cluster.",
-    )
-
-
-def _open_alone(settings: KafkaSettings, config: Mapping[str, Any]) -> Wire:
-    """A connection for a login that librdkafka lacks. Raises ConnectError, ConfigurationError,
-    OtherSystem."""
-    login, proof = make_login(settings), ClusterProof(settings.instance)
-    try:
-        wire = Wire(config, clients.PATIENCE, proof, login)
-    except RequestNotSent as error:
-        # kafka-python says only that no broker is available.
-        known = ("_AUTHENTICATION", login.failure) if login.failure else ("", str(error))
-        found = {} if login.failure else inspect_listeners(settings)
-        raise connect_error(settings, [known], found) from None
-    try:
-        cluster = attempt("DescribeCluster", lambda: describe_cluster(wire, settings.timeout))
-        if isinstance(cluster, ClusterRow) and not cluster.code:
-            # From here on every connection must lead to the cluster of this answer, those that are
-            # open already, too.
-            proof.expected = cluster.cluster_id
-            wire.prove()
-    except KafkaformError:
-        wire.close()
-        raise
-    return wire
-
-
-def _explain_replies(profile: Profile, replies: Sequence[Reply]) -> Sequence[Reply]:
-    return [
-        replace(one, fault=explanation.explain_fault(profile, one.fault, one.step.identity.kind))
-        if one.fault
-        else one
-        for one in replies
-    ]
 
 
 def _make_outcome(reply: Reply) -> Outcome:

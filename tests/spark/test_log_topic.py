@@ -19,7 +19,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.folder import Folder as Objects
 from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.reader import Gold, read_current
-from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.clients import make_librdkafka_config
 
 from ..kit.commands.folder import LOG, Folder
 from ..kit.fleet.copied_log import SETTINGS, Copy
@@ -300,7 +300,7 @@ def test_what_cannot_be_read_is_told(
     assert list(reader.partitions(end, end)) == []
     with pytest.raises(TopicUnreadable, match="no-such-topic.*Unknown topic"):
         TopicReader("no-such-topic").initialOffset()
-    monkeypatch.setenv(SETTINGS, json.dumps(native_config(login(copy.broker, stranger))))
+    monkeypatch.setenv(SETTINGS, json.dumps(make_librdkafka_config(login(copy.broker, stranger))))
     with pytest.raises(TopicUnreadable, match="uthoriz"):
         reader.initialOffset()
     monkeypatch.delenv(SETTINGS)

@@ -98,7 +98,7 @@ class TokenSource:
 
     def get_token(self) -> LoginToken:
         """A valid token. Raises ConnectError with one sentence if there is none."""
-        # Under the lock, so that both clients at the beginning fetch one token between them.
+        # Under the lock, so that connections that begin at the same time fetch one token.
         with self._lock:
             if self._token is None or self._clock() >= self._renew:
                 fresh = self._fetch()

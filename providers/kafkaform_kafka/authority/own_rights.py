@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Step
 from kafkaform.core.resource import Facts, Fault
 
-from ..cluster.context import ClusterContext
-from ..cluster.exchange import attempt
+from ..cluster.context import ClusterContext, attempt
 from ..kinds.acl.read import list_live_acls
 from ..kinds.acl.resource_type import CLUSTER, Acl
 from ..wire.cluster import read_cluster_operations

@@ -1,8 +1,11 @@
-"""The connection, its settings and the facts, which every read and every request needs."""
+"""What every read and every request needs: the connection, its settings and facts, the brokers that
+are live now, and how a failed request becomes a fault."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from msgspec import Struct, field
 
@@ -12,7 +15,20 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Secrets
 
 from ..connection.settings import KafkaSettings
-from ..wire.client import Wire
+from ..protocol import faults
+from ..protocol.faults import fault_of
+from ..wire.client import RequestNotSent, RequestUnanswered, Unsupported, Wire
+from ..wire.cluster import ClusterRow, describe_cluster, find_quorum_leader
+
+LAG = 3.0
+"""Seconds in which brokers normally show what the controller committed. Before Kafka 4.1, an idle
+broker learns of it half a second later (KIP-1166)."""
+T = TypeVar("T")
+UNSUPPORTED_VERSION = 35
+# kafka-python decodes null where the protocol allows it, for example instead of a list. Code that
+# expects a list then raises one of these.
+_NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What our code raises at an answer that can be decoded but makes no sense."""
 
 
 class ClusterContext(Struct, frozen=True):
@@ -104,3 +120,78 @@ class Requests(Struct, frozen=True):
     reads: Reads
     sends: Mapping[str, Send] = EMPTY
     """API -> the function that sends its request."""
+
+
+def attempt(api: str, call: Callable[[], T], broker: str | None = None) -> T | Fault:
+    """The result of the call, or the fault that says whether its request can have been executed."""
+    # No use of the clients' own `retriable`: librdkafka says False for every admin error, also for
+    # timeouts, and kafka-python says True for some whose request may have been executed.
+    node = broker or ""
+    try:
+        return call()
+    except RequestNotSent as error:
+        return faults.not_sent_fault(api, str(error), node, throttled=error.throttled)
+    except Unsupported as error:
+        return faults.fault_of(api, UNSUPPORTED_VERSION, "", str(error), node)
+    except RequestUnanswered as error:
+        return faults.lost_answer_fault(api, str(error), node, timed_out=error.timed_out)
+    except _NONSENSE as error:
+        cause = f"the answer makes no sense ({type(error).__name__}: {error})"
+        return faults.lost_answer_fault(api, cause, node)
+
+
+def live_nodes(context: ClusterContext) -> tuple[str, ...]:
+    """Ids of the brokers that are live now; those of the facts if no broker answers."""
+    # A broker applies the metadata log later than the controller writes it, so that it may not know
+    # yet that another one came back. A broker that was live before is left out only if no broker
+    # that answers lists it.
+    listed = _list_live_brokers(context)
+    if listed is None:
+        return context.facts.nodes
+    gone = set(context.facts.nodes) - listed
+    for node in sorted(listed) if gone else ():
+        gone -= _list_live_brokers(context, node) or set()
+    return tuple(sorted(listed | (set(context.facts.nodes) - gone), key=int))
+
+
+def find_answering_node(context: ClusterContext) -> str:
+    """The first live broker that answers, empty if there is none: for what a broker reports only
+    about itself."""
+    nodes = context.facts.nodes
+    return next((node for node in nodes if _list_live_brokers(context, node) is not None), "")
+
+
+def _list_live_brokers(context: ClusterContext, node: str | None = None) -> set[str] | None:
+    """The live brokers that a broker knows, None without an answer."""
+    call = partial(describe_cluster, context.wire, context.timeout, node)
+    row = attempt("DescribeCluster", call, node)
+    return set(row.brokers) if isinstance(row, ClusterRow) and not row.code else None
+
+
+def read_cluster(context: ClusterContext) -> FrozenMap | Fault:
+    """Id, live brokers and controller of the cluster. The controller is None without Describe on
+    Cluster."""
+    row = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
+    if isinstance(row, Fault):
+        return row
+    if row.code:
+        return fault_of("DescribeCluster", row.code, "", row.message)
+    return FrozenMap(
+        {
+            "cluster_id": row.cluster_id,
+            "brokers": tuple(
+                FrozenMap(id=int(node), host=row.hosts[node][0], port=row.hosts[node][1], rack=rack)
+                for node, rack in row.brokers.items()
+            ),
+            "controller_id": find_controller(context),
+        }
+    )
+
+
+def find_controller(context: ClusterContext) -> int | None:
+    """Id of the active controller, None if the cluster does not say."""
+    if context.facts.values.get("zookeeper"):
+        row = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
+        return row.controller if isinstance(row, ClusterRow) and row.controller >= 0 else None
+    leader = attempt("DescribeQuorum", lambda: find_quorum_leader(context.wire, context.timeout))
+    return None if isinstance(leader, Fault) else leader

@@ -38,7 +38,7 @@ from ..vendors.detection import HINT, find_profile
 from ..wire.client import Wire
 from ..wire.cluster import ClusterRow, describe_cluster, read_versions
 from ..wire.configs import describe_configs
-from .exchange import attempt
+from .context import attempt
 
 _NUMBERS = {
     "default_partitions": "num.partitions",
@@ -80,7 +80,7 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
     software = _read_software(wire, settings)
     if software["zookeeper"]:
         wire.seek_controller()
-    defaults, held = _read_defaults(wire, settings, nodes, software["kafka_version"])
+    defaults, request_timeout = _read_defaults(wire, settings, nodes, software["kafka_version"])
     hosts = (*settings.servers, *(host for host, _ in cluster.hosts.values()))
     hint = settings.profile or HINT.search(" ".join((cluster.cluster_id, *hosts)))
     detection = find_profile(settings.profile, hosts, cluster.cluster_id) if hint else None
@@ -92,7 +92,7 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
         "authorizer": settings.authorizer,
         "security_protocol": settings.protocol,
         **defaults,
-        "request_timeout": held,
+        "request_timeout": request_timeout,
         **software,
         "brokers": len(nodes),
         "racks": FrozenMap(cluster.brokers),
@@ -107,7 +107,7 @@ def read_facts(wire: Wire, settings: KafkaSettings) -> Facts:
         FrozenMap(values),
         detection.text if detection else "",
         operation_timeout=settings.timeout,
-        request_timeout=float(held),
+        request_timeout=float(request_timeout),
         protect=settings.protect_topics,
     )
 
@@ -125,87 +125,86 @@ def _read_defaults(
     usual = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _HELD[0]]
     authorizer = (_AUTHORIZER_CLASS, *_AUTHORIZER.values())
     keys = [*usual, _CALLBACK, *authorizer, *times, *BROKER_DEFAULTS.values(), *SPANS]
-    found: dict[str, str | None] = {}
+    configs: dict[str, str | None] = {}
     listed: set[str] = set()
     for node in nodes:
-        ask = partial(describe_configs, wire, "broker", [node], settings.timeout)
-        answer = attempt("DescribeConfigs", partial(ask, keys=keys, node=node))
+        describe = partial(describe_configs, wire, "broker", [node], settings.timeout)
+        answer = attempt("DescribeConfigs", partial(describe, keys=keys, node=node))
         if not isinstance(answer, Fault):
             entries = answer[node].configs if node in answer else None
-            found = {entry.name: entry.value for entry in entries or ()}
+            configs = {entry.name: entry.value for entry in entries or ()}
             # Some configs existed before they became dynamic.
             fixed = {entry.name for entry in entries or () if entry.read_only}
-            listed = found.keys() - (fixed & DYNAMIC_SINCE.keys())
+            listed = configs.keys() - (fixed & DYNAMIC_SINCE.keys())
             break
     # A service can list only what its customers may see, and other systems name their configs as
     # they like. Then a config that is not listed can be there all the same.
-    place = RELEASES.index(release) if release in RELEASES and listed.issuperset(usual) else None
+    release_index = (
+        RELEASES.index(release) if release in RELEASES and listed.issuperset(usual) else None
+    )
     words = {"true": True, "false": False}
-    held = Decimal(parse_integer(found.get(_HELD[0]) or "") or _HELD[1]) / 1000
+    request_timeout = Decimal(parse_integer(configs.get(_HELD[0]) or "") or _HELD[1]) / 1000
     defaults: Mapping[str, Value] = {
-        **{name: parse_integer(found.get(key) or "") for name, key in _NUMBERS.items()},
-        **{name: words.get(found.get(key) or "") for name, key in _SWITCHES.items()},
-        "topic_defaults": _parse_topic_defaults(found),
-        "mutation_window": _parse_window(found),
-        "quota_callback": found.get(_CALLBACK),
-        "authorizer_settings": _list_authorizer_settings(found)
-        if listed.issuperset(usual)
+        **{name: parse_integer(configs.get(key) or "") for name, key in _NUMBERS.items()},
+        **{name: words.get(configs.get(key) or "") for name, key in _SWITCHES.items()},
+        "topic_defaults": _parse_topic_defaults(configs),
+        "mutation_window": _parse_window(configs),
+        "quota_callback": configs.get(_CALLBACK),
+        "authorizer_settings": tuple(name for name, key in _AUTHORIZER.items() if key in configs)
+        if listed.issuperset(usual) and configs.get(_AUTHORIZER_CLASS) in _AUTHORIZER_CLASSES
         else None,
         # Only what differs, because a plan records the facts.
         "config_keys": FrozenMap(
             {
                 name: name in listed
                 for name, (first, last) in SPANS.items()
-                if place is not None and (name in listed) != (first <= place < last)
+                if release_index is not None and (name in listed) != (first <= release_index < last)
             }
         ),
     }
-    return defaults, held
+    return defaults, request_timeout
 
 
-def _list_authorizer_settings(found: Mapping[str, str | None]) -> tuple[str, ...] | None:
-    if found.get(_AUTHORIZER_CLASS) not in _AUTHORIZER_CLASSES:
-        return None
-    return tuple(name for name, key in _AUTHORIZER.items() if key in found)
-
-
-def _parse_topic_defaults(found: Mapping[str, str | None]) -> FrozenMap:
+def _parse_topic_defaults(configs: Mapping[str, str | None]) -> FrozenMap:
     defaults = {
         key: value
         for key, name in BROKER_DEFAULTS.items()
-        if (value := found.get(name)) is not None
+        if (value := configs.get(name)) is not None
     }
     for key, sources in BROKER_TIMES.items():
-        numbers = ((parse_integer(found.get(name) or ""), unit) for name, unit in sources)
-        known = [number * unit for number, unit in numbers if number is not None]
-        if known:
-            defaults[key] = str(known[0])
+        numbers = ((parse_integer(configs.get(name) or ""), unit) for name, unit in sources)
+        times = [number * unit for number, unit in numbers if number is not None]
+        if times:
+            defaults[key] = str(times[0])
     return FrozenMap(defaults)
 
 
-def _parse_window(found: Mapping[str, str | None]) -> FrozenMap:
+def _parse_window(configs: Mapping[str, str | None]) -> FrozenMap:
     """The window as the broker has it."""
     # The controllers enforce it. Where they run on their own, their setting can be another one.
-    known = {name: parse_integer(found.get(key) or "") for name, (key, _) in _WINDOW.items()}
-    values = {name: known[name] or default for name, (_, default) in _WINDOW.items()}
-    return FrozenMap({**values, "assumed": None in known.values()})
+    numbers = {name: parse_integer(configs.get(key) or "") for name, (key, _) in _WINDOW.items()}
+    values = {name: numbers[name] or default for name, (_, default) in _WINDOW.items()}
+    return FrozenMap({**values, "assumed": None in numbers.values()})
 
 
 def _read_software(wire: Wire, settings: KafkaSettings) -> Mapping[str, Value]:
     """What one broker says about its version."""
-    found = attempt("ApiVersions", lambda: read_versions(wire, settings.timeout))
-    if isinstance(found, Fault):
+    versions = attempt("ApiVersions", lambda: read_versions(wire, settings.timeout))
+    if isinstance(versions, Fault):
         return {"elr": False, "metadata_version": None, "kafka_version": None, "zookeeper": False}
-    release, zookeeper = find_release(found.apis, found.level), LEADER_AND_ISR in found.apis
-    place = len(RELEASES) if zookeeper or release is None else RELEASES.index(release)
+    release, zookeeper = (
+        find_release(versions.apis, versions.level),
+        LEADER_AND_ISR in versions.apis,
+    )
+    release_index = len(RELEASES) if zookeeper or release is None else RELEASES.index(release)
     return {
-        "elr": found.features.get("eligible.leader.replicas.version", 0) > 0,
-        "metadata_version": found.features.get("metadata.version"),
+        "elr": versions.features.get("eligible.leader.replicas.version", 0) > 0,
+        "metadata_version": versions.features.get("metadata.version"),
         "kafka_version": release,
         # Rules treat such a broker as the newest release that they know. Nobody is shown that name.
-        **({"newer_level": found.level} if is_newer(found.level) else {}),
+        **({"newer_level": versions.level} if is_newer(versions.level) else {}),
         "zookeeper": zookeeper,
         "executed_dry_runs": tuple(
-            api for api, since in DRY_RUNS.items() if place < RELEASES.index(since)
+            api for api, since in DRY_RUNS.items() if release_index < RELEASES.index(since)
         ),
     }

@@ -24,9 +24,7 @@ from ..wire.usage import (
     list_groups,
     list_offsets,
 )
-from .brokers import live_nodes
-from .context import ClusterContext
-from .exchange import attempt
+from .context import ClusterContext, attempt, live_nodes
 
 PATIENCE = 5.0
 """Seconds to wait for one broker. A dead one would delay the plan by the operation timeout."""
@@ -89,24 +87,28 @@ def read_old_spans(
     rows = attempt("Metadata", call)
     if isinstance(rows, Fault):
         return {}
-    known = {row.name: row for row in rows if not row.code}
-    ends, starts = (_read_offsets(context, known, time) for time in (LATEST, EARLIEST))
+    topic_rows = {row.name: row for row in rows if not row.code}
+    ends, starts = (_read_offsets(context, topic_rows, time) for time in (LATEST, EARLIEST))
     dated: dict[tuple[str, int], int] = {}
     # All topics with the same time in one request for each broker.
     for cut in {cuts[name] for name in counts}:
         if cut:
-            same = {name: known[name] for name in counts if cuts[name] == cut and name in known}
-            dated |= _read_offsets(context, same, cut)
-    found = {}
+            dated_rows = {
+                name: topic_rows[name]
+                for name in counts
+                if cuts[name] == cut and name in topic_rows
+            }
+            dated |= _read_offsets(context, dated_rows, cut)
+    spans = {}
     for name, count in counts.items():
         cut = cuts[name]
         keys = [(name, number) for number in range(count)]
         if all(key in ends and key in starts and (not cut or key in dated) for key in keys):
-            found[name] = Spans(
+            spans[name] = Spans(
                 tuple(ends[key] - starts[key] for key in keys),
                 tuple(_count_old(starts[key], ends[key], dated.get(key)) for key in keys),
             )
-    return found
+    return spans
 
 
 def list_live_groups(
@@ -128,18 +130,18 @@ def list_live_groups(
             )
         if rows.code:
             return None
-        live += [(node, row) for row in rows.groups if row.state in _LIVE and _reads_topics(row)]
+        # Groups of the classic protocol also divide other work, such as that of Kafka Connect.
+        live += [
+            (node, row)
+            for row in rows.groups
+            if row.state in _LIVE and (row.protocol == CONSUMER or _find_type(row) != CLASSIC)
+        ]
     return _find_readers(context, live, topics) if len(live) <= limit else None
 
 
 def _choose_fault(fault: Fault) -> Fault | None:
     """The fault, None if it says that a right is missing, which no waiting would mend."""
     return None if fault.kind is FaultClass.PERMISSION else fault
-
-
-def _reads_topics(row: GroupRow) -> bool:
-    # Groups of the classic protocol also divide other work, such as that of Kafka Connect.
-    return row.protocol == CONSUMER or _find_type(row) != CLASSIC
 
 
 def _find_type(row: GroupRow) -> str:
@@ -154,20 +156,20 @@ def _find_readers(
         return {}
     from ..wire.groups import DESCRIBERS, list_read_topics  # noqa: PLC0415  # few plans load the messages about groups
 
-    asked: dict[tuple[str, str], list[str]] = defaultdict(list)
+    groups_by_node: dict[tuple[str, str], list[str]] = defaultdict(list)
     for node, row in live:
-        asked[node, _find_type(row)].append(row.name)
+        groups_by_node[node, _find_type(row)].append(row.name)
     readers: dict[str, set[str]] = defaultdict(set)
-    for (node, kind), names in asked.items():
+    for (node, kind), names in groups_by_node.items():
         if kind not in DESCRIBERS:
             return None
         api, describe = DESCRIBERS[kind]
         call = partial(describe, context.wire, names, node, _limit_time(context))
-        found = attempt(api, call, node)
-        if isinstance(found, Fault):
-            return _choose_fault(found)
+        described = attempt(api, call, node)
+        if isinstance(described, Fault):
+            return _choose_fault(described)
         for name in names:
-            group = found.get(name)
+            group = described.get(name)
             if group is None or group.code or group.state == _DEAD:
                 return None
             for topic in list_read_topics(group, kind) & topics:
@@ -182,12 +184,12 @@ def _read_offsets(context: ClusterContext, rows: Mapping[str, TopicRow], time: i
         for number, leader in enumerate(row.leaders):
             if leader >= 0:
                 led[str(leader)][name].append(number)
-    found: dict[tuple[str, int], int] = {}
-    for node, places in led.items():
-        call = partial(list_offsets, context.wire, places, time, node, _limit_time(context))
+    offsets: dict[tuple[str, int], int] = {}
+    for node, partitions in led.items():
+        call = partial(list_offsets, context.wire, partitions, time, node, _limit_time(context))
         answer = attempt("ListOffsets", call, node)
-        found |= {} if isinstance(answer, Fault) else answer
-    return found
+        offsets |= {} if isinstance(answer, Fault) else answer
+    return offsets
 
 
 def _limit_time(context: ClusterContext) -> float:

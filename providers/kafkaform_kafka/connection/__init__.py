@@ -1,4 +1,4 @@
 """In: a provider block, or the properties of a Java client. Out: settings for both Kafka clients,
-an open native client, login tokens, and the proof of which cluster answered.
+login tokens, the proof of which cluster answered, and one sentence for a failed connection.
 Must not know: resource types, admin requests beyond those that open a connection, plans.
 """

@@ -12,11 +12,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from kafkaform.core.diagnostics import Severity
 from kafkaform.core.schema import STRING, AttributeSchema
 from kafkaform.core.secret import Secret
 
-from .mongey_arguments import Fault
+from .attribute_faults import Fault, make_fault, make_stray_fault
 
 MECHANISM = "aws-iam"
 SPELLINGS = {MECHANISM: "OAUTHBEARER"}
@@ -115,43 +114,31 @@ class AwsLogin(Struct, frozen=True):
 def find_region(servers: Sequence[str]) -> str | None:
     """The region in the host names of an MSK cluster, None if they have none or several."""
     matches = (re.search(_HOST, server) for server in servers)
-    found = {match[1] for match in matches if match}
-    return found.pop() if len(found) == 1 else None
+    regions = {match[1] for match in matches if match}
+    return regions.pop() if len(regions) == 1 else None
 
 
-def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """The faults of these attributes. given: the values of a provider block."""
-    used = [attribute.name for attribute in ATTRIBUTES if given.get(attribute.name)]
-    if given.get("sasl_mechanism") != MECHANISM:
-        yield from (_make_stray_fault(name) for name in used)
+def find_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
+    """The faults of these attributes. block: its values."""
+    used = [attribute.name for attribute in ATTRIBUTES if block.get(attribute.name)]
+    if block.get("sasl_mechanism") != MECHANISM:
+        yield from (make_stray_fault(name, MECHANISM) for name in used)
         return
     for name in ("sasl_username", "sasl_password"):
-        if given.get(name):
-            yield _make_fault(
+        if block.get(name):
+            yield make_fault(
                 name, f"{name} has no effect with aws-iam", "remove it: AWS credentials log in"
             )
-    for name, other in _NEEDS:
-        if given.get(name) and not given.get(other):
-            yield _make_fault(name, f"{name} has no effect without {other}", f"give {other}")
-    if given.get("sasl_aws_profile") and given.get("sasl_aws_access_key"):
-        yield _make_fault(
+    for name, required in _NEEDS:
+        if block.get(name) and not block.get(required):
+            yield make_fault(name, f"{name} has no effect without {required}", f"give {required}")
+    if block.get("sasl_aws_profile") and block.get("sasl_aws_access_key"):
+        yield make_fault(
             "sasl_aws_profile",
             "sasl_aws_profile and sasl_aws_access_key exclude each other",
             "give only one of them",
         )
     for name, shape, meaning, advice in _SHAPES:
-        value = given.get(name)
+        value = block.get(name)
         if value and not re.fullmatch(shape, str(value)):
-            yield _make_fault(name, f"{name} {str(value)[:64]!r} is not {meaning}", advice)
-
-
-def _make_stray_fault(name: str) -> Fault:
-    return _make_fault(
-        name,
-        f'{name} belongs to sasl_mechanism = "aws-iam"',
-        'set sasl_mechanism = "aws-iam", or remove it',
-    )
-
-
-def _make_fault(name: str, summary: str, advice: str) -> Fault:
-    return name, Severity.ERROR, summary, advice
+            yield make_fault(name, f"{name} {str(value)[:64]!r} is not {meaning}", advice)

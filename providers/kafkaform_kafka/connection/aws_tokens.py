@@ -9,7 +9,6 @@ Identity Center, or the metadata of the computer.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import NoReturn
 
 from aws_msk_iam_sasl_signer.MSKAuthTokenProvider import (
@@ -133,11 +132,11 @@ def _refuse_mfa(_: str) -> NoReturn:
 
 def _find_keys(session: Session, login: AwsLogin) -> ReadOnlyCredentials:
     """The credentials that sign now. Raises ConnectError if there are none."""
-    found = session.get_credentials()
-    if found is None:
+    credentials = session.get_credentials()
+    if credentials is None:
         raise make_error("there are no AWS credentials", _CREDENTIALS)
     # Frozen, because botocore can renew them between the reading of one part and the next.
-    keys: ReadOnlyCredentials = found.get_frozen_credentials()
+    keys: ReadOnlyCredentials = credentials.get_frozen_credentials()
     _remember(keys)
     return _assume_role(session, login) if login.role else keys
 
@@ -184,13 +183,10 @@ def _raise_cause(error: Exception) -> NoReturn:
         ) from None
     for kind, sentence, advice in _CAUSES:
         if isinstance(error, kind):
-            raise make_error(sentence.format_map(_Known(_read_arguments(error))), advice) from None
+            arguments = getattr(error, "kwargs", {})
+            harmless = {name: str(arguments[name]) for name in _HARMLESS if name in arguments}
+            raise make_error(sentence.format_map(_Known(harmless)), advice) from None
     raise make_error(f"AWS credentials cannot be used ({type(error).__name__})", _TRY) from None
-
-
-def _read_arguments(error: Exception) -> Mapping[str, str]:
-    given = getattr(error, "kwargs", {})
-    return {name: str(given[name]) for name in _HARMLESS if name in given}
 
 
 class _Known(dict[str, str]):

@@ -1,4 +1,4 @@
-"""Settings for both clients.
+"""Settings for both clients: kafka-python, which sends requests, and librdkafka, which publishes.
 
 Neither client writes to the terminal or logs on the level on which it shows passwords.
 """
@@ -17,7 +17,6 @@ from kafkaform.provider.http.certificate_forms import CertificateFault
 from kafkaform.provider.http.pem import is_pem
 from kafkaform.provider.http.tls import tls_context
 
-from .failures import redact_text
 from .settings import KafkaSettings
 from .stores import KEYSTORE, TRUSTSTORE
 
@@ -30,9 +29,9 @@ LOOK = 2.0
 RECONNECT_MS = 1000
 """The longest pause before another attempt to reach a lost broker."""
 
-NATIVE_LOGGER = "kafkaform.native"
+LIBRDKAFKA_LOGGER = "kafkaform.native"
 # botocore logs what it signs, with the session token.
-_PARENTS = ("kafka", "botocore", "boto3", NATIVE_LOGGER)
+_PARENTS = ("kafka", "botocore", "boto3", LIBRDKAFKA_LOGGER)
 _OFF = logging.CRITICAL + 1
 
 
@@ -42,17 +41,17 @@ def fence_logs() -> None:
     # At DEBUG kafka-python logs its whole configuration with the password, and each request with
     # salted SCRAM passwords. A handler of the root logger would print that on the terminal.
     for name in (*_PARENTS, *list(logging.root.manager.loggerDict)):
-        if name.partition(".")[0] in _PARENTS or name == NATIVE_LOGGER:
+        if name.partition(".")[0] in _PARENTS or name == LIBRDKAFKA_LOGGER:
             logger = logging.getLogger(name)
             logger.setLevel(_OFF)
             logger.propagate = name not in _PARENTS
 
 
-def native_config(settings: KafkaSettings) -> dict[str, Any]:
-    """The settings in librdkafka's words."""
+def make_librdkafka_config(settings: KafkaSettings) -> dict[str, Any]:
+    """The settings for confluent-kafka (librdkafka)."""
     # Certificates are always verified: enable.ssl.certificate.verification and
     # ssl.endpoint.identification.algorithm keep their defaults (true, https).
-    given = {
+    properties = {
         "bootstrap.servers": ",".join(settings.servers),
         "security.protocol": settings.protocol,
         "sasl.mechanism": settings.mechanism,
@@ -63,12 +62,12 @@ def native_config(settings: KafkaSettings) -> dict[str, Any]:
         _pem_key("ssl.key", _reveal(settings.key)): _reveal(settings.key),
         "ssl.key.password": _reveal(settings.passphrase),
     }
-    used = {name: value for name, value in given.items() if value is not None}
+    used = {name: value for name, value in properties.items() if value is not None}
     return {**used, "client.id": CLIENT_ID}
 
 
-def pure_config(settings: KafkaSettings) -> dict[str, Any]:
-    """The settings in kafka-python's words. Raises ConfigurationError for bad certificates."""
+def make_client_config(settings: KafkaSettings) -> dict[str, Any]:
+    """The settings for kafka-python. Raises ConfigurationError for bad certificates."""
     return {
         "bootstrap_servers": list(settings.servers),
         # The names with `plain` are those of SCRAM, too (KIP-84).
@@ -109,23 +108,6 @@ def ssl_context(settings: KafkaSettings) -> ssl.SSLContext:
         return tls_context(settings.ca, settings.certificate, key, passphrase)
     except CertificateFault as fault:
         raise _make_certificate_error(settings, fault) from None
-
-
-def require_files(settings: KafkaSettings) -> None:
-    """Raises ConfigurationError for certificates and keys that are no files: a client that opens
-    them could wait for ever."""
-    try:
-        certificate_forms.require_files(settings.ca, settings.certificate, _reveal(settings.key))
-    except CertificateFault as fault:
-        raise _make_certificate_error(settings, fault) from None
-
-
-def make_settings_error(settings: KafkaSettings, cause: str) -> ConfigurationError:
-    """The error for settings that a client refuses before it connects."""
-    return ConfigurationError(
-        f'provider "{settings.instance}" cannot be used: {redact_text(cause, settings)}',
-        "check the certificates and the other connection settings",
-    )
 
 
 def _make_certificate_error(settings: KafkaSettings, fault: CertificateFault) -> ConfigurationError:

@@ -1,8 +1,8 @@
 """Which cluster a connection must lead to, and which cluster was found there.
 
 A broker of another cluster can take over an address (a proxy, a DNS name, a rebuilt test cluster),
-and both clients open connections on their own. So the cluster id is checked on each connection
-before it carries anything else, and again around each write.
+and clients open connections on their own. So the cluster id is checked on each connection before it
+carries anything else, and again around each write.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ClusterProof(Struct, eq=False):
     instance: str = ""
     """The provider instance, for messages."""
     expected: str | None = None
-    """Id of the cluster. None: any cluster is accepted, and no connection is checked."""
+    """Id of the cluster; None before the first broker has answered, which sets it."""
     answers: dict[str, str] = field(default_factory=dict)
     """Address -> the id in its last answer."""
     # One foreign answer is enough, and no later answer takes it back: nobody knows what the other
@@ -42,6 +42,8 @@ class ClusterProof(Struct, eq=False):
     def hear(self, address: str, cluster_id: str) -> bool:
         """Record which cluster answers there. True if it is the cluster of the session."""
         self.answers[address] = cluster_id
+        if self.expected is None:
+            self.expected = cluster_id
         if cluster_id != self.expected and self.foreign is None:
             self.foreign = address, cluster_id
         return cluster_id == self.expected

@@ -1,13 +1,15 @@
 """One sentence for a failed connection: the clearest cause, and how many brokers had which.
 
-librdkafka reports what each broker of the list did; an inspection of its listener shows more.
+The connection itself says what each broker of the list did; an inspection of a listener that closed
+it without a reason shows more.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum, IntEnum, auto
 
 from msgspec import Struct
 
@@ -18,27 +20,66 @@ from kafkaform.provider.http.failures import advise_certificate
 from .listener import Listener
 from .settings import KafkaSettings
 
-Report = tuple[str, str]
-"""A client's name for a cause, and its text."""
+
+class FailureKind(Enum):
+    """How an attempt to connect to one broker ended."""
+
+    REFUSED_LOGIN = auto()
+    """The broker refused the login."""
+    NO_CREDENTIALS = auto()
+    """There is no ticket or token to log in with."""
+    OTHER_LISTENER = auto()
+    """The listener takes another security protocol or other mechanisms."""
+    TLS = auto()
+    """The TLS handshake failed, or the broker ended TLS with an alert."""
+    UNKNOWN_HOST = auto()
+    UNREACHABLE = auto()
+    """No connection was made."""
+    CLOSED = auto()
+    """The broker closed the connection, or sent what is not an answer."""
+    SILENT = auto()
+    """The broker did not answer in time."""
+
+
+class ConnectionFailure(Struct, frozen=True):
+    """Why one broker could not be used."""
+
+    kind: FailureKind
+    text: str
+    listener: Listener | None = None
+    """What the attempt showed about the listener."""
+
+
+FINAL = frozenset({FailureKind.REFUSED_LOGIN, FailureKind.OTHER_LISTENER, FailureKind.TLS})
+"""After these, another attempt at the same broker ends in the same way."""
+_LOGIN_FAILURES = (FailureKind.REFUSED_LOGIN, FailureKind.NO_CREDENTIALS)
 
 NAMED = 3
 """How many brokers are named with a cause; more are counted."""
 
-_AUTHENTICATION = "_AUTHENTICATION"
 _ADVICE = {
-    _AUTHENTICATION: "check sasl_mechanism, sasl_username and sasl_password",
-    "_SSL": "check ca_cert, client_cert and client_key, and the host name in bootstrap_servers",
-    "_RESOLVE": "check the host names in bootstrap_servers",
-    "_TRANSPORT": "check bootstrap_servers, security_protocol, the network, and that the broker "
-    "runs",
+    FailureKind.TLS: "check ca_cert, client_cert and client_key, and the host name in "
+    "bootstrap_servers",
+    FailureKind.UNKNOWN_HOST: "check the host names in bootstrap_servers",
+    **dict.fromkeys(
+        (FailureKind.UNREACHABLE, FailureKind.SILENT),
+        "check bootstrap_servers, security_protocol, the network, and that the broker runs",
+    ),
 }
-"""librdkafka's name for the cause -> what to do."""
-_FINAL = (_AUTHENTICATION, "_SSL")
 _OTHERWISE = (
     "check bootstrap_servers, and that security_protocol is the one of that listener "
     "(a controller's listener takes no clients)"
 )
-_SILENT = "the broker closed the connection, or did not answer"
+_NOT_TRIED = ConnectionFailure(FailureKind.SILENT, "no answer in time")
+
+_WRONG_PASSWORD = re.compile(
+    r"Authentication failed(: Invalid username or password"
+    r"|( during authentication)? due to invalid credentials( with SASL mechanism \S+)?)?"
+)
+"""What Kafka's brokers answer to a wrong password with PLAIN and SCRAM."""
+_WRONG_TOKEN = "wrong token ID or HMAC, or the token has expired"
+_LONGEST = 300
+"""Characters of a cause: it can repeat what a broker sent."""
 
 _UNREAD = {
     "KAFKA_CA_CERT": ("ca_cert", "ca"),
@@ -51,80 +92,80 @@ _UNREAD = {
 """Environment variable with which other tools connect -> the attribute and the field of
 KafkaSettings that have the same meaning."""
 
-_BROKER = re.compile(r"(?:[a-z_]+://)?(\S+:\d+)/\w+: ")
-"""How librdkafka begins a report about one broker."""
-_CLIENT_WORDS = re.compile(r"^(?:Connect to \S+ failed|Failed to resolve '[^']*'): ")
 
-# The smaller the number, the more a cause says about what to change.
-_LOGIN, _SEEN, _REPORTED, _UNRESOLVED, _NOBODY, _UNKNOWN = range(6)
+class _Rank(IntEnum):
+    """How much a cause says about what to change: the first ones say most."""
+
+    LOGIN, CREDENTIALS, LISTENER, TLS, HOST, NETWORK, UNKNOWN = range(7)
+
+
+_RANKS = {
+    FailureKind.REFUSED_LOGIN: _Rank.LOGIN,
+    FailureKind.NO_CREDENTIALS: _Rank.CREDENTIALS,
+    FailureKind.OTHER_LISTENER: _Rank.LISTENER,
+    FailureKind.TLS: _Rank.TLS,
+    FailureKind.UNKNOWN_HOST: _Rank.HOST,
+    FailureKind.UNREACHABLE: _Rank.NETWORK,
+    FailureKind.CLOSED: _Rank.UNKNOWN,
+    FailureKind.SILENT: _Rank.UNKNOWN,
+}
 
 
 class _Cause(Struct, frozen=True):
-    rank: int
+    rank: _Rank
     sentence: str
     advice: str
 
 
 def connect_error(
     settings: KafkaSettings,
-    reports: Sequence[Report] = (),
+    failures: Mapping[str, ConnectionFailure],
     listeners: Mapping[str, Listener] = {},
 ) -> ConnectError:
-    """The error for a failed connection. reports: what a client said, the oldest first; listeners:
-    broker -> what an inspection of its listener showed, which is more exact."""
+    """The error for a failed connection. failures: server -> what the last attempt there met;
+    listeners: server -> what an inspection of its listener showed, which is more exact."""
     groups: dict[str, list[str]] = {}
     causes: dict[str, _Cause] = {}
     for server in settings.servers:
-        cause = _explain_server(settings, server, reports, listeners.get(server))
+        failure = failures.get(server, _NOT_TRIED)
+        cause = _explain_failure(settings, failure, listeners.get(server) or failure.listener)
         causes.setdefault(cause.sentence, cause)
         groups.setdefault(cause.sentence, []).append(server)
-    clearest, *others = sorted(causes.values(), key=lambda cause: cause.rank)
+    clearest, *further_causes = sorted(causes.values(), key=lambda cause: cause.rank)
     reasons = clearest.sentence
-    if others:
+    if further_causes:
         reasons = "; ".join(
             cause.sentence + _render_count(groups[cause.sentence], len(settings.servers))
-            for cause in (clearest, *others)
+            for cause in (clearest, *further_causes)
         )
     advice = "; ".join((clearest.advice, *_find_unread_variables(settings)))
-    if clearest.rank == _LOGIN:
-        servers = ", ".join(groups[clearest.sentence])
+    servers = ", ".join(groups[clearest.sentence])
+    if clearest.rank is _Rank.LOGIN:
         return ConnectError(f"Kafka at {servers} refused the login: {reasons}", advice)
+    if clearest.rank is _Rank.CREDENTIALS:
+        return ConnectError(f"cannot log in to Kafka at {servers}: {reasons}", advice)
     servers = ", ".join(settings.servers)
     return ConnectError(f"cannot reach Kafka at {servers}: {reasons}", advice)
 
 
 def _render_count(servers: Sequence[str], total: int) -> str:
-    shown = ", ".join(servers[:NAMED]) + (" …" if servers[NAMED:] else "")
-    return f" ({len(servers)} of {total}: {shown})"
+    names = ", ".join(servers[:NAMED]) + (" …" if servers[NAMED:] else "")
+    return f" ({len(servers)} of {total}: {names})"
 
 
-def _explain_server(
-    settings: KafkaSettings, server: str, reports: Sequence[Report], found: Listener | None
+def _explain_failure(
+    settings: KafkaSettings, failure: ConnectionFailure, listener: Listener | None
 ) -> _Cause:
-    """The clearest cause of one broker."""
-    own = [report for report in reports if _find_broker(report) == server.casefold()]
-    listed = {server.casefold() for server in settings.servers}
-    others = [report for report in reports if _find_broker(report) not in listed]
-    # The first one, and a final one before others: what follows a refused login says less.
-    ordered = sorted(own or others, key=lambda report: report[0] not in _FINAL)
-    name, text = ordered[0] if ordered else ("", _SILENT)
-    seen = _explain_listener(settings, text, found) if found is not None else None
-    if seen is not None:
-        return seen
-    if found is not None and not found.reached and name not in _FINAL:
-        return _Cause(_NOBODY, found.failure or _redact(text, settings), _advise(settings, name))
-    if name == _AUTHENTICATION:
-        sentence = f"{_redact(text, settings)} ({_describe_login(settings)})"
-        return _Cause(_LOGIN, sentence, _advise(settings, name))
-    ranks = {"_RESOLVE": _UNRESOLVED, "_SSL": _REPORTED, "": _UNKNOWN}
-    return _Cause(ranks.get(name, _NOBODY), _redact(text, settings), _advise(settings, name))
-
-
-def _find_broker(report: Report) -> str | None:
-    """The address of the broker that a report is about: one of the list, or one that the cluster
-    advertises; None if it is about none in particular."""
-    match = _BROKER.match(report[1])
-    return match[1].casefold() if match else None
+    """The clearest cause of one broker. listener: what is known about its listener."""
+    cause = _explain_listener(settings, failure.text, listener) if listener else None
+    if cause is not None:
+        return cause
+    sentence = _redact(failure.text, settings)
+    if failure.kind in _LOGIN_FAILURES:
+        if settings.password is not None and _WRONG_PASSWORD.fullmatch(failure.text):
+            sentence = _WRONG_TOKEN if settings.token_auth else "wrong username or password"
+        sentence = f"{sentence} ({_describe_login(settings)})"
+    return _Cause(_RANKS[failure.kind], sentence, _advise(settings, failure.kind))
 
 
 def _describe_login(settings: KafkaSettings) -> str:
@@ -135,49 +176,51 @@ def _describe_login(settings: KafkaSettings) -> str:
     return f"{settings.mechanism}" + (f", as {user}" if user else "")
 
 
-def _explain_listener(settings: KafkaSettings, text: str, found: Listener) -> _Cause | None:
-    """What is wrong and what to do, if the listener showed it."""
-    ours, theirs = settings.protocol, found.protocol
-    if not found.kafka:
+def _explain_listener(settings: KafkaSettings, text: str, listener: Listener) -> _Cause | None:
+    """What is wrong and what to do, if the listener showed it. text: how the connection ended."""
+    protocol, expected = settings.protocol, listener.protocol
+    if not listener.kafka:
         advice = "check host and port in bootstrap_servers"
-        return _Cause(_SEEN, "the server there is not Kafka", advice)
-    if found.tls and not settings.tls:
-        secure = ours.replace("PLAINTEXT", "SSL")
-        sentence = f"the listener expects TLS, but this connection uses {ours}"
-        advice = f'write security_protocol = "{theirs or secure}" and give ca_cert'
-        return _Cause(_SEEN, sentence, advice)
-    if found.refused:
-        sentence = f"the broker's certificate is refused: {found.refused}"
-        more = " (and into the broker's advertised.listeners)"
-        advice = advise_certificate(found.refused, "bootstrap_servers", "broker", more)
-        return _Cause(_SEEN, sentence, advice)
-    if theirs is not None and theirs != ours:
-        sentence = f"the listener expects {theirs}, but this connection uses {ours}"
-        advice = _advise_protocol(theirs, found.mechanisms or (), weaker=settings.tls)
-        return _Cause(_SEEN, sentence, advice)
+        return _Cause(_Rank.LISTENER, "the server there is not Kafka", advice)
+    if listener.tls and not settings.tls:
+        secure = protocol.replace("PLAINTEXT", "SSL")
+        sentence = f"the listener expects TLS, but this connection uses {protocol}"
+        advice = f'write security_protocol = "{expected or secure}" and give ca_cert'
+        return _Cause(_Rank.LISTENER, sentence, advice)
+    if listener.refused:
+        sentence = f"the broker's certificate is refused: {listener.refused}"
+        listener_advice = " (and into the broker's advertised.listeners)"
+        advice = advise_certificate(
+            listener.refused, "bootstrap_servers", "broker", listener_advice
+        )
+        return _Cause(_Rank.LISTENER, sentence, advice)
+    if expected is not None and expected != protocol:
+        sentence = f"the listener expects {expected}, but this connection uses {protocol}"
+        advice = _advise_protocol(expected, listener.mechanisms or (), weaker=settings.tls)
+        return _Cause(_Rank.LISTENER, sentence, advice)
     # With TLS 1.3 a server refuses the client's certificate only after the handshake, by an alert
     # (RFC 8446 §4.4.2.4), so that the client has connected and then loses the connection.
-    if found.tls and "alert" in text:
+    if listener.tls and "alert" in text:
         if settings.certificate is None:
             sentence = "the broker requires a client certificate"
-            return _Cause(_LOGIN, sentence, "give client_cert and client_key")
+            return _Cause(_Rank.LOGIN, sentence, "give client_cert and client_key")
         advice = "give client_cert and client_key of an authority that the broker trusts"
-        return _Cause(_LOGIN, "the broker refuses our client certificate", advice)
-    if found.mechanisms and settings.mechanism not in found.mechanisms:
+        return _Cause(_Rank.LOGIN, "the broker refuses our client certificate", advice)
+    if listener.mechanisms and settings.mechanism not in listener.mechanisms:
         sentence = f"the listener does not offer {settings.mechanism}"
-        advice = f"choose another sasl_mechanism: {' or '.join(found.mechanisms)}"
-        return _Cause(_LOGIN, sentence, advice)
+        advice = f"choose another sasl_mechanism: {' or '.join(listener.mechanisms)}"
+        return _Cause(_Rank.LOGIN, sentence, advice)
     return None
 
 
-def _advise_protocol(theirs: str, mechanisms: tuple[str, ...], *, weaker: bool) -> str:
+def _advise_protocol(expected: str, mechanisms: tuple[str, ...], *, weaker: bool) -> str:
     """What to do about another security protocol. weaker: this connection uses TLS, and the
     listener may not."""
     # A listener without TLS can be somebody who answers at that address to read a password, so the
     # first advice is to keep TLS.
     login = f" and log in with {' or '.join(mechanisms)}" if mechanisms else ""
-    change = f'write security_protocol = "{theirs}"{login}'
-    if weaker and "SSL" not in theirs:
+    change = f'write security_protocol = "{expected}"{login}'
+    if weaker and "SSL" not in expected:
         return (
             "name the port of a listener with TLS in bootstrap_servers; or, if others on the "
             f"network are allowed to read the traffic, {change}"
@@ -185,60 +228,54 @@ def _advise_protocol(theirs: str, mechanisms: tuple[str, ...], *, weaker: bool) 
     return change
 
 
-def _advise(settings: KafkaSettings, name: str) -> str:
-    if settings.aws_login and name == _AUTHENTICATION:
+def _advise(settings: KafkaSettings, kind: FailureKind) -> str:
+    if kind not in _LOGIN_FAILURES:
+        advice = _ADVICE.get(kind, _OTHERWISE)
+        if settings.protocol == "PLAINTEXT":
+            advice += "; for TLS without a login write tls_enabled = true"
+        return advice
+    if settings.aws_login:
         return (
             f"check that the policy of {settings.aws_login.describe()} allows "
             "kafka-cluster:Connect on the cluster, that sasl_aws_region is its region, and that "
             "the clock is right"
         )
-    if settings.mechanism == "OAUTHBEARER" and name == _AUTHENTICATION:
+    if settings.mechanism == "OAUTHBEARER":
         return (
             "check that the broker accepts tokens of this issuer, audience and time "
             "(sasl_token_url or sasl_token_file, sasl_oauth_scopes), and that the clocks agree"
         )
-    if settings.kerberos is not None and name == _AUTHENTICATION:
+    if settings.kerberos is not None:
         return (
             "check the ticket or the keytab (klist, klist -k), sasl_kerberos_principal and "
             "sasl_kerberos_service_name, the brokers' host names, and that the clocks agree"
         )
-    if settings.token_auth and name == _AUTHENTICATION:
+    if settings.token_auth:
         return (
             "check that sasl_username and sasl_password are the id and the HMAC of one token, and "
             "that it has not expired (`kafkaform describe delegation-tokens`)"
         )
-    return "; ".join((_ADVICE.get(name, _OTHERWISE), *_hint_tls(settings)))
+    return "check sasl_mechanism, sasl_username and sasl_password"
 
 
 def _find_unread_variables(settings: KafkaSettings) -> Iterator[str]:
     """Advice about environment variables that another tool would use."""
     # Terraform's provider fills the attributes that its block omits from these variables. Here the
     # block alone says who connects, so that a reviewer can read it.
-    given = {
+    variables = {
         variable: attribute
         for variable, (attribute, field) in _UNREAD.items()
         if os.environ.get(variable) and getattr(settings, field) is None
     }
-    if given:
+    if variables:
         yield (
-            f"the provider block does not take {', '.join(given)} from the environment: "
-            f"write {', '.join(given.values())} into it"
+            f"the provider block does not take {', '.join(variables)} from the environment: "
+            f"write {', '.join(variables.values())} into it"
         )
 
 
-def _hint_tls(settings: KafkaSettings) -> Iterable[str]:
-    hint = "for TLS without a login write tls_enabled = true"
-    return (hint,) if settings.protocol == "PLAINTEXT" else ()
-
-
 def _redact(text: str, settings: KafkaSettings) -> str:
-    """The text of a report about one broker, without what the sentence says anyway."""
-    return _CLIENT_WORDS.sub("", redact_text(text, settings))
-
-
-def redact_text(text: str, settings: KafkaSettings) -> str:
-    """The text of a client without its advice about its own settings, and without secrets."""
-    plain = text.split(" (after ")[0].split(", verify that ")[0].split("/bootstrap: ")[-1]
+    """The text of a client or a broker in one line and without secrets."""
     for secret in (settings.password, settings.passphrase):
-        plain = plain.replace(secret.reveal(), MASK) if secret else plain
-    return mask_secrets(plain)
+        text = text.replace(secret.reveal(), MASK) if secret else text
+    return " ".join(mask_secrets(text).split())[:_LONGEST]

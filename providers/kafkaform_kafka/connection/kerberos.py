@@ -11,10 +11,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from kafkaform.core.diagnostics import Severity
 from kafkaform.core.schema import STRING, AttributeSchema
 
-from .mongey_arguments import Fault
+from .attribute_faults import Fault, make_fault
 
 GSSAPI = "GSSAPI"
 SPELLINGS = {"GSSAPI": GSSAPI, "gssapi": GSSAPI}
@@ -72,37 +71,37 @@ class KerberosSettings(Struct, frozen=True):
     """Name of the ticket cache, None for that of the environment."""
 
 
-def read_kerberos(given: Mapping[str, Any]) -> KerberosSettings:
+def read_kerberos(block: Mapping[str, Any]) -> KerberosSettings:
     """The Kerberos settings of a provider block without faults."""
-    service, principal, keytab, cache = (given.get(name) or None for name in NAMES)
+    service, principal, keytab, cache = (block.get(name) or None for name in NAMES)
     return KerberosSettings(service or DEFAULT_SERVICE, principal, keytab, cache)
 
 
-def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """The faults of a provider block that logs in with Kerberos. given: its values."""
+def find_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
+    """The faults of a provider block that logs in with Kerberos. block: its values."""
     for name in ("sasl_username", "sasl_password"):
-        if given.get(name):
-            yield _make_fault(
+        if block.get(name):
+            yield make_fault(
                 name,
                 f"{name} has no effect with gssapi",
                 "remove it: sasl_kerberos_principal says who logs in, and a keytab or a ticket "
                 "cache proves it",
             )
-    if given.get("sasl_kerberos_keytab") and given.get("sasl_kerberos_ticket_cache"):
-        yield _make_fault(
+    if block.get("sasl_kerberos_keytab") and block.get("sasl_kerberos_ticket_cache"):
+        yield make_fault(
             "sasl_kerberos_ticket_cache",
             "sasl_kerberos_keytab and sasl_kerberos_ticket_cache exclude each other",
             "set the one that has your key or your tickets",
         )
-    if given.get("sasl_kerberos_keytab") and not given.get("sasl_kerberos_principal"):
-        yield _make_fault(
+    if block.get("sasl_kerberos_keytab") and not block.get("sasl_kerberos_principal"):
+        yield make_fault(
             "sasl_kerberos_keytab",
             "sasl_kerberos_keytab needs sasl_kerberos_principal",
             "name the principal whose key is in the file; `klist -k FILE` lists them",
         )
-    service = given.get("sasl_kerberos_service_name")
+    service = block.get("sasl_kerberos_service_name")
     if isinstance(service, str) and ("/" in service or "@" in service):
-        yield _make_fault(
+        yield make_fault(
             "sasl_kerberos_service_name",
             "sasl_kerberos_service_name is the first part of a principal only",
             "write kafka for brokers with principals such as kafka/HOST@REALM",
@@ -122,16 +121,3 @@ def find_jaas_faults(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             "its options name neither a keytab nor a ticket cache",
             'write useKeyTab=true keyTab="PATH", or useTicketCache=true',
         )
-
-
-def make_stray_fault(name: str) -> Fault:
-    """The fault of an attribute of this module beside another sasl_mechanism."""
-    return _make_fault(
-        name,
-        f'{name} belongs to sasl_mechanism = "gssapi"',
-        'set sasl_mechanism = "gssapi", or remove it',
-    )
-
-
-def _make_fault(name: str, summary: str, advice: str) -> Fault:
-    return name, Severity.ERROR, summary, advice

@@ -1,8 +1,8 @@
 """Inspect a listener that refused a connection, to say which protocol it uses and what was wrong.
 
-librdkafka calls every bad certificate "could not be verified", and every mix-up of protocols a
-closed connection. This sends no secret: a TLS handshake that verifies the broker as always, and the
-only request that a listener answers before the login (SaslHandshake v1, KIP-43 and KIP-152).
+A listener with another protocol only closes the connection. This sends no secret: a TLS handshake
+that verifies the broker as always, and the only request that a listener answers before the login
+(SaslHandshake v1, KIP-43 and KIP-152).
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
     """Inspect the listener at host:port. context: makes the TLS context that verifies the broker.
     Never raises for what it finds."""
     # First without TLS: a listener with TLS answers that at once, with an alert.
-    host, port = _parse_address(server)
+    host, _, port_text = server.rpartition("://")[2].rpartition(":")
+    # Nothing listens at port 0.
+    host, port = host.strip("[]"), parse_whole(port_text) or 0
     try:
         plain = _ask_mechanisms(_connect(host, port))
     except _Stranger:
@@ -76,16 +78,10 @@ def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
     except ssl.SSLCertVerificationError as error:
         return Listener(reached=True, tls=True, refused=error.verify_message)
     except (_Stranger, ssl.SSLError) as error:
-        other = isinstance(error, _Stranger) or error.reason == "WRONG_VERSION_NUMBER"
-        return Listener(reached=True, kafka=not other)
+        is_stranger = isinstance(error, _Stranger) or error.reason == "WRONG_VERSION_NUMBER"
+        return Listener(reached=True, kafka=not is_stranger)
     except OSError:
         return Listener(reached=True)
-
-
-def _parse_address(server: str) -> tuple[str, int]:
-    """Host and port; 0, where nothing listens, for a port that is none."""
-    host, _, port = server.rpartition("://")[2].rpartition(":")
-    return host.strip("[]"), parse_whole(port) or 0
 
 
 def _connect(host: str, port: int) -> socket.socket:
@@ -116,10 +112,10 @@ def _encode_request() -> bytes:
 def _read_answer(connection: socket.socket) -> bytes:
     data = b""
     while len(data) < 4 or len(data) < 4 + _parse_length(data):
-        more = connection.recv(_ANSWER)
-        if not more:
+        chunk = connection.recv(_ANSWER)
+        if not chunk:
             raise OSError("the connection ended")
-        data += more
+        data += chunk
     return data
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafkaform.core.diagnostics import Severity
 from kafkaform.core.schema import STRING, AttributeSchema, list_of
 from kafkaform.provider.http.urls import is_safe_url
 
-from .mongey_arguments import Fault
+from .attribute_faults import Fault, make_fault, make_stray_fault
 
 OAUTHBEARER = "OAUTHBEARER"
 SPELLINGS = {"OAUTHBEARER": OAUTHBEARER, "oauthbearer": OAUTHBEARER}
@@ -36,57 +35,45 @@ ATTRIBUTES = (
 _NAMES = tuple(attribute.name for attribute in ATTRIBUTES)
 
 
-def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """The faults of these attributes. given: the values of a provider block."""
-    if given.get("sasl_mechanism") not in SPELLINGS:
-        yield from (_stray_fault(name) for name in _NAMES if given.get(name))
+def find_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
+    """The faults of these attributes. block: its values."""
+    if block.get("sasl_mechanism") not in SPELLINGS:
+        yield from (make_stray_fault(name, "oauthbearer") for name in _NAMES if block.get(name))
         return
-    url, file = given.get("sasl_token_url"), given.get("sasl_token_file")
+    url, file = block.get("sasl_token_url"), block.get("sasl_token_file")
     if bool(url) == bool(file):
-        yield _make_fault(
+        yield make_fault(
             "sasl_mechanism",
             "oauthbearer needs either sasl_token_url or sasl_token_file, not both",
             "name the token endpoint, with client id and secret in sasl_username and "
             "sasl_password; or the file that holds the token",
         )
     elif url:
-        yield from _endpoint_faults(given, str(url))
+        yield from _endpoint_faults(block, str(url))
     else:
-        yield from _file_faults(given)
+        yield from _file_faults(block)
 
 
-def _endpoint_faults(given: Mapping[str, Any], url: str) -> Iterator[Fault]:
+def _endpoint_faults(block: Mapping[str, Any], url: str) -> Iterator[Fault]:
     if not is_safe_url(url):
-        yield _make_fault(
+        yield make_fault(
             "sasl_token_url",
             "sasl_token_url must begin with https:// and contain no login",
             "the client secret is sent there; http is only for an endpoint on this computer",
         )
-    if not (given.get("sasl_username") and given.get("sasl_password")):
-        yield _make_fault(
+    if not (block.get("sasl_username") and block.get("sasl_password")):
+        yield make_fault(
             "sasl_token_url",
             "sasl_token_url needs a client id and its secret",
             "set sasl_username and sasl_password",
         )
 
 
-def _file_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
+def _file_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
     for name in ("sasl_username", "sasl_password", "sasl_oauth_scopes"):
-        if given.get(name):
-            yield _make_fault(
+        if block.get(name):
+            yield make_fault(
                 name,
                 f"{name} has no effect with sasl_token_file",
                 "remove it: the token says who logs in",
             )
-
-
-def _stray_fault(name: str) -> Fault:
-    return _make_fault(
-        name,
-        f'{name} belongs to sasl_mechanism = "oauthbearer"',
-        'set sasl_mechanism = "oauthbearer", or remove it',
-    )
-
-
-def _make_fault(name: str, summary: str, advice: str) -> Fault:
-    return name, Severity.ERROR, summary, advice

@@ -17,7 +17,7 @@ from kafkaform.provider.http.certificates import CERTIFICATES
 
 from ..protocol.sizes import parse_size
 from ..vendors.names import PROFILES
-from . import aws, kerberos, mongey_arguments, oauth, stores
+from . import attribute_faults, aws, kerberos, oauth, stores
 from .servers import (
     PROTOCOLS,
     find_address_fault,
@@ -140,7 +140,7 @@ CONFIG = make_schema(
     *oauth.ATTRIBUTES,
     *kerberos.ATTRIBUTES,
     *aws.ATTRIBUTES,
-    *mongey_arguments.ATTRIBUTES,
+    *attribute_faults.ATTRIBUTES,
     blocks={
         "authorizer": make_schema(
             "Settings of the brokers' authorizer, which brokers do not report.",
@@ -162,10 +162,10 @@ CONFIG = make_schema(
 def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
     """Faults of a provider block that its schema cannot express, each with the attribute to blame.
     Secrets can be references. The value of a secret is not repeated."""
-    faults: list[mongey_arguments.Fault] = []
+    faults: list[attribute_faults.Fault] = []
     for name, value in config.items():
-        # librdkafka is written in C: its texts would end there, so that it and kafka-python connect
-        # to different brokers, or with different passwords.
+        # SASL/PLAIN separates user and password with it (RFC 4616), and the texts of librdkafka end
+        # there.
         if isinstance(value, str) and "\0" in value:
             faults.append((name, Severity.ERROR, f"{name} contains a NUL character", "remove it"))
     for wrong, name, text, advice in (*_check_values(config), *_check_login(config)):
@@ -179,28 +179,27 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
     if mechanism in kerberos.SPELLINGS:
         faults += kerberos.find_faults(config)
     else:
-        for name in kerberos.NAMES:
-            if config.get(name):
-                faults.append(kerberos.make_stray_fault(name))
+        stray = (name for name in kerberos.NAMES if config.get(name))
+        faults += [attribute_faults.make_stray_fault(name, "gssapi") for name in stray]
     if mechanism == aws.MECHANISM or any(config.get(name) for name in aws.NAMES):
         faults += aws.find_faults(config)
     if any(config.get(name) for name in stores.NAMES):
         faults += stores.find_faults(config)
-    faults += [*oauth.find_faults(config), *mongey_arguments.find_faults(config)]
+    faults += [*oauth.find_faults(config), *attribute_faults.find_faults(config)]
     return tuple(
         (name, Diagnostic(severity, text, advice=advice)) for name, severity, text, advice in faults
     )
 
 
-def derive_protocol(given: Mapping[str, Any]) -> str:
+def derive_protocol(block: Mapping[str, Any]) -> str:
     """The security protocol of a connection, also where the block does not name it."""
     # A password must not be sent in the clear because tls_enabled was forgotten, so a login alone
     # means SASL_SSL. The Mongey provider has TLS on by default, too.
-    if given.get("security_protocol"):
-        return str(given["security_protocol"])
-    login = bool(given.get("sasl_username")) or given.get("sasl_mechanism") in WITHOUT_PASSWORD
-    tls = given.get("tls_enabled")
-    certificates = bool(given.get("ca_cert") or given.get("client_cert"))
+    if block.get("security_protocol"):
+        return str(block["security_protocol"])
+    login = bool(block.get("sasl_username")) or block.get("sasl_mechanism") in WITHOUT_PASSWORD
+    tls = block.get("tls_enabled")
+    certificates = bool(block.get("ca_cert") or block.get("client_cert"))
     secure = (login or certificates) if tls is None else bool(tls)
     return {
         (True, True): "SASL_SSL",
@@ -214,19 +213,19 @@ _Check = tuple[bool, str, str, str]
 """Whether it is wrong, the attribute to blame, what is wrong, what to do."""
 
 
-def _check_values(given: Mapping[str, Any]) -> tuple[_Check, ...]:
-    protocol, timeout = given.get("security_protocol"), given.get("operation_timeout")
-    throttle, profile = given.get("reassignment_throttle"), given.get("profile")
+def _check_values(block: Mapping[str, Any]) -> tuple[_Check, ...]:
+    protocol, timeout = block.get("security_protocol"), block.get("operation_timeout")
+    throttle, profile = block.get("reassignment_throttle"), block.get("profile")
     return (
         (
-            given.get("bootstrap_servers") is not None and not list_servers(given),
+            block.get("bootstrap_servers") is not None and not list_servers(block),
             "bootstrap_servers",
             "bootstrap_servers is empty",
             'name at least one broker, such as ["kafka-1:9092"]',
         ),
-        *_check_servers(given),
+        *_check_servers(block),
         (
-            given.get("skip_tls_verify") is True,
+            block.get("skip_tls_verify") is True,
             "skip_tls_verify",
             "skip_tls_verify = true is refused: others on the network could read the password",
             "remove it, and give the certificate of your certificate authority in ca_cert",
@@ -238,8 +237,8 @@ def _check_values(given: Mapping[str, Any]) -> tuple[_Check, ...]:
             f"possible: {', '.join(PROTOCOLS)}",
         ),
         (
-            bool(given.get("client_key")) != bool(given.get("client_cert")),
-            "client_cert" if given.get("client_cert") else "client_key",
+            bool(block.get("client_key")) != bool(block.get("client_cert")),
+            "client_cert" if block.get("client_cert") else "client_key",
             "client_cert and client_key belong together",
             "give both, or neither",
         ),
@@ -264,13 +263,13 @@ def _check_values(given: Mapping[str, Any]) -> tuple[_Check, ...]:
     )
 
 
-def _check_servers(given: Mapping[str, Any]) -> Iterator[_Check]:
-    servers, protocol = tuple(split_servers(given)), derive_protocol(given)
+def _check_servers(block: Mapping[str, Any]) -> Iterator[_Check]:
+    servers, protocol = tuple(split_servers(block)), derive_protocol(block)
     for server in servers:
         fault = find_address_fault(server)
         if fault:
-            shown = f"{render_address(server)} in bootstrap_servers {fault[0]}"
-            yield True, "bootstrap_servers", shown, fault[1]
+            address = f"{render_address(server)} in bootstrap_servers {fault[0]}"
+            yield True, "bootstrap_servers", address, fault[1]
     for server, named in find_protocols(servers).items():
         yield (
             named != protocol,
@@ -281,9 +280,9 @@ def _check_servers(given: Mapping[str, Any]) -> Iterator[_Check]:
         )
 
 
-def _check_login(given: Mapping[str, Any]) -> tuple[_Check, ...]:
-    protocol, mechanism = given.get("security_protocol"), given.get("sasl_mechanism")
-    user, password = given.get("sasl_username"), given.get("sasl_password")
+def _check_login(block: Mapping[str, Any]) -> tuple[_Check, ...]:
+    protocol, mechanism = block.get("security_protocol"), block.get("sasl_mechanism")
+    user, password = block.get("sasl_username"), block.get("sasl_password")
     sasl = str(protocol).startswith("SASL")
     free = mechanism in WITHOUT_PASSWORD
     return (
@@ -294,7 +293,7 @@ def _check_login(given: Mapping[str, Any]) -> tuple[_Check, ...]:
             "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI, aws-iam",
         ),
         (
-            bool(given.get("sasl_token_auth")) and "SCRAM" not in str(mechanism).upper(),
+            bool(block.get("sasl_token_auth")) and "SCRAM" not in str(mechanism).upper(),
             "sasl_token_auth",
             "sasl_token_auth needs a SCRAM mechanism",
             'set sasl_mechanism = "scram-sha256" or "scram-sha512"',

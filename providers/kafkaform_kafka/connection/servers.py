@@ -9,23 +9,23 @@ from typing import Any
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\],@]+):(\d{1,5})", re.ASCII)
-"""What both clients read: a host and a port."""
+"""What clients read: a host and a port."""
 _SCHEME = re.compile(r"([A-Za-z][\w+.-]*)://", re.ASCII)
 _DEFAULT_PORT = "9092"
 
 
-def list_servers(given: Mapping[str, Any]) -> tuple[str, ...]:
+def list_servers(block: Mapping[str, Any]) -> tuple[str, ...]:
     """The brokers of a provider block to ask first, each once and without its protocol.
 
     A text can name several between commas, as consoles of clouds and properties of Java do.
     """
-    servers = (_split_protocol(server)[1] for server in split_servers(given))
+    servers = (_split_protocol(server)[1] for server in split_servers(block))
     return tuple(dict.fromkeys(servers))
 
 
-def split_servers(given: Mapping[str, Any]) -> Iterator[str]:
+def split_servers(block: Mapping[str, Any]) -> Iterator[str]:
     """The addresses as they are written, without the blanks and empty texts between them."""
-    for text in given.get("bootstrap_servers") or ():
+    for text in block.get("bootstrap_servers") or ():
         # A value that is not known yet has no text.
         yield from filter(None, (server.strip() for server in str(text or "").split(",")))
 
@@ -67,8 +67,8 @@ def _advise_address(host: str, port: str) -> str:
 
 def render_address(server: str) -> str:
     """The address for a message, without a login that it may contain."""
-    scheme, slashes, rest = server.rpartition("://")
-    return repr(f"{scheme}{slashes}{rest.rpartition('@')[2]}")
+    scheme, slashes, location = server.rpartition("://")
+    return repr(f"{scheme}{slashes}{location.rpartition('@')[2]}")
 
 
 def _split_protocol(server: str) -> tuple[str, str]:
@@ -80,16 +80,18 @@ def _split_protocol(server: str) -> tuple[str, str]:
 
 
 def _take_apart(server: str) -> tuple[str, str, str]:
-    """Scheme, host (an IPv6 address in brackets) and port as they were meant, as far as given."""
-    scheme, _, rest = server.rpartition("://")
-    place = re.split(r"[/?#]", re.sub(r"\s+", "", rest))[0].rpartition("@")[2]
-    bare = place.strip("[]")
+    """Scheme, host (an IPv6 address in brackets) and port as they were meant, as far as there."""
+    scheme, _, location = server.rpartition("://")
+    authority = re.split(r"[/?#]", re.sub(r"\s+", "", location))[0].rpartition("@")[2]
+    bare = authority.strip("[]")
     if _is_ipv6(bare):
         # 2001:db8::1:9092 is an address as a whole, and who writes it means a port.
         host, _, port = bare.rpartition(":")
         meant = len(port) > 3 and port.isdigit() and _is_ipv6(host)
         return (scheme, f"[{host}]", port) if meant else (scheme, f"[{bare}]", "")
-    host, _, port = place.rpartition(":") if re.search(r":\d*$", place) else (place, "", "")
+    host, _, port = (
+        authority.rpartition(":") if re.search(r":\d*$", authority) else (authority, "", "")
+    )
     bare = host.strip("[]")
     return scheme, f"[{bare}]" if _is_ipv6(bare) else host.rstrip(":"), port
 

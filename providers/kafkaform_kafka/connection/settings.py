@@ -74,8 +74,8 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
     """The settings that a provider block means. secrets: str(SecretRef) -> the secret. Raises
     ConfigurationError with all faults."""
     references = {n: value for n, value in config.items() if isinstance(value, SecretRef)}
-    given: dict[str, Any] = {**config, **{n: secrets.get(str(r)) for n, r in references.items()}}
-    faults = [fault for _, fault in check(given) if fault.severity is Severity.ERROR]
+    block: dict[str, Any] = {**config, **{n: secrets.get(str(r)) for n, r in references.items()}}
+    faults = [fault for _, fault in check(block) if fault.severity is Severity.ERROR]
     faults += [
         Diagnostic(
             Severity.ERROR,
@@ -87,80 +87,80 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret
     ]
     if faults:
         raise _make_refusal(instance, faults)
-    if given.get(stores.TRUSTSTORE) or given.get(stores.KEYSTORE):
-        given.update(_open_stores(instance, given))
-    protocol = derive_protocol(given)
+    if block.get(stores.TRUSTSTORE) or block.get(stores.KEYSTORE):
+        block.update(_open_stores(instance, block))
+    protocol = derive_protocol(block)
     # PEM text of a key is always a secret, also in an attribute that is not one; a path is not.
-    key = given.get("client_key") or None
+    key = block.get("client_key") or None
     login: dict[str, Any] = {
-        "mechanism": MECHANISMS[given.get("sasl_mechanism") or "PLAIN"],
-        "username": given.get("sasl_username") or None,
-        "password": _to_secret(given.get("sasl_password")),
-        "token_url": given.get("sasl_token_url") or None,
-        "token_file": given.get("sasl_token_file") or None,
-        "scopes": tuple(given.get("sasl_oauth_scopes") or ()),
-        "token_auth": given.get("sasl_token_auth") is True,
+        "mechanism": MECHANISMS[block.get("sasl_mechanism") or "PLAIN"],
+        "username": block.get("sasl_username") or None,
+        "password": _to_secret(block.get("sasl_password")),
+        "token_url": block.get("sasl_token_url") or None,
+        "token_file": block.get("sasl_token_file") or None,
+        "scopes": tuple(block.get("sasl_oauth_scopes") or ()),
+        "token_auth": block.get("sasl_token_auth") is True,
     }
-    if given.get("sasl_mechanism") in SPELLINGS:
-        login["kerberos"] = read_kerberos(given)
-    servers = list_servers(given)
-    if given.get("sasl_mechanism") == aws.MECHANISM:
-        login["aws_login"] = _read_aws_login(given, servers)
+    if block.get("sasl_mechanism") in SPELLINGS:
+        login["kerberos"] = read_kerberos(block)
+    servers = list_servers(block)
+    if block.get("sasl_mechanism") == aws.MECHANISM:
+        login["aws_login"] = _read_aws_login(block, servers)
     return KafkaSettings(
         instance=instance,
         servers=servers,
         protocol=protocol,
         **(login if protocol.startswith("SASL") else {}),
-        ca=given.get("ca_cert") or None,
-        certificate=given.get("client_cert") or None,
+        ca=block.get("ca_cert") or None,
+        certificate=block.get("client_cert") or None,
         key=Secret(key) if isinstance(key, str) and is_pem(key) else key,
-        passphrase=_to_secret(given.get("client_key_passphrase")),
-        timeout=parse_seconds(given.get("operation_timeout")) or DEFAULT_TIMEOUT,
-        principal=_derive_principal(given, protocol),
-        cluster_id=given.get("cluster_id") or None,
-        acl_order=given.get("acl_order") or "create_first",
-        protect_topics=given.get("protect_topics") is not False,
-        authorizer=given.get("authorizer") or EMPTY,
-        reassignment_throttle=parse_size(given.get("reassignment_throttle")),
-        profile=given.get("profile") or None,
+        passphrase=_to_secret(block.get("client_key_passphrase")),
+        timeout=parse_seconds(block.get("operation_timeout")) or DEFAULT_TIMEOUT,
+        principal=_derive_principal(block, protocol),
+        cluster_id=block.get("cluster_id") or None,
+        acl_order=block.get("acl_order") or "create_first",
+        protect_topics=block.get("protect_topics") is not False,
+        authorizer=block.get("authorizer") or EMPTY,
+        reassignment_throttle=parse_size(block.get("reassignment_throttle")),
+        profile=block.get("profile") or None,
     )
 
 
-def _read_aws_login(given: Mapping[str, Any], servers: tuple[str, ...]) -> aws.AwsLogin:
+def _read_aws_login(block: Mapping[str, Any], servers: tuple[str, ...]) -> aws.AwsLogin:
     return aws.AwsLogin(
         # The host name first: AWS_REGION is where this computer is, which can be elsewhere.
-        region=given.get("sasl_aws_region") or aws.find_region(servers),
-        profile=given.get("sasl_aws_profile") or None,
-        access_key=given.get("sasl_aws_access_key") or None,
-        secret_key=_to_secret(given.get("sasl_aws_secret_key")),
-        session_token=_to_secret(given.get("sasl_aws_token")),
-        role=given.get("sasl_aws_role_arn") or None,
-        session_name=given.get("sasl_aws_role_session_name") or aws.SESSION_NAME,
-        external_id=given.get("sasl_aws_external_id") or None,
+        region=block.get("sasl_aws_region") or aws.find_region(servers),
+        profile=block.get("sasl_aws_profile") or None,
+        access_key=block.get("sasl_aws_access_key") or None,
+        secret_key=_to_secret(block.get("sasl_aws_secret_key")),
+        session_token=_to_secret(block.get("sasl_aws_token")),
+        role=block.get("sasl_aws_role_arn") or None,
+        session_name=block.get("sasl_aws_role_session_name") or aws.SESSION_NAME,
+        external_id=block.get("sasl_aws_external_id") or None,
     )
 
 
-def _open_stores(instance: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _open_stores(instance: str, block: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the content of Java's key stores means in other attributes. Raises
     ConfigurationError."""
     from .key_stores import StoreFault, read_key_pair, read_trusted  # noqa: PLC0415  # few provider blocks name a store
 
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     try:
-        if given.get(stores.TRUSTSTORE):
-            password = _to_secret(given.get(stores.TRUSTSTORE_PASSWORD))
-            found["ca_cert"] = read_trusted(given[stores.TRUSTSTORE], password)
-        if given.get(stores.KEYSTORE):
-            password = _to_secret(given.get(stores.KEYSTORE_PASSWORD))
-            pair = read_key_pair(
-                given[stores.KEYSTORE], password, _to_secret(given.get("client_key_passphrase"))
+        if block.get(stores.TRUSTSTORE):
+            password = _to_secret(block.get(stores.TRUSTSTORE_PASSWORD))
+            attributes["ca_cert"] = read_trusted(block[stores.TRUSTSTORE], password)
+        if block.get(stores.KEYSTORE):
+            password = _to_secret(block.get(stores.KEYSTORE_PASSWORD))
+            key_pair = read_key_pair(
+                block[stores.KEYSTORE], password, _to_secret(block.get("client_key_passphrase"))
             )
-            found |= {"client_cert": pair.chain, "client_key": pair.key}
-            found["client_key_passphrase"] = None
+            attributes |= {"client_cert": key_pair.chain, "client_key": key_pair.key}
+            attributes["client_key_passphrase"] = None
     except StoreFault as fault:
         item = Diagnostic(Severity.ERROR, fault.summary, advice=fault.advice)
         raise _make_refusal(instance, [item]) from None
-    return found
+    return attributes
 
 
 def _to_secret(value: str | Secret | None) -> Secret | None:
@@ -168,15 +168,15 @@ def _to_secret(value: str | Secret | None) -> Secret | None:
     return (Secret(value) if isinstance(value, str) else value) or None
 
 
-def _derive_principal(given: Mapping[str, Any], protocol: str) -> str | None:
+def _derive_principal(block: Mapping[str, Any], protocol: str) -> str | None:
     """The declared principal, or the one that PLAIN and SCRAM give to this user."""
     # For certificates, tokens and tickets only the broker knows it (ssl.principal.mapping.rules,
     # principal.builder.class, sasl.oauthbearer.sub.claim.name,
     # sasl.kerberos.principal.to.local.rules). A delegation token stands for its owner.
-    foreign = given.get("sasl_mechanism") in WITHOUT_PASSWORD or given.get("sasl_token_auth")
-    if given.get("principal") or foreign:
-        return given.get("principal") or None
-    name = given.get("sasl_username")
+    foreign = block.get("sasl_mechanism") in WITHOUT_PASSWORD or block.get("sasl_token_auth")
+    if block.get("principal") or foreign:
+        return block.get("principal") or None
+    name = block.get("sasl_username")
     return f"User:{name}" if name and protocol.startswith("SASL") else None
 
 

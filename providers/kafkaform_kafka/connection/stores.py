@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafkaform.core.diagnostics import Severity
 from kafkaform.core.schema import STRING, AttributeSchema
 
-from .mongey_arguments import Fault
+from .attribute_faults import Fault, make_fault
 
 TRUSTSTORE, KEYSTORE = "ssl_truststore_location", "ssl_keystore_location"
 TRUSTSTORE_PASSWORD, KEYSTORE_PASSWORD = "ssl_truststore_password", "ssl_keystore_password"
@@ -42,26 +41,22 @@ _INSTEAD = ((TRUSTSTORE, "ca_cert"), (KEYSTORE, "client_cert"), (KEYSTORE, "clie
 """Two attributes of which only one can be given."""
 
 
-def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """The faults of these attributes. given: the values of a provider block."""
-    for name, other in _NEEDS:
-        if given.get(name) and not given.get(other):
-            yield _make_fault(name, f"{name} cannot be used without {other}", f"give {other}")
-    for name, other in _INSTEAD:
-        if given.get(name) and given.get(other):
-            yield _make_fault(
-                name, f"{name} and {other} exclude each other", "give only one of them"
+def find_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
+    """The faults of these attributes. block: its values."""
+    for name, partner in _NEEDS:
+        if block.get(name) and not block.get(partner):
+            yield make_fault(name, f"{name} cannot be used without {partner}", f"give {partner}")
+    for name, partner in _INSTEAD:
+        if block.get(name) and block.get(partner):
+            yield make_fault(
+                name, f"{name} and {partner} exclude each other", "give only one of them"
             )
-    protocol = given.get("security_protocol")
+    protocol = block.get("security_protocol")
     if protocol in ("PLAINTEXT", "SASL_PLAINTEXT"):
         for name in (TRUSTSTORE, KEYSTORE):
-            if given.get(name):
-                yield _make_fault(
+            if block.get(name):
+                yield make_fault(
                     name,
                     f"{name} has no effect with {protocol}",
                     "remove it, or choose SSL or SASL_SSL",
                 )
-
-
-def _make_fault(name: str, summary: str, advice: str) -> Fault:
-    return name, Severity.ERROR, summary, advice

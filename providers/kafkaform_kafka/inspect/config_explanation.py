@@ -12,14 +12,12 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.page import Cells, Grid, Page, Prose
 
-from ..cluster.brokers import find_answering_node
-from ..cluster.context import ClusterContext
-from ..cluster.exchange import attempt
+from ..cluster.context import ClusterContext, attempt, find_answering_node
 from ..protocol import broker_keys
 from ..protocol.broker_keys import UpdateMode
-from ..protocol.capabilities import CLIENT_METRICS, GROUP_CONFIGS
-from ..protocol.config_faults import DESCRIBE, config_fault
 from ..protocol.config_keys import BROKER_TIMES
+from ..protocol.faults import DESCRIBE, config_fault
+from ..protocol.releases import CLIENT_METRICS, GROUP_CONFIGS
 from ..wire.answers import ConfigEntry, Synonym
 from ..wire.configs import describe_configs
 from .cells import config_text

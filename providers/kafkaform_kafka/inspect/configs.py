@@ -13,15 +13,15 @@ from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap, Value
 
 from ..protocol.broker_keys import broker_keys, find_broker_key
-from ..protocol.capabilities import (
+from ..protocol.config_keys import ALL_TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS
+from ..protocol.faults import fault_of
+from ..protocol.releases import (
     CLIENT_METRICS,
     GROUP_CONFIG_LISTING,
     GROUP_CONFIGS,
     Capability,
     explain_absence,
 )
-from ..protocol.config_keys import ALL_TOPIC_KEYS, GROUP_KEYS, METRICS_KEYS
-from ..protocol.faults import fault_of
 from ..wire import describe as wire
 from ..wire.configs import list_config_resources
 from ..wire.describe import ConfigRow, NameListing, ResourceRow

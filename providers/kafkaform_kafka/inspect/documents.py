@@ -15,9 +15,7 @@ from kafkaform.core.resource import CoverageKind, Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.contract import Session
 
-from ..cluster.brokers import find_answering_node, find_controller
-from ..cluster.context import ClusterContext
-from ..cluster.exchange import attempt
+from ..cluster.context import ClusterContext, attempt, find_answering_node, find_controller
 from ..kinds.kind import ResourceKind
 from ..kinds.topic.read import NAMES_AT_ONCE
 from ..kinds.topic.read_configs import split_chunks

@@ -9,7 +9,7 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.page import Grid, Page
 
-from ..cluster.exchange import attempt
+from ..cluster.context import attempt
 from ..kinds.feature.read import find_fault
 from ..protocol.features import (
     FEATURES,
@@ -18,7 +18,7 @@ from ..protocol.features import (
     find_level_release,
     render_level,
 )
-from ..wire.features import FeatureRow, read_features
+from ..wire.cluster import FeatureRow, read_features
 from .cells import cell, count
 from .source import DescribeQuery, DescribeSource, make_read_error
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kafkaform.core.resource import Fault, FaultClass
 
-from ..cluster.brokers import live_nodes
+from ..cluster.context import live_nodes
 from ..protocol.faults import fault_of
 from ..wire.groups import (
     DESCRIBERS,

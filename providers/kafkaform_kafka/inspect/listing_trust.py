@@ -17,12 +17,11 @@ from msgspec.structs import replace
 from kafkaform.core.resource import Absent, Coverage, CoverageKind, Depth, Identity, Observed, Sweep
 from kafkaform.provider.contract import Session
 
-from ..cluster.context import ClusterContext
-from ..cluster.exchange import attempt
+from ..cluster.context import ClusterContext, attempt
 from ..kinds.acl import resource_type as acls
 from ..kinds.config import resource_type as config_kinds
 from ..kinds.topic import resource_type as topics
-from ..protocol.capabilities import FEATURE_MISSING, UNSUPPORTED_VERSION
+from ..protocol.releases import FEATURE_MISSING, UNSUPPORTED_VERSION
 from ..wire import describe as wire
 
 SWITCHED_OFF = "SECURITY_DISABLED"

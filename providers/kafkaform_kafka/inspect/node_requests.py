@@ -12,7 +12,7 @@ from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.page import Page
 
-from ..cluster.brokers import live_nodes
+from ..cluster.context import live_nodes
 from ..protocol.faults import fault_of
 from ..wire.describe import describe_topics
 from .source import DescribeSource, make_read_error

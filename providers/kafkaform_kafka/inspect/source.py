@@ -14,9 +14,8 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
-from ..cluster.context import ClusterContext
-from ..cluster.exchange import attempt
-from ..protocol.capabilities import Capability, find_capability_fault
+from ..cluster.context import ClusterContext, attempt
+from ..protocol.releases import Capability, find_capability_fault
 from ..wire.describe import describe_topics
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from kafkaform.core.value import FrozenMap, Value
 from kafkaform.provider.commands import Answer
 from kafkaform.provider.page import Cells, Grid, Page
 
-from ..cluster.brokers import live_nodes
+from ..cluster.context import live_nodes
 from ..protocol.faults import fault_of
 from ..wire.transactions import (
     DescribedTransaction,

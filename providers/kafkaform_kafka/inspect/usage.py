@@ -19,9 +19,7 @@ from kafkaform.core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Fault, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
-from ..cluster.brokers import find_answering_node
-from ..cluster.context import ClusterContext
-from ..cluster.exchange import attempt
+from ..cluster.context import ClusterContext, attempt, find_answering_node
 from ..kinds.topic.read import UNKNOWN_TOPIC
 from ..protocol.faults import fault_of
 from ..session import KafkaSession

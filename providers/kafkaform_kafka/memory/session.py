@@ -49,7 +49,7 @@ from ..kinds.topic.placement import ThrottleTicket, parse_ticket, throttle_ticke
 from ..kinds.topic.simulation import topic_key
 from ..kinds.topic.throttles import ThrottlePlace
 from ..protocol import faults
-from ..protocol.config_faults import config_fault
+from ..protocol.faults import config_fault
 from ..protocol.rights import OPERATIONS
 from ..simulation.controller import (
     AdminAnswer,

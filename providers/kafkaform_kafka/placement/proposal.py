@@ -20,8 +20,7 @@ from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.resource import Declared, Fault, Lifecycle
 from kafkaform.core.value import FrozenMap, Value
 
-from ..cluster.context import ClusterContext
-from ..cluster.exchange import attempt
+from ..cluster.context import ClusterContext, attempt
 from ..inspect.source import TOPICS_HIDDEN, make_read_error
 from ..kinds.topic.placement import Assignment
 from ..kinds.topic.read_placement import compute_destination, list_moves

@@ -99,9 +99,9 @@ class Api(Struct, frozen=True):
         if not self.operation:
             return "a right on Cluster"
         kind = RightTarget.TOPIC if self.on is RightTarget.CONFIGS else self.on
-        place = "Cluster" if kind is RightTarget.CLUSTER else f"{kind} {{name}}"
-        whole = f", or {self.operation} on Cluster" if self.or_cluster else ""
-        return f"{self.operation} on {place}{whole}"
+        resource = "Cluster" if kind is RightTarget.CLUSTER else f"{kind} {{name}}"
+        alternative = f", or {self.operation} on Cluster" if self.or_cluster else ""
+        return f"{self.operation} on {resource}{alternative}"
 
 
 _READING = (

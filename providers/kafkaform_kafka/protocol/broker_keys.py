@@ -328,18 +328,20 @@ def find_broker_key(name: str) -> BrokerKey | None:
     prefixed = _LISTENER.fullmatch(name)
     if prefixed is None:
         return broker_keys().get(name) or _removed_keys().get(name)
-    rest = prefixed[1]
-    base = next((key for key in _PER_MECHANISM if rest == key or rest.endswith(f".{key}")), rest)
-    known = broker_keys().get(base)
-    if known is None:
+    suffix = prefixed[1]
+    base = next(
+        (key for key in _PER_MECHANISM if suffix == key or suffix.endswith(f".{key}")), suffix
+    )
+    broker_key = broker_keys().get(base)
+    if broker_key is None:
         return None
     if base in _PER_MECHANISM:
         mode = UpdateMode.BROKER
-    elif known.mode is UpdateMode.READ_ONLY or base in _LISTENER_WIDE:
-        mode = known.mode
+    elif broker_key.mode is UpdateMode.READ_ONLY or base in _LISTENER_WIDE:
+        mode = broker_key.mode
     else:
         mode = UpdateMode.BROKER
-    return BrokerKey(known.key, mode, listener=True)
+    return BrokerKey(broker_key.key, mode, listener=True)
 
 
 @cache
@@ -347,7 +349,7 @@ def broker_keys() -> Mapping[str, BrokerKey]:
     """Name -> config, for all configs that a broker itself knows, without listeners' prefixes."""
     authorizer = {"string": " ".join(_AUTHORIZER)}
     rows = (*_parse_dynamic(_DYNAMIC), *_parse_read_only(_READ_ONLY), *_parse_read_only(authorizer))
-    return {known.key.name: known for known in rows}
+    return {row.key.name: row for row in rows}
 
 
 @cache
@@ -389,12 +391,12 @@ def _parse_key(name: str, kind: str, default: str = "", values: str = "") -> Con
     """values: `LOW..HIGH` or `LOW..`, with `|OTHER` for a number outside; or words."""
     unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
     since, lower = history.DYNAMIC_SINCE.get(name, ""), history.LOWER.get(name)
-    known = ConfigKey(name, kind, default, unit, since=since, lower=lower)
-    span, *others = values.split("|")
+    config_key = ConfigKey(name, kind, default, unit, since=since, lower=lower)
+    span, *more_choices = values.split("|")
     low, dots, high = span.partition("..")
     if not dots:
-        choices = (span, *others) if span else ()
+        choices = (span, *more_choices) if span else ()
         ordered = name not in _UNORDERED
-        return replace(known, high=_WIDEST.get(kind), choices=choices, ordered=ordered)
-    also = tuple(map(int, others))
-    return replace(known, low=int(low), high=int(high) if high else None, also=also)
+        return replace(config_key, high=_WIDEST.get(kind), choices=choices, ordered=ordered)
+    also = tuple(map(int, more_choices))
+    return replace(config_key, low=int(low), high=int(high) if high else None, also=also)

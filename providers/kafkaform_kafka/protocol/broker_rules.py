@@ -19,8 +19,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from . import config_values
 from .broker_keys import BrokerKey, UpdateMode, find_broker_key
 from .config_keys import ALL_TOPIC_KEYS, TOPIC_COUNTERPARTS, TOPIC_KEYS, ConfigKey
-from .releases import NEWEST
-from .version_rules import fit_range, is_certain, presence_faults
+from .releases import NEWEST, fit_range, is_certain, presence_faults
 
 Faults = Iterable[tuple[str, str]]
 """Summary and advice of each fault."""

@@ -111,14 +111,14 @@ def render_range(key: ConfigKey) -> str:
     low = "" if key.low is None else f"from {key.low}"
     high = "" if key.high is None else f"to {key.high}"
     also = "".join(f"or {number}" for number in key.also)
-    return " ".join(part for part in (low, high, also, key.unit) if part)
+    return " ".join(phrase for phrase in (low, high, also, key.unit) if phrase)
 
 
 def make_key_schema(key: ConfigKey, doc: str, *, secret: bool = False) -> KeySchema:
     """A config for people."""
     choices = ("true", "false") if key.kind == "boolean" else key.choices
     since = f"Since Kafka {key.since}." if key.since else ""
-    text = " ".join(part for part in (doc, since) if part)
+    text = " ".join(sentence for sentence in (doc, since) if sentence)
     return KeySchema(key.name, key.kind, text, key.default, key.unit, render_range(key), choices)
 
 
@@ -140,9 +140,9 @@ def list_metrics_keys() -> tuple[KeySchema, ...]:
 @cache
 def _list_broker_keys(modes: frozenset[UpdateMode], secret: bool) -> tuple[KeySchema, ...]:
     return tuple(
-        make_key_schema(known.key, _find_broker_page(name, known.mode))
-        for name, known in broker_keys().items()
-        if known.mode in modes and known.secret is secret
+        make_key_schema(broker_key.key, _find_broker_page(name, broker_key.mode))
+        for name, broker_key in broker_keys().items()
+        if broker_key.mode in modes and broker_key.secret is secret
     )
 
 
@@ -161,14 +161,18 @@ def _list_keys(keys: Iterable[ConfigKey], find_page: Callable[[str], str]) -> tu
 
 
 def _find_group_page(name: str) -> str:
-    kind, _, rest = name.partition(".")
-    return f"{GROUP_PAGES[rest]} For {kind} groups."
+    kind, _, suffix = name.partition(".")
+    return f"{GROUP_PAGES[suffix]} For {kind} groups."
 
 
 @cache
 def _get_default_setters() -> Mapping[str, str]:
     """Config of brokers -> the config of topics whose default it is."""
-    times = {one: topic for topic, found in BROKER_TIMES.items() for one, _ in found}
+    times = {
+        broker_config: topic
+        for topic, sources in BROKER_TIMES.items()
+        for broker_config, _ in sources
+    }
     return {**{broker: topic for topic, broker in BROKER_DEFAULTS.items()}, **times}
 
 

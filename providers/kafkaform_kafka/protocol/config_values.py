@@ -47,8 +47,8 @@ def config_value(key: str, value: Value, find: Lookup = ALL_TOPIC_KEYS.get) -> V
 # By text and not by value: true and 1 are equal for Python.
 @lru_cache(REPEATED)
 def _make_canonical(key: str, text: str, find: Lookup) -> str:
-    known = find(key)
-    return text if known is None else _FORMS[known.kind](known, text)
+    definition = find(key)
+    return text if definition is None else _FORMS[definition.kind](definition, text)
 
 
 def config_map(config: Mapping[str, Value] | None, find: Lookup = ALL_TOPIC_KEYS.get) -> FrozenMap:
@@ -103,9 +103,9 @@ def render_config(key: ConfigKey | None, text: str) -> str:
 
 def parse_items(text: str) -> tuple[str, ...]:
     """The elements of a list value in their order, trimmed."""
-    parts = (part.strip() for part in text.split(","))
+    items = (item.strip() for item in text.split(","))
     # Brokers drop repeated elements since Kafka 4.2 (KIP-1161).
-    return tuple(dict.fromkeys(part for part in parts if part))
+    return tuple(dict.fromkeys(item for item in items if item))
 
 
 def _render_text(value: Value) -> str:
@@ -134,8 +134,8 @@ def _boolean_form(_: ConfigKey, text: str) -> str:
 
 
 def _list_form(key: ConfigKey, text: str) -> str:
-    parts = parse_items(text)
-    return ",".join(parts if key.ordered else sorted(parts))
+    items = parse_items(text)
+    return ",".join(items if key.ordered else sorted(items))
 
 
 def _string_form(_: ConfigKey, text: str) -> str:

@@ -1,6 +1,11 @@
-"""Turns an error code or a broken connection into a fault that says what happened to a request."""
+"""Turn an error code or a broken connection into a fault: what happened to the request, the most
+likely cause, and for configs the right that each kind of resource needs."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from kafkaform.core.resource import Fault, FaultClass
 
@@ -20,6 +25,15 @@ _DUMP = "Request Request("
 
 ANSWER_LOST = "TRANSPORT"
 CLIENT_TIMEOUT = "CLIENT_TIMED_OUT"
+
+DESCRIBE, ALTER = "DescribeConfigs", "IncrementalAlterConfigs"
+LISTING = "ListConfigResources"
+_RESOURCE_WORDS = {
+    "topic": "Topic {name}",
+    "group": "Group {name}",
+    "broker": "Cluster",
+    "client_metrics": "Cluster",
+}
 
 
 def code_name(code: int) -> str:
@@ -53,12 +67,18 @@ def fault_of(
     )
     entry = CODES.get(code, unknown)
     kind = fault_class(api, code)
+    needs = APIS[api].needs if api in APIS else ""
+    meaning = entry.meaning
+    if entry.number == _TOO_OLD and needs:
+        meaning = f"the broker does not support {api}, which needs {needs}"
     return Fault(
         code=entry.name,
-        message=_render_sentence(_find_meaning(api, entry), message, entry.cause),
+        message=_render_sentence(meaning, message, entry.cause),
         kind=kind,
         where=_where(api, broker),
-        advice=_choose_advice(api, code, name, entry),
+        advice=f"grant {name_right(api, name, code)}, or run as a principal that has it"
+        if code in _DENIED
+        else entry.advice,
         # The time is 0 if the quota was refilled before the broker sent its answer (KIP-599).
         retry_after=wait if code == _THROTTLED else None,
         quota=code == _THROTTLED,
@@ -100,13 +120,6 @@ def name_right(api: str, name: str, code: int = 0) -> str:
     return right.format(name=name)
 
 
-def _find_meaning(api: str, entry: ErrorCode) -> str:
-    needs = APIS[api].needs if api in APIS else ""
-    if entry.number != _TOO_OLD or not needs:
-        return entry.meaning
-    return f"the broker does not support {api}, which needs {needs}"
-
-
 def _render_sentence(meaning: str, message: str | None, cause: str) -> str:
     text = (message or "").strip()
     if text.startswith(_DUMP):
@@ -117,11 +130,40 @@ def _render_sentence(meaning: str, message: str | None, cause: str) -> str:
     return f"{meaning} (likely cause: {cause})" if cause else meaning
 
 
-def _choose_advice(api: str, code: int, name: str, entry: ErrorCode) -> str:
-    if code in _DENIED:
-        return f"grant {name_right(api, name, code)}, or run as a principal that has it"
-    return entry.advice
-
-
 def _where(api: str, broker: str) -> str:
     return f"{api} at {broker}" if broker else api
+
+
+def right_for_configs(api: str, resource: str, name: str) -> str:
+    """The right that this API needs for the configs of this resource, in the words of ACLs."""
+    return f"{APIS[api].operation} on {_RESOURCE_WORDS[resource].format(name=name)}"
+
+
+def config_fault(
+    api: str,
+    resource: str,
+    name: str,
+    code: int,
+    message: str | None,
+    *,
+    broker: str = "",
+    wait: float = 0.0,
+) -> Fault:
+    """The fault for one resource of an answer. wait: the answer's throttle time in seconds."""
+    fault = fault_of(api, code, name, message, broker, wait)
+    if fault.kind is not FaultClass.PERMISSION:
+        return fault
+    # One API serves topics, groups and brokers, so its row of `APIS` cannot name the right.
+    right = right_for_configs(api, resource, name)
+    return replace(fault, advice=f"grant {right}, or run as a principal that has it")
+
+
+def not_live_fault(broker: str, live: Sequence[str]) -> Fault:
+    """The fault of a read that only this broker can answer."""
+    return Fault(
+        "BROKER_NOT_AVAILABLE",
+        f"broker {broker} is not live, and only that broker can report its configs",
+        FaultClass.NOT_APPLIED,
+        DESCRIBE,
+        f"start it and plan again; the live brokers are {', '.join(live)}",
+    )

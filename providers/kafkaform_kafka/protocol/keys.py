@@ -16,7 +16,9 @@ def join(fields: Iterable[str]) -> str:
     if ESCAPE not in plain and plain.count(SEPARATOR) == len(fields) - 1:
         # Almost all keys are plain, and each occurs in state, log and cluster: one object serves.
         return intern(plain)
-    return SEPARATOR.join(_escape(field) for field in fields)
+    return SEPARATOR.join(
+        field.replace(ESCAPE, ESCAPE * 2).replace(SEPARATOR, ESCAPE + SEPARATOR) for field in fields
+    )
 
 
 def split(text: str) -> tuple[str, ...]:
@@ -34,14 +36,7 @@ def split(text: str) -> tuple[str, ...]:
             fields.append("")
             continue
         if character == ESCAPE:
-            character = _unescape(next(characters, ""))
+            escaped = next(characters, "")
+            character = escaped if escaped in (SEPARATOR, ESCAPE) and escaped else ESCAPE + escaped
         fields[-1] += character
     return tuple(fields)
-
-
-def _escape(field: str) -> str:
-    return field.replace(ESCAPE, ESCAPE * 2).replace(SEPARATOR, ESCAPE + SEPARATOR)
-
-
-def _unescape(character: str) -> str:
-    return character if character in (SEPARATOR, ESCAPE) and character else ESCAPE + character

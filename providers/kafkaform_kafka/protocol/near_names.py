@@ -28,23 +28,23 @@ class NameIndex(Struct, frozen=True):
 
     def find_near(self, name: str) -> str:
         """The nearest of these names, the first of equally near ones; empty if none is near."""
-        same = self.plain.get(_simplify(name), name)
-        if same != name:
-            return same
+        respelled = self.plain.get(_simplify(name), name)
+        if respelled != name:
+            return respelled
         most, stem = 1 if len(name) < SHORT else 2, _drop_numbers(name)
         best, least = "", most + 1
-        for other in self._list_candidates(name, most):
-            if other != name and _drop_numbers(other) != stem:
-                distance = _count_mistakes(name, other, least - 1)
-                best, least = (other, distance) if distance < least else (best, least)
+        for candidate in self._list_candidates(name, most):
+            if candidate != name and _drop_numbers(candidate) != stem:
+                distance = _count_mistakes(name, candidate, least - 1)
+                best, least = (candidate, distance) if distance < least else (best, least)
         return best
 
     def _list_candidates(self, name: str, most: int) -> Iterator[str]:
         # Two mistakes touch four of five parts at most, even if both exchange neighbours of two
         # parts. So a near name has one part as it is, which is quick to find.
         size = max(1, len(name) // 5)
-        parts = {name[start : start + size] for start in range(0, len(name) - size + 1, size)}
-        has_part = re.compile("|".join(map(re.escape, sorted(parts)))).search
+        chunks = {name[start : start + size] for start in range(0, len(name) - size + 1, size)}
+        has_part = re.compile("|".join(map(re.escape, sorted(chunks)))).search
         for length in range(len(name) - most, len(name) + most + 1):
             yield from filter(has_part, self.lengths.get(length, ()))
 
@@ -69,20 +69,20 @@ def _drop_numbers(name: str) -> str:
     return _NUMBERS.sub("", name)
 
 
-def _count_mistakes(name: str, other: str, most: int) -> int:
+def _count_mistakes(name: str, candidate: str, most: int) -> int:
     """The mistakes between two names, or a number over `most`. Few mistakes are quicker tried than
     counted by a table."""
-    if name == other:
+    if name == candidate:
         return 0
-    if most == 0 or abs(len(name) - len(other)) > most:
+    if most == 0 or abs(len(name) - len(candidate)) > most:
         return most + 1
     start = 0
-    for char, wanted in zip(name, other, strict=False):
-        if char != wanted:
+    for char, candidate_char in zip(name, candidate, strict=False):
+        if char != candidate_char:
             break
         start += 1
-    name, other = name[start:], other[start:]
-    rests = [(name[1:], other[1:]), (name[1:], other), (name, other[1:])]
-    if name[:2] == other[1::-1]:
-        rests.append((name[2:], other[2:]))
-    return 1 + min(_count_mistakes(*rest, most - 1) for rest in rests)
+    name, candidate = name[start:], candidate[start:]
+    rests = [(name[1:], candidate[1:]), (name[1:], candidate), (name, candidate[1:])]
+    if name[:2] == candidate[1::-1]:
+        rests.append((name[2:], candidate[2:]))
+    return 1 + min(_count_mistakes(*suffixes, most - 1) for suffixes in rests)

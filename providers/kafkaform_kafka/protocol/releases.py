@@ -1,12 +1,23 @@
-"""Find out which release of Kafka a broker runs: no broker reports it.
+"""Which release of Kafka a broker runs (no broker reports it), and what a release lacks.
 
 Sources: the `validVersions` and listeners of Kafka's message definitions, and MetadataVersion, of
-the releases 3.0 to 4.3.
+the releases 3.0 to 4.3. `apis.APIS` says since when a request exists in the form that is sent; a
+request that a broker does not have is refused by its name. `CAPABILITIES` has the rest: what an
+older broker would refuse with a message that names nothing, or would answer in a way that means
+something else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kafkaform.core.resource import Facts, Fault, FaultClass
+from kafkaform.core.value import EMPTY
+
+from .config_keys import AT_BROKERS, REPLACEMENTS, ConfigKey
 
 LEVELS: Mapping[int, str] = {
     **{7: "3.3", 8: "3.4", 11: "3.5", 14: "3.6", 19: "3.7", 20: "3.8", 21: "3.9"},
@@ -53,13 +64,13 @@ def find_release(versions: Mapping[int, int], level: int | None) -> str | None:
     # All brokers with KRaft report the level since 3.3. A level between two releases is that of a
     # build in between, which has at least what the older one has.
     if level is not None:
-        known = [release for lowest, release in LEVELS.items() if lowest <= level]
-        return known[-1] if known else None
-    held = [versions.get(api, -1) >= version for api, version in MARKS.values()]
-    count = held.index(False) if False in held else len(held)
+        candidates = [release for lowest, release in LEVELS.items() if lowest <= level]
+        return candidates[-1] if candidates else None
+    marks = [versions.get(api, -1) >= version for api, version in MARKS.values()]
+    count = marks.index(False) if False in marks else len(marks)
     # Other systems that speak the protocol pick what they implement: a later mark without an
     # earlier one is none of Kafka's releases, and says nothing about configs.
-    return RELEASES[count - 1] if count and not any(held[count:]) else None
+    return RELEASES[count - 1] if count and not any(marks[count:]) else None
 
 
 def is_newer(level: int | None) -> bool:
@@ -67,6 +78,171 @@ def is_newer(level: int | None) -> bool:
     return level is not None and level > max(LEVELS)
 
 
-def is_before(release: str, other: str) -> bool:
+def is_before(release: str, reference: str) -> bool:
     """True if the first release is older than the second one."""
-    return tuple(map(int, release.split("."))) < tuple(map(int, other.split(".")))
+    return tuple(map(int, release.split("."))) < tuple(map(int, reference.split(".")))
+
+
+def presence_faults(
+    definition: ConfigKey, key: str, facts: Facts, exists: str = "exists"
+) -> Iterator[tuple[str, str]]:
+    """The fault of a config that this cluster does not have. key: its full name; exists: the verb
+    of the sentence that says since when it does."""
+    if not definition.since and not definition.until:
+        return
+    listed = (facts.values.get("config_keys") or EMPTY).get(
+        AT_BROKERS.get(definition.name, definition.name)
+    )
+    release = get_release(facts)
+    if listed is False:
+        yield f"the brokers do not list {key}, so they do not have it", f"remove {key}"
+    elif listed or not release:
+        return
+    elif definition.since and is_before(release, definition.since):
+        yield (
+            f"the cluster runs Kafka {release}; {key} {exists} since Kafka {definition.since}",
+            f"remove {key}, or upgrade the brokers",
+        )
+    elif definition.until and not is_before(release, definition.until):
+        instead = " and ".join(REPLACEMENTS.get(definition.name, ()))
+        yield (
+            f"the cluster runs Kafka {release}; Kafka {definition.until} removed {key}",
+            f"use {instead} instead" if instead else f"remove {key}",
+        )
+
+
+def is_certain(definition: ConfigKey, facts: Facts) -> bool:
+    """True if it is known whether this cluster has the config."""
+    listed = (facts.values.get("config_keys") or EMPTY).get(
+        AT_BROKERS.get(definition.name, definition.name)
+    )
+    return listed is not None or bool(get_release(facts))
+
+
+def get_release(facts: Facts) -> str:
+    """The release of the brokers, empty if it is unknown."""
+    release = facts.values.get("kafka_version")
+    return release if isinstance(release, str) else ""
+
+
+def fit_range(definition: ConfigKey, facts: Facts) -> ConfigKey:
+    """The config with the lowest number that the release of this cluster accepts."""
+    release = get_release(facts)
+    if definition.lower is None or not release or not is_before(release, definition.lower[0]):
+        return definition
+    return replace(definition, low=definition.lower[1])
+
+
+def fit_old_range(definition: ConfigKey) -> ConfigKey:
+    """The config with the lowest number that any release accepts."""
+    return definition if definition.lower is None else replace(definition, low=definition.lower[1])
+
+
+def advise_topic_ids(facts: Facts) -> str:
+    """What to do about a topic whose id is unknown."""
+    # KIP-516: the controller gives ids, also to older topics, once it is allowed to.
+    if facts.values.get("zookeeper"):
+        return (
+            "set inter.broker.protocol.version to 2.8 or newer on the brokers, which gives every "
+            "topic an id"
+        )
+    return "plan again with a principal that has Describe on the topic"
+
+
+class Capability(Struct, frozen=True):
+    """Something that not every cluster has."""
+
+    name: str
+    """The subject of a sentence, in the plural."""
+    since: str
+    """The first release that has it."""
+    without: str
+    """What happens on a cluster that does not have it."""
+    zookeeper: bool = True
+    """False if a cluster with ZooKeeper does not have it in any release."""
+    advice: str = "upgrade the cluster, or remove the block"
+
+
+# A broker before 4.0 refuses the whole DescribeConfigs request with INVALID_REQUEST (42).
+GROUP_CONFIGS = Capability(
+    "configs of groups", "4.0", "`kafka_group_config` is refused", zookeeper=False
+)
+# With ZooKeeper, DescribeConfigs of a subscription succeeds and is empty (3.7 to 3.9), so that it
+# would look as if it could be created.
+CLIENT_METRICS = Capability(
+    "client metrics subscriptions", "3.7", "`kafka_client_metrics` is refused", zookeeper=False
+)
+# ListConfigResources v1 (KIP-1142). Reading one group by name works before.
+GROUP_CONFIG_LISTING = Capability(
+    "listings of groups with configs",
+    "4.1",
+    "declared groups are read by name; `import --all` and snapshots leave groups out",
+    zookeeper=False,
+    advice="name the groups in import blocks",
+)
+# KIP-373. An older broker takes the codes for UNKNOWN and answers with INVALID_REQUEST (42).
+USER_ACLS = Capability(
+    "ACLs on users (CreateTokens, DescribeTokens)",
+    "3.3",
+    "the ACL is refused",
+)
+TWO_PHASE_ACLS = Capability("ACLs with the operation TwoPhaseCommit", "4.1", "the ACL is refused")
+
+UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
+"""Kafka's own code: the brokers are too old for a request."""
+FEATURE_MISSING = "FEATURE_MISSING"
+"""The code of a listing of objects that this cluster cannot have, which says more than Kafka's
+UNSUPPORTED_VERSION: there are none."""
+
+CAPABILITIES = (GROUP_CONFIGS, CLIENT_METRICS, GROUP_CONFIG_LISTING, USER_ACLS, TWO_PHASE_ACLS)
+
+
+def explain_absence(capability: Capability, facts: Facts) -> str:
+    """Why this cluster does not have the capability; empty if it has it, or if nobody knows."""
+    release = facts.values.get("kafka_version")
+    if not isinstance(release, str):
+        return ""
+    if facts.values.get("zookeeper") and not capability.zookeeper:
+        return (
+            f"the cluster runs Kafka {release} with ZooKeeper; {capability.name} exist only with "
+            "KRaft"
+        )
+    if is_before(release, capability.since):
+        since = f"{capability.name} exist since Kafka {capability.since}"
+        return f"the cluster runs Kafka {release}; {since}"
+    return ""
+
+
+def capability_faults(capability: Capability, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Summary and advice for a change that needs a capability that this cluster does not have."""
+    if absence := explain_absence(capability, facts):
+        yield absence, capability.advice
+
+
+def acl_faults(resource_type: str, operation: str, facts: Facts) -> Iterator[tuple[str, str]]:
+    """The faults of an ACL that needs a capability that this cluster does not have."""
+    if resource_type == "User":
+        yield from capability_faults(USER_ACLS, facts)
+    if operation == "TwoPhaseCommit":
+        yield from capability_faults(TWO_PHASE_ACLS, facts)
+
+
+def find_capability_fault(
+    capability: Capability, facts: Facts, api: str, code: str = UNSUPPORTED_VERSION
+) -> Fault | None:
+    """The fault of a read that needs a capability that this cluster does not have. api: the request
+    that is not sent."""
+    absence = explain_absence(capability, facts)
+    return Fault(code, absence, FaultClass.DEFINITE, api, capability.advice) if absence else None
+
+
+def find_listing_fault(
+    objects: Capability | None, listing: Capability | None, facts: Facts, api: str
+) -> Fault | None:
+    """The fault of a listing that this cluster does not have. Its code is FEATURE_MISSING if there
+    can be no such objects. objects, listing: what the objects and what their listing need, None if
+    every cluster has it; api: the request that is not sent."""
+    missing = find_capability_fault(objects, facts, api, FEATURE_MISSING) if objects else None
+    if missing is None and listing is not None:
+        return find_capability_fault(listing, facts, api)
+    return missing

@@ -19,7 +19,7 @@ from kafkaform.core.value import EMPTY
 from ..kinds.acl import resource_type as acls
 from ..kinds.acl.resource_type import CLUSTER, EVERYTHING, NOUNS, SUPPORTED, Acl
 from ..protocol import broker_rules
-from ..protocol.capabilities import acl_faults
+from ..protocol.releases import acl_faults
 
 _PROOFS = "tests/cluster/claims/test_access.py"
 _PRINCIPAL, _HOST, _OPERATION = (("acl_principal",), ("acl_host",), ("acl_operation",))

@@ -22,7 +22,7 @@ from ..protocol import broker_rules
 from ..protocol.broker_keys import BrokerKey, UpdateMode, broker_keys, find_broker_key
 from ..protocol.config_keys import MIN_IN_SYNC
 from ..protocol.config_values import render_config
-from ..protocol.version_rules import fit_old_range, fit_range, get_release, presence_faults
+from ..protocol.releases import fit_old_range, fit_range, get_release, presence_faults
 
 _TYPES = (BROKER_CONFIG, CLUSTER_CONFIG)
 _DYNAMIC = "can be changed without a restart"

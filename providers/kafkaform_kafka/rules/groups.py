@@ -16,10 +16,9 @@ from kafkaform.core.value import Value
 
 from ..kinds.config import faults
 from ..protocol import broker_rules
-from ..protocol.capabilities import CLIENT_METRICS, GROUP_CONFIGS, capability_faults
 from ..protocol.config_keys import GROUP_KEYS
 from ..protocol.config_values import parse_items
-from ..protocol.version_rules import presence_faults
+from ..protocol.releases import CLIENT_METRICS, GROUP_CONFIGS, capability_faults, presence_faults
 from .config_harms import ConfigHarm, Harms, When, judge_harms
 
 GROUP, METRICS = "kafka_group_config", "kafka_client_metrics"

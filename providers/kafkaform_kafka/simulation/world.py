@@ -14,8 +14,7 @@ from kafkaform.core.resource import Facts
 from kafkaform.core.value import FrozenMap
 
 from ..protocol.config_keys import ALL_TOPIC_KEYS
-from ..protocol.releases import is_before
-from ..protocol.version_rules import presence_faults
+from ..protocol.releases import is_before, presence_faults
 
 Key = tuple[str, str]
 """The kind of an object and the key of its identity."""

@@ -1,4 +1,10 @@
-"""In: plain values for one admin request. Out: the answer, row by row, with every error code.
+"""In: plain values for one admin request. Out: the answer, row by row, with every error code; and
+the connection that carries it, or the cause why there is none.
 Only this folder imports kafka-python, whose version is pinned because private parts of it are used.
 Must not know: changes, plans, resource types, or what an error means for a plan.
 """
+
+from .package import defer_package
+
+# Its `__init__` loads the consumer, the producer and the admin client, which nothing here uses.
+defer_package("kafka")

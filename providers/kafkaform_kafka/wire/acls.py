@@ -61,16 +61,16 @@ def describe_acls(
     # Thousands of ACLs share a few texts, which come as a new one with each.
     rows = (
         AclRow(
-            found.resource_type,
-            intern(found.resource_name),
-            found.pattern_type,
+            resource.resource_type,
+            intern(resource.resource_name),
+            resource.pattern_type,
             intern(acl.principal),
             intern(acl.host),
             acl.operation,
             acl.permission_type,
         )
-        for found in response.resources or ()
-        for acl in found.acls
+        for resource in response.resources or ()
+        for acl in resource.acls
     )
     return AclRows(response.error_code, response.error_message, tuple(rows))
 
@@ -142,9 +142,9 @@ def _choose_version(*acls: AclRow | None) -> dict[str, int]:
 def _parse_deleted(item: Any) -> DeletedAcls:
     """The result of a filter, with the first error of its matches if it has none of its own."""
     failed = next((acl for acl in item.matching_acls if acl.error_code), item)
-    told = item if item.error_code else failed
+    result = item if item.error_code else failed
     return DeletedAcls(
-        ItemAnswer(told.error_code, told.error_message),
+        ItemAnswer(result.error_code, result.error_message),
         tuple(
             AclRow(
                 acl.resource_type,

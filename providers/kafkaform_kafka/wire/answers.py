@@ -1,8 +1,13 @@
-"""The answers to a request with many items: one for each item."""
+"""The answers to a request with many items, one for each item; and topic ids (KIP-516) as Kafka
+writes them, 22 characters of base64url."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import uuid
 from collections.abc import Mapping
+from sys import intern
 from typing import Any
 
 from msgspec import Struct
@@ -59,3 +64,22 @@ class ItemAnswers(Struct, frozen=True):
     """By name; by topic id for deletes; by resource and name for configs."""
     throttle: float
     """Seconds that the broker asks us to wait."""
+
+
+_NO_ID = uuid.UUID(int=0)
+
+
+def id_text(topic_id: uuid.UUID | None) -> str | None:
+    """The text of an id; None for the all-zero id, which means that there is none."""
+    # Metadata gives this id to a topic that is not there.
+    if topic_id is None or topic_id == _NO_ID:
+        return None
+    return intern(base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode("ascii"))
+
+
+def parse_id(text: str) -> uuid.UUID:
+    """The id that this text means. Raises ValueError."""
+    try:
+        return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+    except (binascii.Error, ValueError):
+        raise ValueError(f"{text!r} is not a topic id") from None

@@ -1,21 +1,19 @@
 """Send one raw request to one broker. If it fails, say whether the request can have left.
 
-This uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep)
-instead of the public methods. Those route to a "controller" that KRaft does not have, repeat writes
-on their own, and hide error codes. `tests/cluster/kafka/test_wire.py` tests that these private
-parts work as they are used here.
+This uses the connections of kafka-python instead of its admin client. That one routes to a
+"controller" that KRaft does not have, repeats writes on its own, and hides error codes.
+`tests/cluster/kafka/test_wire.py` tests that the parts work as they are used here.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from kafka import KafkaAdminClient
 from kafka.errors import (
     IncompatibleBrokerVersion,
     KafkaError,
@@ -25,16 +23,19 @@ from kafka.errors import (
     UnknownBrokerIdError,
 )
 from kafka.errors import RequestTimedOutError as TimedOut
+from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin import DescribeClusterRequest
 
 from ..connection.cluster_proof import ClusterProof
+from ..connection.failures import ConnectionFailure
 from ..protocol.apis import APIS
+from .failures import HANDSHAKE_FAILED, describe_error, name_address, name_broker
 from .logins import SaslLogin
-from .pool import PER_BROKER, Elsewhere, describe_error, name_broker, open_client
+from .pool import PER_BROKER, ConnectionPool, Elsewhere
 
 _PAUSE = 0.05
-_HANDSHAKE = "Handshake failed"
-"""How kafka-python begins the text of a failed TLS handshake; it has no type of its own."""
+_LARGEST_ANSWER = 100_000_000
+"""Bytes, as in kafka-python's admin client."""
 # A starting broker needs longer, but then the caller asks again.
 _REFUSED, _SILENT = 2.0, 8.0
 """Seconds to wait for one particular broker that refuses connections, or does not answer them."""
@@ -65,6 +66,15 @@ class RequestNotSent(Exception):
         self.throttled = throttled
 
 
+class NoConnection(RequestNotSent):
+    """No broker of the bootstrap list lets us in."""
+
+    def __init__(self, cause: str, failures: Mapping[str, ConnectionFailure]) -> None:
+        """failures: server -> what the last attempt there met."""
+        super().__init__(cause)
+        self.failures = failures
+
+
 class Unsupported(Exception):
     """The broker does not know this request: nothing happened."""
 
@@ -75,22 +85,6 @@ class RequestUnanswered(Exception):
     def __init__(self, cause: str, *, timed_out: bool) -> None:
         super().__init__(cause)
         self.timed_out = timed_out
-
-
-class _Admin(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
-    """An admin client that leaves nothing behind if no broker answers."""
-
-    _closed = False
-
-    def __init__(self, **config: Any) -> None:
-        # kafka-python starts its network thread before it connects, and does not end it if that
-        # fails; `close` does nothing then, because nothing is marked as open.
-        try:
-            super().__init__(**config)
-        except (KafkaError, OSError):
-            if hasattr(self, "_net"):
-                self.close()
-            raise
 
 
 class _Preference:
@@ -106,24 +100,24 @@ class _Preference:
         self._silent: set[int] = set()
         """Brokers that left a request without an answer, and have answered none since."""
 
-    def choose(self, manager: Any) -> int | None:
+    def choose(self, pool: ConnectionPool) -> int | None:
         """The broker to ask now, None if there is none."""
         # One that throttles us pauses its connection (KIP-219), and another one is asked meanwhile.
         ready: list[int] = [
-            each.node_id
-            for each in manager.cluster.brokers()
-            if manager.connection_delay(each.node_id) <= 0
-            and not (each.node_id in manager._conns and manager._conns[each.node_id].paused)
+            broker.node_id
+            for broker in pool.cluster.brokers()
+            if pool.connection_delay(broker.node_id) <= 0
+            and not (broker.node_id in pool.connections and pool.connections[broker.node_id].paused)
         ]
         if not ready:
-            chosen: int | None = manager.least_loaded_node()
-            return chosen
+            node: int | None = pool.least_loaded_node()
+            return node
         return min(ready, key=lambda node: (node != self._usual, node in self._silent, node))
 
-    def note_answer(self, manager: Any, node: int) -> None:
+    def note_answer(self, pool: ConnectionPool, node: int) -> None:
         """This broker has answered."""
         self._silent.discard(node)
-        usual = manager._conns.get(self._usual)
+        usual = pool.connections.get(self._usual)
         if usual is None or not usual.connected:
             self._usual = node
 
@@ -144,21 +138,23 @@ class Wire:
         proof: ClusterProof | None = None,
         login: SaslLogin | None = None,
     ) -> None:
-        """patience: seconds to wait for the first broker; proof: the cluster that must answer on
-        every connection, None for any; login: for a mechanism that kafka-python lacks. Raises
-        RequestNotSent, OtherSystem, ConnectError if no broker says its cluster's id."""
+        """patience: seconds to wait for the first broker; proof: gets the cluster that must answer
+        on every connection; login: for a mechanism that kafka-python lacks. Raises NoConnection,
+        OtherSystem, ConnectError if no broker says its cluster's id."""
         self._proof = proof or ClusterProof()
+        limits = {"receive_message_max_bytes": _LARGEST_ANSWER}
+        self._net = NetworkSelector(**config)
+        self._pool = ConnectionPool(self._net, self._proof, login, **{**limits, **config})
+        self._net.start()
         try:
-            self._admin = _Admin(
-                **config,
-                kafka_client=partial(open_client, self._proof, login),
-                bootstrap_timeout_ms=int(patience * 1000),
-            )
+            self._pool.bootstrap(int(patience * 1000))
         except (KafkaError, OSError) as error:
+            # Otherwise its thread would try again in the background.
+            self.close()
             self._proof.refuse()
             if self._proof.unproven is not None:
                 raise self._proof.unproven from None
-            raise RequestNotSent(describe_error(error)) from None
+            raise NoConnection(describe_error(error), self._pool.failures) from None
         self._closed = False
         self._missed: dict[str | None, float] = {}
         """Broker -> when it was last waited for in vain (`time.monotonic`)."""
@@ -167,6 +163,11 @@ class Wire:
         self._preference = _Preference()
         self._forwards = True
         """Whether brokers pass requests on to their controller."""
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that must answer on every connection."""
+        return self._proof.expected
 
     def send(self, request: Any, timeout: float, node: str | None = None) -> Any:
         """The answer to a request. node: the broker that must get it, None for any; timeout:
@@ -207,23 +208,23 @@ class Wire:
         request = DescribeClusterRequest(
             include_cluster_authorized_operations=False, include_fenced_brokers=False
         )
-        found = self.send(request, timeout).controller_id
-        if found < 0:
+        controller = self.send(request, timeout).controller_id
+        if controller < 0:
             raise RequestNotSent("the cluster has no controller at the moment")
-        return str(found)
+        return str(controller)
 
     def _send_once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
         """Send it to one broker. patience: seconds to wait for the answer."""
         if self._closed:
             raise RequestNotSent("the session is closed")
-        manager = self._admin._manager
+        pool = self._pool
         reach = min(timeout, self._choose_reach(node))
         changes = request.API_KEY in CHANGES
         self._proof.refuse()
-        choose = partial(self._preference.choose, manager) if node is None else partial(int, node)
+        choose = partial(self._preference.choose, pool) if node is None else partial(int, node)
         try:
-            connection = manager.run(
-                _get_connection, manager, reach, node, choose, self._failures, changes
+            connection = pool.run(
+                _get_connection, pool, reach, node, choose, self._failures, changes
             )
         except RequestNotSent as error:
             self._proof.refuse()
@@ -233,16 +234,16 @@ class Wire:
             raise
         self._missed.pop(node, None)
         try:
-            answer = manager.run(_exchange, connection, request, patience)
+            answer = pool.run(_exchange, connection, request, patience)
         except RequestUnanswered:
             self._preference.note_silence(connection.node_id)
             raise
         if node is None:
-            self._preference.note_answer(manager, connection.node_id)
+            self._preference.note_answer(pool, connection.node_id)
         if changes:
             # A proxy can lead an open connection to another cluster. If it did so before the
             # answer, that answer proves nothing.
-            manager.run(_prove, manager, (connection,))
+            pool.run(_prove, pool, (connection,))
             self._proof.refuse()
         return answer
 
@@ -258,20 +259,27 @@ class Wire:
     def prove(self) -> None:
         """Ask on every open connection which cluster it leads to. Raises OtherSystem."""
         if not self._closed:
-            manager = self._admin._manager
-            manager.run(_prove, manager, None)
+            self._pool.run(_prove, self._pool, None)
+            self._proof.refuse()
+
+    def reach_broker(self, patience: float) -> None:
+        """Connect to a broker of the cluster at the address that it advertises. patience: seconds
+        to try. Raises RequestNotSent, OtherSystem."""
+        try:
+            self._pool.run(_reach_broker, self._pool, patience)
+        finally:
             self._proof.refuse()
 
     def ask_addresses(self, seconds: float) -> Mapping[str, str]:
         """Address of the bootstrap list -> the id of the cluster that answers there, for the
         addresses that answer in time."""
-        manager = self._admin._manager
-        asked = manager.run(_connect_all, manager, seconds)
-        return {name: id_ for name, id_ in self._proof.answers.items() if name in asked}
+        addresses = self._pool.run(_connect_all, self._pool, seconds)
+        return {name: id_ for name, id_ in self._proof.answers.items() if name in addresses}
 
     def close(self) -> None:
         self._closed = True
-        self._admin.close()
+        self._pool.close()
+        self._net.close()
 
 
 async def _exchange(connection: Any, request: Any, timeout: float) -> Any:
@@ -298,8 +306,8 @@ class _Attempts:
     which kafka-python says while it backs off and which explains nothing.
     """
 
-    def __init__(self, manager: Any, failures: dict[int | None, str]) -> None:
-        self._manager = manager
+    def __init__(self, pool: ConnectionPool, failures: dict[int | None, str]) -> None:
+        self._pool = pool
         self._failures = failures
         self._verdict = self._cause = self._early = ""
         self._throttled = False
@@ -314,18 +322,19 @@ class _Attempts:
         self._cause, self._throttled = describe_error(error), False
         if isinstance(error, Elsewhere):
             raise RequestNotSent(self._cause) from None
-        if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in self._cause:
+        if isinstance(error, SaslAuthenticationFailedError) or HANDSHAKE_FAILED in self._cause:
             self._verdict = self._cause
         self._failures[target] = self._verdict or self._cause
         self._nodes.add(target)
         if isinstance(error, UnknownBrokerIdError):
             # A broker that has just joined is not in the metadata that was read before.
-            self._manager.cluster.request_update()
+            self._pool.cluster.request_update()
 
     def note_throttling(self, target: int | None) -> bool:
         """Whether a broker takes no requests for now: this one, or with None one of all."""
-        nodes = self._manager._conns if target is None else [target]
-        throttling = [node for node in nodes if "throttle" in self._manager._conns[node].paused]
+        connections = self._pool.connections
+        nodes = connections if target is None else [target]
+        throttling = [node for node in nodes if "throttle" in connections[node].paused]
         self._throttled = bool(throttling)
         if throttling:
             self._nodes.add(throttling[0])
@@ -333,15 +342,20 @@ class _Attempts:
         return self._throttled
 
     def make_error(self, target: int | None) -> RequestNotSent:
-        """The error with the most exact cause and the brokers that had it."""
-        known = self._failures.get(target, "")
-        why = self._verdict or self._cause or known or self._early or "no broker is available"
-        place = _name_place(self._manager, why, self._nodes or {target} - {None})
-        return RequestNotSent(place, throttled=self._throttled)
+        """The error with the most exact cause and the brokers that had it: `connection refused
+        (broker 1 at localhost:9092)`."""
+        earlier_cause = self._failures.get(target, "")
+        cause = (
+            self._verdict or self._cause or earlier_cause or self._early or "no broker is available"
+        )
+        nodes = self._nodes or {target} - {None}
+        brokers = sorted(filter(None, (name_broker(self._pool.cluster, node) for node in nodes)))
+        sentence = f"{cause} ({', '.join(brokers)})" if brokers else cause
+        return RequestNotSent(sentence, throttled=self._throttled)
 
 
 async def _get_connection(
-    manager: Any,
+    pool: ConnectionPool,
     timeout: float,
     node: str | None,
     choose: Callable[[], int | None],
@@ -355,17 +369,17 @@ async def _get_connection(
     Waiting is safe, because nothing has been sent: a broker that throttles us pauses its
     connection, and a lost connection is opened again.
     """
-    begun = time.monotonic()
-    deadline = begun + timeout
-    until = deadline if node is None else min(deadline, begun + _SILENT)
-    attempts = _Attempts(manager, failures)
+    started_at = time.monotonic()
+    deadline = started_at + timeout
+    until = deadline if node is None else min(deadline, started_at + _SILENT)
+    attempts = _Attempts(pool, failures)
     target: int | None = None
     while True:
         try:
             target = choose()
             if target is not None:
-                connection = manager.get_connection(target)
-                await manager.wait_for(connection.init_future, _count_milliseconds(until))
+                connection = pool.get_connection(target)
+                await pool.wait_for(connection.init_future, _count_milliseconds(until))
                 failures.pop(target, None)
                 # Throttling pauses a connection (KIP-219): a request would fail at once, and the
                 # broker would not read it before the pause ends.
@@ -380,42 +394,58 @@ async def _get_connection(
         except (KafkaError, OSError) as error:
             attempts.note_failure(target, error)
             if node is not None:
-                until = min(until, begun + _REFUSED)
+                until = min(until, started_at + _REFUSED)
         if time.monotonic() > until:
             raise attempts.make_error(target)
-        await manager._net.sleep(_PAUSE)
+        await pool.net.sleep(_PAUSE)
 
 
-def _name_place(manager: Any, why: str, nodes: Collection[Any]) -> str:
-    """`connection refused (broker 1 at localhost:9092)`."""
-    named = sorted(filter(None, (name_broker(manager.cluster, node) for node in nodes)))
-    return f"{why} ({', '.join(named)})" if named else why
-
-
-async def _prove(manager: Any, connections: Sequence[Any] | None) -> None:
+async def _prove(pool: ConnectionPool, connections: Sequence[Any] | None) -> None:
     """Check the cluster id on these connections at once, None for all open ones. A connection that
     does not answer is no proof of another cluster."""
-    chosen = manager._conns.values() if connections is None else connections
+    chosen = pool.least_used_connections() if connections is None else connections
     ready = [each for each in chosen if each.connected and not each.paused]
-    asked = [each.net.call_soon_with_future(each.prove, 1000 * PER_BROKER) for each in ready]
-    for each in asked:
+    answers = [each.net.call_soon_with_future(each.prove, 1000 * PER_BROKER) for each in ready]
+    for each in answers:
         with suppress(KafkaError, OSError):
             await each
 
 
-async def _connect_all(manager: Any, seconds: float) -> Set[str]:
+async def _reach_broker(pool: ConnectionPool, patience: float) -> None:
+    """Connect to one broker of the cluster, the one with the lowest id that lets us in. Raises
+    RequestNotSent."""
+    started_at = time.monotonic()
+    attempts = _Attempts(pool, {})
+    while not pool.least_used_connections():
+        for broker in sorted(pool.cluster.brokers(), key=lambda broker: broker.node_id):
+            try:
+                connection = pool.get_connection(broker.node_id)
+                await pool.wait_for(connection.init_future, 1000 * PER_BROKER)
+                return
+            except NodeNotReadyError as error:
+                attempts.note_early(error)
+            except (KafkaError, OSError) as error:
+                attempts.note_failure(broker.node_id, error)
+            if time.monotonic() > started_at + patience:
+                raise attempts.make_error(None)
+        if time.monotonic() > started_at + _REFUSED:
+            raise attempts.make_error(None)
+        await pool.net.sleep(_PAUSE)
+
+
+async def _connect_all(pool: ConnectionPool, seconds: float) -> Set[str]:
     """The addresses of the bootstrap list, after an attempt to connect to each of them."""
     deadline = time.monotonic() + seconds
-    begun = []
-    places = manager.cluster.bootstrap_brokers()
-    for place in places:
+    connections = []
+    brokers = pool.cluster.bootstrap_brokers()
+    for broker in brokers:
         with suppress(KafkaError):
-            begun.append(manager.get_connection(place.node_id, refresh_metadata_on_err=False))
-    for connection in begun:
+            connections.append(pool.get_connection(broker.node_id, refresh_metadata_on_err=False))
+    for connection in connections:
         with suppress(KafkaError, OSError):
-            await manager.wait_for(connection.init_future, _count_milliseconds(deadline))
+            await pool.wait_for(connection.init_future, _count_milliseconds(deadline))
         connection.close()
-    return {f"{place.host}:{place.port}" for place in places}
+    return {name_address(broker) for broker in brokers}
 
 
 def _count_milliseconds(deadline: float) -> float:

@@ -78,8 +78,8 @@ def create_token(
         owner_principal_type=kind,
         owner_principal_name=name,
         renewers=[
-            row(principal_type=each, principal_name=rest)
-            for each, rest in map(_split_principal, renewers)
+            row(principal_type=renewer_kind, principal_name=renewer_name)
+            for renewer_kind, renewer_name in map(_split_principal, renewers)
         ],
         max_lifetime_ms=lifetime,
         # An older broker would ignore the owner, and create a token of our own.
@@ -116,7 +116,9 @@ def _make_row(item: Any) -> TokenRow:
         owner=owner or "",
         requester=requester or owner or "",
         renewers=tuple(
-            sorted(f"{each.principal_type}:{each.principal_name}" for each in item.renewers)
+            sorted(
+                f"{renewer.principal_type}:{renewer.principal_name}" for renewer in item.renewers
+            )
         ),
         issued=item.issue_timestamp,
         expires=item.expiry_timestamp,

@@ -14,9 +14,9 @@ from kafka.protocol.metadata import MetadataRequest
 from msgspec import Struct
 
 from ..protocol.broker_rules import INTERNAL_TOPICS
+from .answers import id_text
 from .client import Wire
 from .configs import TYPES
-from .topic_ids import id_text
 
 _FENCED = 2
 """The version of DescribeCluster that says which brokers are fenced."""
@@ -101,13 +101,15 @@ def describe_topics(
             bool(row.is_internal) or row.name in INTERNAL_TOPICS,
             tuple(
                 PartitionRow(
-                    part.partition_index,
-                    part.leader_id if part.leader_id >= 0 else None,
-                    tuple(part.replica_nodes),
-                    tuple(part.isr_nodes),
-                    tuple(part.offline_replicas or ()),
+                    partition.partition_index,
+                    partition.leader_id if partition.leader_id >= 0 else None,
+                    tuple(partition.replica_nodes),
+                    tuple(partition.isr_nodes),
+                    tuple(partition.offline_replicas or ()),
                 )
-                for part in sorted(row.partitions, key=lambda part: part.partition_index)
+                for partition in sorted(
+                    row.partitions, key=lambda partition: partition.partition_index
+                )
             ),
         )
         for row in wire.send(request, timeout).topics
@@ -125,10 +127,10 @@ def describe_all_configs(
     """Configs of these resources, including defaults. node: needed for a broker's own configs;
     keys: only these configs, None for all (KIP-133); timeout: seconds."""
     row = DescribeConfigsRequest.DescribeConfigsResource
-    wanted = None if keys is None else list(keys)
+    config_names = None if keys is None else list(keys)
     request = DescribeConfigsRequest(
         resources=[
-            row(resource_type=TYPES[resource], resource_name=name, configuration_keys=wanted)
+            row(resource_type=TYPES[resource], resource_name=name, configuration_keys=config_names)
             for name in names
         ],
         include_synonyms=False,

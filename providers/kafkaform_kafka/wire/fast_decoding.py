@@ -21,9 +21,8 @@ from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.metadata import MetadataRequest
 from msgspec import Struct
 
-from .answers import ConfigEntry, ItemAnswer
+from .answers import ConfigEntry, ItemAnswer, id_text
 from .client import Wire
-from .topic_ids import id_text
 
 # The first version with compact lengths and tagged fields (KIP-482), and the highest there is.
 VERSION = 4

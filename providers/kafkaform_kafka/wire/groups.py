@@ -3,7 +3,7 @@ DescribeShareGroupOffsets, each sent to the broker that coordinates the groups."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest
@@ -89,16 +89,16 @@ def describe_classic_groups(
             row.protocol_data or None,
             members=tuple(
                 MemberRow(
-                    one.member_id,
-                    one.client_id,
-                    _strip_host(one.client_host),
-                    one.group_instance_id,
+                    member.member_id,
+                    member.client_id,
+                    _strip_host(member.client_host),
+                    member.group_instance_id,
                     # Other groups, such as those of Kafka Connect, have a format of their own.
-                    assigned=parse_assignment(bytes(one.member_assignment or b""))
+                    assigned=parse_assignment(bytes(member.member_assignment or b""))
                     if row.protocol_type == CONSUMER
                     else {},
                 )
-                for one in row.members or ()
+                for member in row.members or ()
             ),
         )
         for row in wire.send(request, timeout, node).groups
@@ -140,18 +140,26 @@ def describe_streams_groups(
             epoch=row.group_epoch,
             members=tuple(
                 MemberRow(
-                    one.member_id,
-                    one.client_id,
-                    _strip_host(one.client_host),
-                    one.instance_id,
-                    one.rack_id,
-                    _join_tasks(one.assignment.active_tasks),
-                    _join_tasks(one.assignment.standby_tasks),
-                    _join_tasks(one.assignment.warmup_tasks),
+                    member.member_id,
+                    member.client_id,
+                    _strip_host(member.client_host),
+                    member.instance_id,
+                    member.rack_id,
+                    _join_tasks(member.assignment.active_tasks),
+                    _join_tasks(member.assignment.standby_tasks),
+                    _join_tasks(member.assignment.warmup_tasks),
                 )
-                for one in row.members
+                for member in row.members
             ),
-            topics=frozenset(_list_source_topics(row.topology)),
+            # Without the application's own repartition topics.
+            topics=frozenset(
+                topic
+                for subtopology in (
+                    row.topology.subtopologies if row.topology is not None else None
+                )
+                or ()
+                for topic in subtopology.source_topics
+            ),
         )
         for row in wire.send(request, timeout, node).groups
     }
@@ -186,14 +194,14 @@ def describe_share_offsets(
             row.error_code,
             row.error_message,
             {
-                (topic.topic_name, part.partition_index): ShareOffset(
-                    _drop_negative(part.start_offset),
-                    _drop_negative(part.leader_epoch),
-                    _drop_negative(part.lag),
-                    part.error_code,
+                (topic.topic_name, partition.partition_index): ShareOffset(
+                    _drop_negative(partition.start_offset),
+                    _drop_negative(partition.leader_epoch),
+                    _drop_negative(partition.lag),
+                    partition.error_code,
                 )
                 for topic in row.topics
-                for part in topic.partitions
+                for partition in topic.partitions
             },
         )
         for row in wire.send(request, timeout, node).groups
@@ -210,30 +218,24 @@ def _parse_group(row: Any, assignor: str | None) -> DescribedGroup:
         row.group_epoch,
         tuple(
             MemberRow(
-                one.member_id,
-                one.client_id,
-                _strip_host(one.client_host),
-                getattr(one, "instance_id", None),  # members of share groups have none
-                one.rack_id,
+                member.member_id,
+                member.client_id,
+                _strip_host(member.client_host),
+                getattr(member, "instance_id", None),  # members of share groups have none
+                member.rack_id,
                 {
-                    part.topic_name: tuple(part.partitions)
-                    for part in one.assignment.topic_partitions
+                    assigned_topic.topic_name: tuple(assigned_topic.partitions)
+                    for assigned_topic in member.assignment.topic_partitions
                 },
             )
-            for one in row.members
+            for member in row.members
         ),
-        frozenset(name for one in row.members for name in one.subscribed_topic_names or ()),
+        frozenset(name for member in row.members for name in member.subscribed_topic_names or ()),
     )
 
 
 def _join_tasks(rows: Iterable[Any]) -> Assigned:
     return {row.subtopology_id: tuple(row.partitions) for row in rows}
-
-
-def _list_source_topics(topology: Any) -> Iterator[str]:
-    """The topics that a streams application reads, without its own repartition topics."""
-    for each in topology.subtopologies or () if topology is not None else ():
-        yield from each.source_topics
 
 
 def _strip_host(text: str) -> str:

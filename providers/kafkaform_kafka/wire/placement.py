@@ -87,9 +87,11 @@ def alter_reassignments(
         response.error_code,
         response.error_message,
         {
-            (row.name, part.partition_index): ItemAnswer(part.error_code, part.error_message)
+            (row.name, partition.partition_index): ItemAnswer(
+                partition.error_code, partition.error_message
+            )
             for row in response.responses or ()
-            for part in row.partitions
+            for partition in row.partitions
         },
     )
 
@@ -103,12 +105,12 @@ def list_reassignments(wire: Wire, timeout: float, node: str | None = None) -> M
         response.error_message,
         {
             row.name: {
-                part.partition_index: Move(
-                    tuple(part.replicas),
-                    tuple(part.adding_replicas),
-                    tuple(part.removing_replicas),
+                partition.partition_index: Move(
+                    tuple(partition.replicas),
+                    tuple(partition.adding_replicas),
+                    tuple(partition.removing_replicas),
                 )
-                for part in row.partitions
+                for partition in row.partitions
             }
             for row in response.topics or ()
         },
@@ -133,8 +135,10 @@ def elect_leaders(
         response.error_code,
         None,
         {
-            (row.topic, part.partition_id): ItemAnswer(part.error_code, part.error_message)
+            (row.topic, partition.partition_id): ItemAnswer(
+                partition.error_code, partition.error_message
+            )
             for row in response.replica_election_results or ()
-            for part in row.partition_result
+            for partition in row.partition_result
         },
     )

@@ -1,4 +1,4 @@
-"""Open connections that survive malformed answers and check which cluster they lead to.
+"""Open connections that log in, survive malformed answers and check which cluster they lead to.
 
 This replaces private parts of kafka-python: the parser of a connection, how it is initialized, and
 how the manager opens one. `tests/cluster/kafka/test_wire.py` tests that they still fit.
@@ -7,9 +7,8 @@ how the manager opens one. `tests/cluster/kafka/test_wire.py` tests that they st
 from __future__ import annotations
 
 import math
-import os
-import re
 import struct
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -19,9 +18,9 @@ from kafka.errors import (
     IncompatibleBrokerVersion,
     KafkaError,
     KafkaProtocolError,
+    KafkaTimeoutError,
     NodeNotReadyError,
 )
-from kafka.net.compat import KafkaNetClient
 from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
@@ -29,8 +28,10 @@ from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.parser import KafkaProtocol
 
 from ..connection.cluster_proof import ClusterProof
+from ..connection.failures import FINAL, ConnectionFailure, FailureKind
 from ..protocol.faults import fault_of
-from .logins import SaslLogin, log_in
+from .failures import describe_error, explain_failure, name_address
+from .logins import SaslLogin, find_login, log_in
 
 _NONSENSE = (
     ArithmeticError,
@@ -49,6 +50,8 @@ _TOO_OLD, _UNKNOWN = 35, -1
 # A hung broker accepts connections too: its kernel does.
 PER_BROKER = 3.0
 """Seconds to wait for one broker before another one is tried."""
+SETTLED = 2.0
+"""Seconds after which it is final that all brokers refuse the connection."""
 _MORE = bytes(255 if byte & 128 else 0 for byte in range(256))
 # While the bytes of a varint have their first bit, kafka-python reads on, in a time that grows with
 # the square of the length: hours for a megabyte. No timeout ends that, because it is Python code in
@@ -88,15 +91,19 @@ class _Parser(KafkaProtocol):  # type: ignore[misc]  # it has no types
 
 
 class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
-    """A connection that reads with `_Parser` and checks the cluster id."""
+    """A connection that reads with `_Parser`, logs in and checks the cluster id."""
 
     proof: ClusterProof
+    login: SaslLogin | None
     address: str
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         # kafka-python makes the parser here, by its class; a changed class keeps its fields.
         self.parser.__class__ = _Parser
+        # A broker closes the connection right after it refused a login, and kafka-python drops what
+        # arrives together with the end of a connection: the reason would be lost.
+        transport._sock_recv = partial(_receive_before_end, transport._sock_recv)
 
     async def initialize(self, timeout_at: float | None = None) -> None:
         """Ask for versions, log in, and check the cluster id.
@@ -114,6 +121,16 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
         else:
             self._init_complete()
 
+    # kafka-python calls it for each login that the broker demands later, too.
+    async def _sasl_authenticate(self, timeout_at: float | None = None) -> None:
+        assert self.login is not None  # settings with SASL have a mechanism
+        await log_in(self, self.login, self._timeout_at() if timeout_at is None else timeout_at)
+
+    def expire(self) -> None:
+        """Give up unless the connection is ready by now."""
+        if not self.init_future.is_done:
+            self.close(KafkaTimeoutError())
+
     async def prove(self, milliseconds: float) -> None:
         """Check the cluster id again. Raises KafkaError without an answer, Elsewhere for another
         cluster."""
@@ -124,8 +141,6 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
             raise
 
     async def _check_cluster(self, send: Callable[..., Any], **limit: Any) -> None:
-        if self.proof.expected is None:
-            return
         # DescribeCluster needs no right (KIP-700) and says which cluster answers. Metadata does so
         # too, but kafka-python asks for it only now and then and drops the id.
         request = DescribeClusterRequest(
@@ -144,24 +159,6 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
             raise Elsewhere(f"{self.address} is of cluster {answer.cluster_id}")
 
 
-class _LoginConnection(_Connection):
-    """A connection that logs in with `SaslLogin`."""
-
-    login: SaslLogin
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        # A broker closes the connection right after it refused a login, and kafka-python drops what
-        # arrives together with the end of a connection: the reason would be lost, and it would log
-        # in again and again.
-        transport._sock_recv = partial(_receive_before_end, transport._sock_recv)
-
-    # kafka-python calls it for the first login and for each one that the broker demands later.
-    async def _sasl_authenticate(self, timeout_at: float | None = None) -> None:
-        until = self._timeout_at() if timeout_at is None else timeout_at
-        await log_in(self, self.login, until)
-
-
 def _receive_before_end(receive: Callable[[], tuple[bytes, Any]]) -> tuple[bytes, Any]:
     """What has arrived. An error is left to the next call, which finds it again."""
     data, error = receive()
@@ -173,30 +170,68 @@ class Elsewhere(KafkaError):  # type: ignore[misc]  # it has no types
     people."""
 
 
-class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
-    proof: ClusterProof
-    login: SaslLogin | None = None
-    _tried: frozenset[Any] = frozenset()
+class NoBroker(KafkaError):  # type: ignore[misc]  # it has no types
+    """No broker of the bootstrap list lets us in, and trying again would not help."""
+
+
+class ConnectionPool(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
+    """The connections of one session. All methods run in the thread of `net`."""
+
+    def __init__(
+        self, net: NetworkSelector, proof: ClusterProof, login: SaslLogin | None, **config: Any
+    ) -> None:
+        super().__init__(net, **config)
+        self.net = net
+        self.proof = proof
+        self.login = login or find_login(config)
+        self.failures: dict[str, ConnectionFailure] = {}
+        """Address of the bootstrap list -> how the last attempt there failed."""
+        self._tried: frozenset[Any] = frozenset()
+        self._began = time.monotonic()
+
+    @property
+    def connections(self) -> Mapping[Any, Any]:
+        """Broker -> the connection to it, which may be about to open."""
+        connections: Mapping[Any, Any] = self._conns
+        return connections
 
     def get_connection(self, node: Any, timeout_ms: float | None = None, **named: Any) -> Any:
-        """The connection to a broker, opened if there is none."""
-        first = self.cluster.is_bootstrap(node) and node not in self._conns
+        """The connection to a broker, opened if there is none. Raises NoBroker, NodeNotReadyError
+        and what else kafka-python raises."""
+        first = self.cluster.is_bootstrap(node) and node not in self.connections
         if first:
+            self._refuse_hopeless_attempts()
             self._refuse_before_others(node)
             timeout_ms = min(1000 * PER_BROKER, timeout_ms or math.inf)
-        # The manager makes its connections by the name of their class, so the class is changed
+        # kafka-python makes its connections by the name of their class, so the class is changed
         # afterwards. A new connection begins when the loop, in whose thread this runs, goes on.
         connection = super().get_connection(node, timeout_ms, **named)
         if not isinstance(connection, _Connection):
-            place = self.cluster.broker_metadata(node)
-            connection.__class__ = _Connection
-            if self.login is not None:
-                connection.__class__, connection.login = _LoginConnection, self.login
-            connection.proof, connection.address = self.proof, f"{place.host}:{place.port}"
+            self._adopt(connection, self.cluster.broker_metadata(node), first)
+            limit = timeout_ms or self.socket_connection_setup_timeout_ms(node)
+            # kafka-python waits for the answer to a TLS handshake without any limit.
+            self.net.call_later(limit / 1000, connection.expire)
             if first and not named.get("pop_on_close", True):
                 connection.close = partial(self._end_first, connection)
         self._tried |= {node} if first else set()
         return connection
+
+    def _adopt(self, connection: Any, broker: Any, first: bool) -> None:
+        """Make it one of ours. first: it goes to an address of the bootstrap list."""
+        connection.__class__ = _Connection
+        connection.proof, connection.login = self.proof, self.login
+        connection.address = name_address(broker)
+        address = connection.address if first else None
+        connection.init_future.add_errback(partial(self._note_failure, address))
+
+    def _note_failure(self, address: str | None, error: Exception) -> None:
+        """Record why a connection was not made. address: that of the bootstrap list, None for the
+        connection to a broker of the cluster."""
+        if address is not None:
+            self.failures[address] = explain_failure(error)
+        # kafka-python leaves the socket open: it would stay so as long as the error is known.
+        for exception in filter(None, (error, error.__context__)):
+            exception.__traceback__ = None
 
     def _end_first(self, connection: Any, error: Exception | None = None) -> None:
         """Close the connection to an address of the bootstrap list; or keep it, as that of the
@@ -204,10 +239,10 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
         # kafka-python ends it as soon as it knows the brokers, and would open another one to the
         # same address: seven round trips, and a second login.
         del connection.close
-        listed = {f"{one.host}:{one.port}": one.node_id for one in self.cluster.brokers()}
+        listed = {name_address(broker): broker.node_id for broker in self.cluster.brokers()}
         node = listed.get(connection.address)
         ends = error is not None or self.closed or not connection.connected
-        if ends or node is None or node in self._conns:
+        if ends or node is None or node in self.connections:
             connection.close(error)
             return
         connection.node_id = node
@@ -226,48 +261,15 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
         if node in self._tried:
             raise NodeNotReadyError(node)
 
-
-def open_client(proof: ClusterProof, login: SaslLogin | None, **config: Any) -> Any:
-    net = NetworkSelector(**config)
-    manager = _Manager(net, **config)
-    manager.proof, manager.login = proof, login
-    return KafkaNetClient(net, manager)
-
-
-_CLOSED = "the broker closed the connection"
-_WORDS: Mapping[str, str] = {
-    "KafkaConnectionError": _CLOSED,
-    "socket disconnected": _CLOSED,
-    "Connection closed during connect": _CLOSED,
-    "Connection closed during send": _CLOSED,
-    "closed": _CLOSED,
-    "Node not connected": _CLOSED,
-    "NodeNotReadyError": "the broker cannot be reached yet",
-    "KafkaTimeoutError": "no answer in time",
-    "RequestTimedOutError": "no answer in time",
-}
-"""kafka-python's word for an error, or the error's class where it has none -> ours."""
-_SYSTEM_ERROR = re.compile(r"(?:\[Errno )?(\d+)(?: E[A-Z]+|\] .*)")
-
-
-def describe_error(error: Exception) -> str:
-    """What happened, in words of people and without the name of a Python class."""
-    name = type(error).__name__
-    # kafka-python writes `Name: text`, and `[Error 7] Name` for what a broker answered.
-    text = re.sub(rf"^(?:\[Error -?\d+\] )?(?:{name}(?:: |$))?", "", str(error))
-    system = _SYSTEM_ERROR.fullmatch(text)
-    if system:
-        reason = os.strerror(int(system[1]))
-        return reason[:1].lower() + reason[1:]
-    if isinstance(error, NodeNotReadyError):
-        return _WORDS[NodeNotReadyError.__name__]
-    return _WORDS.get(text or name, text or name)
-
-
-def name_broker(cluster: Any, node: Any) -> str:
-    """`broker 1 at localhost:9092`, or the address alone while the broker's id is unknown."""
-    place = cluster.broker_metadata(node)
-    address = f"{place.host}:{place.port}" if place is not None else ""
-    if cluster.is_bootstrap(node):
-        return address
-    return f"broker {node} at {address}" if address else f"broker {node}"
+    def _refuse_hopeless_attempts(self) -> None:
+        """Raise NoBroker if no broker has let us in, and another attempt would not help."""
+        if self.proof.expected is not None:
+            return
+        kinds = {failure.kind for failure in self.failures.values()}
+        complete = self.failures.keys() >= {
+            name_address(broker) for broker in self.cluster.bootstrap_brokers()
+        }
+        settled = time.monotonic() - self._began > SETTLED and FailureKind.SILENT not in kinds
+        # Every attempt counts where refused logins lock an account.
+        if FailureKind.REFUSED_LOGIN in kinds or (complete and (settled or kinds <= FINAL)):
+            raise NoBroker("no broker can be used")

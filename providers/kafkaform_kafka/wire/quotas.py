@@ -80,8 +80,8 @@ def _make_entry(change: Mapping[str, Any]) -> Any:
     row = AlterClientQuotasRequest.EntryData
     return row(
         entity=[
-            row.EntityData(entity_type=part, entity_name=name)
-            for part, name in change["entity"].items()
+            row.EntityData(entity_type=entity_type, entity_name=name)
+            for entity_type, name in change["entity"].items()
         ],
         ops=[
             *(
@@ -95,4 +95,4 @@ def _make_entry(change: Mapping[str, Any]) -> Any:
 
 
 def _parse_entity(row: Any) -> dict[str, str | None]:
-    return {part.entity_type: part.entity_name for part in row.entity}
+    return {component.entity_type: component.entity_name for component in row.entity}

@@ -10,10 +10,9 @@ from kafka.protocol.metadata import MetadataRequest
 from msgspec import Struct
 
 from ..protocol.broker_rules import INTERNAL_TOPICS
-from .answers import ItemAnswer, ItemAnswers
+from .answers import ItemAnswer, ItemAnswers, id_text, parse_id
 from .client import Wire
 from .fast_decoding import CREATE_VERSION, Answers, NamedTopics, NewTopics
-from .topic_ids import id_text, parse_id
 
 # If both waited equally long, our own timeout would come first, which says nothing about the
 # request; the broker's REQUEST_TIMED_OUT at least comes from the controller or the broker that

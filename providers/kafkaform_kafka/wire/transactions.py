@@ -104,18 +104,18 @@ def describe_transactions(
 
 
 def describe_producers(
-    wire: Wire, places: Mapping[str, Sequence[int]], node: str, timeout: float
+    wire: Wire, partitions: Mapping[str, Sequence[int]], node: str, timeout: float
 ) -> Mapping[tuple[str, int], ProducerRows]:
-    """The producers of partitions that this broker leads. places: topic -> partitions; timeout:
+    """The producers of partitions that this broker leads. partitions: topic -> partitions; timeout:
     seconds."""
     topic = DescribeProducersRequest.TopicRequest
     request = DescribeProducersRequest(
-        topics=[topic(name=name, partition_indexes=list(ns)) for name, ns in places.items()]
+        topics=[topic(name=name, partition_indexes=list(ns)) for name, ns in partitions.items()]
     )
     return {
-        (found.name, part.partition_index): ProducerRows(
-            part.error_code,
-            part.error_message,
+        (topic_row.name, partition.partition_index): ProducerRows(
+            partition.error_code,
+            partition.error_message,
             tuple(
                 ProducerRow(
                     row.producer_id,
@@ -124,9 +124,9 @@ def describe_producers(
                     row.last_timestamp,
                     row.current_txn_start_offset if row.current_txn_start_offset >= 0 else None,
                 )
-                for row in part.active_producers
+                for row in partition.active_producers
             ),
         )
-        for found in wire.send(request, timeout, node).topics
-        for part in found.partitions
+        for topic_row in wire.send(request, timeout, node).topics
+        for partition in topic_row.partitions
     }

@@ -76,31 +76,33 @@ class GroupMembers(Struct, frozen=True):
 
 
 def list_offsets(
-    wire: Wire, places: Mapping[str, Sequence[int]], time: int, node: str, timeout: float
+    wire: Wire, partitions: Mapping[str, Sequence[int]], time: int, node: str, timeout: float
 ) -> Mapping[tuple[str, int], int]:
-    """Topic and partition -> offset at that time. places: topic -> partitions that this broker
+    """Topic and partition -> offset at that time. partitions: topic -> partitions that this broker
     leads; time: milliseconds since 1970, LATEST or EARLIEST; timeout: seconds. The offset is -1 if
     all records are older. Partitions with an error are left out."""
     topic = ListOffsetsRequest.ListOffsetsTopic
-    part = topic.ListOffsetsPartition
+    partition = topic.ListOffsetsPartition
     request = ListOffsetsRequest(
         replica_id=-1,
         isolation_level=0,
         topics=[
             topic(
                 name=name,
-                partitions=[part(partition_index=number, timestamp=time) for number in numbers],
+                partitions=[
+                    partition(partition_index=number, timestamp=time) for number in numbers
+                ],
             )
-            for name, numbers in places.items()
+            for name, numbers in partitions.items()
         ],
         timeout_ms=int(timeout * 1000),
         min_version=2,
     )
     return {
-        (row.name, found.partition_index): found.offset
+        (row.name, partition_row.partition_index): partition_row.offset
         for row in wire.send(request, timeout, node).topics
-        for found in row.partitions
-        if not found.error_code and (found.offset >= 0 or time >= 0)
+        for partition_row in row.partitions
+        if not partition_row.error_code and (partition_row.offset >= 0 or time >= 0)
     }
 
 
@@ -132,13 +134,15 @@ def fetch_offsets(
         row.group_id: GroupOffsets(
             row.error_code,
             {
-                (topic.name, part.partition_index): CommittedOffset(
-                    part.committed_offset,
-                    part.committed_leader_epoch if part.committed_leader_epoch >= 0 else None,
+                (topic.name, partition.partition_index): CommittedOffset(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch
+                    if partition.committed_leader_epoch >= 0
+                    else None,
                 )
                 for topic in row.topics or ()
-                for part in topic.partitions
-                if not part.error_code and part.committed_offset >= 0
+                for partition in topic.partitions
+                if not partition.error_code and partition.committed_offset >= 0
             },
         )
         for row in wire.send(request, timeout, node).groups
@@ -149,8 +153,10 @@ def fetch_committed(
     wire: Wire, names: Sequence[str], node: str, timeout: float
 ) -> Mapping[str, CommittedOffsets]:
     """The sums of the committed offsets of these groups. timeout: seconds."""
-    found = fetch_offsets(wire, names, node, timeout)
-    return {name: CommittedOffsets(group.code, _sum_topics(group)) for name, group in found.items()}
+    offsets = fetch_offsets(wire, names, node, timeout)
+    return {
+        name: CommittedOffsets(group.code, _sum_topics(group)) for name, group in offsets.items()
+    }
 
 
 def _sum_topics(group: GroupOffsets) -> Mapping[str, int]:
@@ -172,8 +178,8 @@ def describe_members(
             len(row.members),
             frozenset(
                 topic
-                for one in row.members
-                for topic in parse_assignment(bytes(one.member_assignment))
+                for member in row.members
+                for topic in parse_assignment(bytes(member.member_assignment))
             ),
         )
         for row in wire.send(request, timeout, node).groups
@@ -198,7 +204,7 @@ def _parse_topics(data: bytes) -> Iterator[tuple[str, tuple[int, ...]]]:
         (size,) = struct.unpack_from(">h", data, at)
         name = struct.unpack_from(f">{max(size, 0)}s", data, at + 2)[0].decode()
         at += 2 + max(size, 0)
-        (many,) = struct.unpack_from(">i", data, at)
-        partitions = struct.unpack_from(f">{max(many, 0)}i", data, at + 4)
+        (partition_count,) = struct.unpack_from(">i", data, at)
+        partitions = struct.unpack_from(f">{max(partition_count, 0)}i", data, at + 4)
         at += 4 + 4 * len(partitions)
         yield name, partitions

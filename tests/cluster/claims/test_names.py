@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 )
 
 from kafkaform.core.resource import CoverageKind, Depth, Hidden, Identity, Observed
-from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.clients import make_librdkafka_config
 from kafkaform_kafka.protocol import groups
 from kafkaform_kafka.session import KafkaSession
 
@@ -32,7 +32,7 @@ Allow = Callable[[str], None]
 @pytest.fixture
 def topic(broker: Any, prefix: str) -> Iterator[str]:
     """A topic that nobody may see."""
-    admin = AdminClient(native_config(login(broker, "admin")))
+    admin = AdminClient(make_librdkafka_config(login(broker, "admin")))
     finish(lambda: admin.create_topics([NewTopic(prefix, 1, 1)]))
     yield prefix
     finish(lambda: admin.delete_topics([prefix]))
@@ -41,7 +41,7 @@ def topic(broker: Any, prefix: str) -> Iterator[str]:
 @pytest.fixture
 def allow(broker: Any, topic: str) -> Iterator[Allow]:
     """Allows a principal, spelled as it is, to describe the topic."""
-    admin = AdminClient(native_config(login(broker, "admin")))
+    admin = AdminClient(make_librdkafka_config(login(broker, "admin")))
     place = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL)
 
     def create(principal: str) -> None:
@@ -55,7 +55,7 @@ def allow(broker: Any, topic: str) -> Iterator[Allow]:
 
 
 def sees(broker: Any, user: Login, topic: str) -> bool:
-    client = AdminClient({**native_config(login(broker, user)), "log_level": 0})
+    client = AdminClient({**make_librdkafka_config(login(broker, user)), "log_level": 0})
     return topic in client.list_topics(timeout=30).topics
 
 
@@ -95,7 +95,7 @@ def test_a_consumer_without_a_right_on_its_group_is_refused(
 ) -> None:
     """Rights to read the topic are not enough to join a group."""
     revoke = grant(broker, stranger, "Topic", topic, "READ", "DESCRIBE")
-    settings = {**native_config(login(broker, stranger)), "group.id": f"{topic}-group"}
+    settings = {**make_librdkafka_config(login(broker, stranger)), "group.id": f"{topic}-group"}
     member = Consumer({**settings, "log_level": 0})
     member.subscribe([topic])
     answer = eventually(lambda: member.poll(1), lambda message: message is not None)

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kafkaform_kafka.connection.clients import native_config, pure_config
+from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.user.resource_type import FEWEST, MOST
 from kafkaform_kafka.protocol.scram import salt_password
@@ -48,7 +48,7 @@ def set_password(admin: KafkaSession, name: str, password: str, iterations: int 
 def lets_in(broker: Any, user: Login) -> bool:
     """Whether kafka-python logs in."""
     try:
-        Wire(pure_config(login(broker, user)), 1.5).close()
+        Wire(make_client_config(login(broker, user)), 1.5).close()
     except RequestNotSent:
         return False
     return True
@@ -56,7 +56,7 @@ def lets_in(broker: Any, user: Login) -> bool:
 
 def lets_librdkafka_in(broker: Any, user: Login) -> bool:
     """Whether librdkafka logs in."""
-    client = AdminClient({**native_config(login(broker, user)), "log_level": 0})
+    client = AdminClient({**make_librdkafka_config(login(broker, user)), "log_level": 0})
     try:
         client.list_topics(timeout=5)
     except KafkaException:
@@ -92,7 +92,7 @@ def test_a_deleted_credential_refuses_new_logins_and_keeps_open_ones(
     user = Login(prefix, "secret")
     assert set_password(admin, prefix, "secret") == 0
     eventually(lambda: lets_in(broker, user), bool)
-    wire = Wire(pure_config(login(broker, user)), 10)
+    wire = Wire(make_client_config(login(broker, user)), 10)
     assert describe_cluster(wire, 10)
     alter_scram(admin.context.wire, [], [Deletion(prefix, SHA_256)], 10)
     eventually(lambda: lets_in(broker, user), lambda works: not works)
@@ -108,7 +108,7 @@ def test_a_new_password_refuses_the_old_one_and_keeps_open_connections(
     old, new = Login(prefix, "first"), Login(prefix, "second")
     assert set_password(admin, prefix, "first") == 0
     eventually(lambda: lets_in(broker, old), bool)
-    wire = Wire(pure_config(login(broker, old)), 10)
+    wire = Wire(make_client_config(login(broker, old)), 10)
     assert set_password(admin, prefix, "second") == 0
     eventually(lambda: lets_in(broker, new), bool)
     assert not lets_in(broker, old)

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.clients import make_librdkafka_config
 
 from ...kit.commands.bare import Bare
 from ...kit.kafka.jar_messages import define_messages
@@ -52,7 +52,7 @@ def topic(bare: Bare) -> str:
 @contextmanager
 def member(bare: Bare, topic: str, group: str, **more: Any) -> Iterator[Consumer]:
     """A member of a group to which both partitions are assigned."""
-    config = native_config(login(bare.folder.broker))
+    config = make_librdkafka_config(login(bare.folder.broker))
     settings = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
     consumer = Consumer({**config, **settings, "client.id": "reader-1", **more})
     consumer.subscribe([topic])
@@ -166,7 +166,7 @@ def test_a_share_group_is_as_kafkas_own_tool_shows_it(bare: Bare, topic: str) ->
     resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[earliest])
     for future in bare.folder.admin.incremental_alter_configs([resource]).values():
         future.result(60)
-    config = native_config(login(bare.folder.broker))
+    config = make_librdkafka_config(login(bare.folder.broker))
     with ShareConsumer({**config, "group.id": group, "client.id": "sharer"}) as consumer:
         consumer.subscribe([topic])
 

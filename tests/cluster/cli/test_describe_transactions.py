@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.clients import make_librdkafka_config
 
 from ...conftest import Broker
 from ...kit.commands.bare import Bare
@@ -43,7 +43,7 @@ def topic(bare: Bare) -> str:
 @contextmanager
 def transaction(bare: Bare, topic: str, name: str) -> Iterator[Producer]:
     """An open transaction that has written to partition 1."""
-    config = native_config(login(bare.folder.broker))
+    config = make_librdkafka_config(login(bare.folder.broker))
     producer = Producer({**config, "transactional.id": name, "transaction.timeout.ms": 600_000})
     producer.init_transactions(60)
     producer.begin_transaction()

@@ -117,7 +117,7 @@ def test_a_wrong_password(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("ADMIN_PASSWORD", "guessed-wrong")
     folder.declare("a")
     said = folder.fails(1, "apply", "-auto-approve")
-    assert "Authentication failed" in said
+    assert "wrong username or password" in said
     assert "sasl_password" in said
     assert "guessed-wrong" not in said
 

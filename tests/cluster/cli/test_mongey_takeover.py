@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.connection.clients import make_client_config
 from kafkaform_kafka.wire.client import RequestNotSent, Wire
 
 from ...conftest import Broker
@@ -109,7 +109,7 @@ def enters(folder: Folder, user: str, password: str) -> bool:
     """Whether one can log in with this password."""
     as_user = {"username": user, "mechanism": "SCRAM-SHA-512", "password": password}
     try:
-        Wire(pure_config(login(folder.broker, "admin", **as_user)), 1.5).close()
+        Wire(make_client_config(login(folder.broker, "admin", **as_user)), 1.5).close()
     except RequestNotSent:
         return False
     return True

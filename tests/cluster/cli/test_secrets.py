@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.connection.clients import make_client_config
 from kafkaform_kafka.wire import scram
 from kafkaform_kafka.wire.client import RequestNotSent, RequestUnanswered, Wire
 
@@ -46,7 +46,7 @@ class Users:
     def _enters(self, password: str, mechanism: str) -> bool:
         as_user = {"username": self.name, "mechanism": mechanism, "password": password}
         try:
-            Wire(pure_config(login(self.folder.broker, "admin", **as_user)), 1.5).close()
+            Wire(make_client_config(login(self.folder.broker, "admin", **as_user)), 1.5).close()
         except RequestNotSent:
             return False
         return True

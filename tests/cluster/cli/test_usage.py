@@ -82,6 +82,22 @@ def test_validate_loads_no_client(folder: Folder) -> None:
     assert done.stdout == "The configuration is valid: 1 object declared.\n[]\n", done.stderr
 
 
+@pytest.mark.parametrize("command", [["plan"], ["apply", "--auto-approve"], ["describe", "topics"]])
+def test_one_client_connects(folder: Folder, command: list[str]) -> None:
+    """librdkafka is for producing and consuming. A second client would log in a second time, and
+    this one can crash a process whose login is refused."""
+    folder.declare("a")
+    code = (
+        "import sys\n"
+        "from kafkaform.cli.app import run_command_line\n"
+        f"assert run_command_line({command!r}) == 0\n"
+        "print(sorted({'confluent_kafka', 'kafka'} & set(sys.modules)), file=sys.stderr)"
+    )
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, cwd=folder.path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stderr.splitlines()[-1] == "['kafka']", done.stderr
+
+
 @pytest.mark.parametrize(
     ("typed", "words"),
     [

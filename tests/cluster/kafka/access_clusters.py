@@ -39,8 +39,8 @@ from kafkaform_kafka.authority.authorizer import (
 from kafkaform_kafka.connection import clients
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.wire.answers import parse_id
 from kafkaform_kafka.wire.client import Wire
-from kafkaform_kafka.wire.topic_ids import parse_id
 from kafkaform_kafka.wire.topics import list_topics
 
 from ...kit.kafka.versions import make_options
@@ -116,7 +116,7 @@ def running(open_: bool) -> Iterator[Cluster]:
 
 def _populated(box: sandbox.Sandbox, open_: bool) -> Cluster:
     admin = _settings(box, "admin", "PLAIN", box.admin_password)
-    client = AdminClient(clients.native_config(admin))
+    client = AdminClient(clients.make_librdkafka_config(admin))
     mechanism = ScramMechanism.SCRAM_SHA_256
     users = [
         UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), b"secret-" * 2)
@@ -140,7 +140,7 @@ def _populated(box: sandbox.Sandbox, open_: bool) -> Cluster:
 
 def create(cluster: Cluster, name: str) -> None:
     """Make a topic, again if it was deleted, and wait until it is seen."""
-    client = AdminClient(clients.native_config(cluster.root))
+    client = AdminClient(clients.make_librdkafka_config(cluster.root))
     client.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE)
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -166,7 +166,7 @@ def _settings(box: sandbox.Sandbox, user: str, mechanism: str, password: str) ->
 
 
 def _wire(settings: KafkaSettings) -> Wire:
-    return Wire(clients.pure_config(settings), clients.PATIENCE)
+    return Wire(clients.make_client_config(settings), clients.PATIENCE)
 
 
 def expected(access: Access, probe: Probe) -> bool:

@@ -26,7 +26,7 @@ from kafkaform.core.resource import (
     Reading,
 )
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.clients import make_librdkafka_config
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.inspect.access import AccessQuery, build_access, explain_access
 from kafkaform_kafka.kinds.acl import resource_type as acls
@@ -36,7 +36,7 @@ from kafkaform_kafka.kinds.acl.resource_type import (
     list_reported_operations,
     parse_acl,
 )
-from kafkaform_kafka.protocol.capabilities import acl_faults
+from kafkaform_kafka.protocol.releases import acl_faults
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.acls import AclRow, AclRows, create_acls
 from kafkaform_kafka.wire.topics import list_topics
@@ -306,7 +306,7 @@ def role(admin: KafkaSession, name: str, body: str) -> Iterator[list[Acl]]:
 def produce(user: KafkaSettings, topic: str, transactional: str = "") -> None:
     """Write a record, idempotently. Raises KafkaException."""
     config: dict[str, Any] = {
-        **native_config(user),
+        **make_librdkafka_config(user),
         "enable.idempotence": True,
         "delivery.timeout.ms": 8000,
         "log_level": 0,
@@ -327,7 +327,7 @@ def produce(user: KafkaSettings, topic: str, transactional: str = "") -> None:
 def consume(user: KafkaSettings, topic: str, group: str) -> None:
     """Read a record as a member of a group. Raises KafkaException."""
     config = {"group.id": group, "auto.offset.reset": "earliest", "log_level": 0}
-    consumer = Consumer({**native_config(user), **config})
+    consumer = Consumer({**make_librdkafka_config(user), **config})
     try:
         consumer.subscribe([topic])
         message = eventually(lambda: consumer.poll(0.5), lambda found: found is not None)
@@ -395,7 +395,7 @@ def test_a_streams_application_makes_and_cleans_its_own_topics(
         assert refused.fault and refused.fault.kind is FaultClass.PERMISSION
         eventually(lambda: works(lambda: produce(user, own)), bool)
         eventually(lambda: works(lambda: consume(user, own, prefix)), bool)
-        client = AdminClient(native_config(user))
+        client = AdminClient(make_librdkafka_config(user))
         (done,) = client.delete_records([TopicPartition(own, 0, 1)]).values()
         assert done.result(60).low_watermark == 1
         session.close()
@@ -466,7 +466,7 @@ def test_delete_on_the_cluster_deletes_a_topic_that_denies_it(
             answer = explained(admin, f"User:{prefix}", prefix)
             assert (answer["verdict"], answer["on_cluster"]) == ("allowed", True)
             assert "Not its records" in str(answer["why"])
-            client = AdminClient(native_config(user))
+            client = AdminClient(make_librdkafka_config(user))
             (purged,) = client.delete_records([TopicPartition(prefix, 0, 0)]).values()
             with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
                 purged.result(60)

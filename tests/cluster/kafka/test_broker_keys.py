@@ -11,8 +11,8 @@ from kafka.protocol.admin import IncrementalAlterConfigsRequest
 from kafkaform_kafka.protocol import broker_keys
 from kafkaform_kafka.protocol.broker_key_history import REMOVED_DYNAMIC
 from kafkaform_kafka.protocol.broker_keys import UpdateMode
-from kafkaform_kafka.protocol.capabilities import CLIENT_METRICS, GROUP_CONFIGS, explain_absence
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
+from kafkaform_kafka.protocol.releases import CLIENT_METRICS, GROUP_CONFIGS, explain_absence
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.answers import ConfigEntry
 from kafkaform_kafka.wire.configs import TYPES, describe_configs

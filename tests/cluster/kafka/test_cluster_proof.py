@@ -120,9 +120,9 @@ def test_a_new_connection_carries_nothing_before_its_proof(
     version, the login and its cluster's id, and nothing else."""
     proxy.tamper = _elsewhere
     wire = session.context.wire
-    manager = wire._admin._manager
+    pool = wire._pool
     proxy.arm()
-    manager.run(lambda: [one.close() for one in list(manager._conns.values())])
+    pool.run(lambda: [one.close() for one in pool.least_used_connections()])
     with pytest.raises(OtherSystem):
         describe_quotas(wire, TIMEOUT)
     came = {passed.request.api for passed in proxy.passed}

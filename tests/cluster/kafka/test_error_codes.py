@@ -16,8 +16,7 @@ from kafkaform import sandbox
 from kafkaform.core.resource import FaultClass
 from kafkaform.sandbox import jars
 from kafkaform_kafka.protocol.apis import APIS
-from kafkaform_kafka.protocol.error_causes import CAUSES
-from kafkaform_kafka.protocol.error_codes import CODES
+from kafkaform_kafka.protocol.error_codes import CAUSES, CODES
 from kafkaform_kafka.protocol.faults import fault_of
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import Unsupported
@@ -392,7 +391,7 @@ OLDER: Mapping[tuple[str, int], tuple[str, bool, int]] = {
 }
 """Request and resource type -> the version that has it, whether also with ZooKeeper, and the code
 without it. 35: the request does not exist there and is not sent; 42: the whole request is refused,
-which is why `protocol/capabilities.py` has these features."""
+which is why `protocol/releases.py` has these features."""
 
 
 def code_here(case: Case) -> int:

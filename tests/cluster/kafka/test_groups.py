@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from kafkaform.provider.commands import Answer
-from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.clients import make_librdkafka_config
 from kafkaform_kafka.inspect.documents import open_source
 from kafkaform_kafka.inspect.groups import GroupQuery, read_groups
 from kafkaform_kafka.session import KafkaSession
@@ -34,7 +34,7 @@ def brokers(own_brokers: None) -> Iterator[Brokers]:
         admin = observe(three.box)
         admin.make({"orders": (1, {})})
 
-        config = native_config(login(box))
+        config = make_librdkafka_config(login(box))
         for number in range(GROUPS):
             consumer = Consumer({**config, "group.id": f"g-{number:02}"})
             eventually(lambda one=consumer: commit(one), bool)  # type: ignore[misc]

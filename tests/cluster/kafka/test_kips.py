@@ -21,7 +21,7 @@ from kafkaform.core.resource import (
     Observed,
 )
 from kafkaform.plan.diff import compare
-from kafkaform_kafka.cluster.exchange import attempt
+from kafkaform_kafka.cluster.context import attempt
 from kafkaform_kafka.connection.provider_block import CONFIG
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.topic import resource_type as topics

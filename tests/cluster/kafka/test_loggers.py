@@ -11,12 +11,12 @@ import pytest
 
 from kafkaform import sandbox
 from kafkaform.core.errors import ConnectError
-from kafkaform_kafka.connection.clients import NATIVE_LOGGER, fence_logs
+from kafkaform_kafka.connection.clients import LIBRDKAFKA_LOGGER, fence_logs
 
 from ...kit.canaries import CANARIES, hits
 from ...kit.kafka.sessions import connect
 
-NAMES = ("kafka", "kafka.net.sasl", "kafka.net.connection", NATIVE_LOGGER)
+NAMES = ("kafka", "kafka.net.sasl", "kafka.net.connection", LIBRDKAFKA_LOGGER)
 FEW = 2
 """How many of the canaries a short test logs in with; `KAFKAFORM_CANARIES` says another number."""
 

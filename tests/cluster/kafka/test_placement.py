@@ -18,7 +18,7 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Fault, Observed
-from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.clients import make_librdkafka_config
 from kafkaform_kafka.kinds.topic import send_throttles, throttles
 from kafkaform_kafka.kinds.topic.placement import ThrottleTicket
 from kafkaform_kafka.kinds.topic.read_placement import list_moves
@@ -115,7 +115,7 @@ def settled(session: KafkaSession, name: str, factor: int) -> tuple[tuple[int, .
 
 def fill(three: Any, name: str, partitions: int = 3, megabytes: int = 6) -> None:
     """Records that do not compress, the same number for each partition."""
-    producer = Producer(native_config(login(three, "admin")))
+    producer = Producer(make_librdkafka_config(login(three, "admin")))
     for number in range(megabytes * 10):
         producer.produce(name, os.urandom(100_000), partition=number % partitions)
         producer.poll(0)
@@ -137,7 +137,7 @@ def kinds(folder: Folder, kind: str) -> list[Any]:
 
 
 def leader(three: Any, name: str) -> int:
-    admin = AdminClient(native_config(login(three, "admin")))
+    admin = AdminClient(make_librdkafka_config(login(three, "admin")))
     found = admin.describe_topics(TopicCollection([name]))[name].result(60)
     return int(found.partitions[0].leader.id)
 

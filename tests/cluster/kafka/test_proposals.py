@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import count_brokers
 from kafkaform.core.errors import KafkaformError
-from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.clients import make_librdkafka_config
 from kafkaform_kafka.kinds.topic import send_throttles, throttles
 from kafkaform_kafka.kinds.topic.placement import Assignment
 from kafkaform_kafka.placement.proposal import read_layout
@@ -60,7 +60,7 @@ def session(three: Any) -> Iterator[KafkaSession]:
 @pytest.fixture
 def admin(three: Any) -> Iterator[AdminClient]:
     """Every proposal weighs all topics, so that those of a test are gone after it."""
-    client = AdminClient(native_config(login(three, "admin")))
+    client = AdminClient(make_librdkafka_config(login(three, "admin")))
     yield client
 
     def list_own() -> list[str]:
@@ -80,7 +80,7 @@ def folder(three: Any, tmp_path: Path) -> Folder:
 
 def fill(three: Any, name: str, partitions: int) -> None:
     """100 kB that do not compress for each partition."""
-    producer = Producer(native_config(login(three, "admin")))
+    producer = Producer(make_librdkafka_config(login(three, "admin")))
     for number in range(partitions):
         producer.produce(name, os.urandom(100_000), partition=number)
     assert producer.flush(PATIENCE) == 0

@@ -25,9 +25,9 @@ from confluent_kafka.admin import (
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform_kafka.connection import publishing
-from kafkaform_kafka.connection.clients import native_config
-from kafkaform_kafka.connection.publishing import NumberedRecord, PublishResult, publish
+from kafkaform_kafka import publishing
+from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.publishing import NumberedRecord, PublishResult, publish
 
 from ...kit.kafka.logins import Login, admin_login
 from ...kit.kafka.sessions import eventually, grant, login
@@ -41,7 +41,7 @@ class Shelf:
 
     def __init__(self, broker: Any, name: str) -> None:
         self.broker, self.name = broker, name
-        self.admin = AdminClient({**native_config(login(broker, "admin")), "log_level": 0})
+        self.admin = AdminClient({**make_librdkafka_config(login(broker, "admin")), "log_level": 0})
 
     def make(self, partitions: int = 1, largest: int = 1_000_000) -> None:
         config = {"max.message.bytes": str(largest)}
@@ -82,7 +82,7 @@ class Shelf:
 
     def values(self, key: str = LINEAGE) -> list[tuple[int, bytes]]:
         """(number in the header, value) of every record of the key, by partition and offset."""
-        native = native_config(login(self.broker, "admin"))
+        native = make_librdkafka_config(login(self.broker, "admin"))
         reader = Consumer({**native, "group.id": "look", "fetch.wait.max.ms": 20})
         found = []
         for partition in range(self.count()):
@@ -164,7 +164,7 @@ def test_what_breaks_off_is_gone_on_with(shelf: Shelf) -> None:
 
 KILLED = """
 import sys, os
-from kafkaform_kafka.connection.publishing import NumberedRecord, publish
+from kafkaform_kafka.publishing import NumberedRecord, publish
 from tests.cluster.kafka.test_publishing import Shelf, entries
 from types import SimpleNamespace
 

@@ -18,7 +18,7 @@ from kafkaform.plan.instances import PlanHeader
 from kafkaform.plan.model import Options, Plan
 from kafkaform.plan.observe import Look, read_world
 from kafkaform.state.model import State
-from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.connection.clients import make_client_config
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.quota.levels import find_applying
@@ -107,7 +107,7 @@ def test_a_limit_that_is_no_number_is_told_as_such(
 
 def test_without_the_right_nothing_is_told(broker: Any, ci: KafkaSession, stranger: Login) -> None:
     """A refusal is a fault that names the right, never an empty listing."""
-    wire = Wire(pure_config(login(broker, stranger)), 8)
+    wire = Wire(make_client_config(login(broker, stranger)), 8)
     refused = describe_quotas(wire, 10)
     wire.close()
     assert (refused.code, refused.rows) == (31, ())
@@ -130,7 +130,7 @@ def test_the_window_is_told_to_those_who_may_see_it(admin: KafkaSession, ci: Kaf
 def enforced(settings: KafkaSettings, client_id: str, rate: int) -> float:
     """Spends a second's more than the burst of this rate in a dry run; the seconds that the
     broker then asks a second dry run to wait: a little under 1 if this very rate applies."""
-    wire = Wire({**pure_config(settings), "client_id": client_id}, 8)
+    wire = Wire({**make_client_config(settings), "client_id": client_id}, 8)
     waits = []
     for name, partitions in (("first", 12 * rate), ("second", 1)):
         payload = {

@@ -139,14 +139,14 @@ def test_a_wrong_token_is_refused_once(broker: Broker, token: TokenRow) -> None:
         with pytest.raises(ConnectError) as caught:
             open_session(given)
         said = f"{caught.value.message} {caught.value.advice}"
-        assert "Authentication failed" in said and "the id and the HMAC of one token" in said
+        assert "wrong token ID or HMAC" in said and "the id and the HMAC of one token" in said
         assert token.hmac.reveal() not in said and wrong.reveal() not in said
 
 
 def test_a_password_is_no_token(broker: Broker, stranger: Login) -> None:
     """A user's password does not log in as a token, nor a token's HMAC as a user."""
     row = TokenRow(stranger.user, "", "", (), 0, 0, 0, Secret(stranger.password))
-    with pytest.raises(ConnectError, match="Authentication failed"):
+    with pytest.raises(ConnectError, match="wrong token ID or HMAC"):
         open_session(settings(broker, row))
 
 

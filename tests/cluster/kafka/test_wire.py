@@ -14,9 +14,9 @@ from kafka.cluster import ClusterMetadata
 from kafka.errors import KafkaConnectionError, NodeNotReadyError, RequestTimedOutError
 from kafka.net.connection import KafkaConnection
 
-from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.connection.clients import make_client_config
 from kafkaform_kafka.wire import client, cluster, configs, topics
-from kafkaform_kafka.wire.answers import ItemAnswers
+from kafkaform_kafka.wire.answers import ItemAnswers, id_text, parse_id
 from kafkaform_kafka.wire.client import (
     RequestNotSent,
     RequestUnanswered,
@@ -24,7 +24,6 @@ from kafkaform_kafka.wire.client import (
     _exchange,
     _get_connection,
 )
-from kafkaform_kafka.wire.topic_ids import id_text, parse_id
 
 from ...kit.kafka.logins import Login
 from ...kit.kafka.sessions import eventually, login
@@ -37,7 +36,7 @@ METADATA, CREATE_TOPICS = 3, 19
 @pytest.fixture
 def wire(broker: Any) -> Iterator[Wire]:
     """A raw connection of the super user."""
-    opened = Wire(pure_config(login(broker, "admin")), 8)
+    opened = Wire(make_client_config(login(broker, "admin")), 8)
     yield opened
     opened.close()
 
@@ -45,7 +44,7 @@ def wire(broker: Any) -> Iterator[Wire]:
 @pytest.fixture
 def hidden(broker: Any, stranger: Login) -> Iterator[Wire]:
     """A raw connection of the user without rights."""
-    opened = Wire(pure_config(login(broker, stranger)), 8)
+    opened = Wire(make_client_config(login(broker, stranger)), 8)
     yield opened
     opened.close()
 
@@ -69,13 +68,14 @@ def create(wire: Wire, *payloads: dict[str, Any]) -> ItemAnswers:
 def test_the_pinned_client_has_the_inner_parts_that_are_used(wire: Wire) -> None:
     """A new kafka-python that renames them is noticed here first."""
     assert version("kafka-python").startswith("3.0.")
-    manager = wire._admin._manager
-    parts = ("run", "get_connection", "least_loaded_node", "wait_for")
-    assert all(callable(getattr(manager, part)) for part in parts)
-    assert callable(manager._net.sleep)
-    connection = manager.get_connection(manager.least_loaded_node())
+    pool = wire._pool
+    parts = ("run", "get_connection", "least_loaded_node", "wait_for", "least_used_connections")
+    assert all(callable(getattr(pool, part)) for part in parts)
+    assert callable(pool.net.sleep)
+    connection = pool.get_connection(pool.least_loaded_node())
     assert callable(connection.send_request)
     assert callable(KafkaConnection._send_request)  # by which versions and the login are asked, too
+    assert callable(connection.transport._sock_recv)
     assert type(connection).__base__ is KafkaConnection
     assert connection.init_future is not None
     assert not connection.paused
@@ -188,7 +188,7 @@ def silent() -> Iterator[str]:
 def test_a_silent_broker_is_not_tried_again_before_others(broker: Any, silent: str) -> None:
     """Of those that are named first, each gets its turn: also if the only one that answers is
     found last."""
-    config = pure_config(login(broker, "admin"))
+    config = make_client_config(login(broker, "admin"))
     for _ in range(4):
         named = [silent, silent.replace("127.0.0.1", "127.0.0.2"), *config["bootstrap_servers"]]
         opened = Wire({**config, "bootstrap_servers": named}, 8)
@@ -212,19 +212,19 @@ def test_the_first_connection_stays_that_of_its_broker(
     answers under another name, nobody knows."""
     with proxying(int(broker.bootstrap.rpartition(":")[2])) as proxy:
         address = proxy.bootstrap.replace("127.0.0.1", named)
-        opened = Wire(pure_config(login(broker, "admin", servers=(address,))), 8)
+        opened = Wire(make_client_config(login(broker, "admin", servers=(address,))), 8)
         try:
             (node,) = cluster.describe_cluster(opened, TIMEOUT).brokers
             topics.list_topics(opened, None, TIMEOUT, node=node)
             assert proxy.take()["SaslAuthenticate"] == logins
             # Once it is lost it is opened again, as any other.
             proxy.cut()
-            eventually(lambda: opened._admin._manager._conns, lambda open_ones: not open_ones)
+            eventually(lambda: opened._pool.connections, lambda open_ones: not open_ones)
             topics.list_topics(opened, None, TIMEOUT, node=node)
             assert proxy.take()["SaslAuthenticate"] == 1
         finally:
             opened.close()
-        assert not opened._admin._manager._conns
+        assert not opened._pool.connections
 
 
 def test_topic_ids_keep_their_text() -> None:
@@ -245,7 +245,7 @@ class _Backing:
 
     def __init__(self, failure: Exception) -> None:
         self.failure: Exception | None = failure
-        self._net = self
+        self.net = self
         self.cluster = ClusterMetadata(bootstrap_servers=["localhost:9092"])
 
     def get_connection(self, node: int) -> NoReturn:
@@ -291,8 +291,8 @@ class _Throttled:
     """A connection that its broker pauses for a while, and the manager that has it."""
 
     def __init__(self, looks: int) -> None:
-        self.looks, self._net, self.init_future = looks, self, None
-        self._conns = {1: self}
+        self.looks, self.net, self.init_future = looks, self, None
+        self.connections = {1: self}
         self.cluster = ClusterMetadata(bootstrap_servers=["localhost:9092"])
 
     def get_connection(self, node: int) -> _Throttled:

@@ -32,7 +32,7 @@ from kafkaform.audit.line import read_line
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
-from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.clients import make_librdkafka_config
 
 from ...kit.kafka.sessions import eventually, login
 from ...kit.stores import s3
@@ -157,7 +157,7 @@ def world(broker: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory)
 @contextmanager
 def opened(broker: Any, folder: Path) -> Iterator[World]:
     """A world with this broker."""
-    admin = AdminClient({**native_config(login(broker, "admin")), "log_level": 0})
+    admin = AdminClient({**make_librdkafka_config(login(broker, "admin")), "log_level": 0})
     bucket = s3.Bucket()
     bucket.always.append(_rights)
     with s3.serving(bucket) as address, _logins(admin):

@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform_kafka.connection.clients import native_config
-from kafkaform_kafka.connection.publishing import NumberedRecord, publish
+from kafkaform_kafka.connection.clients import make_librdkafka_config
+from kafkaform_kafka.publishing import NumberedRecord, publish
 
 from ..kafka.sessions import eventually, login
 
@@ -24,7 +24,7 @@ class Copy:
 
     def __init__(self, broker: Any) -> None:
         self.broker, self.name = broker, f"copy-{uuid4().hex[:10]}"
-        self.native = native_config(login(broker, "admin"))
+        self.native = make_librdkafka_config(login(broker, "admin"))
         self.admin = AdminClient({**self.native, "log_level": 0})
         for future in self.admin.create_topics([NewTopic(self.name, 2, 1)]).values():
             future.result(SECONDS)

@@ -21,7 +21,7 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.connection.clients import make_client_config
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.session import KafkaSession, open_session
@@ -85,7 +85,7 @@ class Limits:
 @contextmanager
 def limits(broker: Any) -> Iterator[Limits]:
     """Quotas that are gone afterwards."""
-    made = Limits(Wire(pure_config(login(broker, "admin")), PATIENCE))
+    made = Limits(Wire(make_client_config(login(broker, "admin")), PATIENCE))
     yield made
     made.lift()
     made.wire.close()

@@ -25,7 +25,7 @@ from kafkaform.apply.verify import is_visible
 from kafkaform.core.change import Action, Batch, Change, Outcome, OutcomeStatus, Verdict
 from kafkaform.core.resource import Hidden, Identity, Observed, Reading
 from kafkaform.core.secret import Secret
-from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.clients import make_librdkafka_config
 from kafkaform_kafka.connection.settings import KafkaSettings
 from kafkaform_kafka.provider import TYPES
 from kafkaform_kafka.session import KafkaSession, open_session
@@ -198,7 +198,7 @@ def eventually(question: Callable[[], T], wanted: Callable[[T], bool], patience:
 def grant(broker: Any, user: Login, kind: str, name: str, *operations: str) -> Callable[[], None]:
     """Allow a user these operations on a resource of a type of _RESOURCES; returns how to take them
     back."""
-    admin = AdminClient(native_config(login(broker, "admin")))
+    admin = AdminClient(make_librdkafka_config(login(broker, "admin")))
     bindings = [
         AclBinding(
             _RESOURCES[kind],
@@ -224,7 +224,7 @@ def grant(broker: Any, user: Login, kind: str, name: str, *operations: str) -> C
 
 def produce(broker: Any, topic_name: str, count: int) -> None:
     """Write records with different keys."""
-    producer = Producer(native_config(login(broker, "admin")))
+    producer = Producer(make_librdkafka_config(login(broker, "admin")))
     for number in range(count):
         producer.produce(topic_name, b"x" * 100, key=str(number))
     assert producer.flush(10) == 0
@@ -234,7 +234,7 @@ def produce(broker: Any, topic_name: str, count: int) -> None:
 def reading(broker: Any, topic_name: str, group: str, protocol: str = "classic") -> Iterator[None]:
     """A group with one member that has begun to read the topic. protocol: `classic`, or `consumer`
     for that of KIP-848."""
-    config = native_config(login(broker, "admin"))
+    config = make_librdkafka_config(login(broker, "admin"))
     settings = {"group.id": group, "auto.offset.reset": "earliest", "group.protocol": protocol}
     consumer = Consumer({**config, **settings})
     consumer.subscribe([topic_name])

@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.clients import make_librdkafka_config
 
 from .logins import Login, finish, new_login
 from .sessions import grant, login
@@ -45,7 +45,7 @@ def open_writer(broker: Any, user: Login, topic: str, **more: Any) -> Writer:
     """A producer of this user. more: settings of the client, with `_` for dots."""
     writer = Writer(topic, None)  # type: ignore[arg-type]  # the client needs the list of waits
     settings = {
-        **native_config(login(broker, user)),
+        **make_librdkafka_config(login(broker, user)),
         "batch.num.messages": 1,
         "linger.ms": 0,
         "log_level": 0,
@@ -60,7 +60,7 @@ def open_writer(broker: Any, user: Login, topic: str, **more: Any) -> Writer:
 def writing_user(broker: Any, name: str) -> Iterator[Login]:
     """A user of this name who can write to and read from a topic of the same name, with one
     partition."""
-    admin = AdminClient(native_config(login(broker, "admin")))
+    admin = AdminClient(make_librdkafka_config(login(broker, "admin")))
     finish(lambda: admin.create_topics([NewTopic(name, 1, 1)]))
     with new_login(broker, name) as user:
         revoke = grant(broker, user, "Topic", name, "WRITE", "READ", "DESCRIBE")

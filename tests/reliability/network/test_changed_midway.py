@@ -193,7 +193,7 @@ def _no_login(it: Scene) -> None:
     before = it.files()
     ended = it.folder.apply()
     assert ended.code == 1, ended.out
-    assert "Authentication failed" in said(ended) and "sasl_username" in said(ended)
+    assert "wrong username or password" in said(ended) and "sasl_username" in said(ended)
     assert it.files() == before
 
 

@@ -14,8 +14,8 @@ from kafka.errors import KafkaError
 from kafka.protocol.admin import CreateTopicsResponse, DescribeConfigsResponse
 
 from kafkaform.core.resource import Fault as ResourceFault
-from kafkaform_kafka.cluster.exchange import attempt
-from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.cluster.context import attempt
+from kafkaform_kafka.connection.clients import make_client_config
 from kafkaform_kafka.memory import throttled_items
 from kafkaform_kafka.wire.acls import describe_acls
 from kafkaform_kafka.wire.client import RequestNotSent, RequestUnanswered, Wire
@@ -87,7 +87,7 @@ def test_a_beginning_with_an_endless_number(broker: Any, proxy: Proxy, api: str)
     proxy.tamper = tamper
     try:
         with pytest.raises(RequestNotSent, match="Unable to bootstrap"):
-            Wire(pure_config(login(broker, "admin", servers=(proxy.bootstrap,))), 1)
+            Wire(make_client_config(login(broker, "admin", servers=(proxy.bootstrap,))), 1)
     finally:
         proxy.tamper = None
     assert len(struck) > 1
@@ -97,7 +97,7 @@ def test_what_the_client_asks_on_its_own(broker: Any, proxy: Proxy) -> None:
     """kafka-python asks for the brokers when it begins, from time to time, and after each lost
     connection: while it reads that answer, nobody else is served."""
     session = connect(broker, "admin", servers=(proxy.bootstrap,))
-    manager = session.context.wire._admin._manager
+    manager = session.context.wire._pool
     proxy.tamper = lambda request, data: (
         data[:9] + b"\xff" * 1_000_000 if request.api == "Metadata" else data
     )

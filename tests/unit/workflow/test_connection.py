@@ -12,7 +12,7 @@ from kafkaform.core.secret import Secret
 from kafkaform.workflow.connection import Connection, ConnectionInputs, resolve_direct
 from kafkaform.workflow.properties_file import parse_properties
 from kafkaform_kafka.connection.aws import AwsLogin
-from kafkaform_kafka.connection.java import jaas
+from kafkaform_kafka.connection.java.login import Login, parse_login
 from kafkaform_kafka.connection.java.properties import SECRET_KEYS
 from kafkaform_kafka.connection.kerberos import MODULE as KRB5
 from kafkaform_kafka.connection.kerberos import KerberosSettings
@@ -76,8 +76,8 @@ def test_a_broken_escape_is_told_with_its_place(text: str) -> None:
 
 def test_a_login_as_java_reads_it() -> None:
     """Quotes, escapes and comments of a JAAS text."""
-    login = jaas.parse_login(f'{PLAIN} required // why\n username=u password="p\\"\\\\;\\101" ;')
-    assert login == jaas.Login(PLAIN, {"username": "u", "password": 'p"\\;A'})
+    login = parse_login(f'{PLAIN} required // why\n username=u password="p\\"\\\\;\\101" ;')
+    assert login == Login(PLAIN, {"username": "u", "password": 'p"\\;A'})
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_login_as_java_reads_it() -> None:
 def test_a_login_that_cannot_be_read(text: str) -> None:
     """Half a login is refused, never guessed."""
     with pytest.raises(ValueError):
-        jaas.parse_login(text)
+        parse_login(text)
 
 
 # ── what they mean ──────────────────────────────────────────────────────────────────────

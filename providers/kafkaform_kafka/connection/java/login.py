@@ -1,22 +1,169 @@
-"""Read who logs in from properties: sasl.mechanism and the text of sasl.jaas.config."""
+"""Read who logs in from properties: sasl.mechanism, the text of sasl.jaas.config (JAAS), and
+Amazon's login module and callback handlers (aws-msk-iam-auth) for a login with AWS keys."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from kafkaform.core.diagnostics import Severity, suggest
+from kafkaform.core.secret import Secret
+from kafkaform.core.value import SecretRef, Value
 
 from .. import aws, kerberos
 from ..provider_block import MECHANISMS
-from . import aws as java_aws
-from . import jaas
-from .block_draft import BlockDraft, PropertyFault
+
+_IAM = "software.amazon.msk.auth.iam"
+_TOKEN_HANDLER = f"{_IAM}.IAMOAuthBearerLoginCallbackHandler"
+_AWS_MODULE = f"{_IAM}.IAMLoginModule"
+_AWS_MECHANISM = "AWS_MSK_IAM"
+AWS_HANDLERS: Mapping[str, tuple[str, ...]] = {
+    "sasl.client.callback.handler.class": (f"{_IAM}.IAMClientCallbackHandler", _TOKEN_HANDLER),
+    "sasl.login.callback.handler.class": (_TOKEN_HANDLER,),
+}
+"""Property that names a Java class -> the classes that mean a login with AWS keys."""
+
+_AWS_OPTIONS: Mapping[str, str] = {
+    "awsProfileName": "sasl_aws_profile",
+    "awsRoleArn": "sasl_aws_role_arn",
+    "awsRoleSessionName": "sasl_aws_role_session_name",
+    "awsRoleExternalId": "sasl_aws_external_id",
+    "awsRoleAccessKeyId": "sasl_aws_access_key",
+    "awsRoleSecretAccessKey": "sasl_aws_secret_key",
+    "awsRoleSessionToken": "sasl_aws_token",
+}
+"""Option of the login module -> the attribute of a provider block."""
+
+_AWS_IDLE = frozenset({"awsDebugCreds", "awsMaxBackOffTimeMs", "awsMaxRetries", "awsStsRegion"})
+"""Options that do not change who logs in: how STS is asked, and what is logged."""
+
+
+def _uses_aws(properties: Mapping[str, str]) -> bool:
+    """True if these properties log in with AWS keys, by Amazon's own mechanism or by OAUTHBEARER.
+    Both are the same login for a broker of MSK."""
+    if properties.get("sasl.mechanism", "").strip().upper() == _AWS_MECHANISM:
+        return True
+    return any(properties.get(key, "").strip() == _TOKEN_HANDLER for key in AWS_HANDLERS)
+
+
+def is_aws_class(key: str, value: str) -> bool:
+    """True if this property only says that AWS keys log in."""
+    return value.strip() in AWS_HANDLERS.get(key, ())
+
+
+def _find_aws_faults(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What options of the login module mean that a provider block does not, and what to do."""
+    role, profile = options.get("awsRoleArn"), options.get("awsProfileName")
+    if role and profile:
+        # In Java the second one counts only if the first one gives no credentials.
+        yield "awsProfileName and awsRoleArn exclude each other", "remove one of them"
+    for name in options:
+        if name.startswith("awsRole") and not role:
+            yield f"its option {name} has no effect without awsRoleArn", "remove it"
+
+
+_TOKEN = re.compile(
+    r"""\s+|//[^\n]*|/\*.*?\*/"""
+    r"""|"(?P<double>(?:[^"\\\n]|\\.)*)"|'(?P<single>(?:[^'\\\n]|\\.)*)'"""
+    r"""|(?P<word>[\w.$\-\u00a0-\uffff]+)|(?P<sign>[=;])""",
+    re.DOTALL,
+)
+# Java's StreamTokenizer reads it: C escapes, octal numbers, and comments of both kinds. A password
+# that is read otherwise is another password, and the broker only says that the login failed.
+_ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
+_NAMED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_FLAGS = ("required", "requisite", "sufficient", "optional")
+
+
+class Login(Struct, frozen=True):
+    """A login module with its options."""
+
+    module: str
+    """Name of a Java class."""
+    # Passwords are among the options, so a Login is never shown or logged.
+    options: Mapping[str, str]
+
+
+def parse_login(text: str) -> Login:
+    """The login that the text describes. Raises ValueError with a text that repeats nothing of the
+    value."""
+    tokens = list(_split_tokens(text))
+    if not tokens or tokens[-1] != ("sign", ";"):
+        raise ValueError("it does not end with a semicolon")
+    # Java would try one module after the other, by flags such as `sufficient`. Kafka's brokers and
+    # clients refuse that, too.
+    if tokens.count(("sign", ";")) > 1:
+        raise ValueError("it names more than one login module")
+    words = tokens[:-1]
+    if len(words) < 2 or words[1][1].lower() not in _FLAGS:
+        raise ValueError("a login module is followed by `required`")
+    options, arguments = {}, words[2:]
+    for at in range(0, len(arguments), 3):
+        option = arguments[at : at + 3]
+        if [kind for kind, _ in option] != ["text", "sign", "text"] or option[1][1] != "=":
+            raise ValueError('its options are not of the form name="value"')
+        options[option[0][1]] = option[2][1]
+    return Login(words[0][1], options)
+
+
+def _split_tokens(text: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ValueError(f"character {at + 1} begins neither a word nor a quoted text")
+        at = match.end()
+        quoted = match["double"] if match["double"] is not None else match["single"]
+        if quoted is not None:
+            yield "text", _ESCAPE.sub(_decode_escape, quoted)
+        elif match["word"]:
+            yield "text", match["word"]
+        elif match["sign"]:
+            yield "sign", match["sign"]
+
+
+def _decode_escape(match: re.Match[str]) -> str:
+    code = match[1]
+    return chr(int(code, 8)) if code.isdigit() and code < "8" else _NAMED.get(code, code)
+
+
+SOURCE = "property"
+"""The source in references to secrets that properties contain."""
+
+
+class PropertyFault(NamedTuple):
+    """What is wrong with one property. The values of secret properties are not repeated."""
+
+    key: str
+    text: str
+    advice: str
+    severity: Severity = Severity.ERROR
+
+
+class BlockDraft(Struct):
+    """A provider block that is being made."""
+
+    attributes: dict[str, Value] = field(default_factory=dict)
+    secrets: dict[str, Secret] = field(default_factory=dict)
+    """str(SecretRef) -> the secret."""
+    faults: list[PropertyFault] = field(default_factory=list)
+
+    def hide(self, attribute: str, secret: str) -> None:
+        """Set an attribute to a reference to this secret."""
+        ref = SecretRef(SOURCE, attribute)
+        self.attributes[attribute] = ref
+        self.secrets[str(ref)] = Secret(secret)
+
 
 _SECRET_ATTRIBUTES = frozenset({"sasl_password", "sasl_aws_secret_key", "sasl_aws_token"})
 
 SCOPE = "sasl_oauth_scopes"
 _JNDI = "com.sun.security.auth.module.JndiLoginModule"
 _KAFKA = "org.apache.kafka.common.security"
+_JAAS_FORM = f'write it as: {_KAFKA}.plain.PlainLoginModule required username="…" password="…";'
 _MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
     f"{_KAFKA}.plain.PlainLoginModule": (
         ("PLAIN",),
@@ -35,23 +182,23 @@ _MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
         ("OAUTHBEARER",),
         {"clientId": "sasl_username", "clientSecret": "sasl_password", "scope": SCOPE},
     ),
-    java_aws.MODULE: ((java_aws.MECHANISM,), java_aws.OPTIONS),
+    _AWS_MODULE: ((_AWS_MECHANISM,), _AWS_OPTIONS),
 }
 """Login module -> its mechanisms, and its options with the attribute of each."""
 
 
-def read_login(given: Mapping[str, str], block: BlockDraft) -> None:
-    mechanism = given.get("sasl.mechanism", "").strip().upper()
-    by_aws = java_aws.uses_aws(given)
+def read_login(properties: Mapping[str, str], block: BlockDraft) -> None:
+    mechanism = properties.get("sasl.mechanism", "").strip().upper()
+    by_aws = _uses_aws(properties)
     if by_aws:
         block.attributes["sasl_mechanism"] = aws.MECHANISM
     elif mechanism:
         _read_mechanism(mechanism, block)
-    text = given.get("sasl.jaas.config")
+    text = properties.get("sasl.jaas.config")
     if text is None:
         return
     try:
-        login = jaas.parse_login(text)
+        login = parse_login(text)
     except ValueError as error:
         block.faults.append(
             PropertyFault("sasl.jaas.config", f"it cannot be read: {error}", _JAAS_FORM)
@@ -71,10 +218,10 @@ def read_login(given: Mapping[str, str], block: BlockDraft) -> None:
             )
         )
     if by_aws:
-        options = java_aws.OPTIONS
+        options = _AWS_OPTIONS
         block.faults += [
             PropertyFault("sasl.jaas.config", text, advice)
-            for text, advice in java_aws.find_faults(login.options)
+            for text, advice in _find_aws_faults(login.options)
         ]
     _read_options(login.options, options, block)
     if login.module == kerberos.MODULE:
@@ -82,9 +229,6 @@ def read_login(given: Mapping[str, str], block: BlockDraft) -> None:
             PropertyFault("sasl.jaas.config", text, advice)
             for text, advice in kerberos.find_jaas_faults(login.options)
         ]
-
-
-_JAAS_FORM = f'write it as: {_KAFKA}.plain.PlainLoginModule required username="…" password="…";'
 
 
 def _read_mechanism(name: str, block: BlockDraft) -> None:
@@ -111,10 +255,12 @@ def _module_fault(name: str) -> PropertyFault:
     return PropertyFault("sasl.jaas.config", text, suggest(name, _MODULES) or _JAAS_FORM)
 
 
-def _read_options(given: Mapping[str, str], known: Mapping[str, str], block: BlockDraft) -> None:
-    for name, value in given.items():
-        attribute = known.get(name)
-        if known is java_aws.OPTIONS and name in java_aws.IDLE:
+def _read_options(
+    options: Mapping[str, str], attributes: Mapping[str, str], block: BlockDraft
+) -> None:
+    for name, value in options.items():
+        attribute = attributes.get(name)
+        if attributes is _AWS_OPTIONS and name in _AWS_IDLE:
             text = f"its option {name} has no effect here"
             warning = PropertyFault("sasl.jaas.config", text, "remove it", Severity.WARNING)
             block.faults.append(warning)
@@ -123,7 +269,7 @@ def _read_options(given: Mapping[str, str], known: Mapping[str, str], block: Blo
                 PropertyFault(
                     "sasl.jaas.config",
                     f"its option {name} is not supported",
-                    suggest(name, known) or f"possible: {', '.join(known)}",
+                    suggest(name, attributes) or f"possible: {', '.join(attributes)}",
                 )
             )
         elif attribute == SCOPE:

@@ -14,9 +14,7 @@ from kafkaform.core.diagnostics import Severity, suggest
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
 
-from . import aws
-from .block_draft import BlockDraft, PropertyFault
-from .login import SCOPE, read_login
+from .login import SCOPE, BlockDraft, PropertyFault, is_aws_class, read_login
 
 _TEXTS: Mapping[str, str] = {
     "ssl.truststore.certificates": "ca_cert",
@@ -90,19 +88,19 @@ KNOWN = frozenset({*_TEXTS, *_HIDDEN, *_SPECIAL, *_IGNORED})
 
 
 def read_provider_block(
-    given: Mapping[str, str],
+    properties: Mapping[str, str],
 ) -> tuple[FrozenMap, Mapping[str, Secret], list[PropertyFault]]:
     """The attributes that these properties mean, the secrets to which they refer, and all
     faults."""
     block = BlockDraft()
-    block.faults += _find_refused(given)
+    block.faults += _find_refused(properties)
     for key, attribute in _TEXTS.items():
-        if given.get(key):
-            block.attributes[attribute] = given[key]
+        if properties.get(key):
+            block.attributes[attribute] = properties[key]
     for key, attribute in _HIDDEN.items():
-        if given.get(key):
-            block.hide(attribute, given[key])
-    for part in (
+        if properties.get(key):
+            block.hide(attribute, properties[key])
+    for read in (
         _read_servers,
         _read_protocol,
         _read_stores,
@@ -110,16 +108,16 @@ def read_provider_block(
         _read_token,
         _read_timeout,
     ):
-        part(given, block)
+        read(properties, block)
     return FrozenMap(block.attributes), block.secrets, block.faults
 
 
 # ── keys ────────────────────────────────────────────────────────────────────────────────
 
 
-def _find_refused(given: Mapping[str, str]) -> Iterator[PropertyFault]:
-    for key in given:
-        if aws.is_known_class(key, given[key]):
+def _find_refused(properties: Mapping[str, str]) -> Iterator[PropertyFault]:
+    for key in properties:
+        if is_aws_class(key, properties[key]):
             continue
         if key in _IGNORED:
             yield PropertyFault(key, f"{key} has no effect here", "remove it", Severity.WARNING)
@@ -128,9 +126,9 @@ def _find_refused(given: Mapping[str, str]) -> Iterator[PropertyFault]:
 
 
 def _unknown_fault(key: str) -> PropertyFault:
-    for pattern, why in _DANGEROUS:
+    for pattern, reason in _DANGEROUS:
         if pattern.search(key):
-            return PropertyFault(key, f"{key} is refused: {why}", "remove it")
+            return PropertyFault(key, f"{key} is refused: {reason}", "remove it")
     return PropertyFault(
         key,
         f"{key} is not a connection setting",
@@ -154,17 +152,17 @@ _DANGEROUS = (
 # ── the parts of a connection ───────────────────────────────────────────────────────────
 
 
-def _read_servers(given: Mapping[str, str], block: BlockDraft) -> None:
-    servers = [part.strip() for part in given.get("bootstrap.servers", "").split(",")]
+def _read_servers(properties: Mapping[str, str], block: BlockDraft) -> None:
+    servers = [server.strip() for server in properties.get("bootstrap.servers", "").split(",")]
     block.attributes["bootstrap_servers"] = tuple(filter(None, servers))
 
 
-def _read_protocol(given: Mapping[str, str], block: BlockDraft) -> None:
+def _read_protocol(properties: Mapping[str, str], block: BlockDraft) -> None:
     """Read security.protocol. A certificate or a login without TLS or SASL is a fault."""
     # As in Java, the default is PLAINTEXT, unlike in a provider block.
-    protocol = given.get("security.protocol", "").strip().upper() or "PLAINTEXT"
+    protocol = properties.get("security.protocol", "").strip().upper() or "PLAINTEXT"
     block.attributes["security_protocol"] = protocol
-    tls = [key for key in given if key.startswith("ssl.")]
+    tls = [key for key in properties if key.startswith("ssl.")]
     if tls and "SSL" not in protocol:
         block.faults.append(
             PropertyFault(
@@ -173,7 +171,7 @@ def _read_protocol(given: Mapping[str, str], block: BlockDraft) -> None:
                 "set security.protocol to SSL or SASL_SSL, or remove it",
             )
         )
-    if not given.get("ssl.endpoint.identification.algorithm", "https").strip():
+    if not properties.get("ssl.endpoint.identification.algorithm", "https").strip():
         block.faults.append(
             PropertyFault(
                 "ssl.endpoint.identification.algorithm",
@@ -183,16 +181,16 @@ def _read_protocol(given: Mapping[str, str], block: BlockDraft) -> None:
         )
 
 
-def _read_stores(given: Mapping[str, str], block: BlockDraft) -> None:
+def _read_stores(properties: Mapping[str, str], block: BlockDraft) -> None:
     for store, attributes in _STORES.items():
-        place = given.get(f"{store}.location")
-        kind = given.get(f"{store}.type", "").strip().upper()
-        if not place and kind in ("", "PEM"):
+        path = properties.get(f"{store}.location")
+        kind = properties.get(f"{store}.type", "").strip().upper()
+        if not path and kind in ("", "PEM"):
             continue
         name = store.replace(".", "_")
-        password = given.get(f"{store}.password")
+        password = properties.get(f"{store}.password")
         if kind in _JAVA_STORES:
-            block.attributes[f"{name}_location"] = place
+            block.attributes[f"{name}_location"] = path
             if password:
                 block.hide(f"{name}_password", password)
         elif kind != "PEM":
@@ -213,23 +211,23 @@ def _read_stores(given: Mapping[str, str], block: BlockDraft) -> None:
                 )
             )
         else:
-            block.attributes.update(dict.fromkeys(attributes, place))
+            block.attributes.update(dict.fromkeys(attributes, path))
 
 
-def _read_token(given: Mapping[str, str], block: BlockDraft) -> None:
+def _read_token(properties: Mapping[str, str], block: BlockDraft) -> None:
     """Read where a token comes from: an endpoint or, as in Java, the file of a file: URL."""
-    url = given.get(_TOKEN_URL, "")
+    url = properties.get(_TOKEN_URL, "")
     if url.startswith("file:"):
         block.attributes["sasl_token_file"] = unquote(urlsplit(url).path)
     elif url:
         block.attributes["sasl_token_url"] = url
-    if given.get("sasl.oauthbearer.scope"):
-        block.attributes[SCOPE] = tuple(given["sasl.oauthbearer.scope"].split())
+    if properties.get("sasl.oauthbearer.scope"):
+        block.attributes[SCOPE] = tuple(properties["sasl.oauthbearer.scope"].split())
 
 
-def _read_timeout(given: Mapping[str, str], block: BlockDraft) -> None:
+def _read_timeout(properties: Mapping[str, str], block: BlockDraft) -> None:
     for key in _TIMEOUTS:
-        text = given.get(key, "").strip()
+        text = properties.get(key, "").strip()
         if text and not text.isdecimal():
             block.faults.append(
                 PropertyFault(key, f"{key} is not a number of milliseconds", "correct it")

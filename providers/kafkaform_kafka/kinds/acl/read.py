@@ -20,8 +20,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...cluster.context import ClusterContext
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, attempt
 from ...protocol.faults import fault_of, name_right
 from ...wire.acls import AclRow, AclRows, describe_acls
 from . import resource_type as acls

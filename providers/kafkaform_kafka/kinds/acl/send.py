@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault, FaultClass
 
-from ...cluster.context import ClusterContext, Order, Reply
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, Order, Reply, attempt
 from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.acls import DeletedAcls, create_acls, delete_acls
 from ...wire.answers import ItemAnswer

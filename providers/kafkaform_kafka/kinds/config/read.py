@@ -25,20 +25,18 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap, Value
 
-from ...cluster.brokers import find_answering_node, live_nodes
-from ...cluster.context import ClusterContext
-from ...cluster.exchange import attempt
-from ...protocol.capabilities import find_capability_fault, find_listing_fault
-from ...protocol.config_faults import (
+from ...cluster.context import ClusterContext, attempt, find_answering_node, live_nodes
+from ...protocol.config_keys import BROKER_TIMES
+from ...protocol.config_values import config_value, parse_integer
+from ...protocol.faults import (
     DESCRIBE,
     LISTING,
     config_fault,
+    fault_of,
     not_live_fault,
     right_for_configs,
 )
-from ...protocol.config_keys import BROKER_TIMES
-from ...protocol.config_values import config_value, parse_integer
-from ...protocol.faults import fault_of
+from ...protocol.releases import find_capability_fault, find_listing_fault
 from ...wire.answers import ConfigEntry, ItemAnswer, Synonym
 from ...wire.configs import ResourceNames, describe_configs, list_config_resources
 from ..topic.configs import find_foreign_paths

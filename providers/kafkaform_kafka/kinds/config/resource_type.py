@@ -26,15 +26,15 @@ from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_keys, config_pages
-from ...protocol.capabilities import (
+from ...protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
+from ...protocol.config_values import Lookup, config_map
+from ...protocol.releases import (
     CLIENT_METRICS,
     FEATURE_MISSING,
     GROUP_CONFIG_LISTING,
     GROUP_CONFIGS,
     Capability,
 )
-from ...protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
-from ...protocol.config_values import Lookup, config_map
 from ..request_order import ALTER_CONFIGS, REMOVE_CONFIGS
 from ..steps import SILENT, all_paths, paths_below
 from ..topic.configs import (

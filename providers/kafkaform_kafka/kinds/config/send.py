@@ -17,10 +17,8 @@ from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from ...cluster.context import ClusterContext, Order, Reply
-from ...cluster.exchange import attempt
-from ...protocol.config_faults import ALTER, config_fault, right_for_configs
-from ...protocol.faults import lost_answer_fault
+from ...cluster.context import ClusterContext, Order, Reply, attempt
+from ...protocol.faults import ALTER, config_fault, lost_answer_fault, right_for_configs
 from ...wire.answers import ItemAnswers
 from ...wire.configs import alter_configs
 from ...wire.topics import ANSWER_MARGIN

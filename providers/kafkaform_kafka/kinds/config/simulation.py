@@ -23,12 +23,16 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_keys, broker_rules
 from ...protocol.broker_keys import UpdateMode
-from ...protocol.capabilities import explain_absence, find_capability_fault, find_listing_fault
-from ...protocol.config_faults import ALTER, DESCRIBE, LISTING, not_live_fault, right_for_configs
 from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC
 from ...protocol.config_values import config_map, config_value
-from ...protocol.faults import fault_of
-from ...protocol.version_rules import fit_range, presence_faults
+from ...protocol.faults import ALTER, DESCRIBE, LISTING, fault_of, not_live_fault, right_for_configs
+from ...protocol.releases import (
+    explain_absence,
+    find_capability_fault,
+    find_listing_fault,
+    fit_range,
+    presence_faults,
+)
 from ...simulation.controller import (
     AdminAnswer,
     AdminCall,

@@ -18,9 +18,8 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...cluster.context import ClusterContext
-from ...cluster.exchange import attempt
-from ...wire.features import FeatureRow, read_features
+from ...cluster.context import ClusterContext, attempt
+from ...wire.cluster import FeatureRow, read_features
 from . import resource_type as feature
 
 

@@ -9,12 +9,11 @@ from msgspec.structs import replace
 from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault
 
-from ...cluster.context import ClusterContext, Order, Reply
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, Order, Reply, attempt
 from ...protocol.faults import fault_of
 from ...protocol.features import UpgradeType
 from ...wire.answers import ItemAnswer
-from ...wire.features import Update, UpdateAnswer, update_features
+from ...wire.cluster import Update, UpdateAnswer, update_features
 from .resource_type import API
 
 

@@ -19,9 +19,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY
 
-from ...cluster.brokers import live_nodes
-from ...cluster.context import ClusterContext
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, attempt, live_nodes
 from ...protocol import groups
 from ...protocol.faults import fault_of, name_right
 from ...wire.usage import GroupRows, list_groups

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault, FaultClass
 
-from ...cluster.context import ClusterContext, Order, Reply
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, Order, Reply, attempt
 from ...protocol.apis import MAX_PARTITIONS_ELECTED
 from ...protocol.faults import fault_of
 from ...wire.placement import Partition, PartitionAnswers, elect_leaders

@@ -16,8 +16,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...cluster.context import ClusterContext
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, attempt
 from ...protocol.faults import code_name, fault_of, name_right
 from ...wire.quotas import QuotaRow, QuotaRows, describe_quotas
 from . import resource_type as quotas

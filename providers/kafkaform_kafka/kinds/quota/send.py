@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault, FaultClass
 
-from ...cluster.context import ClusterContext, Order, Reply
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, Order, Reply, attempt
 from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.quotas import QuotaAnswers, alter_quotas
 from ...wire.topics import ANSWER_MARGIN

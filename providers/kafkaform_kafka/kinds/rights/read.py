@@ -21,8 +21,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 
-from ...cluster.context import ClusterContext
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, attempt
 from ...protocol import keys, rights
 from ...wire.cluster import ClusterRow, describe_cluster
 from ...wire.topics import list_topics

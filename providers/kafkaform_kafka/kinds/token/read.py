@@ -22,8 +22,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 
-from ...cluster.context import ClusterContext
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, attempt
 from ...protocol import keys
 from ...protocol.faults import fault_of
 from ...wire.delegation_tokens import TokenRow, TokenRows, describe_tokens

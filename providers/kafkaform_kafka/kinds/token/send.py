@@ -8,8 +8,7 @@ from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault
 from kafkaform.core.secret import Secret
 
-from ...cluster.context import ClusterContext, Order, Reply
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, Order, Reply, attempt
 from ...protocol.faults import fault_of
 from ...wire import delegation_tokens as wire
 from ...wire.client import Wire

@@ -17,7 +17,7 @@ from kafkaform.core.schema import STRING, TEXT, AttributeSchema, make_schema, ma
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from ...protocol import broker_rules, config_pages, version_rules
+from ...protocol import broker_rules, config_pages, releases
 from ...protocol.config_keys import ALL_TOPIC_KEYS, IRREMOVABLE, OLD_DEFAULTS, THROTTLES
 from ...protocol.config_values import Lookup, config_map, config_value, parse_integer, parse_items
 from ...protocol.releases import is_before
@@ -117,7 +117,7 @@ def find_effective(change: Change, facts: Facts) -> EffectiveConfigs:
     change of a `kafka_topic` or `kafka_topic_config`."""
     # Without the right to read the brokers' configs, Kafka's own defaults are assumed.
     defaults = _list_defaults(
-        version_rules.get_release(facts), facts.values.get("topic_defaults") or EMPTY
+        releases.get_release(facts), facts.values.get("topic_defaults") or EMPTY
     )
     before, after = (_list_overrides(side) for side in (change.before, change.after))
     fallbacks = {
@@ -142,7 +142,7 @@ def _list_overrides(attributes: FrozenMap | None) -> Mapping[str, str]:
 
 def list_kafka_defaults(facts: Facts) -> Mapping[str, str]:
     """Topic config -> Kafka's default in the release of this cluster."""
-    return _list_defaults(version_rules.get_release(facts), EMPTY)
+    return _list_defaults(releases.get_release(facts), EMPTY)
 
 
 # Thousands of topics have the same ones.
@@ -199,7 +199,7 @@ def list_fallbacks(facts: Facts, reported: FrozenMap = EMPTY) -> FrozenMap:
     without the right to read their configs.
     """
     return _make_fallbacks(
-        version_rules.get_release(facts), facts.values.get("topic_defaults"), reported
+        releases.get_release(facts), facts.values.get("topic_defaults"), reported
     )
 
 

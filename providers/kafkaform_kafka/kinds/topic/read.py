@@ -26,9 +26,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 
-from ...cluster.brokers import LAG, live_nodes
-from ...cluster.context import ClusterContext
-from ...cluster.exchange import attempt
+from ...cluster.context import LAG, ClusterContext, attempt, live_nodes
 from ...protocol.config_values import config_value
 from ...protocol.faults import code_name, fault_of, name_right
 from ...wire.answers import ConfigEntry, ItemAnswer

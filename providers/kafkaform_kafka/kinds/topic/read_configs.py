@@ -10,8 +10,7 @@ from typing import TypeVar
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ...cluster.context import ClusterContext
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, attempt
 from ...protocol.config_keys import ALL_TOPIC_KEYS, BROKER_TIMES
 from ...protocol.config_values import config_value
 from ...wire.answers import ConfigEntry, ItemAnswer

@@ -15,8 +15,7 @@ from kafkaform.core.resource import Fault
 from kafkaform.core.text.quantity import render_amount
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ...cluster.context import ClusterContext
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, attempt
 from ...protocol.faults import fault_of
 from ...wire.cluster import read_log_sizes
 from ...wire.placement import Move, list_reassignments

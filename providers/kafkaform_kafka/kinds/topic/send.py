@@ -17,8 +17,7 @@ from kafkaform.core.value import FrozenMap
 from ...authority.own_rights import explain_missing, list_operations
 from ...authority.required_rights import HeldRights
 from ...authority.required_rights import judge_steps as missing_rights
-from ...cluster.context import ClusterContext, Order, Reply
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, Order, Reply, attempt
 from ...protocol.config_values import config_value
 from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.answers import ItemAnswer, ItemAnswers

@@ -15,9 +15,7 @@ from msgspec.structs import replace
 from kafkaform.core.change import Outcome, OutcomeStatus, Step
 from kafkaform.core.resource import Fault, FaultClass
 
-from ...cluster.brokers import LAG, live_nodes
-from ...cluster.context import ClusterContext, Order, Reply
-from ...cluster.exchange import attempt
+from ...cluster.context import LAG, ClusterContext, Order, Reply, attempt, live_nodes
 from ...protocol.apis import ALTER_PARTITION_REASSIGNMENTS, MAX_PARTITIONS_MOVED
 from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.cluster import describe_cluster

@@ -8,9 +8,7 @@ from functools import partial
 
 from kafkaform.core.resource import Fault
 
-from ...cluster.brokers import LAG
-from ...cluster.context import ClusterContext
-from ...cluster.exchange import attempt
+from ...cluster.context import LAG, ClusterContext, attempt
 from ...protocol.faults import fault_of, lost_answer_fault
 from ...wire.answers import ItemAnswers
 from ...wire.configs import alter_configs, describe_configs

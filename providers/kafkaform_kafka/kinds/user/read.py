@@ -21,8 +21,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...cluster.context import ClusterContext
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, attempt
 from ...protocol import keys
 from ...protocol.faults import code_name, fault_of, name_right
 from ...wire.scram import ScramRow, ScramRows, describe_scram

@@ -8,8 +8,7 @@ from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault
 from kafkaform.provider.contract import Secrets
 
-from ...cluster.context import ClusterContext, Order, Reply
-from ...cluster.exchange import attempt
+from ...cluster.context import ClusterContext, Order, Reply, attempt
 from ...protocol import rights
 from ...protocol.faults import fault_of, lost_answer_fault
 from ...protocol.scram import salt_password

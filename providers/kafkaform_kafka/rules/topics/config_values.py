@@ -18,7 +18,7 @@ from ...kinds.topic.configs import get_config
 from ...protocol import broker_rules
 from ...protocol.config_keys import ALL_TOPIC_KEYS, ConfigKey
 from ...protocol.config_values import render_config
-from ...protocol.version_rules import fit_old_range, fit_range, get_release, presence_faults
+from ...protocol.releases import fit_old_range, fit_range, get_release, presence_faults
 from .config_rows import OVERRIDES, TOPIC
 
 _TYPES = (TOPIC, OVERRIDES)

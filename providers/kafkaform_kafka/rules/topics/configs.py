@@ -22,8 +22,7 @@ from ...protocol.config_values import (
     parse_limit,
     render_config,
 )
-from ...protocol.releases import is_before
-from ...protocol.version_rules import get_release
+from ...protocol.releases import get_release, is_before
 from . import config_rows as rows
 
 DELETE, COMPACT = "delete", "compact"

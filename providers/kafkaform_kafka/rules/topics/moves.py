@@ -14,7 +14,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from ...kinds.steps import paths_below
 from ...kinds.topic import moves, placement
 from ...kinds.topic.configs import find_effective
-from ...protocol import broker_rules, version_rules
+from ...protocol import broker_rules, releases
 from ...protocol.config_values import parse_integer
 from .config_rows import MIN_IN_SYNC, TOPIC
 
@@ -228,13 +228,13 @@ def find_id_faults(change: Change, facts: Facts) -> broker_rules.Faults:
     if change.action is Action.DELETE:
         yield (
             "the id of the topic is unknown, and kafkaform deletes topics only by id",
-            version_rules.advise_topic_ids(facts),
+            releases.advise_topic_ids(facts),
         )
     elif change.action is Action.UPDATE and moves.plan_moves(change, facts):
         yield (
             "the id of the topic is unknown, and kafkaform moves the replicas only of topics with "
             "an id",
-            version_rules.advise_topic_ids(facts),
+            releases.advise_topic_ids(facts),
         )
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kafka.protocol.broker_version_data import BrokerVersionData
 
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Step
+from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth, Failed, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.authority.required_rights import HeldRights, judge_steps, list_step_topics
 from kafkaform_kafka.cluster.context import ClusterContext
-from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.connection.clients import make_client_config
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.protocol.faults import fault_of
@@ -150,7 +152,10 @@ def test_an_old_broker_is_refused_by_the_name_of_the_request(broker: Any) -> Non
     """A cluster of 2.5 has no quotas on the wire: the listing fails, and says since when."""
     session = connect(broker, "admin")
     given = session.context
-    wire = Wire({**pure_config(login(broker, "admin")), "api_version": (2, 5)}, 8)
+    wire = Wire(make_client_config(login(broker, "admin")), 8)
+    wire.reach_broker(8)
+    for connection in wire._pool.connections.values():
+        connection.broker_version_data = BrokerVersionData((2, 5))
     old = KafkaSession(ClusterContext(given.settings, wire, given.facts))
     try:
         coverage = old.sweep(quotas.KIND, Depth.FULL).coverage
@@ -164,6 +169,13 @@ def test_an_old_broker_is_refused_by_the_name_of_the_request(broker: Any) -> Non
     finally:
         old.close()
         session.close()
+
+
+def test_a_broker_that_is_too_old_for_a_session(broker: Any) -> None:
+    """A cluster of 2.5 does not say which cluster it is, so nothing else is asked."""
+    config = {**make_client_config(login(broker, "admin")), "api_version": (2, 5)}
+    with pytest.raises(ConnectError, match="DescribeCluster, which needs Kafka 2.8"):
+        Wire(config, 8)
 
 
 def test_every_request_that_is_newer_than_others_says_since_when() -> None:

@@ -16,9 +16,9 @@ from kafkaform.core.installation import render_extra_command
 from kafkaform.core.redaction import watch_secrets
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
-from kafkaform_kafka.connection import clients, provider_block, token_sources
+from kafkaform_kafka.connection import clients, provider_block, tokens
 from kafkaform_kafka.connection.aws import AwsLogin, find_region
-from kafkaform_kafka.connection.failures import connect_error
+from kafkaform_kafka.connection.failures import ConnectionFailure, FailureKind, connect_error
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 
 from ....kit.kafka.aws import (
@@ -67,7 +67,7 @@ def sign(settings: KafkaSettings) -> str:
     """A token by these settings, as a session gets it."""
     import aws_msk_iam_sasl_signer  # noqa: F401  # without the extra the test is skipped
 
-    source = token_sources.open_token_source(settings)
+    source = tokens.open_token_source(settings)
     assert source is not None
     return source.get_token().text.reveal()
 
@@ -99,8 +99,8 @@ def test_nothing_more_than_the_mechanism_is_needed() -> None:
     assert (settings.protocol, settings.mechanism) == ("SASL_SSL", "OAUTHBEARER")
     assert settings.aws_login == AwsLogin(region=REGION)
     assert settings.principal is None
-    assert clients.pure_config(settings)["sasl_mechanism"] == "OAUTHBEARER"
-    assert clients.native_config(settings)["sasl.mechanism"] == "OAUTHBEARER"
+    assert clients.make_client_config(settings)["sasl_mechanism"] == "OAUTHBEARER"
+    assert clients.make_librdkafka_config(settings)["sasl.mechanism"] == "OAUTHBEARER"
 
 
 def test_an_explicit_region_wins() -> None:
@@ -228,7 +228,7 @@ def test_the_region_of_a_profile(home: Path) -> None:
 def test_a_token_lives_for_fifteen_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is signed again when a fifth of its life is left, and not before."""
     use_keys(monkeypatch, USER)
-    source = token_sources.open_token_source(read())
+    source = tokens.open_token_source(read())
     assert source is not None
     first = source.get_token()
     assert source.get_token() is first
@@ -325,7 +325,7 @@ def test_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     for name in ("aws_msk_iam_sasl_signer", "aws_msk_iam_sasl_signer.MSKAuthTokenProvider"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigurationError) as caught:
-        token_sources.open_token_source(read())
+        tokens.open_token_source(read())
     assert 'sasl_mechanism = "aws-iam" needs the Python package' in caught.value.message
     assert caught.value.advice == f"run `{render_extra_command('aws')}`"
 
@@ -360,5 +360,6 @@ def test_secrets_are_masked_and_not_logged(
 def test_a_refused_login_says_whose_credentials_it_used(login: AwsLogin, who: str) -> None:
     """The policy to look at is that of this identity."""
     settings = replace(read(), aws_login=login)
-    advice = connect_error(settings, [("_AUTHENTICATION", "Access denied")]).advice
+    refusal = ConnectionFailure(FailureKind.REFUSED_LOGIN, "Access denied")
+    advice = connect_error(settings, dict.fromkeys(settings.servers, refusal)).advice
     assert f"check that the policy of {who} allows kafka-cluster:Connect" in advice

@@ -13,18 +13,17 @@ import pytest
 
 from kafkaform.core.errors import ConfigurationError, ConnectError
 from kafkaform.core.secret import Secret
-from kafkaform_kafka.connection.failures import connect_error
+from kafkaform_kafka.connection.failures import ConnectionFailure, FailureKind, connect_error
 from kafkaform_kafka.connection.kerberos import KerberosSettings
-from kafkaform_kafka.connection.listener import Listener
-from kafkaform_kafka.connection.native import begin_contact, prove_cluster
 from kafkaform_kafka.connection.settings import KafkaSettings
+from kafkaform_kafka.wire.opening import open_wire
 
 from ....kit.kafka import doors
 from ....kit.kafka.doors import Authority
 from ....kit.kafka.key_stores import STORE, make_jks, to_der
 from ....kit.tls_listener import listening, make_context
 
-REFUSED = "Connection refused"
+REFUSED = "connection refused"
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +39,9 @@ def find_free_port() -> int:
 
 
 def fail(*servers: str, **given: object) -> ConnectError:
-    """What is said of servers to which librdkafka cannot connect."""
-    contact = begin_contact(KafkaSettings("kafka", servers, **{"protocol": "SSL", **given}))
-    assert contact is not None
+    """What is said of servers to which no connection can be made."""
     with pytest.raises(ConnectError) as caught:
-        prove_cluster(contact)
+        open_wire(KafkaSettings("kafka", servers, **{"protocol": "SSL", **given}))
     assert "\n" not in caught.value.message
     return caught.value
 
@@ -93,9 +90,9 @@ def test_a_protocol_that_is_another_one_on_the_last_broker() -> None:
 def test_many_brokers_are_counted() -> None:
     """Three are named."""
     servers = tuple(f"b{number}:9092" for number in range(9))
-    listeners = {server: Listener(False, failure=REFUSED) for server in servers[:8]}
+    failure = ConnectionFailure(FailureKind.UNREACHABLE, REFUSED)
     settings = KafkaSettings("kafka", servers, "PLAINTEXT")
-    said = connect_error(settings, (), listeners).message
+    said = connect_error(settings, dict.fromkeys(servers[:8], failure)).message
     assert f"{REFUSED} (8 of 9: b0:9092, b1:9092, b2:9092 …)" in said
 
 
@@ -106,14 +103,12 @@ def make_settings(**given: object) -> KafkaSettings:
     return KafkaSettings("kafka", ("a:1", "b:1"), **{**login, "password": password, **given})
 
 
-REPORTS = [
-    ("_TRANSPORT", "sasl_ssl://b:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Timed out"),
-    (
-        "_AUTHENTICATION",
-        "sasl_ssl://a:1/bootstrap: SASL authentication error: Authentication failed during "
-        "authentication due to invalid credentials with hunter2 (after 3ms in state AUTH_REQ)",
-    ),
-]
+def refuse(text: str) -> dict[str, ConnectionFailure]:
+    """The first broker refuses the login for this reason; the second one cannot be reached."""
+    return {
+        "a:1": ConnectionFailure(FailureKind.REFUSED_LOGIN, text),
+        "b:1": ConnectionFailure(FailureKind.UNREACHABLE, REFUSED),
+    }
 
 
 @pytest.mark.parametrize(
@@ -139,17 +134,38 @@ REPORTS = [
 )
 def test_a_refused_login(given: dict[str, object], login: str, advice: str) -> None:
     """The broker, its reason, the mechanism and the user; what to check; never the password."""
-    error = connect_error(make_settings(**given), REPORTS)
-    assert error.message.startswith("Kafka at a:1 refused the login: SASL authentication error: ")
+    error = connect_error(make_settings(**given), refuse("no entry\nfor hunter2"))
+    assert error.message.startswith("Kafka at a:1 refused the login: no entry for ")
     assert login in error.message and advice in error.advice
     assert "cannot reach" not in error.message and "hunter2" not in error.message
 
 
-def test_what_an_advertised_broker_did_is_told() -> None:
-    """It is none of the list, and the only one that says something."""
-    report = ("_RESOLVE", "b1.internal:9092/1: Failed to resolve 'b1.internal:9092': Unknown")
-    said = connect_error(make_settings(), [report]).message
-    assert said.startswith("cannot reach Kafka at a:1, b:1: b1.internal:9092/1: Failed to resolve")
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Authentication failed: Invalid username or password",
+        "Authentication failed during authentication due to invalid credentials with SASL "
+        "mechanism SCRAM-SHA-512",
+        "Authentication failed",
+    ],
+)
+def test_a_wrong_password_is_named(reason: str) -> None:
+    """Kafka's reasons for it differ by mechanism and version."""
+    said = connect_error(make_settings(), refuse(reason)).message
+    assert said.startswith(
+        "Kafka at a:1 refused the login: wrong username or password (SCRAM-SHA-512, as ci) (1 of 2"
+    )
+    said = connect_error(make_settings(token_auth=True), refuse(reason)).message
+    assert "wrong token ID or HMAC, or the token has expired (SCRAM-SHA-512, as ci)" in said
+
+
+def test_a_login_without_credentials_is_no_refusal() -> None:
+    """No broker has refused it."""
+    failure = ConnectionFailure(FailureKind.NO_CREDENTIALS, "Kerberos: no ticket")
+    login = {"mechanism": "GSSAPI", "username": None, "kerberos": KerberosSettings("kafka")}
+    error = connect_error(make_settings(**login), dict.fromkeys(("a:1", "b:1"), failure))
+    assert error.message == "cannot log in to Kafka at a:1, b:1: Kerberos: no ticket (GSSAPI)"
+    assert "klist" in error.advice
 
 
 def test_another_broker_is_tried_after_a_wrong_certificate(own: Authority, tmp_path: Path) -> None:
@@ -177,6 +193,6 @@ def test_a_form_that_java_has_is_sent_to_its_attribute(own: Authority, tmp_path:
         ("none", "cannot be read: No such file", "correct the path"),
     ):
         with pytest.raises(ConfigurationError) as caught:
-            begin_contact(KafkaSettings("kafka", ("a:1",), "SSL", ca=str(tmp_path / name)))
+            open_wire(KafkaSettings("kafka", ("a:1",), "SSL", ca=str(tmp_path / name)))
         assert f"ca_cert {tmp_path}/{name} {said}" in caught.value.message
         assert advice in caught.value.advice

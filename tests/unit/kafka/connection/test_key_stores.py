@@ -14,7 +14,7 @@ from kafkaform.core.installation import render_extra_command
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_kafka.connection import provider_block
-from kafkaform_kafka.connection.clients import native_config, pure_config
+from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
 
 from ....kit.kafka import doors
@@ -103,8 +103,8 @@ def test_a_truststore(
     assert settings.protocol == "SSL"
     expected = {to_der(authority.pem), to_der(client.certificate)}
     assert set(certificates(settings.ca)) == expected
-    assert pure_config(settings)["ssl_context"].cert_store_stats()["x509"] == 2
-    assert native_config(settings)["ssl.ca.pem"] == settings.ca
+    assert make_client_config(settings)["ssl_context"].cert_store_stats()["x509"] == 2
+    assert make_librdkafka_config(settings)["ssl.ca.pem"] == settings.ca
 
 
 def test_a_truststore_without_its_password(tmp_path: Path, authority: doors.Authority) -> None:
@@ -128,8 +128,8 @@ def test_a_keystore(kind: str, tmp_path: Path, client: Client) -> None:
     assert certificates(settings.certificate) == expected
     assert isinstance(settings.key, Secret) and settings.passphrase is None
     assert settings.key.reveal() == client.key
-    assert pure_config(settings)["ssl_context"] is not None
-    assert native_config(settings)["ssl.key.pem"] == client.key
+    assert make_client_config(settings)["ssl_context"] is not None
+    assert make_librdkafka_config(settings)["ssl.key.pem"] == client.key
     assert "PRIVATE" not in repr(settings) and STORE not in repr(settings)
 
 
@@ -147,7 +147,7 @@ def test_nothing_is_written(tmp_path: Path, authority: doors.Authority, client: 
 import os, sys
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform_kafka.connection.clients import native_config, pure_config
+from kafkaform_kafka.connection.clients import make_librdkafka_config, make_client_config
 from kafkaform_kafka.connection.settings import read_settings
 from confluent_kafka.admin import AdminClient
 block = FrozenMap({{
@@ -166,9 +166,9 @@ def watch(event, arguments):
 sys.addaudithook(watch)
 secrets = {{"env:S": Secret({STORE!r}), "env:K": Secret({KEY!r})}}
 settings = read_settings("kafka", block, secrets)
-pure_config(settings)
+make_client_config(settings)
 print(len(os.listdir("/dev/fd")) - before)
-AdminClient(native_config(settings))
+AdminClient(make_librdkafka_config(settings))
 print(written)
 open({str(tmp_path / "control")!r}, "w").close()
 print(len(written))

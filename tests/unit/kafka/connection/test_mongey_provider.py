@@ -287,7 +287,7 @@ def test_a_failed_connection_names_variables_that_are_not_read(
     for name in ("KAFKA_SASL_USERNAME", "KAFKA_SASL_PASSWORD"):
         monkeypatch.setenv(name, "hunter2")
     bare = KafkaSettings("kafka", ("b1:9092",), "PLAINTEXT")
-    advice = connect_error(bare).advice
+    advice = connect_error(bare, {}).advice
     assert "KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD" in advice
     assert "write sasl_username, sasl_password into it" in advice
     assert "tls_enabled = true" in advice
@@ -300,5 +300,5 @@ def test_a_block_that_says_everything_hears_nothing_of_the_environment(
     """What the block gives is what counts, there too."""
     monkeypatch.setenv("KAFKA_SASL_USERNAME", "other")
     full = KafkaSettings("kafka", ("b1:9092",), "SASL_SSL", "PLAIN", "ci", Secret("hunter2"))
-    advice = connect_error(full).advice
+    advice = connect_error(full, {}).advice
     assert "KAFKA_SASL_USERNAME" not in advice and "tls_enabled" not in advice

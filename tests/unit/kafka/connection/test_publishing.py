@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from kafkaform_kafka.connection import publishing
+from kafkaform_kafka import publishing
 
 
 class Ended:

@@ -14,13 +14,12 @@ from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.provider.durations import parse_seconds
-from kafkaform_kafka.connection.clients import native_config, pure_config
+from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
 from kafkaform_kafka.connection.kerberos import KerberosSettings
 from kafkaform_kafka.connection.provider_block import CONFIG
-from kafkaform_kafka.connection.publishing import publish
 from kafkaform_kafka.connection.settings import KafkaSettings, read_settings
-from kafkaform_kafka.wire.kerberos import prepare_kerberos
-from kafkaform_kafka.wire.logins import TokenScram
+from kafkaform_kafka.publishing import publish
+from kafkaform_kafka.wire.logins import TokenScram, prepare_kerberos
 
 from ....kit.kafka.terraform import desired
 
@@ -157,8 +156,8 @@ def test_a_token_file_is_a_login() -> None:
     """With nothing said about TLS a token travels over TLS, as a password does."""
     settings = read(**FILE)
     assert (settings.protocol, settings.token_file) == ("SASL_SSL", "token")
-    assert native_config(settings)["sasl.mechanism"] == "OAUTHBEARER"
-    assert pure_config(settings)["sasl_mechanism"] == "OAUTHBEARER"
+    assert make_librdkafka_config(settings)["sasl.mechanism"] == "OAUTHBEARER"
+    assert make_client_config(settings)["sasl_mechanism"] == "OAUTHBEARER"
 
 
 def test_a_ticket_is_a_login() -> None:
@@ -204,7 +203,7 @@ def test_kerberos_needs_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_records_are_not_published_with_a_login_that_librdkafka_lacks() -> None:
     """A named refusal, before anything connects."""
     config = FrozenMap(bootstrap_servers=("b:1",), **TICKET)
-    with pytest.raises(ConfigurationError, match="records cannot be published"):
+    with pytest.raises(ConfigurationError, match="cannot publish records"):
         publish("kafka", config, {}, "topic", "key", [])
 
 
@@ -248,7 +247,9 @@ def test_settings_of_a_client_that_could_do_harm_do_not_exist(name: str) -> None
     assert name not in CONFIG.attributes
     assert not any(name in item.aliases for item in CONFIG.attributes.values())
     everything = read(**ENDPOINT, ca_cert=None, client_key_passphrase=SecretRef("env", "PW"))
-    assert name not in native_config(everything) and name not in pure_config(everything)
+    assert name not in make_librdkafka_config(everything) and name not in make_client_config(
+        everything
+    )
 
 
 def test_an_unknown_setting_is_refused_at_its_line() -> None:
@@ -301,7 +302,7 @@ def test_the_principal_is_derived_from_a_login_and_nothing_else() -> None:
 def test_both_clients_get_the_same_connection() -> None:
     """One mapping: what one client uses, the other uses too."""
     settings = read(**LOGIN, tls_enabled=False, sasl_mechanism="scram-sha512")
-    native, pure = native_config(settings), pure_config(settings)
+    native, pure = make_librdkafka_config(settings), make_client_config(settings)
     assert native["bootstrap.servers"].split(",") == pure["bootstrap_servers"]
     assert native["security.protocol"] == pure["security_protocol"] == "SASL_PLAINTEXT"
     assert native["sasl.mechanism"] == pure["sasl_mechanism"] == "SCRAM-SHA-512"
@@ -316,13 +317,13 @@ def test_secrets_are_not_in_the_settings_text() -> None:
 def test_a_missing_certificate_is_named() -> None:
     """The file that is not there is in the message."""
     with pytest.raises(KafkaformError, match="no-such-ca.pem"):
-        pure_config(read(ca_cert="no-such-ca.pem"))
+        make_client_config(read(ca_cert="no-such-ca.pem"))
 
 
 def test_pem_text_that_holds_no_certificate_is_refused() -> None:
     """Broken certificates are a fault of the settings, not a traceback."""
     with pytest.raises(ConfigurationError, match="ca_cert is not a certificate in PEM form"):
-        pure_config(read(ca_cert="-----BEGIN nonsense"))
+        make_client_config(read(ca_cert="-----BEGIN nonsense"))
 
 
 def test_every_setting_is_documented_and_secrets_are_marked() -> None:

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
-from kafkaform_kafka.connection.clients import native_config, pure_config
+from kafkaform_kafka.connection.clients import make_client_config, make_librdkafka_config
 from kafkaform_kafka.connection.settings import KafkaSettings
 
 from ....kit.kafka import doors
@@ -52,7 +52,7 @@ def settings(certificate: str, key: str, passphrase: str | None = None) -> Kafka
 def refusal(given: KafkaSettings) -> str:
     """What is said of TLS settings that cannot be used, without a passphrase."""
     with pytest.raises(ConfigurationError) as caught:
-        pure_config(given)
+        make_client_config(given)
     said = caught.value.message
     assert KEY not in said and WRONG not in said and "PRIVATE" not in said
     return said
@@ -69,9 +69,9 @@ def test_an_encrypted_key(old: bool, place: str, client: Client, tmp_path: Path,
         certificate, key = str(tmp_path / "c.pem"), str(tmp_path / "k.pem")
     given = settings(certificate, key, KEY)
     before = count_open_files()
-    assert pure_config(given)["ssl_context"] is not None
+    assert make_client_config(given)["ssl_context"] is not None
     assert count_open_files() == before
-    AdminClient(native_config(given))
+    AdminClient(make_librdkafka_config(given))
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["PKCS8", "RFC 1423"])
@@ -118,12 +118,12 @@ def test_a_long_chain(client: Client, way: str) -> None:
     """More than a pipe holds at once."""
     chain = client.certificate + client.authority * 120
     assert len(chain) > 100_000
-    assert pure_config(settings(chain, client.key))["ssl_context"] is not None
+    assert make_client_config(settings(chain, client.key))["ssl_context"] is not None
 
 
 def test_text_behind_the_key_is_not_waited_for(client: Client, way: str) -> None:
     """OpenSSL stops reading at the end of the key, whatever follows."""
     key = client.key + "#" * (1 << 18)
     before = count_open_files()
-    assert pure_config(settings(client.certificate, key))["ssl_context"] is not None
+    assert make_client_config(settings(client.certificate, key))["ssl_context"] is not None
     assert count_open_files() == before

@@ -17,8 +17,7 @@ from kafkaform.provider.http.tokens import (
     fetch_token,
 )
 from kafkaform_kafka.connection.settings import KafkaSettings
-from kafkaform_kafka.connection.token_sources import open_token_source
-from kafkaform_kafka.connection.tokens import make_endpoint, read_token_file
+from kafkaform_kafka.connection.tokens import make_endpoint, open_token_source, read_token_file
 
 from ....kit.kafka import doors
 from ....kit.kafka.token_endpoint import CLIENT, SECRET, Endpoint, serving

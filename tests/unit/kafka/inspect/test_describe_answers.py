@@ -18,8 +18,8 @@ from kafkaform_kafka.inspect.documents import RELEASE_SECONDS, describe
 from kafkaform_kafka.inspect.features import PATIENCE_SECONDS
 from kafkaform_kafka.inspect.source import DescribeQuery
 from kafkaform_kafka.wire.client import RequestNotSent
+from kafkaform_kafka.wire.cluster import FeatureRow
 from kafkaform_kafka.wire.describe import BrokerRow
-from kafkaform_kafka.wire.features import FeatureRow
 
 CONTEXT: Any = SimpleNamespace(facts=SimpleNamespace(scope_id="c"))
 

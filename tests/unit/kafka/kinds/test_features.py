@@ -15,7 +15,7 @@ from kafkaform_kafka.kinds.feature import resource_type as feature
 from kafkaform_kafka.kinds.feature.read import find_fault
 from kafkaform_kafka.protocol.features import FEATURES, UNKNOWN, find_level, find_level_release
 from kafkaform_kafka.protocol.releases import LEVELS
-from kafkaform_kafka.wire.features import FeatureRow
+from kafkaform_kafka.wire.cluster import FeatureRow
 
 from ....kit.kafka.changes import FACTS
 from ....kit.kafka.judgement import judge

@@ -18,7 +18,7 @@ from kafkaform.core.resource import Absent, CoverageKind, Depth, Hidden, Identit
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.plan.diff import compare
-from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.connection.clients import make_client_config
 from kafkaform_kafka.kinds.user import resource_type as scram
 from kafkaform_kafka.protocol.scram import salt_password
 from kafkaform_kafka.session import KafkaSession
@@ -188,7 +188,7 @@ def lets_in(broker: Any, user: str, mechanism: str, password: str) -> bool:
     """Whether this login works."""
     settings = login(broker, "admin", username=user, mechanism=mechanism, password=password)
     try:
-        Wire(pure_config(settings), 1.5).close()
+        Wire(make_client_config(settings), 1.5).close()
     except RequestNotSent:
         return False
     return True
@@ -234,7 +234,7 @@ def test_a_deleted_login_is_refused(broker: Any, admin: KafkaSession, user: str)
 
 def test_every_user_has_its_own_answer(broker: Any, admin: KafkaSession, user: str) -> None:
     """One that the controller refuses leaves the others of the request alone."""
-    wire = Wire(pure_config(login(broker, "admin")), 8)
+    wire = Wire(make_client_config(login(broker, "admin")), 8)
     made = salt_password("x", "sha256", 4096)
     rows = [Upsertion(name, 1, n, made) for name, n in ((user, 4096), (f"{user}-x", 100))]
     answers = alter_scram(wire, rows, [], 10)

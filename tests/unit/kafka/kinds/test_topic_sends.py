@@ -15,11 +15,10 @@ from kafkaform_kafka.cluster.context import ClusterContext, Order, Reply
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.kinds.topic import send as sends
 from kafkaform_kafka.session import KafkaSession
-from kafkaform_kafka.wire.answers import ItemAnswer
+from kafkaform_kafka.wire.answers import ItemAnswer, id_text
 from kafkaform_kafka.wire.client import RequestUnanswered, Wire
 from kafkaform_kafka.wire.cluster import read_leadership
 from kafkaform_kafka.wire.fast_decoding import Answers
-from kafkaform_kafka.wire.topic_ids import id_text
 
 from ....kit.kafka.changes import FACTS, change, topic
 

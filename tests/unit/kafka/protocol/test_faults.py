@@ -6,9 +6,13 @@ import pytest
 
 from kafkaform.core.resource import FaultClass
 from kafkaform_kafka.protocol.apis import APIS
-from kafkaform_kafka.protocol.error_causes import CAUSES
-from kafkaform_kafka.protocol.error_codes import CODES
-from kafkaform_kafka.protocol.faults import code_name, fault_of, lost_answer_fault, not_sent_fault
+from kafkaform_kafka.protocol.error_codes import CAUSES, CODES
+from kafkaform_kafka.protocol.faults import (
+    code_name,
+    fault_of,
+    lost_answer_fault,
+    not_sent_fault,
+)
 
 EFFECTS = [
     ("CreateTopics", 7, FaultClass.AMBIGUOUS),

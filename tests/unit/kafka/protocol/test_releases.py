@@ -12,20 +12,10 @@ import pytest
 from kafkaform.core.change import Action
 from kafkaform.core.finding import Level
 from kafkaform.core.resource import Facts, Fault
-from kafkaform_kafka.protocol import broker_keys, broker_rules, version_rules
+from kafkaform_kafka.protocol import broker_keys, broker_rules, releases
 from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.protocol.broker_key_history import DYNAMIC_WITH_ZOOKEEPER, SPANS
 from kafkaform_kafka.protocol.broker_keys import UpdateMode
-from kafkaform_kafka.protocol.capabilities import (
-    CAPABILITIES,
-    CLIENT_METRICS,
-    GROUP_CONFIGS,
-    TWO_PHASE_ACLS,
-    USER_ACLS,
-    acl_faults,
-    explain_absence,
-    find_capability_fault,
-)
 from kafkaform_kafka.protocol.config_keys import (
     ALL_TOPIC_KEYS,
     AT_BROKERS,
@@ -36,10 +26,18 @@ from kafkaform_kafka.protocol.config_keys import (
 )
 from kafkaform_kafka.protocol.faults import fault_of
 from kafkaform_kafka.protocol.releases import (
+    CAPABILITIES,
+    CLIENT_METRICS,
+    GROUP_CONFIGS,
     LEVELS,
     MARKS,
     NEWEST,
     RELEASES,
+    TWO_PHASE_ACLS,
+    USER_ACLS,
+    acl_faults,
+    explain_absence,
+    find_capability_fault,
     find_release,
     is_before,
 )
@@ -93,7 +91,7 @@ def read_table(kind: str) -> Iterator[tuple[str, str, str, dict[str, str]]]:
 
 
 def has(name: str, known: ConfigKey, release: str) -> bool:
-    found = version_rules.presence_faults(known, name, facts(kafka_version=release))
+    found = releases.presence_faults(known, name, facts(kafka_version=release))
     return not list(found)
 
 
@@ -146,7 +144,7 @@ def test_topics_have_the_configs_of_their_release(release: str) -> None:
         assert has(name, known, release) == there, name
         if there and lows:
             low = [low for at, low in lows.items() if not is_before(release, at)][-1]
-            fitting = version_rules.fit_range(known, facts(kafka_version=release))
+            fitting = releases.fit_range(known, facts(kafka_version=release))
             assert fitting.low == int(low), name
     newest = {name for name, (_, last, _) in table.items() if last == NEWEST}
     assert newest == set(TOPIC_KEYS)
@@ -240,7 +238,7 @@ def test_without_a_release_the_dry_run_decides() -> None:
     """Nothing is refused by its release; a config that Kafka removed is warned of."""
     unknown = facts(kafka_version=None)
     for key, known in ALL_TOPIC_KEYS.items():
-        assert has(key, known, "") and not list(version_rules.presence_faults(known, key, unknown))
+        assert has(key, known, "") and not list(releases.presence_faults(known, key, unknown))
     old = {"message.format.version": "3.0"}
     ((text, _),) = broker_rules.unknown_warnings(old, unknown)
     assert f"Kafka {NEWEST} has no topic config message.format.version" in text

@@ -15,7 +15,7 @@ from kafka.errors import (
 )
 
 from kafkaform_kafka.wire.client import RequestNotSent, _get_connection
-from kafkaform_kafka.wire.pool import describe_error
+from kafkaform_kafka.wire.failures import describe_error
 
 CLOSED = "the broker closed the connection"
 
@@ -32,7 +32,7 @@ CLOSED = "the broker closed the connection"
         (NodeNotReadyError(3), "the broker cannot be reached yet"),
         (KafkaTimeoutError(), "no answer in time"),
         (RequestTimedOutError(), "no answer in time"),
-        (KafkaConnectionError("DNS Resolution failure"), "DNS Resolution failure"),
+        (KafkaConnectionError("DNS Resolution failure"), "the host name is unknown"),
         (KafkaConnectionError("Handshake failed: expired"), "Handshake failed: expired"),
     ],
 )
@@ -45,7 +45,7 @@ class _Dead:
     """A manager of a cluster whose only broker refuses each connection."""
 
     def __init__(self) -> None:
-        self._net = self
+        self.net = self
         self.cluster = ClusterMetadata(bootstrap_servers=["localhost:19092"])
 
     def choose(self) -> Any:

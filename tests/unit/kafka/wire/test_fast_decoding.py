@@ -20,7 +20,7 @@ from kafka.protocol.metadata import MetadataRequest
 from msgspec.structs import replace
 
 from kafkaform_kafka.session import KafkaSession
-from kafkaform_kafka.wire.answers import ConfigEntry, ItemAnswer
+from kafkaform_kafka.wire.answers import ConfigEntry, ItemAnswer, id_text
 from kafkaform_kafka.wire.client import RequestUnanswered
 from kafkaform_kafka.wire.configs import describe_configs
 from kafkaform_kafka.wire.fast_decoding import (
@@ -34,7 +34,6 @@ from kafkaform_kafka.wire.fast_decoding import (
     parse_created,
     parse_described,
 )
-from kafkaform_kafka.wire.topic_ids import id_text
 from kafkaform_kafka.wire.topics import create_topics, delete_topics
 
 from ....kit.kafka.sessions import eventually

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from kafkaform_kafka import review
-from kafkaform_kafka.cluster import brokers
+from kafkaform_kafka.cluster import context
 from kafkaform_kafka.wire.client import RequestNotSent
 from kafkaform_kafka.wire.cluster import ClusterRow, LogSize
 
@@ -30,7 +30,7 @@ def told(monkeypatch: pytest.MonkeyPatch, views: Views) -> list[str | None]:
             raise RequestNotSent("refused")
         return ClusterRow(0, None, "id", dict.fromkeys(listed), frozenset(), {})
 
-    monkeypatch.setattr(brokers, "describe_cluster", describe)
+    monkeypatch.setattr(context, "describe_cluster", describe)
     return asked
 
 
@@ -52,7 +52,7 @@ def test_a_broker_is_left_out_only_if_nobody_lists_it(
     """A broker that lags may not know yet that another one came back; new ones count at once, and
     if nobody answers nothing changes."""
     seen = told(monkeypatch, views)
-    assert brokers.live_nodes(CONTEXT) == tuple(live)
+    assert context.live_nodes(CONTEXT) == tuple(live)
     assert seen == asked
 
 
@@ -61,9 +61,9 @@ def test_the_first_that_answers_is_asked_for_what_any_can_tell(
 ) -> None:
     """A dead first broker hides nothing."""
     told(monkeypatch, {"2": "123", "3": "123"})
-    assert brokers.find_answering_node(CONTEXT) == "2"
+    assert context.find_answering_node(CONTEXT) == "2"
     told(monkeypatch, {})
-    assert brokers.find_answering_node(CONTEXT) == ""
+    assert context.find_answering_node(CONTEXT) == ""
 
 
 def test_a_topic_on_a_dead_broker_is_not_called_empty(monkeypatch: pytest.MonkeyPatch) -> None:

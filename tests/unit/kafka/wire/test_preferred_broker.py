@@ -15,7 +15,7 @@ class Pool:
     def __init__(self, *nodes: int) -> None:
         self.cluster = SimpleNamespace(brokers=lambda: [SimpleNamespace(node_id=n) for n in nodes])
         self.delays: dict[int, float] = {}
-        self._conns: dict[int, Any] = {}
+        self.connections: dict[int, Any] = {}
 
     def connection_delay(self, node: int) -> float:
         return self.delays.get(node, 0.0)
@@ -24,14 +24,14 @@ class Pool:
         """Nobody can be asked now."""
 
     def connect(self, node: int, *, paused: bool = False) -> None:
-        self._conns[node] = SimpleNamespace(connected=True, paused=paused)
+        self.connections[node] = SimpleNamespace(connected=True, paused=paused)
 
 
 def ask(preference: _Preference, pool: Pool) -> int | None:
     """The broker that answers the next request."""
     node = preference.choose(pool)
     if node is not None:
-        pool._conns.setdefault(node, SimpleNamespace(connected=True, paused=False))
+        pool.connections.setdefault(node, SimpleNamespace(connected=True, paused=False))
         preference.note_answer(pool, node)
     return node
 

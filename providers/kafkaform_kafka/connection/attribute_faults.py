@@ -1,6 +1,7 @@
-"""Arguments of Terraform's Mongey provider that this provider does not support.
+"""Faults of single attributes of a provider block; and the arguments of Terraform's Mongey provider
+that this provider does not support.
 
-The schema accepts them, so that each one gets a message of its own: an error if ignoring it would
+The schema accepts these, so that each one gets its own message: an error if ignoring it would
 change who logs in and how, a warning if that changes nothing.
 """
 
@@ -14,6 +15,21 @@ from kafkaform.core.schema import BOOL, STRING, AttributeSchema, list_of
 
 Fault = tuple[str, Severity, str, str]
 """Attribute to blame, severity, summary, advice."""
+
+
+def make_fault(name: str, summary: str, advice: str) -> Fault:
+    """An error. name: the attribute to blame."""
+    return name, Severity.ERROR, summary, advice
+
+
+def make_stray_fault(name: str, mechanism: str) -> Fault:
+    """The error of an attribute that only this mechanism takes, in a block with another one."""
+    return make_fault(
+        name,
+        f'{name} belongs to sasl_mechanism = "{mechanism}"',
+        f'set sasl_mechanism = "{mechanism}", or remove it',
+    )
+
 
 # A configuration file of AWS can name a program to start (credential_process), and the endpoint of
 # credentials gets a token. Neither may be chosen by a file that a pull request can change.
@@ -51,16 +67,16 @@ ATTRIBUTES = (
 )
 
 
-def find_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """What these attributes ask for in vain. given: a provider block's values."""
+def find_faults(block: Mapping[str, Any]) -> Iterator[Fault]:
+    """What these attributes ask for in vain. block: its values."""
     for name, variables in _INSTEAD.items():
-        if given.get(name):
+        if block.get(name):
             yield (
                 name,
                 Severity.ERROR,
                 f"{name} is not supported",
                 f"remove it, and set {variables} in the environment, where aws-iam finds it",
             )
-    for name, why in _IDLE.items():
-        if given.get(name):
-            yield name, Severity.WARNING, f"{name} has no effect: {why}", "remove it"
+    for name, reason in _IDLE.items():
+        if block.get(name):
+            yield name, Severity.WARNING, f"{name} has no effect: {reason}", "remove it"

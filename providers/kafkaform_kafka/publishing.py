@@ -21,10 +21,15 @@ from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from .clients import NATIVE_LOGGER, fence_logs, native_config
-from .cluster_proof import ClusterProof
-from .native import NATIVE, begin_contact, oauth_config, prove_cluster
-from .settings import read_settings
+from .connection.clients import LIBRDKAFKA_LOGGER, fence_logs, make_librdkafka_config
+from .connection.cluster_proof import ClusterProof
+from .connection.oauth import OAUTHBEARER
+from .connection.settings import KafkaSettings, read_settings
+from .connection.tokens import open_token_source
+from .wire.opening import open_wire
+
+NATIVE = "one of bootstrap_servers"
+"""Where an answer comes from: librdkafka does not say which broker gave it."""
 
 NUMBER = "seq"
 WINDOW = 1_000
@@ -106,21 +111,19 @@ def publish(
     """
     fence_logs()
     settings = read_settings(instance, config, secrets)
-    # A producer and a consumer only time out if nobody answers; this client names the cause.
-    contact = begin_contact(settings)
-    if contact is None:
+    if settings.kerberos is not None or settings.token_auth:
         raise ConfigurationError(
-            f'provider "{instance}" logs in with a delegation token or with Kerberos: records '
-            "cannot be published so, because librdkafka has neither",
+            f'provider "{instance}" cannot publish records: it logs in with a delegation token or '
+            "with Kerberos, and confluent-kafka, which publishes them, has neither",
             "Publish with a provider block that logs in with a password, a certificate or "
             "oauthbearer.",
         )
-    proof, tokens = prove_cluster(contact), contact.tokens
-    native = {
-        **native_config(settings),
-        **(oauth_config(tokens) if tokens else {}),
-        "logger": logging.getLogger(NATIVE_LOGGER),
-    }
+    # A producer and a consumer only time out if they cannot connect; this connection names the
+    # cause, and the cluster.
+    wire = open_wire(settings)
+    wire.close()
+    proof = ClusterProof(instance, wire.cluster_id)
+    native = {**_log_in(settings), "logger": logging.getLogger(LIBRDKAFKA_LOGGER)}
     partition, before = _find_last_number(native, proof, topic, key)
     todo = (entry for entry in entries if entry.number > before)
     return PublishResult(
@@ -128,14 +131,28 @@ def publish(
     )
 
 
+def _log_in(settings: KafkaSettings) -> Mapping[str, Any]:
+    """librdkafka's settings. It asks for a token itself, and again before the token expires."""
+    tokens = open_token_source(settings) if settings.mechanism == OAUTHBEARER else None
+    if tokens is None:
+        return make_librdkafka_config(settings)
+
+    # It runs in a thread of librdkafka, where an exception counts as a failed login.
+    def give_token(_: str) -> tuple[str, float]:
+        token = tokens.get_token()
+        return token.text.reveal(), token.expires
+
+    return {**make_librdkafka_config(settings), "oauth_cb": give_token}
+
+
 def _read_metadata(client: Consumer | Producer, proof: ClusterProof, topic: str) -> Any:
     """The metadata of the topic, from the cluster that answered first. Raises OtherSystem,
     KafkaException."""
-    found = client.list_topics(topic, timeout=PATIENCE)
-    if found.cluster_id is not None:
-        proof.hear(NATIVE, found.cluster_id)
+    metadata = client.list_topics(topic, timeout=PATIENCE)
+    if metadata.cluster_id is not None:
+        proof.hear(NATIVE, metadata.cluster_id)
         proof.refuse()
-    return found.topics[topic]
+    return metadata.topics[topic]
 
 
 # ── what the topic has ──────────────────────────────────────────────────────────────────
@@ -157,29 +174,30 @@ def _find_last_number(
         }
     )
     try:
-        found = _read_metadata(reader, proof, topic)
-        if found.error is not None:
-            raise _make_refusal(topic, found.error)
+        topic_metadata = _read_metadata(reader, proof, topic)
+        if topic_metadata.error is not None:
+            raise _make_refusal(topic, topic_metadata.error)
         # With more partitions a key belongs to another one, so the last record is looked for in
         # all.
         last = max(
-            _search_last_number(reader, TopicPartition(topic, n), key) for n in found.partitions
+            _search_last_number(reader, TopicPartition(topic, n), key)
+            for n in topic_metadata.partitions
         )
-        return zlib.crc32(key.encode()) % len(found.partitions), last
+        return zlib.crc32(key.encode()) % len(topic_metadata.partitions), last
     except KafkaException as error:
         raise _make_refusal(topic, error.args[0]) from None
     finally:
         reader.close()
 
 
-def _read_bounds(reader: Consumer, place: TopicPartition) -> tuple[int, int]:
+def _read_bounds(reader: Consumer, partition: TopicPartition) -> tuple[int, int]:
     """The first and the next offset of a partition."""
     # NOT_LEADER_OR_FOLLOWER passes: a broker applies the metadata log later than the controller
     # writes it, so it may not know yet that it leads a new or a moved partition.
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            low, high = reader.get_watermark_offsets(place, timeout=PATIENCE)
+            low, high = reader.get_watermark_offsets(partition, timeout=PATIENCE)
             return low, high
         except KafkaException as error:
             moves = error.args[0].code() == KafkaError.NOT_LEADER_FOR_PARTITION
@@ -188,26 +206,26 @@ def _read_bounds(reader: Consumer, place: TopicPartition) -> tuple[int, int]:
             time.sleep(_PAUSE)
 
 
-def _search_last_number(reader: Consumer, place: TopicPartition, key: str) -> int:
+def _search_last_number(reader: Consumer, partition: TopicPartition, key: str) -> int:
     """The highest number of this key in a partition, 0 if there is none."""
     # From the end, in windows that double: mostly the last record is near, and a log of years is
     # read whole only if the key is not in it.
-    low, high = _read_bounds(reader, place)
+    low, high = _read_bounds(reader, partition)
     start, window = high, WINDOW
     while start > low:
         end, start = start, max(low, start - window)
-        found = max((n for n in _read_numbers(reader, place, key, start, end)), default=0)
-        if found:
-            return found
+        number = max((n for n in _read_numbers(reader, partition, key, start, end)), default=0)
+        if number:
+            return number
         window *= 2
     return 0
 
 
 def _read_numbers(
-    reader: Consumer, place: TopicPartition, key: str, start: int, end: int
+    reader: Consumer, partition: TopicPartition, key: str, start: int, end: int
 ) -> Iterator[int]:
     """The numbers of this key between two offsets."""
-    reader.assign([TopicPartition(place.topic, place.partition, start)])
+    reader.assign([TopicPartition(partition.topic, partition.partition, start)])
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         message = reader.poll(0.5)
@@ -232,7 +250,7 @@ def _read_numbers(
         if offset == end - 1:
             return
     raise KafkaformError(
-        f"the topic {place.topic} could not be read to its end",
+        f"the topic {partition.topic} could not be read to its end",
         "Run the command again; nothing was published.",
     )
 
@@ -255,7 +273,7 @@ def _send_records(
     entries: Iterable[NumberedRecord],
 ) -> int:
     """The number of the last record that has certainly arrived, 0 if none was to be sent."""
-    done = DeliveryState()
+    state = DeliveryState()
     writer = Producer(
         {
             **native,
@@ -277,19 +295,19 @@ def _send_records(
     except KafkaException as error:
         raise _make_refusal(topic, error.args[0]) from None
     for entry in entries:
-        _queue_record(writer, topic, partition, key, entry, done)
-        if done.refused is not None:
+        _queue_record(writer, topic, partition, key, entry, state)
+        if state.refused is not None:
             break
-    left = _flush_records(writer, done)
-    _wait_for_cause(writer, done)
-    if done.refused is not None:
-        raise _make_refusal(topic, done.refused)
-    if left:
+    pending = _flush_records(writer, state)
+    _wait_for_cause(writer, state)
+    if state.refused is not None:
+        raise _make_refusal(topic, state.refused)
+    if pending:
         raise KafkaformError(
-            f"{left} records did not arrive in the topic {topic} within {PATIENCE:.0f} s",
+            f"{pending} records did not arrive in the topic {topic} within {PATIENCE:.0f} s",
             "Run the command again; it continues where the topic ends.",
         )
-    return done.last
+    return state.last
 
 
 def _queue_record(
@@ -298,17 +316,17 @@ def _queue_record(
     partition: int,
     key: str,
     entry: NumberedRecord,
-    done: DeliveryState,
+    state: DeliveryState,
 ) -> None:
-    while done.refused is None:
-        with _catch_fatal(done):
+    while state.refused is None:
+        with _catch_fatal(state):
             try:
                 writer.produce(
                     topic,
                     entry.value,
                     key,
                     partition,
-                    on_delivery=partial(done.note_delivery, entry.number),
+                    on_delivery=partial(state.note_delivery, entry.number),
                     headers={NUMBER: str(entry.number)},
                 )
                 writer.poll(0)
@@ -317,31 +335,31 @@ def _queue_record(
                 writer.poll(0.1)
 
 
-def _flush_records(writer: Producer, done: DeliveryState) -> int:
+def _flush_records(writer: Producer, state: DeliveryState) -> int:
     """Wait until all records have arrived, or no more do. Returns how many are left."""
-    left, before = len(writer), len(writer) + 1
-    while done.refused is None and 0 < left < before:
-        left, before = 0, left
-        with _catch_fatal(done):
-            left = writer.flush(PATIENCE)
-    return left
+    pending, before = len(writer), len(writer) + 1
+    while state.refused is None and 0 < pending < before:
+        pending, before = 0, pending
+        with _catch_fatal(state):
+            pending = writer.flush(PATIENCE)
+    return pending
 
 
-def _wait_for_cause(writer: Producer, done: DeliveryState) -> None:
+def _wait_for_cause(writer: Producer, state: DeliveryState) -> None:
     """Serve callbacks until one of them names the cause of a failure."""
     # `produce` can meet the end of the producer before the callback that says why it ended.
     deadline = time.monotonic() + CAUSE_PATIENCE
     while (
-        done.refused is not None
-        and done.refused.code() in _AFTERMATH
+        state.refused is not None
+        and state.refused.code() in _AFTERMATH
         and time.monotonic() < deadline
     ):
-        with _catch_fatal(done):
+        with _catch_fatal(state):
             writer.poll(_PAUSE)
 
 
 @contextmanager
-def _catch_fatal(done: DeliveryState) -> Iterator[None]:
+def _catch_fatal(state: DeliveryState) -> Iterator[None]:
     """Record a fatal error instead of raising it."""
     # A fatal error is raised by the next call that serves callbacks: as a KafkaException, or, if
     # that call is in C code, as the cause of a SystemError.
@@ -351,7 +369,7 @@ def _catch_fatal(done: DeliveryState) -> Iterator[None]:
         cause = error.__cause__ if isinstance(error, SystemError) else error
         if not isinstance(cause, KafkaException):
             raise
-        done.fail(cause.args[0])
+        state.fail(cause.args[0])
 
 
 def _make_refusal(topic: str, error: KafkaError) -> KafkaformError:
